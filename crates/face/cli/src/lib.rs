@@ -1,0 +1,1 @@
+//! Opened with its first code.

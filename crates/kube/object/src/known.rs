@@ -1,0 +1,42 @@
+//! Built-in kinds that our own code names.
+
+use crate::Resource;
+
+macro_rules! known {
+    ($($(#[$doc:meta])* $name:ident = $scope:ident($group:literal, $version:literal, $kind:literal, $plural:literal);)*) => {
+        $(
+            #[doc = concat!("`", $kind, "`, ", $group, " ", $version, ".")]
+            pub const $name: Resource = Resource::$scope($group, $version, $kind, $plural);
+        )*
+    };
+}
+
+known! {
+    NAMESPACE = cluster("", "v1", "Namespace", "namespaces");
+    NODE = cluster("", "v1", "Node", "nodes");
+    POD = namespaced("", "v1", "Pod", "pods");
+    SERVICE = namespaced("", "v1", "Service", "services");
+    SERVICE_ACCOUNT = namespaced("", "v1", "ServiceAccount", "serviceaccounts");
+    SECRET = namespaced("", "v1", "Secret", "secrets");
+    CONFIG_MAP = namespaced("", "v1", "ConfigMap", "configmaps");
+    EVENT = namespaced("", "v1", "Event", "events");
+    ENDPOINTS = namespaced("", "v1", "Endpoints", "endpoints");
+    DEPLOYMENT = namespaced("apps", "v1", "Deployment", "deployments");
+    REPLICA_SET = namespaced("apps", "v1", "ReplicaSet", "replicasets");
+    STATEFUL_SET = namespaced("apps", "v1", "StatefulSet", "statefulsets");
+    DAEMON_SET = namespaced("apps", "v1", "DaemonSet", "daemonsets");
+    JOB = namespaced("batch", "v1", "Job", "jobs");
+    ENDPOINT_SLICE = namespaced("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
+    LEASE = namespaced("coordination.k8s.io", "v1", "Lease", "leases");
+    ROLE = namespaced("rbac.authorization.k8s.io", "v1", "Role", "roles");
+    ROLE_BINDING = namespaced("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings");
+    CLUSTER_ROLE = cluster("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles");
+    CLUSTER_ROLE_BINDING = cluster("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings");
+    CUSTOM_RESOURCE_DEFINITION = cluster("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions");
+    API_SERVICE = cluster("apiregistration.k8s.io", "v1", "APIService", "apiservices");
+    NETWORK_POLICY = namespaced("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies");
+    POD_DISRUPTION_BUDGET = namespaced("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
+    PRIORITY_CLASS = cluster("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses");
+    MUTATING_WEBHOOK_CONFIGURATION = cluster("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations");
+    VALIDATING_WEBHOOK_CONFIGURATION = cluster("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations");
+}

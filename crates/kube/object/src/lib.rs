@@ -1,0 +1,23 @@
+//! Kubernetes objects without Go types: the vocabulary that server, controllers and tools share.
+//!
+//! An [`Object`] is a JSON object with accessors for what every Kubernetes object has. Nothing here
+//! knows a particular kind, does I/O or needs a runtime; a kind is a [`Resource`] value, built in
+//! or made from a custom resource definition.
+//!
+//! Data flow: bytes ─► [`Object`] ─► accessors and [`selector`]s ─► decisions; every refusal is a
+//! [`Status`], the one error type that clients of a Kubernetes API understand.
+
+mod meta;
+mod object;
+mod resource;
+mod status;
+
+pub mod fnv;
+pub mod known;
+pub mod names;
+pub mod selector;
+
+pub use meta::{NamespacedName, OwnerReference};
+pub use object::{NotAnObject, Object, value_at};
+pub use resource::{Gvk, Resource, Scope};
+pub use status::{Cause, Details, FieldError, FieldErrorKind, FieldPath, Reason, Status};

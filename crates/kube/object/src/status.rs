@@ -1,0 +1,609 @@
+//! `metav1.Status`: the one error type of a Kubernetes API, and the field errors inside it.
+//!
+//! Texts are API: `kubectl` prints them, clients match on reasons and causes. The constructors
+//! follow `k8s.io/apimachinery/pkg/api/errors` and `…/util/validation/field`.
+
+use serde_json::{Map, Value, json};
+use std::fmt;
+
+/// Machine-readable reason of a refusal (`metav1.StatusReason`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// 400: the request cannot be read.
+    BadRequest,
+    /// 401: who asks is not known.
+    Unauthorized,
+    /// 403: who asks may not do this.
+    Forbidden,
+    /// 404.
+    NotFound,
+    /// 405: the resource has no such verb.
+    MethodNotAllowed,
+    /// 406: no representation that the client accepts.
+    NotAcceptable,
+    /// 409: an object of this name exists.
+    AlreadyExists,
+    /// 409: the object changed meanwhile, or a precondition does not hold.
+    Conflict,
+    /// 410: the asked-for history is gone and will not come back.
+    Gone,
+    /// 410: the revision or continue token is too old; list again.
+    Expired,
+    /// 413.
+    RequestEntityTooLarge,
+    /// 415: the body's type cannot be read.
+    UnsupportedMediaType,
+    /// 422: the object breaks rules; the causes say which.
+    Invalid,
+    /// 429.
+    TooManyRequests,
+    /// 500.
+    InternalError,
+    /// 503.
+    ServiceUnavailable,
+    /// 504.
+    Timeout,
+    /// A reason that another server sent and this list does not have.
+    Unknown,
+}
+
+impl Reason {
+    const ALL: [(Self, &'static str, u16); 17] = [
+        (Self::BadRequest, "BadRequest", 400),
+        (Self::Unauthorized, "Unauthorized", 401),
+        (Self::Forbidden, "Forbidden", 403),
+        (Self::NotFound, "NotFound", 404),
+        (Self::MethodNotAllowed, "MethodNotAllowed", 405),
+        (Self::NotAcceptable, "NotAcceptable", 406),
+        (Self::AlreadyExists, "AlreadyExists", 409),
+        (Self::Conflict, "Conflict", 409),
+        (Self::Gone, "Gone", 410),
+        (Self::Expired, "Expired", 410),
+        (Self::RequestEntityTooLarge, "RequestEntityTooLarge", 413),
+        (Self::UnsupportedMediaType, "UnsupportedMediaType", 415),
+        (Self::Invalid, "Invalid", 422),
+        (Self::TooManyRequests, "TooManyRequests", 429),
+        (Self::InternalError, "InternalError", 500),
+        (Self::ServiceUnavailable, "ServiceUnavailable", 503),
+        (Self::Timeout, "Timeout", 504),
+    ];
+
+    /// The text in `reason`; empty for [`Reason::Unknown`].
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    }
+
+    /// The HTTP status code.
+    pub fn code(self) -> u16 {
+        Self::ALL.iter().find(|row| row.0 == self).map_or(500, |row| row.2)
+    }
+
+    /// Reads the text in `reason`.
+    pub fn parse(text: &str) -> Self {
+        Self::ALL.iter().find(|row| row.1 == text).map_or(Self::Unknown, |row| row.0)
+    }
+}
+
+/// One entry of `details.causes`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// Machine-readable kind, such as `FieldValueInvalid`.
+    pub reason: String,
+    /// Text.
+    pub message: String,
+    /// Field path; empty if no field is meant.
+    pub field: String,
+}
+
+/// `details` of a [`Status`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// Name of the object.
+    pub name: String,
+    /// API group.
+    pub group: String,
+    /// Kind (for `Invalid`) or plural (for everything else), as the original does.
+    pub kind: String,
+    /// Uid of the object.
+    pub uid: String,
+    /// Why, one entry for each reason.
+    pub causes: Vec<Cause>,
+    /// After how many seconds trying again makes sense; zero for never.
+    pub retry_after_seconds: u32,
+}
+
+/// A refusal by a Kubernetes API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// HTTP status code.
+    pub code: u16,
+    /// Machine-readable reason.
+    pub reason: Reason,
+    /// Text for people.
+    pub message: String,
+    /// What it is about.
+    pub details: Box<Details>,
+}
+
+impl Status {
+    /// A refusal with a reason and a message; the code follows from the reason.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { code: reason.code(), reason, message: message.into(), details: Box::default() }
+    }
+
+    fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
+        group.clone_into(&mut self.details.group);
+        kind.clone_into(&mut self.details.kind);
+        name.clone_into(&mut self.details.name);
+        self
+    }
+
+    /// Adds a cause.
+    #[must_use]
+    pub fn with_cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> Self {
+        self.details.causes.push(Cause {
+            reason: reason.to_owned(),
+            message: message.into(),
+            field: field.to_owned(),
+        });
+        self
+    }
+
+    /// Adds the hint to try again after so many seconds.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.details.retry_after_seconds = seconds;
+        self
+    }
+
+    /// 404 for an object. `plural` is the resource, not the kind.
+    pub fn not_found(group: &str, plural: &str, name: &str) -> Self {
+        let resource = group_resource(group, plural);
+        Self::new(Reason::NotFound, format!("{resource} {name:?} not found"))
+            .about(group, plural, name)
+    }
+
+    /// 404 for a path that no resource serves.
+    pub fn no_such_path() -> Self {
+        Self::new(Reason::NotFound, "the server could not find the requested resource")
+    }
+
+    /// 409 for a name that is taken.
+    pub fn already_exists(group: &str, plural: &str, name: &str) -> Self {
+        let resource = group_resource(group, plural);
+        Self::new(Reason::AlreadyExists, format!("{resource} {name:?} already exists"))
+            .about(group, plural, name)
+    }
+
+    /// 409 for a precondition that does not hold; `why` is the inner error.
+    pub fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
+        let resource = group_resource(group, plural);
+        Self::new(
+            Reason::Conflict,
+            format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"),
+        )
+        .about(group, plural, name)
+    }
+
+    /// 409 because the object changed since the client read it.
+    pub fn stale(group: &str, plural: &str, name: &str) -> Self {
+        Self::conflict(
+            group,
+            plural,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    /// 403; `why` is the rule that forbids.
+    pub fn forbidden(group: &str, plural: &str, name: &str, why: &str) -> Self {
+        let resource = group_resource(group, plural);
+        let message = match (resource.is_empty(), name.is_empty()) {
+            (true, _) => format!("forbidden: {why}"),
+            (false, true) => format!("{resource} is forbidden: {why}"),
+            (false, false) => format!("{resource} {name:?} is forbidden: {why}"),
+        };
+        Self::new(Reason::Forbidden, message).about(group, plural, name)
+    }
+
+    /// 422; every error becomes a cause. `kind` is the kind, not the resource.
+    pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let qualified = group_resource(group, kind);
+        let text = match errors {
+            [one] => one.to_string(),
+            many => {
+                let mut texts: Vec<String> = Vec::with_capacity(many.len());
+                for text in many.iter().map(ToString::to_string) {
+                    if !texts.contains(&text) {
+                        texts.push(text);
+                    }
+                }
+                if let [one] = texts.as_slice() {
+                    one.clone()
+                } else {
+                    format!("[{}]", texts.join(", "))
+                }
+            }
+        };
+        let mut status =
+            Self::new(Reason::Invalid, format!("{qualified} {name:?} is invalid: {text}"))
+                .about(group, kind, name);
+        status.details.causes = errors
+            .iter()
+            .map(|error| Cause {
+                reason: error.kind.reason().to_owned(),
+                message: error.body(),
+                field: error.field.clone(),
+            })
+            .collect();
+        status
+    }
+
+    /// 400.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(Reason::BadRequest, message)
+    }
+
+    /// 401.
+    pub fn unauthorized() -> Self {
+        Self::new(Reason::Unauthorized, "Unauthorized")
+    }
+
+    /// 405: the resource does not support the verb.
+    pub fn method_not_supported(group: &str, plural: &str, verb: &str) -> Self {
+        let resource = group_resource(group, plural);
+        Self::new(
+            Reason::MethodNotAllowed,
+            format!("{verb} is not supported on resources of kind {resource:?}"),
+        )
+        .about(group, plural, "")
+    }
+
+    /// 410: the revision asked for is older than the history kept.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(Reason::Expired, message)
+    }
+
+    /// 500. The original's message begins in the same way, and people search for it.
+    pub fn internal(error: impl fmt::Display) -> Self {
+        let mut status =
+            Self::new(Reason::InternalError, format!("Internal error occurred: {error}"));
+        status.details.causes.push(Cause {
+            reason: String::new(),
+            message: error.to_string(),
+            field: String::new(),
+        });
+        status
+    }
+
+    /// Whether the object is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.reason == Reason::NotFound
+    }
+
+    /// Whether the object changed meanwhile.
+    pub fn is_conflict(&self) -> bool {
+        self.reason == Reason::Conflict
+    }
+
+    /// Whether the name is taken.
+    pub fn is_already_exists(&self) -> bool {
+        self.reason == Reason::AlreadyExists
+    }
+
+    /// The object that travels: `kind: Status`.
+    pub fn to_value(&self) -> Value {
+        let mut out = json!({
+            "apiVersion": "v1",
+            "kind": "Status",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "code": self.code,
+        });
+        if self.reason != Reason::Unknown {
+            out["reason"] = self.reason.as_str().into();
+        }
+        let d = &*self.details;
+        let mut details = Map::new();
+        for (key, text) in
+            [("name", &d.name), ("group", &d.group), ("kind", &d.kind), ("uid", &d.uid)]
+        {
+            if !text.is_empty() {
+                details.insert(key.to_owned(), text.clone().into());
+            }
+        }
+        if !d.causes.is_empty() {
+            let causes = d.causes.iter().map(|cause| {
+                let mut entry = Map::new();
+                for (key, text) in [
+                    ("reason", &cause.reason),
+                    ("message", &cause.message),
+                    ("field", &cause.field),
+                ] {
+                    if !text.is_empty() {
+                        entry.insert(key.to_owned(), text.clone().into());
+                    }
+                }
+                Value::Object(entry)
+            });
+            details.insert("causes".to_owned(), causes.collect());
+        }
+        if d.retry_after_seconds > 0 {
+            details.insert("retryAfterSeconds".to_owned(), d.retry_after_seconds.into());
+        }
+        if !details.is_empty() {
+            out["details"] = Value::Object(details);
+        }
+        out
+    }
+
+    /// Reads a `kind: Status` that a server sent.
+    pub fn from_value(value: &Value) -> Self {
+        let text = |value: &Value, key: &str| {
+            value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let number =
+            |value: &Value, key: &str| value.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let empty = Value::Null;
+        let details = value.get("details").unwrap_or(&empty);
+        let causes = details.get("causes").and_then(Value::as_array).into_iter().flatten();
+        let causes = causes.map(|cause| Cause {
+            reason: text(cause, "reason"),
+            message: text(cause, "message"),
+            field: text(cause, "field"),
+        });
+        Self {
+            code: u16::try_from(number(value, "code")).unwrap_or(500),
+            reason: Reason::parse(&text(value, "reason")),
+            message: text(value, "message"),
+            details: Box::new(Details {
+                name: text(details, "name"),
+                group: text(details, "group"),
+                kind: text(details, "kind"),
+                uid: text(details, "uid"),
+                causes: causes.collect(),
+                retry_after_seconds: u32::try_from(number(details, "retryAfterSeconds"))
+                    .unwrap_or_default(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Status {}
+
+fn group_resource(group: &str, name: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+}
+
+/// A path of fields as messages print it: `spec.containers[0].name`, `metadata.labels[a/b]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldPath(String);
+
+impl FieldPath {
+    /// Starts at a field of the object.
+    pub fn new(field: &str) -> Self {
+        Self(field.to_owned())
+    }
+
+    /// The root, which prints as nothing.
+    pub const fn root() -> Self {
+        Self(String::new())
+    }
+
+    /// A field of the value here.
+    #[must_use]
+    pub fn child(&self, field: &str) -> Self {
+        if self.0.is_empty() { Self(field.to_owned()) } else { Self(format!("{}.{field}", self.0)) }
+    }
+
+    /// An element of the list here.
+    #[must_use]
+    pub fn index(&self, at: usize) -> Self {
+        Self(format!("{}[{at}]", self.0))
+    }
+
+    /// An entry of the map here.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Self(format!("{}[{key}]", self.0))
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What is wrong with a field (`field.ErrorType`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldErrorKind {
+    /// The value refers to something that is not there.
+    NotFound(Value),
+    /// A value is needed.
+    Required,
+    /// The value occurs twice.
+    Duplicate(Value),
+    /// The value breaks a rule.
+    Invalid(Value),
+    /// The value is not one of those listed.
+    NotSupported(Value, Vec<String>),
+    /// The value may not be set here.
+    Forbidden,
+    /// Longer than so many bytes; none if the bound is not known.
+    TooLong(Option<u64>),
+    /// More than so many entries: how many there are, how many may be.
+    TooMany(u64, u64),
+    /// Fewer than so many entries: how many there are, how many must be.
+    TooFew(u64, u64),
+    /// The value has another type; the text is the type found.
+    TypeInvalid(String),
+    /// Something failed while checking.
+    Internal,
+}
+
+impl FieldErrorKind {
+    /// The cause's reason.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::NotFound(_) => "FieldValueNotFound",
+            Self::Required => "FieldValueRequired",
+            Self::Duplicate(_) => "FieldValueDuplicate",
+            Self::Invalid(_) | Self::TooFew(..) => "FieldValueInvalid",
+            Self::NotSupported(..) => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong(_) => "FieldValueTooLong",
+            Self::TooMany(..) => "FieldValueTooMany",
+            Self::TypeInvalid(_) => "FieldValueTypeInvalid",
+            Self::Internal => "InternalError",
+        }
+    }
+}
+
+/// One broken rule: where, what and in which words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// Path of the field.
+    pub field: String,
+    /// What is wrong.
+    pub kind: FieldErrorKind,
+    /// The words after the kind's own; may be empty.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// An error of any kind.
+    pub fn new(field: &FieldPath, kind: FieldErrorKind, detail: impl Into<String>) -> Self {
+        Self { field: field.to_string(), kind, detail: detail.into() }
+    }
+
+    /// A value is needed.
+    pub fn required(field: &FieldPath, detail: impl Into<String>) -> Self {
+        Self::new(field, FieldErrorKind::Required, detail)
+    }
+
+    /// The value breaks a rule.
+    pub fn invalid(field: &FieldPath, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self::new(field, FieldErrorKind::Invalid(value.into()), detail)
+    }
+
+    /// The value may not be set here.
+    pub fn forbidden(field: &FieldPath, detail: impl Into<String>) -> Self {
+        Self::new(field, FieldErrorKind::Forbidden, detail)
+    }
+
+    /// The value occurs twice.
+    pub fn duplicate(field: &FieldPath, value: impl Into<Value>) -> Self {
+        Self::new(field, FieldErrorKind::Duplicate(value.into()), "")
+    }
+
+    /// The value is not one of those listed.
+    pub fn not_supported(field: &FieldPath, value: impl Into<Value>, allowed: &[&str]) -> Self {
+        let allowed = allowed.iter().map(|text| (*text).to_owned()).collect();
+        Self::new(field, FieldErrorKind::NotSupported(value.into(), allowed), "")
+    }
+
+    /// The text after the field: `Invalid value: "x": why`.
+    pub fn body(&self) -> String {
+        let head = match &self.kind {
+            FieldErrorKind::NotFound(value) => format!("Not found: {}", go_value(value)),
+            FieldErrorKind::Required => "Required value".to_owned(),
+            FieldErrorKind::Duplicate(value) => format!("Duplicate value: {}", go_value(value)),
+            FieldErrorKind::Invalid(value) => format!("Invalid value: {}", go_value(value)),
+            FieldErrorKind::NotSupported(value, allowed) => {
+                let quoted: Vec<String> = allowed.iter().map(|text| format!("{text:?}")).collect();
+                let list = quoted.join(", ");
+                format!("Unsupported value: {}: supported values: {list}", go_value(value))
+            }
+            FieldErrorKind::Forbidden => "Forbidden".to_owned(),
+            FieldErrorKind::TooLong(Some(max)) => {
+                format!("Too long: may not be more than {max} bytes")
+            }
+            FieldErrorKind::TooLong(None) => "Too long: value is too long".to_owned(),
+            FieldErrorKind::TooMany(found, max) => {
+                let items = if *max == 1 { "item" } else { "items" };
+                format!("Too many: {found}: must have at most {max} {items}")
+            }
+            FieldErrorKind::TooFew(found, min) => {
+                let items = if *min == 1 { "item" } else { "items" };
+                format!("Invalid value: {found}: must have at least {min} {items}")
+            }
+            FieldErrorKind::TypeInvalid(found) => format!("Invalid value: {found:?}"),
+            FieldErrorKind::Internal => "Internal error".to_owned(),
+        };
+        if self.detail.is_empty() { head } else { format!("{head}: {}", self.detail) }
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let field = if self.field.is_empty() { "<nil>" } else { &self.field };
+        write!(f, "{field}: {}", self.body())
+    }
+}
+
+/// A value as Go's messages print it: strings quoted, other scalars plain, the rest as JSON.
+fn go_value(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::String(text) => format!("{text:?}"),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_those_that_clients_know() {
+        let status = Status::not_found("apps", "deployments", "x");
+        assert_eq!(status.message, "deployments.apps \"x\" not found");
+        assert_eq!(status.code, 404);
+        let status = Status::stale("", "pods", "p");
+        assert_eq!(
+            status.message,
+            "Operation cannot be fulfilled on pods \"p\": the object has been modified; please apply your changes to the latest version and try again"
+        );
+    }
+
+    #[test]
+    fn several_field_errors_stand_in_brackets() {
+        let spec = FieldPath::new("spec");
+        let errors = [
+            FieldError::required(&spec.child("a"), ""),
+            FieldError::not_supported(&spec.child("b").index(0), "x", &["y", "z"]),
+        ];
+        let status = Status::invalid("g.io", "Thing", "t", &errors);
+        assert_eq!(
+            status.message,
+            "Thing.g.io \"t\" is invalid: [spec.a: Required value, spec.b[0]: Unsupported value: \"x\": supported values: \"y\", \"z\"]"
+        );
+        assert_eq!(status.details.causes[1].field, "spec.b[0]");
+        assert_eq!(status.details.causes[1].reason, "FieldValueNotSupported");
+    }
+
+    #[test]
+    fn a_status_survives_the_wire() {
+        let status = Status::invalid(
+            "",
+            "Pod",
+            "p",
+            &[FieldError::invalid(&FieldPath::new("spec").key("k"), 3, "must be less")],
+        )
+        .retry_after(2);
+        assert_eq!(Status::from_value(&status.to_value()), status);
+    }
+}
