@@ -1,0 +1,160 @@
+//! Holds the arrows between our crates (docs/architecture.md §4).
+//!
+//! `cargo metadata` says who depends on whom; the folder a crate lies in says what it may use. The
+//! table below is the whole rule, so a new arrow is a change somebody has to argue for.
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// What the crates of a folder (or one crate) may use. The first row that matches holds.
+/// An entry ending in `/` is a folder, any other is one crate.
+const RULES: &[(&str, &[&str])] = &[
+    ("base/", &["base/"]),
+    ("kube/object", &["base/"]),
+    ("kube/schema", &["base/", "kube/object"]),
+    ("kube/patch", &["base/", "kube/object", "kube/schema"]),
+    ("kube/", &["base/", "kube/"]),
+    ("catalog/", &["base/", "kube/object", "kube/schema", "catalog/"]),
+    (
+        "lifecycle/",
+        &["base/", "kube/object", "kube/schema", "kube/patch", "kube/client", "catalog/", "lifecycle/"],
+    ),
+    ("dev/testkit", &["base/", "kube/", "catalog/"]),
+    ("dev/", &["base/", "kube/", "catalog/", "lifecycle/", "author/", "face/", "dev/"]),
+    ("face/", &["base/", "kube/", "catalog/", "lifecycle/", "author/", "face/"]),
+];
+
+/// Crates from outside that only some of ours may name, with the reason.
+const CONFINED: &[(&str, &[&str], &str)] = &[
+    (
+        "kube",
+        &["kube/client", "dev/testkit", "dev/bench", "face/mainstay"],
+        "its yearly majors shall touch few crates",
+    ),
+    ("serde-saphyr", &["base/yaml"], "one YAML door"),
+    ("saphyr-parser", &["base/yaml"], "one YAML door"),
+    ("redb", &["dev/bench"], "measured against, not used"),
+    ("clap", &["face/cli"], "arguments are parsed in one place"),
+    ("anyhow", &["dev/"], "library errors are typed"),
+];
+
+/// Crates that must not be in the lock file at all.
+const BANNED: &[(&str, &str)] = &[
+    ("aws-lc-sys", "one TLS provider: ring"),
+    ("aws-lc-rs", "one TLS provider: ring"),
+    ("openssl-sys", "one TLS provider: ring"),
+];
+
+fn covers(pattern: &str, folder: &str) -> bool {
+    if pattern.ends_with('/') { folder.starts_with(pattern) } else { folder == pattern }
+}
+
+/// Fails with a list of every arrow that the table forbids.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .output()
+        .context("run cargo metadata")?;
+    if !output.status.success() {
+        bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout).context("read cargo metadata")?;
+    let root = metadata["workspace_root"].as_str().context("no workspace_root")?;
+    let wrong = check(&metadata, Path::new(root))?;
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    bail!("{} arrows are not in the table of crates/dev/xtask/src/layers.rs:\n{}", wrong.len(), wrong.join("\n"))
+}
+
+fn check(metadata: &Value, root: &Path) -> anyhow::Result<Vec<String>> {
+    let packages = metadata["packages"].as_array().context("no packages")?;
+    let crates = root.join("crates");
+    let mut folders = BTreeMap::new();
+    for package in packages {
+        let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
+        let Some(folder) = manifest.parent().and_then(|folder| folder.strip_prefix(&crates).ok()) else {
+            continue;
+        };
+        let name = package["name"].as_str().unwrap_or_default();
+        folders.insert(name, (folder.to_string_lossy().replace('\\', "/"), package));
+    }
+    let mut wrong = Vec::new();
+    for (name, (folder, package)) in &folders {
+        let Some((_, allowed)) = RULES.iter().find(|(who, _)| covers(who, folder)) else {
+            wrong.push(format!("{name}: no rule for crates/{folder}"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let target = dependency["name"].as_str().unwrap_or_default();
+            let only_tests = dependency["kind"].as_str() == Some("dev");
+            if let Some((theirs, _)) = folders.get(target) {
+                // Tests may stand on the test kit; nothing else is looser for them.
+                let fine = allowed.iter().any(|pattern| covers(pattern, theirs))
+                    || (only_tests && theirs == "dev/testkit");
+                if !fine {
+                    wrong.push(format!("{name} → {target}: crates/{folder} may use {}", allowed.join(", ")));
+                }
+            } else if let Some((_, may, why)) = CONFINED.iter().find(|(who, _, _)| *who == target)
+                && !only_tests
+                && !may.iter().any(|pattern| covers(pattern, folder))
+            {
+                wrong.push(format!("{name} → {target}: only {} ({why})", may.join(", ")));
+            }
+        }
+    }
+    for package in packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        if let Some((_, why)) = BANNED.iter().find(|(who, _)| *who == name) {
+            wrong.push(format!("{name} is in Cargo.lock: {why}"));
+        }
+    }
+    Ok(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn package(name: &str, folder: &str, dependencies: &[(&str, Option<&str>)]) -> Value {
+        let dependencies: Vec<Value> =
+            dependencies.iter().map(|(name, kind)| json!({"name": name, "kind": kind})).collect();
+        json!({
+            "name": name,
+            "manifest_path": format!("/w/crates/{folder}/Cargo.toml"),
+            "dependencies": dependencies,
+        })
+    }
+
+    fn wrong(packages: &[Value]) -> Vec<String> {
+        check(&json!({"packages": packages}), Path::new("/w")).unwrap()
+    }
+
+    #[test]
+    fn an_upward_arrow_is_named() {
+        let store = package("mainstay-store", "kube/store", &[]);
+        let classic = package("mainstay-classic", "lifecycle/classic", &[("mainstay-store", None)]);
+        let found = wrong(&[store, classic]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("mainstay-classic → mainstay-store"), "{found:?}");
+    }
+
+    #[test]
+    fn tests_may_stand_on_the_test_kit_only() {
+        let kit = package("mainstay-testkit", "dev/testkit", &[]);
+        let classic = |kind| package("mainstay-classic", "lifecycle/classic", &[("mainstay-testkit", kind)]);
+        assert!(wrong(&[kit.clone(), classic(Some("dev"))]).is_empty());
+        assert_eq!(wrong(&[kit, classic(None)]).len(), 1);
+    }
+
+    #[test]
+    fn confined_and_banned_crates_are_named() {
+        let api = package("mainstay-api", "lifecycle/api", &[("kube", None)]);
+        let outside = json!({"name": "aws-lc-sys", "manifest_path": "/r/aws/Cargo.toml", "dependencies": []});
+        assert_eq!(wrong(&[api, outside]).len(), 2);
+    }
+}
