@@ -1,1 +1,26 @@
-//! Opened with its first code.
+//! A Kubernetes API server as a library: one set of handlers for every kind.
+//!
+//! A built-in kind is a row of a generated table, a custom resource definition makes the same sort
+//! of row at run time ([`KindRow`]), and what is special about a kind is a small [`Strategy`].
+//! Handlers, discovery, printing and documents look at rows only.
+//!
+//! The server is a tower service first ([`ApiService`]): controllers and tests of the same process
+//! call it without a socket. A TLS port is the same service behind authentication.
+//!
+//! Data flow: request ─► path and query ─► row ─► handler ─► strategy, schema ─► store ─► bytes,
+//! shared by all readers; other forms (table, metadata only, another version) are made on demand.
+
+mod identity;
+pub mod registry;
+
+pub mod authn;
+pub mod health;
+pub mod pki;
+pub mod print;
+pub mod serve;
+pub mod strategy;
+
+pub use health::Readiness;
+pub use identity::{AUTHENTICATED, Identity, MASTERS};
+pub use registry::KindRow;
+pub use strategy::Strategy;

@@ -1,0 +1,1 @@
+//! Who asks: client certificates and tokens.

@@ -1,0 +1,74 @@
+//! Who asks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The group whose members may do everything.
+pub const MASTERS: &str = "system:masters";
+/// The group of everyone who has proved who they are.
+pub const AUTHENTICATED: &str = "system:authenticated";
+
+/// Who asks: what authentication found, and what `SelfSubjectReview` answers.
+///
+/// Cheap to clone: every request of a connection carries one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity(Arc<Facts>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Facts {
+    user: String,
+    uid: String,
+    groups: Vec<String>,
+    extra: BTreeMap<String, Vec<String>>,
+}
+
+impl Identity {
+    /// A user with groups; [`AUTHENTICATED`] is added when it is not among them.
+    pub fn new(user: impl Into<String>, groups: impl IntoIterator<Item = String>) -> Self {
+        Self::with_details(user, "", groups, BTreeMap::new())
+    }
+
+    /// As [`Identity::new`], with uid and extra facts, such as the pod that a token is bound to.
+    pub fn with_details(
+        user: impl Into<String>,
+        uid: impl Into<String>,
+        groups: impl IntoIterator<Item = String>,
+        extra: BTreeMap<String, Vec<String>>,
+    ) -> Self {
+        let mut groups: Vec<String> = groups.into_iter().collect();
+        if !groups.iter().any(|group| group == AUTHENTICATED) {
+            groups.push(AUTHENTICATED.to_owned());
+        }
+        Self(Arc::new(Facts { user: user.into(), uid: uid.into(), groups, extra }))
+    }
+
+    /// The administrator: what the kubeconfig's certificate and in-process controllers are.
+    pub fn admin() -> Self {
+        Self::new("kubernetes-admin", [MASTERS.to_owned()])
+    }
+
+    /// User name, such as `system:serviceaccount:ns:name`.
+    pub fn user(&self) -> &str {
+        &self.0.user
+    }
+
+    /// Uid of the user; empty if there is none.
+    pub fn uid(&self) -> &str {
+        &self.0.uid
+    }
+
+    /// Groups, in the order found.
+    pub fn groups(&self) -> &[String] {
+        &self.0.groups
+    }
+
+    /// Extra facts.
+    pub fn extra(&self) -> &BTreeMap<String, Vec<String>> {
+        &self.0.extra
+    }
+
+    /// Whether the user belongs to a group.
+    pub fn is_in(&self, group: &str) -> bool {
+        self.0.groups.iter().any(|one| one == group)
+    }
+}

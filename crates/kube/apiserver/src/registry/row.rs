@@ -1,0 +1,158 @@
+//! One kind in one version, as every handler sees it.
+
+use crate::strategy::Strategy;
+use mainstay_object::{Gvk, Scope};
+use std::fmt;
+use std::sync::Arc;
+
+/// One kind in one version: the only thing that handlers, discovery, printing and documents know of
+/// kinds, so that built-in and custom ones cannot be treated differently by accident.
+pub struct KindRow {
+    /// API group; empty for the core group.
+    pub group: Arc<str>,
+    /// Version inside the group.
+    pub version: Arc<str>,
+    /// Kind in CamelCase.
+    pub kind: Arc<str>,
+    /// Kind of its lists.
+    pub list_kind: Arc<str>,
+    /// Plural: the segment of the URL.
+    pub plural: Arc<str>,
+    /// Singular, lower case.
+    pub singular: Arc<str>,
+    /// What `kubectl` takes for short.
+    pub short_names: Vec<Arc<str>>,
+    /// Groups of kinds such as `all`.
+    pub categories: Vec<Arc<str>>,
+    /// Whether objects live in namespaces.
+    pub scope: Scope,
+    /// Verbs of the main resource, sorted.
+    pub verbs: Vec<Arc<str>>,
+    /// What hangs below an object: `status`, `scale`, `token`, ….
+    pub subresources: Vec<Subresource>,
+    /// The store's name for it: `apps/deployments`, `pods`. Versions of one kind share it.
+    pub storage: Arc<str>,
+    /// `apiVersion` that stored bytes carry.
+    pub storage_api_version: Arc<str>,
+    /// `apiVersion` of this row.
+    pub api_version: Arc<str>,
+    /// All served versions of the kind, preferred first.
+    pub served_versions: Vec<Arc<str>>,
+    /// Where schema and columns come from.
+    pub source: Source,
+    /// What is special about the kind.
+    pub strategy: &'static dyn Strategy,
+}
+
+impl fmt::Debug for KindRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KindRow({}/{} {})", self.group, self.version, self.kind)
+    }
+}
+
+/// Something below an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subresource {
+    /// Last segment of the URL.
+    pub name: Arc<str>,
+    /// Kind that it speaks: the kind itself for `status`, `autoscaling/v1 Scale` for `scale`.
+    pub speaks: Gvk,
+    /// Verbs, sorted.
+    pub verbs: Vec<Arc<str>>,
+}
+
+/// Where a row comes from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// The generated table.
+    BuiltIn,
+    /// A custom resource definition.
+    Custom(Arc<Custom>),
+}
+
+/// The part of a custom resource definition that one version's row needs.
+#[derive(Debug)]
+pub struct Custom {
+    /// Name of the definition: `plural.group`.
+    pub name: Arc<str>,
+    /// Uid of the definition, to notice that another one took its name.
+    pub uid: Arc<str>,
+    /// Columns of `kubectl get`, without the name; empty means the default (age).
+    pub columns: Vec<PrinterColumn>,
+    /// Paths of the scale subresource.
+    pub scale: Option<ScalePaths>,
+    /// Whether the definition is being deleted: then nothing more may be created.
+    pub terminating: bool,
+}
+
+/// One of a definition's `additionalPrinterColumns`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrinterColumn {
+    /// Head.
+    pub name: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub kind: String,
+    /// `OpenAPI` format; may be empty.
+    pub format: String,
+    /// What it means; may be empty.
+    pub description: String,
+    /// Zero is always shown, more only with `-o wide`.
+    pub priority: i64,
+    /// Simple JSON path, such as `.status.phase`.
+    pub json_path: String,
+}
+
+/// Where the scale subresource finds its numbers: dotted paths such as `.spec.replicas`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// Wanted number.
+    pub spec_replicas: String,
+    /// Present number.
+    pub status_replicas: String,
+    /// Selector as text, if the kind has one.
+    pub label_selector: Option<String>,
+}
+
+impl KindRow {
+    /// Group, version and kind.
+    pub fn gvk(&self) -> Gvk {
+        Gvk::new(&*self.group, &*self.version, &*self.kind)
+    }
+
+    /// `plural.group`, or the plural alone for the core group.
+    pub fn group_resource(&self) -> String {
+        if self.group.is_empty() {
+            (*self.plural).to_owned()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
+    }
+
+    /// Whether objects live in namespaces.
+    pub fn is_namespaced(&self) -> bool {
+        self.scope == Scope::Namespaced
+    }
+
+    /// The custom part, if a custom resource definition made this row.
+    pub fn custom(&self) -> Option<&Custom> {
+        match &self.source {
+            Source::Custom(custom) => Some(custom),
+            Source::BuiltIn => None,
+        }
+    }
+
+    /// Whether the row has this subresource.
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|sub| &*sub.name == name)
+    }
+
+    /// Whether status is written through its own subresource only.
+    pub fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    /// Whether the main resource has this verb.
+    pub fn has_verb(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|one| &**one == verb)
+    }
+}
