@@ -60,7 +60,7 @@ pub struct Cause {
     what: String,
     place: Option<Place>,
     remedy: Option<String>,
-    because: Vec<Cause>,
+    because: Vec<Self>,
 }
 
 impl Cause {

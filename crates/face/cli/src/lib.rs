@@ -1,1 +1,10 @@
-//! Opened with its first code.
+//! What people type and what they read.
+//!
+//! Arguments go through two levels: [`args`] is what was typed, [`config`] is what it means, checked
+//! against the machine before anything is touched. [`report`] prints progress, [`exit`] names the
+//! exit codes. No business logic lives here.
+
+pub mod args;
+pub mod config;
+pub mod exit;
+pub mod report;

@@ -1,0 +1,139 @@
+//! What was typed.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Runs operators on Kubernetes; brings the Kubernetes API along where there is none.
+#[derive(Debug, Parser)]
+#[command(
+    name = "mainstay",
+    version,
+    about,
+    propagate_version = true,
+    disable_help_subcommand = true
+)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Log filter, such as `info` or `mainstay_classic=debug`; logs go to standard error.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILTER",
+        env = "MAINSTAY_LOG",
+        default_value = "warn"
+    )]
+    pub log: String,
+}
+
+/// The sub-commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Bring up a cluster in memory, install an operator from a sample catalog and upgrade it.
+    Demo(DemoArguments),
+    /// Bring up a cluster to keep, and serve it until interrupted.
+    Up(UpArguments),
+}
+
+/// Arguments of `demo`.
+#[derive(Args, Debug)]
+pub struct DemoArguments {
+    /// End when the story is told instead of serving until Ctrl-C.
+    #[arg(long)]
+    pub exit: bool,
+    /// Folder with a file-based catalog to tell the story with, instead of the sample.
+    #[arg(long, value_name = "DIR")]
+    pub catalog: Option<PathBuf>,
+    /// Package to install [default: the first one with two upgrades that can be installed].
+    #[arg(long, value_name = "NAME")]
+    pub package: Option<String>,
+    /// Address to serve the API at; port 0 picks a free one.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+    /// Where to write the kubeconfig [default: a file in the folder for temporary files].
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// Arguments of `up`.
+#[derive(Args, Debug)]
+pub struct UpArguments {
+    /// Folder that keeps the cluster [default: `mainstay` in the user's data folder].
+    #[arg(long, value_name = "DIR", conflicts_with = "in_memory")]
+    pub data_dir: Option<PathBuf>,
+    /// Keep nothing: the cluster is gone when the program ends.
+    #[arg(long)]
+    pub in_memory: bool,
+    /// Address to serve the API at; port 0 picks a free one.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6443")]
+    pub listen: SocketAddr,
+    /// Where to write the kubeconfig [default: `kubeconfig` in the data folder].
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Serve the file-based catalog in this folder as a CatalogSource (repeatable).
+    #[arg(long = "catalog", value_name = "NAME=DIR")]
+    pub catalogs: Vec<String>,
+    /// How many simulated nodes the cluster has.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub nodes: u32,
+    /// Names of the standard namespaces.
+    #[arg(long, value_enum, default_value_t = Profile::Standard)]
+    pub profile: Profile,
+    /// Set damaged parts of the data folder aside, list what they held, and go on with the rest.
+    #[arg(long, conflicts_with = "in_memory")]
+    pub repair: bool,
+}
+
+/// Which standard namespaces a new cluster gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// Catalogs in `olm`, operators for all namespaces in `operators`.
+    Standard,
+    /// Catalogs in `openshift-marketplace`, operators in `openshift-operators`.
+    Openshift,
+}
+
+impl Profile {
+    /// The global catalog namespace: catalogs here are visible everywhere.
+    pub const fn catalog_namespace(self) -> &'static str {
+        match self {
+            Self::Standard => "olm",
+            Self::Openshift => "openshift-marketplace",
+        }
+    }
+
+    /// Where operators for all namespaces are installed.
+    pub const fn operator_namespace(self) -> &'static str {
+        match self {
+            Self::Standard => "operators",
+            Self::Openshift => "openshift-operators",
+        }
+    }
+
+    /// Where the lifecycle manager itself would run.
+    pub const fn manager_namespace(self) -> &'static str {
+        match self {
+            Self::Standard => "olm",
+            Self::Openshift => "openshift-operator-lifecycle-manager",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn memory_and_folder_exclude_each_other() {
+        let both = ["mainstay", "up", "--in-memory", "--data-dir", "x"];
+        assert!(Arguments::try_parse_from(both).is_err());
+    }
+}

@@ -1,0 +1,265 @@
+//! What the arguments mean, checked against the machine before anything is touched.
+
+use crate::args::{DemoArguments, Profile, UpArguments};
+use mainstay_cause::{Cause, Place};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Where the cluster lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// Nowhere: gone when the program ends.
+    Memory,
+    /// In this folder.
+    Folder(PathBuf),
+}
+
+/// A catalog folder to serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogFolder {
+    /// Name of its CatalogSource.
+    pub name: String,
+    /// The folder; it existed when the configuration was checked.
+    pub folder: PathBuf,
+}
+
+/// A checked `up`.
+#[derive(Clone, Debug)]
+pub struct Up {
+    /// Where the cluster lives.
+    pub data: Data,
+    /// Where the API is served.
+    pub listen: SocketAddr,
+    /// Where the kubeconfig goes; none chooses a temporary place.
+    pub kubeconfig: Option<PathBuf>,
+    /// Catalogs to serve, names unique.
+    pub catalogs: Vec<CatalogFolder>,
+    /// Number of simulated nodes.
+    pub nodes: u32,
+    /// Standard namespaces.
+    pub profile: Profile,
+    /// Whether damaged parts of the store are set aside.
+    pub repair: bool,
+}
+
+/// A checked `demo`.
+#[derive(Clone, Debug)]
+pub struct Demo {
+    /// End when the story is told.
+    pub exit: bool,
+    /// The catalog; none takes the sample.
+    pub catalog: Option<PathBuf>,
+    /// The package; none takes the first that fits.
+    pub package: Option<String>,
+    /// Where the API is served.
+    pub listen: SocketAddr,
+    /// Where the kubeconfig goes; none chooses a temporary place.
+    pub kubeconfig: Option<PathBuf>,
+}
+
+impl Up {
+    /// Checks the arguments of `up`.
+    pub fn check(arguments: UpArguments) -> Result<Self, Cause> {
+        let data = if arguments.in_memory {
+            Data::Memory
+        } else {
+            let folder = match arguments.data_dir {
+                Some(folder) => folder,
+                None => default_data_folder().ok_or_else(|| {
+                    Cause::new(
+                        "there is no default data folder: neither XDG_DATA_HOME nor HOME is set",
+                    )
+                    .remedy("name one with --data-dir DIR, or use --in-memory")
+                })?,
+            };
+            if folder.exists() && !folder.is_dir() {
+                return Err(Cause::new("the data folder is a file")
+                    .at(Place::file(folder))
+                    .remedy("name a folder with --data-dir DIR"));
+            }
+            Data::Folder(folder)
+        };
+        let mut catalogs: Vec<CatalogFolder> = Vec::new();
+        for text in &arguments.catalogs {
+            let catalog = parse_catalog(text)?;
+            if catalogs.iter().any(|other| other.name == catalog.name) {
+                return Err(Cause::new(format!("two catalogs are named `{}`", catalog.name))
+                    .remedy("give each --catalog NAME=DIR a name of its own"));
+            }
+            catalogs.push(catalog);
+        }
+        let kubeconfig = check_kubeconfig(arguments.kubeconfig)?;
+        Ok(Self {
+            data,
+            listen: arguments.listen,
+            kubeconfig,
+            catalogs,
+            nodes: arguments.nodes,
+            profile: arguments.profile,
+            repair: arguments.repair,
+        })
+    }
+}
+
+impl Demo {
+    /// Checks the arguments of `demo`.
+    pub fn check(arguments: DemoArguments) -> Result<Self, Cause> {
+        let catalog = arguments.catalog.map(|folder| check_catalog_folder(&folder)).transpose()?;
+        Ok(Self {
+            exit: arguments.exit,
+            catalog,
+            package: arguments.package,
+            listen: arguments.listen,
+            kubeconfig: check_kubeconfig(arguments.kubeconfig)?,
+        })
+    }
+}
+
+fn parse_catalog(text: &str) -> Result<CatalogFolder, Cause> {
+    let wanted =
+        || Cause::new(format!("--catalog {text}")).remedy("write it as --catalog NAME=DIR");
+    let Some((name, folder)) = text.split_once('=') else {
+        return Err(wanted().because(Cause::new("there is no `=` in it")));
+    };
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+    let edges = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if name.is_empty()
+        || name.len() > 63
+        || !name.chars().all(allowed)
+        || !name.starts_with(edges)
+        || !name.ends_with(edges)
+    {
+        return Err(wanted().because(Cause::new(format!(
+            "`{name}` cannot name a CatalogSource: at most 63 lower case letters, digits, `-` and `.`, beginning and ending with a letter or digit"
+        ))));
+    }
+    Ok(CatalogFolder { name: name.to_owned(), folder: check_catalog_folder(Path::new(folder))? })
+}
+
+fn check_catalog_folder(folder: &Path) -> Result<PathBuf, Cause> {
+    let refuse = |why: String| {
+        Cause::new(why).at(Place::file(folder)).remedy("name the folder of a file-based catalog")
+    };
+    match folder.canonicalize() {
+        Ok(real) if real.is_dir() => Ok(real),
+        Ok(_) => Err(refuse("the catalog is a file, not a folder".to_owned())),
+        Err(error) => {
+            Err(refuse(format!("the catalog folder cannot be opened: {}", reason(&error))))
+        }
+    }
+}
+
+fn check_kubeconfig(path: Option<PathBuf>) -> Result<Option<PathBuf>, Cause> {
+    let Some(path) = path else { return Ok(None) };
+    if path.is_dir() {
+        return Err(Cause::new("the kubeconfig path is a folder")
+            .at(Place::file(path))
+            .remedy("name a file with --kubeconfig PATH"));
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent
+        && !parent.is_dir()
+    {
+        return Err(Cause::new("the folder of the kubeconfig does not exist")
+            .at(Place::file(parent))
+            .remedy("create it, or name another file with --kubeconfig PATH"));
+    }
+    Ok(Some(path))
+}
+
+/// The words of an I/O error without the number that Rust appends.
+pub fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
+fn environment(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// `$XDG_DATA_HOME/mainstay`, or `~/.local/share/mainstay`.
+fn default_data_folder() -> Option<PathBuf> {
+    let base = environment("XDG_DATA_HOME")
+        .filter(|folder| folder.is_absolute())
+        .or_else(|| environment("HOME").map(|home| home.join(".local/share")))?;
+    Some(base.join("mainstay"))
+}
+
+/// Where files go that live as long as the process: `$XDG_RUNTIME_DIR`, or the folder for
+/// temporary files.
+pub fn runtime_folder() -> PathBuf {
+    environment("XDG_RUNTIME_DIR")
+        .filter(|folder| folder.is_dir())
+        .unwrap_or_else(std::env::temp_dir)
+}
+
+/// Whether colours are unwanted (`NO_COLOR`, <https://no-color.org>) or the terminal cannot show
+/// them.
+pub fn plain_terminal() -> bool {
+    environment("NO_COLOR").is_some()
+        || environment("TERM").is_some_and(|term| term == Path::new("dumb"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Arguments, Command};
+    use clap::Parser;
+
+    fn up(words: &[&str]) -> Result<Up, String> {
+        let words = ["mainstay", "up"].iter().chain(words);
+        match Arguments::try_parse_from(words).unwrap().command {
+            Command::Up(arguments) => Up::check(arguments).map_err(|cause| cause.to_string()),
+            Command::Demo(_) => unreachable!("`up` was typed"),
+        }
+    }
+
+    #[test]
+    fn every_refusal_is_one_sentence_with_a_remedy() {
+        for (words, expected) in [
+            (
+                &["--catalog", "x=/no/such/folder"][..],
+                "/no/such/folder: the catalog folder cannot be opened: no such file or directory (name the folder of a file-based catalog)",
+            ),
+            (
+                &["--catalog", "x"],
+                "--catalog x: there is no `=` in it (write it as --catalog NAME=DIR)",
+            ),
+            (
+                &["--catalog", "x=/dev/null"],
+                "/dev/null: the catalog is a file, not a folder (name the folder of a file-based catalog)",
+            ),
+            (
+                &["--data-dir", "/dev/null"],
+                "/dev/null: the data folder is a file (name a folder with --data-dir DIR)",
+            ),
+            (
+                &["--kubeconfig", "/"],
+                "/: the kubeconfig path is a folder (name a file with --kubeconfig PATH)",
+            ),
+            (
+                &["--catalog", "x=/", "--catalog", "x=/"],
+                "two catalogs are named `x` (give each --catalog NAME=DIR a name of its own)",
+            ),
+        ] {
+            let mut words = words.to_vec();
+            if !words.contains(&"--data-dir") {
+                words.push("--in-memory");
+            }
+            assert_eq!(up(&words).unwrap_err(), expected);
+        }
+        assert!(
+            up(&["--in-memory", "--catalog", "A_b=/"])
+                .unwrap_err()
+                .contains("cannot name a CatalogSource")
+        );
+    }
+
+    #[test]
+    fn a_catalog_folder_becomes_absolute() {
+        let up = up(&["--in-memory", "--catalog", "here=."]).unwrap();
+        assert!(up.catalogs[0].folder.is_absolute());
+        assert_eq!(up.data, Data::Memory);
+    }
+}

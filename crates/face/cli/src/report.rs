@@ -1,0 +1,130 @@
+//! Progress as people read it: a line per thing that is done, with the time it took.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+/// Prints progress to standard output. Write errors (a closed pipe) are ignored: the work matters
+/// more than its report.
+#[derive(Debug)]
+pub struct Report {
+    colour: bool,
+}
+
+impl Report {
+    /// A report on standard output; coloured if that is a terminal that wants it.
+    pub fn stdout() -> Self {
+        Self { colour: io::stdout().is_terminal() && !crate::config::plain_terminal() }
+    }
+
+    fn line(text: &str) {
+        let mut out = io::stdout().lock();
+        let _ = writeln!(out, "{text}");
+        let _ = out.flush();
+    }
+
+    fn paint(&self, code: &str, text: impl Display) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+
+    /// A heading: the beginning of a chapter of the story.
+    pub fn heading(&self, text: impl Display) {
+        Self::line("");
+        Self::line(&self.paint("1", text));
+    }
+
+    /// Something that is done, and how long it took.
+    pub fn done(&self, text: impl Display, took: Duration) {
+        let mark = self.paint("32", "✓");
+        let took = self.paint("2", milliseconds(took));
+        Self::line(&format!("  {mark} {text}  {took}"));
+    }
+
+    /// Something that failed.
+    pub fn failed(&self, text: impl Display) {
+        let mark = self.paint("31", "✗");
+        Self::line(&format!("  {mark} {text}"));
+    }
+
+    /// A detail below the line before; several lines keep their shape.
+    pub fn detail(&self, text: impl Display) {
+        for line in text.to_string().lines() {
+            Self::line(&format!("    {line}"));
+        }
+    }
+
+    /// A plain line.
+    pub fn say(&self, text: impl Display) {
+        Self::line(&text.to_string());
+    }
+
+    /// A command to type.
+    pub fn command(&self, text: impl Display) {
+        let prompt = self.paint("2", "$");
+        Self::line(&format!("  {prompt} {text}"));
+    }
+}
+
+/// Prints why the program ends, to standard error.
+pub fn error(cause: &mainstay_cause::Cause) {
+    let _ = write!(io::stderr().lock(), "error: {}", cause.render());
+}
+
+/// A duration as a few digits: `0.4 ms`, `12 ms`, `3.1 s`.
+pub fn milliseconds(took: Duration) -> String {
+    let ms = took.as_secs_f64() * 1000.0;
+    if ms < 10.0 {
+        format!("{ms:.1} ms")
+    } else if ms < 1000.0 {
+        format!("{ms:.0} ms")
+    } else {
+        format!("{:.1} s", ms / 1000.0)
+    }
+}
+
+/// Rows in columns as `kubectl` prints them: no borders, three blanks between.
+pub fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut out = String::new();
+    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
+    for row in std::iter::once(&head).chain(rows) {
+        let mut line = String::new();
+        for (width, cell) in widths.iter().zip(row) {
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', width + 3 - cell.chars().count()));
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let rows = vec![
+            vec!["a".to_owned(), "Succeeded".to_owned()],
+            vec!["longer".to_owned(), "é".to_owned()],
+        ];
+        insta::assert_snapshot!(columns(&["NAME", "PHASE"], &rows), @"
+        NAME     PHASE
+        a        Succeeded
+        longer   é
+        ");
+    }
+
+    #[test]
+    fn durations_have_few_digits() {
+        assert_eq!(milliseconds(Duration::from_micros(420)), "0.4 ms");
+        assert_eq!(milliseconds(Duration::from_millis(57)), "57 ms");
+        assert_eq!(milliseconds(Duration::from_millis(3120)), "3.1 s");
+    }
+}
