@@ -3,23 +3,38 @@
 //! | Chore | What it does |
 //! |---|---|
 //! | `layers` | holds the arrows between crates |
-//! | `schema` | writes the table of built-in kinds (`--check`: says whether it is fresh) |
-//! | `crds` | writes the custom resource definitions (`--check` likewise) |
-//! | `check` | all of the above with `--check` |
+//! | `schema` | writes the table of built-in kinds |
+//! | `crds` | writes the custom resource definitions |
+//! | `sample` | writes the sample catalog |
+//! | `check` | `layers`, and says whether everything that is generated is fresh |
+//!
+//! With `--check` nothing is written; a stale file is an error.
 #![expect(clippy::print_stdout, reason = "a command line tool")]
 
-use anyhow::bail;
+use anyhow::{Context, bail};
+use std::path::Path;
 
 mod layers;
+mod sample;
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["layers"] => layers::run()?,
-        ["check"] => layers::run()?,
-        other => bail!("unknown chore `{}`: one of layers, schema, crds, check", other.join(" ")),
+    let check = arguments.iter().any(|word| word == "--check");
+    let chores: Vec<&str> = arguments.iter().map(String::as_str).filter(|word| *word != "--check").collect();
+    let [chore] = chores.as_slice() else {
+        bail!("name one chore: layers, schema, crds, sample or check");
+    };
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = manifest.ancestors().nth(3).context("xtask lies three folders below the root")?;
+    match *chore {
+        "layers" => layers::run()?,
+        "sample" => sample::run(root, check)?,
+        "check" => {
+            layers::run()?;
+            sample::run(root, true)?;
+        }
+        other => bail!("unknown chore `{other}`: one of layers, schema, crds, sample, check"),
     }
-    println!("{}: ok", words.join(" "));
+    println!("{chore}: ok");
     Ok(())
 }
