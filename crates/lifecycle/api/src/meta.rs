@@ -1,0 +1,282 @@
+//! What every kind has: metadata, times, conditions, references.
+
+use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
+use mainstay_object::{NamespacedName, Object, OwnerReference, Resource};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A point in time as Kubernetes writes it: RFC 3339, UTC, whole seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(Timestamp);
+
+impl Time {
+    /// The time, cut to the second below.
+    pub fn new(timestamp: Timestamp) -> Self {
+        let seconds = timestamp.as_nanosecond().div_euclid(1_000_000_000);
+        let cut = i64::try_from(seconds).ok().and_then(|s| Timestamp::from_second(s).ok());
+        Self(cut.unwrap_or(timestamp))
+    }
+
+    /// The time as a timestamp.
+    pub const fn timestamp(self) -> Timestamp {
+        self.0
+    }
+}
+
+impl From<Timestamp> for Time {
+    fn from(timestamp: Timestamp) -> Self {
+        Self::new(timestamp)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&DateTimePrinter::new().timestamp_to_string(&self.0))
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Timestamp::deserialize(from).map(Self::new)
+    }
+}
+
+/// `metadata` of an object. Fields without a name here are kept in [`Metadata::rest`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metadata {
+    /// Name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Prefix from which the server makes a name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub generate_name: String,
+    /// Namespace; empty for cluster-scoped objects.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Uid, given by the server.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// Version of the object: opaque, compared for equality only.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub resource_version: String,
+    /// Counts changes of the spec.
+    #[serde(skip_serializing_if = "crate::view::is_default")]
+    pub generation: i64,
+    /// When the object was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub creation_timestamp: Option<Time>,
+    /// Set once deletion was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletion_timestamp: Option<Time>,
+    /// Labels.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Owners.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub owner_references: Vec<OwnerReference>,
+    /// Finalizers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub finalizers: Vec<String>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// An object of one of our kinds, with typed spec and status.
+///
+/// Made from an [`Object`] and turned into one; see [`Kind`] for the resource.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(
+    rename_all = "camelCase",
+    default,
+    bound(
+        serialize = "S: Serialize, T: Serialize + Default + PartialEq",
+        deserialize = "S: Deserialize<'de> + Default, T: Deserialize<'de> + Default"
+    )
+)]
+pub struct View<S, T> {
+    /// `group/version`.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Metadata.
+    pub metadata: Metadata,
+    /// What is wanted.
+    pub spec: S,
+    /// What was seen; left out while it has its default value.
+    #[serde(skip_serializing_if = "crate::view::is_default")]
+    pub status: T,
+}
+
+/// A kind of this API.
+pub trait Kind: DeserializeOwned + Serialize {
+    /// How clients address it: the storage version.
+    const RESOURCE: Resource;
+}
+
+/// The object is not of the shape of its kind.
+#[derive(Debug, thiserror::Error)]
+#[error("reading {kind} {key}: {source}")]
+pub struct DecodeError {
+    kind: &'static str,
+    key: NamespacedName,
+    source: serde_json::Error,
+}
+
+impl<S, T> View<S, T>
+where
+    Self: Kind,
+{
+    /// An empty object of this kind.
+    pub fn new(namespace: &str, name: &str) -> Self
+    where
+        S: Default,
+        T: Default,
+    {
+        let resource = Self::RESOURCE;
+        Self {
+            api_version: resource.api_version(),
+            kind: resource.kind.into_owned(),
+            metadata: Metadata {
+                name: name.to_owned(),
+                namespace: namespace.to_owned(),
+                ..Metadata::default()
+            },
+            spec: S::default(),
+            status: T::default(),
+        }
+    }
+
+    /// Reads an object. Nulls read as absent.
+    pub fn from_object(object: &Object) -> Result<Self, DecodeError> {
+        // Nulls are rare (only manifests that no server has seen), so the copy is made on demand.
+        object.decode::<Self>().or_else(|_| {
+            let mut value = object.to_value();
+            drop_nulls(&mut value);
+            Self::deserialize(&value).map_err(|source| DecodeError {
+                kind: match Self::RESOURCE.kind {
+                    std::borrow::Cow::Borrowed(kind) => kind,
+                    std::borrow::Cow::Owned(_) => "object",
+                },
+                key: object.key(),
+                source,
+            })
+        })
+    }
+
+    /// The object as JSON.
+    pub fn to_object(&self) -> Result<Object, serde_json::Error> {
+        Object::encode(self)
+    }
+
+    /// Namespace and name.
+    pub fn key(&self) -> NamespacedName {
+        NamespacedName::new(self.metadata.namespace.as_str(), self.metadata.name.as_str())
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+text_enum! {
+    /// Whether a condition holds.
+    pub enum ConditionStatus {
+        /// It holds.
+        True = "True",
+        /// It does not hold.
+        False = "False",
+        /// Nobody knows.
+        Unknown = "Unknown",
+    }
+}
+
+impl From<bool> for ConditionStatus {
+    fn from(holds: bool) -> Self {
+        if holds { Self::True } else { Self::False }
+    }
+}
+
+view! {
+    /// A condition in the form that all newer kinds share.
+    pub struct Condition {
+        required {
+            /// What the condition is about.
+            "type" kind: String, with {
+                "maxLength": 316,
+                "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+            };
+            /// Whether it holds.
+            "status" status: ConditionStatus, with {"enum": ["True", "False", "Unknown"]};
+            /// Why, in one CamelCase word.
+            "reason" reason: String, with {
+                "minLength": 1, "maxLength": 1024,
+                "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+            };
+            /// Why, for people; may be empty.
+            "message" message: String, with {"maxLength": 32768};
+            /// When the status last changed.
+            "lastTransitionTime" last_transition_time: Option<Time>;
+        }
+        optional {
+            /// The generation of the object that the condition was seen for.
+            "observedGeneration" observed_generation: i64, with {"format": "int64", "minimum": 0};
+        }
+    }
+
+    /// Names another object.
+    pub struct ObjectReference with {"x-kubernetes-map-type": "atomic"} {
+        optional {
+            /// `group/version` of the object.
+            "apiVersion" api_version: String;
+            /// Part of the object that is meant.
+            "fieldPath" field_path: String;
+            /// Kind of the object.
+            "kind" kind: String;
+            /// Name of the object.
+            "name" name: String;
+            /// Namespace of the object.
+            "namespace" namespace: String;
+            /// Version of the object that is meant.
+            "resourceVersion" resource_version: String;
+            /// Uid of the object.
+            "uid" uid: String;
+        }
+    }
+}
+
+impl ObjectReference {
+    /// A reference to an object that was read from the server.
+    pub fn to(object: &Object) -> Self {
+        Self {
+            api_version: object.api_version().to_owned(),
+            kind: object.kind().to_owned(),
+            name: object.name().to_owned(),
+            namespace: object.namespace().to_owned(),
+            resource_version: object.resource_version().to_owned(),
+            uid: object.uid().to_owned(),
+            field_path: String::new(),
+        }
+    }
+}
