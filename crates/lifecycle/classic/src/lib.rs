@@ -1,1 +1,3 @@
-//! Opened with its first code.
+//! wip
+mod gojson;
+mod hash;
