@@ -1,1 +1,487 @@
 //! The cluster's keys and certificates.
+//!
+//! One certificate authority signs two leaves: what the TLS port shows, and who the administrator
+//! is. One more key signs service-account tokens. All are ECDSA P-256: generation takes well under
+//! a millisecond each, so an ephemeral cluster has its own and nothing is ever shared or shipped.
+//!
+//! Kept in a folder, the authority and the token key are permanent, because kubeconfigs and tokens
+//! out there depend on them: damage to them is an error that names the file and what to do. Leaves
+//! are disposable: one that is missing, damaged, close to its end, signed by another authority or
+//! without a name it needs is made again without asking.
+//!
+//! Data flow: folder (or nothing) ─► [`Pki`] ─► TLS configuration, kubeconfig text, token key.
+//!
+//! What this does not do: revoke, or sign requests of others.
+
+mod files;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use files::Folder;
+use mainstay_clock::Clock;
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SerialNumber, date_time_ymd,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Certificates begin this long ago, for clients whose clocks are behind.
+const BACKDATED: Duration = HOUR;
+/// The authority lives ten years, as kubeadm's does.
+const AUTHORITY_LIFE: Duration = Duration::from_secs(3650 * DAY.as_secs());
+/// Leaves live one year.
+const LEAF_LIFE: Duration = Duration::from_secs(365 * DAY.as_secs());
+/// A certificate that ends this soon is replaced.
+const RENEW_BEFORE: Duration = Duration::from_secs(30 * DAY.as_secs());
+
+/// Names that every serving certificate carries: how the port is reached on this machine, and how
+/// clients inside a cluster would name it.
+const SERVING_NAMES: [&str; 7] = [
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "127.0.0.1",
+    "::1",
+];
+
+/// Why keys or certificates cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PkiError {
+    /// The folder cannot be made or locked down.
+    #[error("cannot prepare the key folder {}; check who owns it and who may write there", .folder.display())]
+    PrepareFolder {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is there and cannot be read.
+    #[error("cannot read {}; check who owns it and who may read it", .file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}; check the free space and who may write there", .file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A permanent file holds something else than it should.
+    #[error(
+        "{} is damaged ({problem}); put the file back from a backup, or remove the folder {} to have all keys made anew (kubeconfigs and tokens handed out before stop working)",
+        .file.display(), .file.parent().unwrap_or(Path::new("/")).display()
+    )]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A name for the serving certificate is neither an address nor a DNS name.
+    #[error("{name:?} cannot be a name of the serving certificate")]
+    ServingName {
+        /// The name.
+        name: String,
+    },
+    /// The cryptographic library refuses.
+    #[error("cannot make a key or certificate")]
+    Generate(#[source] rcgen::Error),
+    /// The TLS library refuses what was made.
+    #[error("cannot set up TLS")]
+    Tls(#[source] rustls::Error),
+}
+
+/// A certificate and its key.
+struct Pair {
+    certificate: CertificateDer<'static>,
+    certificate_pem: String,
+    key: KeyPair,
+}
+
+/// The keys and certificates of one cluster.
+pub struct Pki {
+    authority: Pair,
+    serving: Pair,
+    admin: Pair,
+    token_key: KeyPair,
+}
+
+impl std::fmt::Debug for Pki {
+    /// Prints no keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pki").finish_non_exhaustive()
+    }
+}
+
+/// The permanent part.
+const AUTHORITY: &str = "ca";
+const SERVING: &str = "apiserver";
+const ADMIN: &str = "admin";
+const TOKENS: &str = "sa";
+
+impl Pki {
+    /// Fresh keys that live as long as the process. `names` are host names and addresses, besides
+    /// the usual ones, under which clients reach the port.
+    pub fn ephemeral(clock: &Clock, names: &[String]) -> Result<Self, PkiError> {
+        let authority = make_authority(generate()?, clock)?;
+        let serving = Leaf::Serving(names).make(&authority, clock)?;
+        let admin = Leaf::Admin.make(&authority, clock)?;
+        Ok(Self { authority, serving, admin, token_key: generate()? })
+    }
+
+    /// Keys kept in a folder, which is made if it is not there (mode 0700, files 0600). Files are
+    /// written whole or not at all.
+    pub fn load_or_create(
+        folder: &Path,
+        clock: &Clock,
+        names: &[String],
+    ) -> Result<Self, PkiError> {
+        let folder = Folder::prepare(folder)?;
+        let authority = load_authority(&folder, clock)?;
+        let serving = Leaf::Serving(names).load_or_make(&folder, &authority, clock)?;
+        let admin = Leaf::Admin.load_or_make(&folder, &authority, clock)?;
+        let token_key = match folder.read(&format!("{TOKENS}.key"))? {
+            Some(pem) => {
+                KeyPair::from_pem(&pem).map_err(|e| folder.damaged(&format!("{TOKENS}.key"), &e))?
+            }
+            None => {
+                let key = generate()?;
+                folder.write(&format!("{TOKENS}.key"), &key.serialize_pem())?;
+                key
+            }
+        };
+        Ok(Self { authority, serving, admin, token_key })
+    }
+
+    /// The authority's certificate: what clients must trust, and `kube-root-ca.crt`.
+    pub fn authority_pem(&self) -> &str {
+        &self.authority.certificate_pem
+    }
+
+    /// The administrator's certificate and key, in PEM.
+    pub fn admin_pem(&self) -> (&str, String) {
+        (&self.admin.certificate_pem, self.admin.key.serialize_pem())
+    }
+
+    /// PKCS#8 of the key that signs service-account tokens.
+    pub fn token_key_pkcs8(&self) -> &[u8] {
+        self.token_key.serialized_der()
+    }
+
+    /// TLS of the port: asks for a client certificate, accepts a client without one (it may have a
+    /// token), refuses one that this authority did not sign. Offers HTTP/2 and HTTP/1.1.
+    pub fn server_config(&self) -> Result<Arc<ServerConfig>, PkiError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(self.authority.certificate.clone()).map_err(PkiError::Tls)?;
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                .allow_unauthenticated()
+                .build()
+                .map_err(|error| PkiError::Tls(rustls::Error::General(error.to_string())))?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.serving.key.serialize_der()));
+        let chain = vec![self.serving.certificate.clone(), self.authority.certificate.clone()];
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(PkiError::Tls)?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key)
+            .map_err(PkiError::Tls)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+
+    /// A kubeconfig of the administrator with everything inside it. `server` is the URL of the
+    /// port, `name` what cluster, user and context are called.
+    pub fn kubeconfig(&self, server: &str, name: &str) -> String {
+        let encode = |pem: &str| STANDARD.encode(pem);
+        let (certificate, key) = self.admin_pem();
+        format!(
+            "apiVersion: v1\n\
+             kind: Config\n\
+             clusters:\n\
+             - name: {name}\n\
+             \x20 cluster:\n\
+             \x20   certificate-authority-data: {authority}\n\
+             \x20   server: {server}\n\
+             users:\n\
+             - name: {name}-admin\n\
+             \x20 user:\n\
+             \x20   client-certificate-data: {certificate}\n\
+             \x20   client-key-data: {key}\n\
+             contexts:\n\
+             - name: {name}\n\
+             \x20 context:\n\
+             \x20   cluster: {name}\n\
+             \x20   user: {name}-admin\n\
+             current-context: {name}\n",
+            authority = encode(self.authority_pem()),
+            certificate = encode(certificate),
+            key = encode(&key),
+        )
+    }
+
+    /// Writes [`Pki::kubeconfig`] to a file that only its owner may read, whole or not at all.
+    pub fn write_kubeconfig(&self, file: &Path, server: &str, name: &str) -> Result<(), PkiError> {
+        files::write(file, &self.kubeconfig(server, name))
+    }
+}
+
+fn generate() -> Result<KeyPair, PkiError> {
+    KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(PkiError::Generate)
+}
+
+/// Parameters common to all certificates: subject, life, a random positive serial number.
+fn parameters(
+    clock: &Clock,
+    life: Duration,
+    common_name: &str,
+    organization: Option<&str>,
+) -> Result<CertificateParams, PkiError> {
+    let mut params = CertificateParams::default();
+    let mut name = DistinguishedName::new();
+    if let Some(organization) = organization {
+        name.push(DnType::OrganizationName, organization);
+    }
+    name.push(DnType::CommonName, common_name);
+    params.distinguished_name = name;
+    let now = u64::try_from(clock.now().as_second()).unwrap_or_default();
+    let epoch = date_time_ymd(1970, 1, 1);
+    params.not_before = epoch + Duration::from_secs(now.saturating_sub(BACKDATED.as_secs()));
+    params.not_after = epoch + Duration::from_secs(now) + life;
+    let mut serial = [0_u8; 16];
+    getrandom::fill(&mut serial).map_err(|_| PkiError::Generate(rcgen::Error::RingUnspecified))?;
+    serial[0] &= 0x7f;
+    params.serial_number = Some(SerialNumber::from_slice(&serial));
+    params.use_authority_key_identifier_extension = true;
+    Ok(params)
+}
+
+fn pair(certificate: &Certificate, key: KeyPair) -> Pair {
+    Pair { certificate: certificate.der().clone(), certificate_pem: certificate.pem(), key }
+}
+
+fn make_authority(key: KeyPair, clock: &Clock) -> Result<Pair, PkiError> {
+    let mut params = parameters(clock, AUTHORITY_LIFE, "mainstay-ca", None)?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![
+        KeyUsagePurpose::DigitalSignature,
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::CrlSign,
+    ];
+    let certificate = params.self_signed(&key).map_err(PkiError::Generate)?;
+    Ok(pair(&certificate, key))
+}
+
+/// Reads the authority, or makes it. Its key is written first: a key without a certificate is what
+/// an interrupted start leaves behind, and is completed.
+fn load_authority(folder: &Folder, clock: &Clock) -> Result<Pair, PkiError> {
+    let (key_file, certificate_file) = (format!("{AUTHORITY}.key"), format!("{AUTHORITY}.crt"));
+    let certificate = folder.read(&certificate_file)?;
+    let key = match folder.read(&key_file)? {
+        Some(pem) => KeyPair::from_pem(&pem).map_err(|e| folder.damaged(&key_file, &e))?,
+        None if certificate.is_some() => {
+            return Err(
+                folder.damaged(&key_file, &"it is missing although its certificate is there")
+            );
+        }
+        None => {
+            let key = generate()?;
+            folder.write(&key_file, &key.serialize_pem())?;
+            key
+        }
+    };
+    if let Some(pem) = certificate {
+        let der = decode(&pem).map_err(|problem| folder.damaged(&certificate_file, &problem))?;
+        let parsed = parse(&der).map_err(|problem| folder.damaged(&certificate_file, &problem))?;
+        if parsed.public_key().subject_public_key.data != key.public_key_raw() {
+            return Err(folder.damaged(&certificate_file, &"it belongs to another key"));
+        }
+        if lives(&parsed, clock) {
+            return Ok(Pair { certificate: der.clone(), certificate_pem: pem, key });
+        }
+    }
+    let made = make_authority(key, clock)?;
+    folder.write(&certificate_file, &made.certificate_pem)?;
+    Ok(made)
+}
+
+/// A certificate that may be made again at any time.
+#[derive(Clone, Copy)]
+enum Leaf<'a> {
+    /// What the TLS port shows, with names besides the usual ones.
+    Serving(&'a [String]),
+    /// Who the administrator is.
+    Admin,
+}
+
+impl Leaf<'_> {
+    fn file(self) -> &'static str {
+        match self {
+            Self::Serving(_) => SERVING,
+            Self::Admin => ADMIN,
+        }
+    }
+
+    /// All names of the certificate; addresses in their shortest form.
+    fn names(self) -> Vec<String> {
+        let Self::Serving(more) = self else { return Vec::new() };
+        let mut names: Vec<String> = SERVING_NAMES.map(ToOwned::to_owned).to_vec();
+        for name in more {
+            let name = match name.parse::<IpAddr>() {
+                // "Everywhere" is not an address that a client connects to.
+                Ok(address) if address.is_unspecified() => continue,
+                Ok(address) => address.to_string(),
+                Err(_) => name.clone(),
+            };
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    fn make(self, authority: &Pair, clock: &Clock) -> Result<Pair, PkiError> {
+        let mut params = match self {
+            Self::Serving(_) => parameters(clock, LEAF_LIFE, "kube-apiserver", None)?,
+            Self::Admin => parameters(clock, LEAF_LIFE, "kubernetes-admin", Some(crate::MASTERS))?,
+        };
+        for name in self.names() {
+            let one = CertificateParams::new(vec![name.clone()])
+                .map_err(|_| PkiError::ServingName { name })?;
+            params.subject_alt_names.extend(one.subject_alt_names);
+        }
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![match self {
+            Self::Serving(_) => ExtendedKeyUsagePurpose::ServerAuth,
+            Self::Admin => ExtendedKeyUsagePurpose::ClientAuth,
+        }];
+        let issuer = Issuer::from_ca_cert_der(&authority.certificate, &authority.key)
+            .map_err(PkiError::Generate)?;
+        let key = generate()?;
+        let certificate = params.signed_by(&key, &issuer).map_err(PkiError::Generate)?;
+        Ok(pair(&certificate, key))
+    }
+
+    fn load_or_make(
+        self,
+        folder: &Folder,
+        authority: &Pair,
+        clock: &Clock,
+    ) -> Result<Pair, PkiError> {
+        let (key_file, certificate_file) =
+            (format!("{}.key", self.file()), format!("{}.crt", self.file()));
+        if let (Some(key), Some(certificate)) =
+            (folder.read(&key_file)?, folder.read(&certificate_file)?)
+        {
+            match self.usable(&certificate, &key, authority, clock) {
+                Ok(pair) => return Ok(pair),
+                Err(reason) => {
+                    tracing::info!(file = %certificate_file, reason, "making a certificate again");
+                }
+            }
+        }
+        let made = self.make(authority, clock)?;
+        folder.write(&key_file, &made.key.serialize_pem())?;
+        folder.write(&certificate_file, &made.certificate_pem)?;
+        Ok(made)
+    }
+
+    /// The pair, if it can serve for a while yet; otherwise why not.
+    fn usable(
+        self,
+        certificate_pem: &str,
+        key_pem: &str,
+        authority: &Pair,
+        clock: &Clock,
+    ) -> Result<Pair, &'static str> {
+        let key = KeyPair::from_pem(key_pem).map_err(|_| "its key cannot be read")?;
+        let der = decode(certificate_pem).map_err(|_| "it cannot be read")?;
+        let parsed = parse(&der).map_err(|_| "it cannot be read")?;
+        let issuer = parse(&authority.certificate).map_err(|_| "the authority cannot be read")?;
+        if parsed.public_key().subject_public_key.data != key.public_key_raw() {
+            return Err("it belongs to another key");
+        }
+        if parsed.issuer() != issuer.subject() || authority_key(&parsed) != subject_key(&issuer) {
+            return Err("another authority signed it");
+        }
+        if !lives(&parsed, clock) {
+            return Err("it ends soon");
+        }
+        let present = names_of(&parsed);
+        if self.names().iter().any(|name| !present.contains(name)) {
+            return Err("it lacks a name");
+        }
+        Ok(Pair { certificate: der.clone(), certificate_pem: certificate_pem.to_owned(), key })
+    }
+}
+
+/// The first certificate of a PEM text.
+fn decode(pem: &str) -> Result<CertificateDer<'static>, String> {
+    let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes())
+        .map_err(|_| "it holds no PEM certificate".to_owned())?;
+    Ok(CertificateDer::from(pem.contents))
+}
+
+fn parse(der: &[u8]) -> Result<X509Certificate<'_>, String> {
+    let (_, certificate) =
+        X509Certificate::from_der(der).map_err(|error| format!("no X.509 certificate: {error}"))?;
+    Ok(certificate)
+}
+
+/// Whether a certificate is valid now and for a while yet.
+fn lives(certificate: &X509Certificate<'_>, clock: &Clock) -> bool {
+    let now = clock.now().as_second();
+    let margin = i64::try_from(RENEW_BEFORE.as_secs()).unwrap_or(i64::MAX);
+    let validity = certificate.validity();
+    validity.not_before.timestamp() <= now && validity.not_after.timestamp() > now + margin
+}
+
+fn authority_key<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
+    certificate.extensions().iter().find_map(|extension| match extension.parsed_extension() {
+        ParsedExtension::AuthorityKeyIdentifier(found) => {
+            found.key_identifier.as_ref().map(|key| key.0)
+        }
+        _ => None,
+    })
+}
+
+fn subject_key<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
+    certificate.extensions().iter().find_map(|extension| match extension.parsed_extension() {
+        ParsedExtension::SubjectKeyIdentifier(key) => Some(key.0),
+        _ => None,
+    })
+}
+
+fn names_of(certificate: &X509Certificate<'_>) -> Vec<String> {
+    let Ok(Some(names)) = certificate.subject_alternative_name() else { return Vec::new() };
+    let text = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => match bytes.len() {
+            4 => <[u8; 4]>::try_from(*bytes).ok().map(|b| IpAddr::from(b).to_string()),
+            16 => <[u8; 16]>::try_from(*bytes).ok().map(|b| IpAddr::from(b).to_string()),
+            _ => None,
+        },
+        _ => None,
+    };
+    names.value.general_names.iter().filter_map(text).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use super::*;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+fn clock() -> Clock {
+    Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap())
+}
+
+fn later(years: i64) -> Clock {
+    Clock::starting_at(clock().now() + jiff::SignedDuration::from_hours(24 * 365 * years))
+}
+
+#[tokio::test]
+async fn a_folder_gives_the_same_keys_again_and_only_to_its_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("a/pki");
+    let first = Pki::load_or_create(&keys, &clock(), &[]).unwrap();
+    let second = Pki::load_or_create(&keys, &clock(), &[]).unwrap();
+    assert_eq!(first.kubeconfig("https://x", "m"), second.kubeconfig("https://x", "m"));
+    assert_eq!(first.token_key_pkcs8(), second.token_key_pkcs8());
+    assert_eq!(first.serving.certificate, second.serving.certificate);
+    assert_eq!(fs::metadata(&keys).unwrap().permissions().mode() & 0o777, 0o700);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&keys).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    names.sort();
+    assert_eq!(
+        names,
+        ["admin.crt", "admin.key", "apiserver.crt", "apiserver.key", "ca.crt", "ca.key", "sa.key"]
+    );
+}
+
+#[tokio::test]
+async fn leaves_are_renewed_before_they_end_and_the_authority_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Pki::load_or_create(folder.path(), &clock(), &[]).unwrap();
+    let second = Pki::load_or_create(folder.path(), &later(1), &[]).unwrap();
+    assert_eq!(first.authority_pem(), second.authority_pem());
+    assert_ne!(first.admin.certificate, second.admin.certificate);
+    let third = Pki::load_or_create(folder.path(), &later(10), &[]).unwrap();
+    assert_ne!(second.authority_pem(), third.authority_pem());
+    assert_eq!(second.authority.key.serialize_der(), third.authority.key.serialize_der());
+}
+
+#[tokio::test]
+async fn a_new_name_or_a_damaged_leaf_makes_a_new_leaf() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        Pki::load_or_create(folder.path(), &clock(), &names).unwrap()
+    };
+    let first = load(&["0.0.0.0"]);
+    let names = names_of(&parse(&first.serving.certificate).unwrap());
+    assert_eq!(names, SERVING_NAMES);
+    let second = load(&["10.1.2.3", "host.example", "0:0::1"]);
+    let names = names_of(&parse(&second.serving.certificate).unwrap());
+    assert_eq!(names[SERVING_NAMES.len()..], ["10.1.2.3", "host.example"]);
+    assert_eq!(load(&["10.1.2.3"]).serving.certificate, second.serving.certificate);
+    fs::write(folder.path().join("apiserver.crt"), "junk").unwrap();
+    assert_ne!(load(&[]).serving.certificate, second.serving.certificate);
+    assert!(matches!(
+        Pki::ephemeral(&clock(), &["ä".to_owned()]),
+        Err(PkiError::ServingName { .. })
+    ));
+}
+
+#[tokio::test]
+async fn damage_to_permanent_keys_names_the_file_and_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |name: &str, content: Option<&[u8]>| {
+        let path = folder.path().join(name);
+        let good = fs::read(&path).unwrap();
+        match content {
+            Some(content) => fs::write(&path, content).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let error = Pki::load_or_create(folder.path(), &clock(), &[]).unwrap_err().to_string();
+        fs::write(&path, good).unwrap();
+        assert!(error.contains(path.to_str().unwrap()), "{error}");
+        assert!(error.contains("from a backup"), "{error}");
+        error
+    };
+    Pki::load_or_create(folder.path(), &clock(), &[]).unwrap();
+    let other = Pki::ephemeral(&clock(), &[]).unwrap();
+    assert!(refused("ca.key", None).contains("missing"));
+    refused("ca.key", Some(b"\xff\xfe"));
+    refused("sa.key", Some(b""));
+    assert!(refused("ca.crt", Some(b"x")).contains("no PEM certificate"));
+    assert!(
+        refused("ca.crt", Some(other.authority_pem().as_bytes()))
+            .contains("belongs to another key")
+    );
+    fs::remove_file(folder.path().join("ca.crt")).unwrap();
+    Pki::load_or_create(folder.path(), &clock(), &[]).unwrap();
+}
+
+#[tokio::test]
+async fn the_kubeconfig_is_a_file_of_its_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    fs::write(&file, "old").unwrap();
+    let pki = Pki::ephemeral(&clock(), &[]).unwrap();
+    pki.write_kubeconfig(&file, "https://127.0.0.1:6443", "mainstay").unwrap();
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let text = fs::read_to_string(&file).unwrap();
+    let shape: Vec<&str> =
+        text.lines().map(|line| line.split_once("-data: ").map_or(line, |(key, _)| key)).collect();
+    insta::assert_snapshot!(shape.join("\n"), @r"
+    apiVersion: v1
+    kind: Config
+    clusters:
+    - name: mainstay
+      cluster:
+        certificate-authority
+        server: https://127.0.0.1:6443
+    users:
+    - name: mainstay-admin
+      user:
+        client-certificate
+        client-key
+    contexts:
+    - name: mainstay
+      context:
+        cluster: mainstay
+        user: mainstay-admin
+    current-context: mainstay
+    ");
+    let nowhere = folder.path().join("no/such/config");
+    let error = pki.write_kubeconfig(&nowhere, "", "m").unwrap_err().to_string();
+    assert!(error.contains("no/such/config"), "{error}");
+}
