@@ -1,1 +1,56 @@
-//! Opened with its first code.
+//! The one handle through which controllers reach a Kubernetes API, and what every controller is
+//! made of.
+//!
+//! * [`Cluster`]: get, list, watch, create, apply, patch, delete on untyped [`Object`]s. It wraps a
+//!   `kube::Client`, so the same code talks to a real cluster over TLS and to the embedded server
+//!   through a tower service without a socket. Answers are decoded once, straight into [`Object`].
+//! * [`Cache`]: a list-and-watch of one kind that keeps a *projection* of each object: what
+//!   decisions read, never whole objects.
+//! * [`Controller`]: a queue of keys without duplicates and a bounded number of reconciliations.
+//! * [`Recorder`]: core/v1 Events; [`conditions`]: `status.conditions` as `metav1` keeps them.
+//!
+//! ```text
+//! watch ─► Cache<T> ─ change (key, before, after) ─► Queue<K> ─► Reconciler ─► Cluster ─► API
+//!             └──────────── observe ◄──────────────────────────────┘
+//! ```
+//!
+//! # How decisions stay right although caches lag
+//!
+//! A cache is always some milliseconds behind. Three rules keep that harmless:
+//! 1. What is overwritten carries the `resourceVersion` it was decided on, what is deleted carries
+//!    the `uid` (and, where the decision depends on content, the `resourceVersion`); a conflict
+//!    means "decide again".
+//! 2. A controller that *creates with generated names* waits with [`Cache::seen`] until its cache
+//!    has its own write before it decides again; fixed names need no waiting, because the second
+//!    create is refused with `AlreadyExists`.
+//! 3. One key is never reconciled twice at the same time.
+//!
+//! What this crate does not do: typed APIs, leader election, server-side field ownership
+//! ([`Cluster::apply`] says how it stands in for that).
+
+mod apply;
+mod backoff;
+mod cache;
+mod cluster;
+mod discovery;
+mod error;
+mod events;
+mod queue;
+mod request;
+mod runtime;
+mod watch;
+
+pub mod conditions;
+
+pub use apply::difference;
+pub use backoff::Backoff;
+pub use cache::{Cache, CacheBuilder, Changed};
+pub use cluster::{Cluster, DeleteOptions, List, ListParams, Patch, Preconditions, Propagation};
+pub use discovery::{ApiResource, Discovery};
+pub use error::{Error, Result};
+pub use events::{EventType, Recorder};
+pub use queue::Queue;
+pub use runtime::{Action, Controller, ControllerHandle, Counters, Reconciler};
+pub use watch::{Selection, Watch, WatchEvent};
+
+pub use mainstay_object::Object;

@@ -1,0 +1,383 @@
+//! A list-and-watch of one kind that keeps a projection of each object.
+//!
+//! ```text
+//! list (pages) ─► replace ─► watch ─► event ─► project ─► entries + index ─► subscribers
+//!    ▲                          │ end, error: again from the last revision
+//!    └──────── 410 ─────────────┘
+//! ```
+
+use crate::backoff::now;
+use crate::watch::{SERVER_TIMEOUT, Watch, WatchEvent};
+use crate::{Backoff, Cluster, Error, ListParams, Result, Selection};
+use mainstay_object::{NamespacedName, Object};
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How long a silent stream is believed: a little longer than the server keeps one open.
+const SILENCE: Duration = SERVER_TIMEOUT.saturating_add(Duration::from_secs(30));
+/// After this long without an answer the wait between attempts no longer grows.
+const BACKOFF_CAP: Duration = Duration::from_secs(30);
+
+/// A stream that ends sooner than this counts as a failure.
+const BRIEF: Duration = Duration::from_secs(1);
+
+type Project<T> = Box<dyn Fn(&Object) -> Option<T> + Send + Sync>;
+type Index<T> = Box<dyn Fn(&T) -> Vec<Arc<str>> + Send + Sync>;
+type Subscriber<T> = Arc<dyn Fn(&Changed<'_, T>) + Send + Sync>;
+
+/// A change of one entry.
+#[derive(Debug)]
+pub struct Changed<'a, T> {
+    /// Whose.
+    pub key: &'a NamespacedName,
+    /// What was known before; none if it is new.
+    pub before: Option<&'a Arc<T>>,
+    /// What is known now; none if it is gone.
+    pub after: Option<&'a Arc<T>>,
+}
+
+/// A cache of projections of the objects of one kind. Cheap to clone; clones are the same cache.
+///
+/// Subscribers hear of an object only if its projection changed.
+pub struct Cache<T> {
+    inner: Arc<Inner<T>>,
+}
+
+impl<T> Clone for Cache<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+struct Inner<T> {
+    selection: Selection,
+    project: Project<T>,
+    index: Option<Index<T>>,
+    entries: RwLock<Entries<T>>,
+    subscribers: RwLock<Vec<Subscriber<T>>>,
+    /// The last revision seen; zero before the first list is complete.
+    revision: watch::Sender<u64>,
+}
+
+struct Entries<T> {
+    objects: BTreeMap<NamespacedName, Arc<T>>,
+    by_index: FxHashMap<Arc<str>, BTreeSet<NamespacedName>>,
+}
+
+/// What a cache shall do, before it starts.
+pub struct CacheBuilder<T> {
+    selection: Selection,
+    project: Project<T>,
+    index: Option<Index<T>>,
+    subscribers: Vec<Subscriber<T>>,
+}
+
+impl<T: PartialEq + Send + Sync + 'static> CacheBuilder<T> {
+    /// Adds an index: each entry can be found by each of the values that `values` gives for it.
+    #[must_use]
+    pub fn index(mut self, values: impl Fn(&T) -> Vec<Arc<str>> + Send + Sync + 'static) -> Self {
+        self.index = Some(Box::new(values));
+        self
+    }
+
+    /// Adds a subscriber from the start; see [`Cache::subscribe`].
+    #[must_use]
+    pub fn subscribe(mut self, hear: impl Fn(&Changed<'_, T>) + Send + Sync + 'static) -> Self {
+        self.subscribers.push(Arc::new(hear));
+        self
+    }
+
+    /// Starts to list and watch until the token is cancelled. Must be called inside a tokio runtime.
+    pub fn start(self, cluster: &Cluster, stop: CancellationToken) -> Cache<T> {
+        let cache = Cache {
+            inner: Arc::new(Inner {
+                selection: self.selection,
+                project: self.project,
+                index: self.index,
+                entries: RwLock::new(Entries {
+                    objects: BTreeMap::new(),
+                    by_index: FxHashMap::default(),
+                }),
+                subscribers: RwLock::new(self.subscribers),
+                revision: watch::Sender::new(0),
+            }),
+        };
+        let task = cache.clone();
+        let cluster = cluster.clone();
+        tokio::spawn(async move {
+            stop.run_until_cancelled(task.run(&cluster)).await;
+        });
+        cache
+    }
+}
+
+impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
+    /// A cache of what `project` keeps of each object. It forgets objects that `project` gives
+    /// nothing for.
+    pub fn builder(
+        selection: Selection,
+        project: impl Fn(&Object) -> Option<T> + Send + Sync + 'static,
+    ) -> CacheBuilder<T> {
+        CacheBuilder { selection, project: Box::new(project), index: None, subscribers: Vec::new() }
+    }
+
+    /// [`Cache::builder`] and [`CacheBuilder::start`] in one.
+    pub fn start(
+        cluster: &Cluster,
+        selection: Selection,
+        project: impl Fn(&Object) -> Option<T> + Send + Sync + 'static,
+        stop: CancellationToken,
+    ) -> Self {
+        Self::builder(selection, project).start(cluster, stop)
+    }
+
+    /// The entry of a name.
+    pub fn get(&self, key: &NamespacedName) -> Option<Arc<T>> {
+        self.inner.entries.read().objects.get(key).cloned()
+    }
+
+    /// The entries of one namespace, or all, in order.
+    pub fn list(&self, namespace: Option<&str>) -> Vec<(NamespacedName, Arc<T>)> {
+        let entries = self.inner.entries.read();
+        let copy = |(key, entry): (&NamespacedName, &Arc<T>)| (key.clone(), Arc::clone(entry));
+        match namespace {
+            None => entries.objects.iter().map(copy).collect(),
+            Some(namespace) => entries
+                .objects
+                .range((Bound::Included(NamespacedName::new(namespace, "")), Bound::Unbounded))
+                .take_while(|(key, _)| &*key.namespace == namespace)
+                .map(copy)
+                .collect(),
+        }
+    }
+
+    /// The entries that the index lists under a value, in order; none without an index.
+    pub fn indexed(&self, value: &str) -> Vec<(NamespacedName, Arc<T>)> {
+        let entries = self.inner.entries.read();
+        let keys = entries.by_index.get(value).into_iter().flatten();
+        keys.filter_map(|key| Some((key.clone(), Arc::clone(entries.objects.get(key)?)))).collect()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.inner.entries.read().objects.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `hear` for every entry there is and then for every change, in the order of changes for
+    /// each object. It runs in the cache's task and must be quick: typically it adds a key to a
+    /// [`crate::Queue`]. An entry that arrives meanwhile may be told twice.
+    pub fn subscribe(&self, hear: impl Fn(&Changed<'_, T>) + Send + Sync + 'static) {
+        let hear: Subscriber<T> = Arc::new(hear);
+        self.inner.subscribers.write().push(Arc::clone(&hear));
+        for (key, entry) in self.list(None) {
+            hear(&Changed { key: &key, before: None, after: Some(&entry) });
+        }
+    }
+
+    /// Returns once the first list is complete and its entries were told to subscribers.
+    pub async fn synced(&self) {
+        self.reached(1).await;
+    }
+
+    /// Whether the first list is complete.
+    pub fn is_synced(&self) -> bool {
+        *self.inner.revision.borrow() > 0
+    }
+
+    /// Returns once the cache has everything up to a revision: that of an object *of this
+    /// selection* that was just written. (The revision of anything else may only come with the
+    /// next bookmark, a minute later.) Waits for as long as the server is away.
+    pub async fn seen(&self, resource_version: &str) {
+        // What is not a number cannot be compared, and no server known sends it.
+        if let Ok(revision) = resource_version.parse() {
+            self.reached(revision).await;
+        }
+    }
+
+    async fn reached(&self, revision: u64) {
+        let mut seen = self.inner.revision.subscribe();
+        // The sender lives in `self`, so this ends only with success.
+        let _ = seen.wait_for(|seen| *seen >= revision).await;
+    }
+
+    async fn run(&self, cluster: &Cluster) {
+        let mut backoff = Backoff::new(Duration::from_millis(100), BACKOFF_CAP);
+        let mut position: Option<String> = None;
+        loop {
+            let outcome = match position.take() {
+                None => self.relist(cluster).await,
+                Some(revision) => self.follow(cluster, revision, &mut backoff).await,
+            };
+            match outcome {
+                Ok(revision) => position = Some(revision),
+                Err((revision, error)) => {
+                    if error.is_expired() {
+                        position = None;
+                    } else {
+                        position = revision;
+                    }
+                    let wait = backoff.fail();
+                    tracing::warn!(
+                        resource = %self.inner.selection.resource.group_resource(),
+                        error = &error as &dyn std::error::Error,
+                        ?wait,
+                        "cannot follow objects, trying again"
+                    );
+                    tokio::time::sleep(wait).await;
+                }
+            }
+        }
+    }
+
+    async fn relist(&self, cluster: &Cluster) -> Result<String, (Option<String>, Error)> {
+        let selection = &self.inner.selection;
+        let params = ListParams {
+            labels: selection.labels.clone(),
+            fields: selection.fields.clone(),
+            metadata_only: selection.metadata_only,
+            ..ListParams::default()
+        };
+        let list = cluster
+            .list_pages(&selection.resource, selection.namespace.as_deref(), &params)
+            .await
+            .map_err(|error| (None, error))?;
+        self.replace(&list.items);
+        self.progress(&list.resource_version, true);
+        Ok(list.resource_version)
+    }
+
+    /// Watches from a revision to the end of the stream and returns the last revision.
+    async fn follow(
+        &self,
+        cluster: &Cluster,
+        mut revision: String,
+        backoff: &mut Backoff,
+    ) -> Result<String, (Option<String>, Error)> {
+        let mut watch: Watch = match cluster.watch(&self.inner.selection, &revision).await {
+            Ok(watch) => watch,
+            Err(error) => return Err((Some(revision), error)),
+        };
+        let started = now();
+        loop {
+            let event = match tokio::time::timeout(SILENCE, watch.next()).await {
+                Ok(Some(Ok(event))) => event,
+                Ok(Some(Err(error))) => return Err((Some(revision), error)),
+                Ok(None) | Err(_) => break,
+            };
+            backoff.reset();
+            revision = match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    self.put(&object);
+                    object.resource_version().to_owned()
+                }
+                WatchEvent::Deleted(object) => {
+                    self.forget(&object.key());
+                    object.resource_version().to_owned()
+                }
+                WatchEvent::Bookmark(revision) => revision,
+            };
+            self.progress(&revision, false);
+        }
+        if started.elapsed() < BRIEF {
+            // A server that ends streams at once must not be asked in a tight loop.
+            tokio::time::sleep(backoff.fail()).await;
+        }
+        Ok(revision)
+    }
+
+    fn progress(&self, revision: &str, synced: bool) {
+        let revision: u64 = revision.parse().unwrap_or(u64::from(synced));
+        self.inner.revision.send_if_modified(|seen| {
+            let newer = *seen < revision;
+            if newer {
+                *seen = revision;
+            }
+            newer
+        });
+    }
+
+    fn replace(&self, objects: &[Object]) {
+        let listed: BTreeSet<NamespacedName> = objects.iter().map(Object::key).collect();
+        let gone: Vec<NamespacedName> = {
+            let entries = self.inner.entries.read();
+            entries.objects.keys().filter(|key| !listed.contains(key)).cloned().collect()
+        };
+        for key in gone {
+            self.forget(&key);
+        }
+        for object in objects {
+            self.put(object);
+        }
+    }
+
+    fn put(&self, object: &Object) {
+        let key = object.key();
+        match (self.inner.project)(object) {
+            Some(entry) => self.exchange(&key, Some(Arc::new(entry))),
+            None => self.exchange(&key, None),
+        }
+    }
+
+    fn forget(&self, key: &NamespacedName) {
+        self.exchange(key, None);
+    }
+
+    fn exchange(&self, key: &NamespacedName, after: Option<Arc<T>>) {
+        let before = {
+            let mut entries = self.inner.entries.write();
+            let before = entries.objects.get(key).cloned();
+            if before == after {
+                return;
+            }
+            if let Some(index) = &self.inner.index {
+                let old = before.as_deref().map(index).unwrap_or_default();
+                let new = after.as_deref().map(index).unwrap_or_default();
+                entries.reindex(key, &old, &new);
+            }
+            match &after {
+                Some(entry) => {
+                    entries.objects.insert(key.clone(), Arc::clone(entry));
+                }
+                None => {
+                    entries.objects.remove(key);
+                }
+            }
+            before
+        };
+        let change = Changed { key, before: before.as_ref(), after: after.as_ref() };
+        let subscribers = self.inner.subscribers.read();
+        for hear in subscribers.iter() {
+            hear(&change);
+        }
+    }
+}
+
+impl<T> Entries<T> {
+    fn reindex(&mut self, key: &NamespacedName, old: &[Arc<str>], new: &[Arc<str>]) {
+        if old == new {
+            return;
+        }
+        for value in old {
+            if let Some(keys) = self.by_index.get_mut(value) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.by_index.remove(value);
+                }
+            }
+        }
+        for value in new {
+            self.by_index.entry(Arc::clone(value)).or_default().insert(key.clone());
+        }
+    }
+}

@@ -1,0 +1,534 @@
+//! The handle: every verb of a Kubernetes API on untyped objects.
+
+use crate::request::{self, Target, media};
+use crate::watch::{Selection, Watch};
+use crate::{Error, Result, apply};
+use http::Method;
+use mainstay_object::{Gvk, Object, Resource};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// A Kubernetes API. Cheap to clone; clones share the connection.
+#[derive(Clone)]
+pub struct Cluster {
+    client: kube::Client,
+}
+
+/// What to list.
+#[derive(Clone, Debug, Default)]
+pub struct ListParams {
+    /// Label selector in query form; empty for all.
+    pub labels: String,
+    /// Field selector in query form; empty for all.
+    pub fields: String,
+    /// At most so many objects; zero for all.
+    pub limit: u32,
+    /// Where the previous page ended.
+    pub continue_token: String,
+    /// Only `apiVersion`, `kind` and `metadata` of each object.
+    pub metadata_only: bool,
+}
+
+impl ListParams {
+    /// Objects with labels that match a selector in query form.
+    pub fn labels(selector: impl Into<String>) -> Self {
+        Self { labels: selector.into(), ..Self::default() }
+    }
+
+    /// Objects with fields that match a selector in query form.
+    pub fn fields(selector: impl Into<String>) -> Self {
+        Self { fields: selector.into(), ..Self::default() }
+    }
+
+    fn onto(&self, target: Target) -> Target {
+        let limit = if self.limit == 0 { String::new() } else { self.limit.to_string() };
+        target
+            .pair("labelSelector", &self.labels)
+            .pair("fieldSelector", &self.fields)
+            .pair("limit", &limit)
+            .pair("continue", &self.continue_token)
+    }
+}
+
+/// A list as the server had it at one revision.
+#[derive(Clone, Debug, Default)]
+pub struct List {
+    /// The objects, in order of namespace and name. Each carries `apiVersion` and `kind`.
+    pub items: Vec<Object>,
+    /// The revision of the list; a watch from here misses nothing.
+    pub resource_version: String,
+    /// Where the next page begins; empty if this is the last one.
+    pub continue_token: String,
+}
+
+/// What happens to objects that name the deleted one as owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// They are collected afterwards.
+    Background,
+    /// They are deleted first; the owner waits, visibly terminating.
+    Foreground,
+    /// They stay and lose the reference.
+    Orphan,
+}
+
+impl Propagation {
+    /// The text of the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+            Self::Orphan => "Orphan",
+        }
+    }
+}
+
+/// What must hold for a deletion to happen; otherwise the answer is a conflict.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preconditions {
+    /// The object must have this uid.
+    pub uid: Option<String>,
+    /// The object must be unchanged since this revision.
+    pub resource_version: Option<String>,
+}
+
+/// How to delete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// What happens to dependents; none leaves it to the server (background for most kinds).
+    pub propagation: Option<Propagation>,
+    /// What must hold.
+    pub preconditions: Preconditions,
+    /// Seconds between the request and the end of a pod; none leaves it to the object.
+    pub grace_period_seconds: Option<i64>,
+}
+
+impl DeleteOptions {
+    /// Deletes only the object of this uid, never a later one of the same name.
+    pub fn uid(uid: impl Into<String>) -> Self {
+        let preconditions = Preconditions { uid: Some(uid.into()), resource_version: None };
+        Self { preconditions, ..Self::default() }
+    }
+
+    /// Deletes only this object in this state.
+    pub fn exactly(object: &Object) -> Self {
+        let preconditions = Preconditions {
+            uid: Some(object.uid().to_owned()),
+            resource_version: Some(object.resource_version().to_owned()),
+        };
+        Self { preconditions, ..Self::default() }
+    }
+
+    /// Deletes what depends on the object in this way.
+    #[must_use]
+    pub const fn propagation(mut self, propagation: Propagation) -> Self {
+        self.propagation = Some(propagation);
+        self
+    }
+
+    /// Requires the object to be unchanged since a revision.
+    #[must_use]
+    pub fn resource_version(mut self, resource_version: impl Into<String>) -> Self {
+        self.preconditions.resource_version = Some(resource_version.into());
+        self
+    }
+
+    /// Sets the grace period, in seconds.
+    #[must_use]
+    pub const fn grace_period(mut self, seconds: i64) -> Self {
+        self.grace_period_seconds = Some(seconds);
+        self
+    }
+
+    fn to_value(&self) -> Value {
+        let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+        if let Some(propagation) = self.propagation {
+            body["propagationPolicy"] = propagation.as_str().into();
+        }
+        let mut preconditions = Map::new();
+        if let Some(uid) = &self.preconditions.uid {
+            preconditions.insert("uid".to_owned(), uid.clone().into());
+        }
+        if let Some(revision) = &self.preconditions.resource_version {
+            preconditions.insert("resourceVersion".to_owned(), revision.clone().into());
+        }
+        if !preconditions.is_empty() {
+            body["preconditions"] = Value::Object(preconditions);
+        }
+        if let Some(seconds) = self.grace_period_seconds {
+            body["gracePeriodSeconds"] = seconds.into();
+        }
+        body
+    }
+}
+
+/// A change to a part of an object.
+#[derive(Clone, Debug)]
+pub enum Patch {
+    /// RFC 7396: given fields replace, `null` removes, lists are replaced whole.
+    Merge(Value),
+    /// RFC 6902: a list of operations.
+    Json(Value),
+    /// Kubernetes' own: lists are merged by their keys. Only built-in kinds know it.
+    Strategic(Value),
+}
+
+impl Patch {
+    const fn parts(&self) -> (&'static str, &Value) {
+        match self {
+            Self::Merge(body) => (media::MERGE_PATCH, body),
+            Self::Json(body) => (media::JSON_PATCH, body),
+            Self::Strategic(body) => (media::STRATEGIC_PATCH, body),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawList {
+    #[serde(default)]
+    metadata: RawListMeta,
+    #[serde(default)]
+    items: Option<Vec<Object>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawListMeta {
+    #[serde(default)]
+    resource_version: String,
+    #[serde(default, rename = "continue")]
+    continue_token: String,
+}
+
+/// `metadata.namespace` of an object as the path wants it.
+fn namespace_of(object: &Object) -> Option<&str> {
+    Some(object.namespace()).filter(|namespace| !namespace.is_empty())
+}
+
+fn object_target(resource: &Resource, namespace: Option<&str>, name: &str) -> Target {
+    Target::new(resource.object_path(namespace, name))
+}
+
+impl Cluster {
+    /// Wraps a client. `kube::Client::new` over the embedded server's service gives one without a
+    /// socket.
+    pub const fn new(client: kube::Client) -> Self {
+        Self { client }
+    }
+
+    /// The client underneath, for what this handle does not do.
+    pub const fn client(&self) -> &kube::Client {
+        &self.client
+    }
+
+    /// Reads one object. `namespace` is ignored for cluster-scoped kinds here and below.
+    pub async fn get(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Object> {
+        let target = object_target(resource, namespace, name);
+        request::fetch(&self.client, request::build(Method::GET, &target, media::JSON, None)?).await
+    }
+
+    /// Reads one object that may be absent.
+    pub async fn find(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Object>> {
+        match self.get(resource, namespace, name).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads any JSON document of the API, such as `/version`.
+    pub async fn get_raw(&self, path: &str) -> Result<Value> {
+        self.get_raw_as(path, media::JSON).await
+    }
+
+    pub(crate) async fn get_raw_as(&self, path: &str, accept: &str) -> Result<Value> {
+        let target = Target::new(path.to_owned());
+        request::fetch(&self.client, request::build(Method::GET, &target, accept, None)?).await
+    }
+
+    /// Reads objects of one namespace, or of all namespaces.
+    pub async fn list(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        params: &ListParams,
+    ) -> Result<List> {
+        let target = params.onto(Target::new(resource.collection_path(namespace)));
+        let accept = if params.metadata_only { media::METADATA } else { media::JSON };
+        let request = request::build(Method::GET, &target, accept, None)?;
+        let raw: RawList = request::fetch(&self.client, request).await?;
+        let mut items = raw.items.unwrap_or_default();
+        // Lists of built-in kinds leave out what is the same for every item.
+        for item in &mut items {
+            if item.kind().is_empty() {
+                item.set(&["apiVersion"], resource.api_version().into());
+                item.set(&["kind"], resource.kind.as_ref().into());
+            }
+        }
+        Ok(List {
+            items,
+            resource_version: raw.metadata.resource_version,
+            continue_token: raw.metadata.continue_token,
+        })
+    }
+
+    /// Reads all objects, page by page, each page of `params.limit` objects (500 if zero). The
+    /// revision is that of the first page.
+    pub async fn list_pages(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        params: &ListParams,
+    ) -> Result<List> {
+        let mut params = params.clone();
+        if params.limit == 0 {
+            params.limit = 500;
+        }
+        let mut all = self.list(resource, namespace, &params).await?;
+        while !all.continue_token.is_empty() {
+            params.continue_token = std::mem::take(&mut all.continue_token);
+            let page = self.list(resource, namespace, &params).await?;
+            all.items.extend(page.items);
+            all.continue_token = page.continue_token;
+        }
+        Ok(all)
+    }
+
+    /// Creates an object in its own namespace and returns it as stored.
+    pub async fn create(&self, resource: &Resource, object: &Object) -> Result<Object> {
+        let target = Target::new(resource.collection_path(namespace_of(object)));
+        self.write(Method::POST, target, media::JSON, request::encode_object(object)?).await
+    }
+
+    /// Posts to a subresource such as `token`, `eviction` or `binding`.
+    pub async fn create_subresource(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        subresource: &str,
+        body: &Object,
+    ) -> Result<Object> {
+        let target = object_target(resource, namespace, name).segment(subresource);
+        self.write(Method::POST, target, media::JSON, request::encode_object(body)?).await
+    }
+
+    /// Replaces an object; its `resourceVersion`, if it has one, must be the present one.
+    pub async fn update(&self, resource: &Resource, object: &Object) -> Result<Object> {
+        let target = object_target(resource, namespace_of(object), object.name());
+        self.write(Method::PUT, target, media::JSON, request::encode_object(object)?).await
+    }
+
+    /// Replaces the status of an object and nothing else; the precondition is as in
+    /// [`Cluster::update`].
+    pub async fn update_status(&self, resource: &Resource, object: &Object) -> Result<Object> {
+        self.update_subresource(resource, "status", object).await
+    }
+
+    /// Replaces a subresource such as `status`, `finalize` or `approval`.
+    pub async fn update_subresource(
+        &self,
+        resource: &Resource,
+        subresource: &str,
+        object: &Object,
+    ) -> Result<Object> {
+        let target =
+            object_target(resource, namespace_of(object), object.name()).segment(subresource);
+        self.write(Method::PUT, target, media::JSON, request::encode_object(object)?).await
+    }
+
+    /// Changes a part of an object. A `metadata.resourceVersion` inside the patch is a precondition.
+    pub async fn patch(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        patch: &Patch,
+    ) -> Result<Object> {
+        let (media, body) = patch.parts();
+        let target = object_target(resource, namespace, name);
+        self.write(Method::PATCH, target, media, request::encode(body)?).await
+    }
+
+    /// Changes a part of an object's status; the precondition is as in [`Cluster::patch`].
+    pub async fn patch_status(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        patch: &Patch,
+    ) -> Result<Object> {
+        let (media, body) = patch.parts();
+        let target = object_target(resource, namespace, name).segment("status");
+        self.write(Method::PATCH, target, media, request::encode(body)?).await
+    }
+
+    /// Makes the object exist with at least the given fields, and returns it as stored.
+    ///
+    /// The signature is that of server-side apply; until the embedded server has it, this reads the
+    /// object and creates it or sends a merge patch of what differs, with the `resourceVersion` that
+    /// was read as precondition, again on conflict. Nothing is sent if nothing differs.
+    ///
+    /// What follows from that:
+    /// * Fields that are absent from `object` stay as they are; an explicit `null` removes a field.
+    /// * Lists are owned whole: a list that lacks or differs in one given field is replaced. Values
+    ///   that the server filled into list entries by default count as equal. Two lists are merged as
+    ///   sets instead: `metadata.ownerReferences` (by uid) and `metadata.finalizers`.
+    /// * `status`, and what only the server writes in `metadata`, is ignored.
+    /// * Nobody's ownership is recorded; `manager` (who applies) only appears in the request's
+    ///   `fieldManager`.
+    ///
+    /// # Errors
+    /// A conflict only after eight attempts that were all overtaken by other writers.
+    pub async fn apply(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        manager: &str,
+    ) -> Result<Object> {
+        const ATTEMPTS: u32 = 8;
+        let namespace = namespace_of(object);
+        let wanted = apply::wanted(object);
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let outcome = match self.find(resource, namespace, object.name()).await? {
+                None => {
+                    let target = Target::new(resource.collection_path(namespace))
+                        .pair("fieldManager", manager);
+                    let body = request::encode(&apply::without_nulls(&wanted))?;
+                    self.write(Method::POST, target, media::JSON, body).await
+                }
+                Some(live) => {
+                    let Some(patch) = apply::patch(&live, &wanted) else { return Ok(live) };
+                    let target = object_target(resource, namespace, object.name())
+                        .pair("fieldManager", manager);
+                    let body = request::encode(&patch)?;
+                    self.write(Method::PATCH, target, media::MERGE_PATCH, body).await
+                }
+            };
+            match outcome {
+                Err(error)
+                    if attempt < ATTEMPTS
+                        && (error.is_conflict()
+                            || error.is_already_exists()
+                            // Deleted between reading and patching.
+                            || (error.is_not_found() && attempt == 1)) => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Asks for the deletion of an object. Returns the object if it stays for now, held by
+    /// finalizers or a grace period, and none if it is gone at once.
+    pub async fn delete(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Option<Object>> {
+        let target = object_target(resource, namespace, name);
+        let body = request::encode(&options.to_value())?;
+        let answer = self.write(Method::DELETE, target, media::JSON, body).await?;
+        // A `Status` says that it is gone; some kinds answer with the object in its last state.
+        Ok((answer.kind() != "Status" && answer.is_terminating()).then_some(answer))
+    }
+
+    /// Deletes an object that may be gone already, or be another one by now: both are success.
+    pub async fn ensure_deleted(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<()> {
+        match self.delete(resource, namespace, name, options).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
+            // A uid that no longer fits means that the object meant is gone.
+            Err(error)
+                if error.is_conflict()
+                    && options.preconditions.uid.is_some()
+                    && options.preconditions.resource_version.is_none() =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks for the deletion of every object of one namespace (or of the cluster) that matches.
+    pub async fn delete_collection(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        params: &ListParams,
+        options: &DeleteOptions,
+    ) -> Result<()> {
+        let target = params.onto(Target::new(resource.collection_path(namespace)));
+        let body = Some((media::JSON, request::encode(&options.to_value())?));
+        let request = request::build(Method::DELETE, &target, media::JSON, body)?;
+        request::bytes(request::send(&self.client, request).await?).await?;
+        Ok(())
+    }
+
+    /// Follows changes after a revision: that of a list, or of the last event seen. The server ends
+    /// the stream after some minutes; go on from the last revision. [`crate::Cache`] does all that.
+    pub async fn watch(&self, selection: &Selection, resource_version: &str) -> Result<Watch> {
+        let target =
+            Target::new(selection.resource.collection_path(selection.namespace.as_deref()))
+                .pair("watch", "true")
+                .pair("allowWatchBookmarks", "true")
+                .pair("timeoutSeconds", &crate::watch::SERVER_TIMEOUT.as_secs().to_string())
+                .pair("labelSelector", &selection.labels)
+                .pair("fieldSelector", &selection.fields)
+                .pair("resourceVersion", resource_version);
+        let accept = if selection.metadata_only { media::METADATA } else { media::JSON };
+        let mut request = request::build(Method::GET, &target, accept, None)?;
+        // A compressed stream would hold events back.
+        request
+            .headers_mut()
+            .insert(http::header::ACCEPT_ENCODING, http::HeaderValue::from_static("identity"));
+        let response = request::send(&self.client, request).await?;
+        Ok(Watch::new(response.into_body()))
+    }
+
+    /// The resource that serves a kind, as the server has it now; none if no such kind is served.
+    pub async fn resource_of(&self, gvk: &Gvk) -> Result<Option<Resource>> {
+        let path = if gvk.group.is_empty() {
+            format!("/api/{}", gvk.version)
+        } else {
+            format!("/apis/{}/{}", gvk.group, gvk.version)
+        };
+        let document = match self.get_raw(&path).await {
+            Ok(document) => document,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let found = crate::discovery::group_version(&gvk.group, &gvk.version, &document);
+        Ok(found.into_iter().map(|api| api.resource).find(|resource| resource.kind == gvk.kind))
+    }
+
+    async fn write(
+        &self,
+        method: Method,
+        target: Target,
+        media_type: &str,
+        body: Vec<u8>,
+    ) -> Result<Object, Error> {
+        let request = request::build(method, &target, media::JSON, Some((media_type, body)))?;
+        request::fetch(&self.client, request).await
+    }
+}

@@ -1,0 +1,156 @@
+//! Requests and answers as bytes: paths, queries, bodies, refusals.
+
+use crate::{Error, Result};
+use bytes::Bytes;
+use http::{Method, Request, Response, header};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use mainstay_object::{Object, Reason, Status};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// A path with a query that grows by pairs.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    text: String,
+    has_query: bool,
+}
+
+impl Target {
+    pub(crate) const fn new(path: String) -> Self {
+        Self { text: path, has_query: false }
+    }
+
+    /// Adds a segment to the path; only before the first pair.
+    pub(crate) fn segment(mut self, segment: &str) -> Self {
+        self.text.push('/');
+        self.text.push_str(segment);
+        self
+    }
+
+    /// Adds a query pair unless the value is empty.
+    pub(crate) fn pair(mut self, key: &str, value: &str) -> Self {
+        if value.is_empty() {
+            return self;
+        }
+        self.text.push(if self.has_query { '&' } else { '?' });
+        self.has_query = true;
+        self.text.push_str(key);
+        self.text.push('=');
+        for byte in value.bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                    self.text.push(char::from(byte));
+                }
+                other => {
+                    // Writing into a String does not fail.
+                    let _ = write!(self.text, "%{other:02X}");
+                }
+            }
+        }
+        self
+    }
+}
+
+/// The media types of bodies.
+pub(crate) mod media {
+    pub(crate) const JSON: &str = "application/json";
+    pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+    pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
+    pub(crate) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+    /// Metadata of one object or of a list; servers that cannot do it answer with whole objects.
+    pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
+}
+
+/// Builds a request. `body` is the bytes and their media type.
+pub(crate) fn build(
+    method: Method,
+    target: &Target,
+    accept: &str,
+    body: Option<(&str, Vec<u8>)>,
+) -> Result<Request<Body>> {
+    let mut request =
+        Request::builder().method(method).uri(&target.text).header(header::ACCEPT, accept);
+    let body = match body {
+        Some((media, bytes)) => {
+            request = request.header(header::CONTENT_TYPE, media);
+            Body::from(bytes)
+        }
+        None => Body::empty(),
+    };
+    request.body(body).map_err(|error| Error::Transport(Box::new(error)))
+}
+
+/// Sends, and turns every answer that is not a success into an error.
+pub(crate) async fn send(client: &kube::Client, request: Request<Body>) -> Result<Response<Body>> {
+    let response = client.send(request).await?;
+    if response.status().is_success() {
+        return Ok(response);
+    }
+    let code = response.status();
+    let body = bytes(response).await?;
+    let status = match serde_json::from_slice::<Value>(&body) {
+        Ok(value) if value.get("kind").and_then(Value::as_str) == Some("Status") => {
+            let mut status = Status::from_value(&value);
+            status.code = code.as_u16();
+            status
+        }
+        _ => {
+            // Proxies and overloaded servers answer with plain text.
+            let mut status =
+                Status::new(Reason::Unknown, String::from_utf8_lossy(&body).trim().to_owned());
+            status.code = code.as_u16();
+            status.reason = match code.as_u16() {
+                401 => Reason::Unauthorized,
+                403 => Reason::Forbidden,
+                404 => Reason::NotFound,
+                410 => Reason::Gone,
+                429 => Reason::TooManyRequests,
+                503 => Reason::ServiceUnavailable,
+                504 => Reason::Timeout,
+                _ => Reason::Unknown,
+            };
+            status
+        }
+    };
+    Err(Error::Status(status))
+}
+
+/// The whole body.
+pub(crate) async fn bytes(response: Response<Body>) -> Result<Bytes> {
+    Ok(response.into_body().collect().await?.to_bytes())
+}
+
+/// Sends and decodes the answer.
+pub(crate) async fn fetch<T: DeserializeOwned>(
+    client: &kube::Client,
+    request: Request<Body>,
+) -> Result<T> {
+    let body = bytes(send(client, request).await?).await?;
+    serde_json::from_slice(&body).map_err(Error::Answer)
+}
+
+/// The bytes of a value.
+pub(crate) fn encode(value: &impl serde::Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(Error::Answer)
+}
+
+/// Bytes of an object, for a body.
+pub(crate) fn encode_object(object: &Object) -> Result<Vec<u8>> {
+    encode(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_escaped_and_empty_pairs_left_out() {
+        let target = Target::new("/api/v1/pods".to_owned())
+            .pair("labelSelector", "a=b,c in (d)")
+            .pair("continue", "")
+            .pair("limit", "5");
+        assert_eq!(target.text, "/api/v1/pods?labelSelector=a%3Db%2Cc%20in%20%28d%29&limit=5");
+    }
+}

@@ -1,0 +1,360 @@
+//! The loop around a reconciler: keys in, reconciliations out.
+
+use crate::queue::Queue;
+use crate::{Backoff, Cache};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::fmt::Display;
+use std::future::Future;
+use std::hash::Hash;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+/// When a key must be looked at again although nothing changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Only when something changes.
+    Done,
+    /// After this while, or when something changes.
+    After(Duration),
+}
+
+/// What a controller does with a key.
+pub trait Reconciler: Send + Sync + 'static {
+    /// What names a unit of work, often a `NamespacedName`.
+    type Key: Clone + Eq + Hash + Display + Send + Sync + 'static;
+    /// Why a reconciliation could not be finished; it is tried again, less and less often.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// Brings the world of one key to where it should be. May be dropped at any await (shutdown)
+    /// and started again.
+    fn reconcile(
+        &self,
+        key: &Self::Key,
+    ) -> impl Future<Output = Result<Action, Self::Error>> + Send;
+}
+
+/// What a controller has done so far.
+#[derive(Debug, Default)]
+pub struct Counters {
+    reconciled: AtomicU64,
+    failed: AtomicU64,
+    panicked: AtomicU64,
+}
+
+impl Counters {
+    /// Reconciliations that were finished, well or not.
+    pub fn reconciled(&self) -> u64 {
+        self.reconciled.load(Ordering::Relaxed)
+    }
+
+    /// Reconciliations that ended with an error, panics included.
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Reconciliations that panicked.
+    pub fn panicked(&self) -> u64 {
+        self.panicked.load(Ordering::Relaxed)
+    }
+}
+
+/// A controller that is being put together.
+pub struct Controller<K> {
+    name: &'static str,
+    queue: Queue<K>,
+    workers: usize,
+    backoff: Backoff,
+    ready: Vec<BoxFuture<'static, ()>>,
+}
+
+impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Controller<K> {
+    /// A controller with an empty queue, four workers, and retries after 10 ms that grow to a minute.
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            queue: Queue::new(),
+            workers: 4,
+            backoff: Backoff::new(Duration::from_millis(10), Duration::from_secs(60)),
+            ready: Vec::new(),
+        }
+    }
+
+    /// The queue, for subscribers of caches to add keys to.
+    pub fn queue(&self) -> Queue<K> {
+        self.queue.clone()
+    }
+
+    /// Sets how many keys are reconciled at the same time (at least one).
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers.max(1);
+        self
+    }
+
+    /// Sets the wait after a first failure and the longest wait.
+    #[must_use]
+    pub const fn retry(mut self, base: Duration, cap: Duration) -> Self {
+        self.backoff = Backoff::new(base, cap);
+        self
+    }
+
+    /// Reconciles nothing before this cache is synced.
+    #[must_use]
+    pub fn reads<T: PartialEq + Send + Sync + 'static>(mut self, cache: &Cache<T>) -> Self {
+        let cache = cache.clone();
+        self.ready.push(async move { cache.synced().await }.boxed());
+        self
+    }
+
+    /// Starts. Must be called inside a tokio runtime. Cancelling the token ends it: running
+    /// reconciliations are dropped at their next await.
+    pub fn start<R: Reconciler<Key = K>>(
+        self,
+        reconciler: R,
+        stop: CancellationToken,
+    ) -> ControllerHandle<K> {
+        let counters = Arc::new(Counters::default());
+        let (synced, synced_signal) = watch::channel(false);
+        let run = Run {
+            name: self.name,
+            queue: self.queue.clone(),
+            reconciler,
+            backoff: self.backoff,
+            failures: Mutex::new(FxHashMap::default()),
+            counters: Arc::clone(&counters),
+        };
+        let (ready, workers) = (self.ready, self.workers);
+        let task = tokio::spawn(async move {
+            let main = async {
+                for ready in ready {
+                    ready.await;
+                }
+                // Nobody may be listening.
+                let _ = synced.send(true);
+                Arc::new(run).dispatch(workers).await;
+            };
+            stop.run_until_cancelled(main).await;
+        });
+        ControllerHandle {
+            name: self.name,
+            queue: self.queue,
+            counters,
+            synced: synced_signal,
+            task,
+        }
+    }
+}
+
+/// A running controller. Dropping the handle does not end it; its token does.
+pub struct ControllerHandle<K> {
+    name: &'static str,
+    queue: Queue<K>,
+    counters: Arc<Counters>,
+    synced: watch::Receiver<bool>,
+    task: JoinHandle<()>,
+}
+
+impl<K: Clone + Eq + Hash> ControllerHandle<K> {
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its queue.
+    pub const fn queue(&self) -> &Queue<K> {
+        &self.queue
+    }
+
+    /// What it has done.
+    pub const fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Returns once every cache it reads is synced and reconciling has begun. Also returns when the
+    /// controller was ended before that.
+    pub async fn synced(&self) {
+        let mut synced = self.synced.clone();
+        let _ = synced.wait_for(|synced| *synced).await;
+    }
+
+    /// Returns once the controller has ended.
+    pub async fn ended(self) {
+        // It panics nowhere of its own; if it did, it has ended all the same.
+        let _ = self.task.await;
+    }
+}
+
+struct Run<R: Reconciler> {
+    name: &'static str,
+    queue: Queue<R::Key>,
+    reconciler: R,
+    backoff: Backoff,
+    /// Failures in a row of keys that failed last time.
+    failures: Mutex<FxHashMap<R::Key, u32>>,
+    counters: Arc<Counters>,
+}
+
+impl<R: Reconciler> Run<R> {
+    async fn dispatch(self: Arc<Self>, workers: usize) {
+        let slots = Arc::new(Semaphore::new(workers));
+        // Dropped with this future at shutdown, which ends every running reconciliation.
+        let mut running = JoinSet::new();
+        loop {
+            // The semaphore is never closed.
+            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+            let key = self.queue.next().await;
+            let run = Arc::clone(&self);
+            running.spawn(async move {
+                run.one(&key).await;
+                run.queue.finish(&key);
+                drop(slot);
+            });
+            while running.try_join_next().is_some() {}
+        }
+    }
+
+    async fn one(&self, key: &R::Key) {
+        let outcome = AssertUnwindSafe(self.reconciler.reconcile(key)).catch_unwind().await;
+        self.counters.reconciled.fetch_add(1, Ordering::Relaxed);
+        match outcome {
+            Ok(Ok(action)) => {
+                self.failures.lock().remove(key);
+                if let Action::After(wait) = action {
+                    self.queue.add_after(key.clone(), wait);
+                }
+            }
+            Ok(Err(error)) => {
+                let wait = self.failed(key);
+                tracing::warn!(
+                    controller = self.name,
+                    %key,
+                    error = &error as &dyn std::error::Error,
+                    ?wait,
+                    "cannot reconcile, trying again"
+                );
+            }
+            Err(panic) => {
+                self.counters.panicked.fetch_add(1, Ordering::Relaxed);
+                let wait = self.failed(key);
+                let message = panic
+                    .downcast_ref::<&str>()
+                    .map(|text| (*text).to_owned())
+                    .or_else(|| panic.downcast_ref::<String>().cloned())
+                    .unwrap_or_default();
+                tracing::error!(controller = self.name, %key, message, ?wait, "reconciling panicked");
+            }
+        }
+    }
+
+    fn failed(&self, key: &R::Key) -> Duration {
+        self.counters.failed.fetch_add(1, Ordering::Relaxed);
+        let mut failures = self.failures.lock();
+        let count = failures.entry(key.clone()).or_default();
+        let wait = self.backoff.wait_after(*count);
+        *count = count.saturating_add(1);
+        drop(failures);
+        self.queue.add_after(key.clone(), wait);
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("not yet")]
+    struct NotYet;
+
+    #[derive(Default)]
+    struct Script {
+        calls: Arc<Mutex<Vec<String>>>,
+        at_once: Arc<AtomicUsize>,
+        most: Arc<AtomicUsize>,
+    }
+
+    impl Reconciler for Script {
+        type Key = String;
+        type Error = NotYet;
+
+        async fn reconcile(&self, key: &String) -> Result<Action, NotYet> {
+            let running = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(running, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            self.at_once.fetch_sub(1, Ordering::SeqCst);
+            let mut calls = self.calls.lock();
+            calls.push(key.clone());
+            let times = calls.iter().filter(|call| *call == key).count();
+            drop(calls);
+            match key.as_str() {
+                "fails twice" if times <= 2 => Err(NotYet),
+                "panics once" if times == 1 => panic!("scripted"),
+                "comes back" if times == 1 => Ok(Action::After(Duration::from_secs(3))),
+                _ => Ok(Action::Done),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_panics_and_appointments_bring_a_key_back() {
+        let script = Script::default();
+        let calls = Arc::clone(&script.calls);
+        let stop = CancellationToken::new();
+        let controller = Controller::new("test");
+        let queue = controller.queue();
+        for key in ["fails twice", "panics once", "comes back", "works"] {
+            queue.add(key.to_owned());
+        }
+        let handle = controller.start(script, stop.clone());
+        handle.synced().await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let mut calls = calls.lock().clone();
+        calls.sort();
+        assert_eq!(
+            calls,
+            [
+                "comes back",
+                "comes back",
+                "fails twice",
+                "fails twice",
+                "fails twice",
+                "panics once",
+                "panics once",
+                "works"
+            ]
+        );
+        assert_eq!(handle.counters().failed(), 3);
+        assert_eq!(handle.counters().panicked(), 1);
+        stop.cancel();
+        handle.ended().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_than_the_given_number_run_at_once() {
+        let script = Script::default();
+        let most = Arc::clone(&script.most);
+        let stop = CancellationToken::new();
+        let controller = Controller::new("test").workers(2);
+        let queue = controller.queue();
+        for at in 0..10 {
+            queue.add(format!("key {at}"));
+        }
+        let handle = controller.start(script, stop.clone());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        queue.idle().await;
+        assert_eq!(most.load(Ordering::SeqCst), 2);
+        assert_eq!(handle.counters().reconciled(), 10);
+        stop.cancel();
+        handle.ended().await;
+        assert!(queue.is_empty());
+    }
+}
