@@ -324,7 +324,7 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
     fn put(&self, object: &Object) {
         let key = object.key();
         match (self.inner.project)(object) {
-            Some(entry) => self.exchange(&key, Some(Arc::new(entry))),
+            Some(entry) => self.exchange(&key, Some(&Arc::new(entry))),
             None => self.exchange(&key, None),
         }
     }
@@ -333,19 +333,19 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         self.exchange(key, None);
     }
 
-    fn exchange(&self, key: &NamespacedName, after: Option<Arc<T>>) {
+    fn exchange(&self, key: &NamespacedName, after: Option<&Arc<T>>) {
         let before = {
             let mut entries = self.inner.entries.write();
             let before = entries.objects.get(key).cloned();
-            if before == after {
+            if before.as_ref() == after {
                 return;
             }
             if let Some(index) = &self.inner.index {
                 let old = before.as_deref().map(index).unwrap_or_default();
-                let new = after.as_deref().map(index).unwrap_or_default();
+                let new = after.map(|entry| index(entry)).unwrap_or_default();
                 entries.reindex(key, &old, &new);
             }
-            match &after {
+            match after {
                 Some(entry) => {
                     entries.objects.insert(key.clone(), Arc::clone(entry));
                 }
@@ -355,7 +355,7 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
             }
             before
         };
-        let change = Changed { key, before: before.as_ref(), after: after.as_ref() };
+        let change = Changed { key, before: before.as_ref(), after };
         let subscribers = self.inner.subscribers.read();
         for hear in subscribers.iter() {
             hear(&change);

@@ -83,7 +83,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub fn add_after(&self, key: K, wait: Duration) {
         let now = now();
         // A wait beyond what the clock can say is a month, which is as good as forever.
-        let due = now.checked_add(wait).unwrap_or(now + Duration::from_secs(30 * 24 * 3600));
+        let due = now.checked_add(wait).unwrap_or(now + Duration::from_hours(720));
         let mut state = self.inner.state.lock();
         if state.waiting.contains(&key) {
             return;
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(queue.next().await, "b");
         assert_eq!(start.elapsed().as_secs(), 5);
         queue.finish(&"b");
-        tokio::time::advance(Duration::from_secs(60)).await;
+        tokio::time::advance(Duration::from_mins(1)).await;
         assert_eq!(next(&queue).await, None);
     }
 }

@@ -82,7 +82,7 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Controller<K> {
             name,
             queue: Queue::new(),
             workers: 4,
-            backoff: Backoff::new(Duration::from_millis(10), Duration::from_secs(60)),
+            backoff: Backoff::new(Duration::from_millis(10), Duration::from_mins(1)),
             ready: Vec::new(),
         }
     }

@@ -117,7 +117,7 @@ impl Watch {
             match self.body.frame().await? {
                 Ok(frame) => {
                     if let Ok(data) = frame.into_data() {
-                        self.push(data);
+                        self.push(&data);
                     }
                 }
                 Err(error) => return Some(Err(Error::Transport(Box::new(error)))),
@@ -125,9 +125,9 @@ impl Watch {
         }
     }
 
-    fn push(&mut self, data: Bytes) {
+    fn push(&mut self, data: &Bytes) {
         match data.iter().rposition(|byte| *byte == b'\n') {
-            None => self.rest.extend_from_slice(&data),
+            None => self.rest.extend_from_slice(data),
             // The embedded server sends whole lines: nothing is copied.
             Some(end) if self.rest.is_empty() => {
                 self.rest.extend_from_slice(&data[end + 1..]);
@@ -178,13 +178,13 @@ mod tests {
     #[test]
     fn lines_are_found_however_the_chunks_are_cut() {
         let mut it = watch();
-        it.push(Bytes::from_static(b"one\ntwo\nthr"));
+        it.push(&Bytes::from_static(b"one\ntwo\nthr"));
         assert_eq!(lines(&mut it), ["one", "two"]);
-        it.push(Bytes::from_static(b"e"));
+        it.push(&Bytes::from_static(b"e"));
         assert_eq!(lines(&mut it), [""; 0]);
-        it.push(Bytes::from_static(b"e\nfour\nfi"));
+        it.push(&Bytes::from_static(b"e\nfour\nfi"));
         assert_eq!(lines(&mut it), ["three", "four"]);
-        it.push(Bytes::from_static(b"ve\n"));
+        it.push(&Bytes::from_static(b"ve\n"));
         assert_eq!(lines(&mut it), ["five"]);
     }
 
