@@ -32,16 +32,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
-const HOUR: Duration = Duration::from_secs(60 * 60);
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Certificates begin this long ago, for clients whose clocks are behind.
-const BACKDATED: Duration = HOUR;
+const BACKDATED: Duration = Duration::from_hours(1);
 /// The authority lives ten years, as kubeadm's does.
-const AUTHORITY_LIFE: Duration = Duration::from_secs(3650 * DAY.as_secs());
+const AUTHORITY_LIFE: Duration = Duration::from_hours(3650 * 24);
 /// Leaves live one year.
-const LEAF_LIFE: Duration = Duration::from_secs(365 * DAY.as_secs());
+const LEAF_LIFE: Duration = Duration::from_hours(365 * 24);
 /// A certificate that ends this soon is replaced.
-const RENEW_BEFORE: Duration = Duration::from_secs(30 * DAY.as_secs());
+const RENEW_BEFORE: Duration = Duration::from_hours(30 * 24);
 
 /// Names that every serving certificate carries: how the port is reached on this machine, and how
 /// clients inside a cluster would name it.
@@ -156,15 +154,13 @@ impl Pki {
         let authority = load_authority(&folder, clock)?;
         let serving = Leaf::Serving(names).load_or_make(&folder, &authority, clock)?;
         let admin = Leaf::Admin.load_or_make(&folder, &authority, clock)?;
-        let token_key = match folder.read(&format!("{TOKENS}.key"))? {
-            Some(pem) => {
-                KeyPair::from_pem(&pem).map_err(|e| folder.damaged(&format!("{TOKENS}.key"), &e))?
-            }
-            None => {
-                let key = generate()?;
-                folder.write(&format!("{TOKENS}.key"), &key.serialize_pem())?;
-                key
-            }
+        let token_file = format!("{TOKENS}.key");
+        let token_key = if let Some(pem) = folder.read(&token_file)? {
+            KeyPair::from_pem(&pem).map_err(|e| folder.damaged(&token_file, &e))?
+        } else {
+            let key = generate()?;
+            folder.write(&token_file, &key.serialize_pem())?;
+            key
         };
         Ok(Self { authority, serving, admin, token_key })
     }
