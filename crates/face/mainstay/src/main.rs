@@ -1,1 +1,72 @@
-fn main() {}
+//! The binary: arguments become a checked configuration, the configuration becomes wiring.
+//!
+//! No rule of the product lives here. Every sub-command is one module that starts parts, waits for
+//! what it was asked for, and stops the parts in the opposite order.
+
+mod demo;
+mod embedded;
+mod layout;
+mod sample;
+mod stop;
+mod up;
+
+use clap::Parser;
+use mainstay_cause::Cause;
+use mainstay_cli::args::{Arguments, Command};
+use mainstay_cli::config::{Demo, Up};
+use mainstay_cli::exit::Exit;
+use mainstay_cli::report::{self, Report};
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Err(cause) = start_log(&arguments.log) {
+        report::error(&cause);
+        return Exit::Usage.into();
+    }
+    let exit = match arguments.command {
+        Command::Up(arguments) => Up::check(arguments).map(|up| run(up::run(up, Report::stdout()))),
+        Command::Demo(arguments) => {
+            Demo::check(arguments).map(|demo| run(demo::run(demo, Report::stdout())))
+        }
+    };
+    exit.unwrap_or_else(|cause| {
+        report::error(&cause);
+        Exit::Usage
+    })
+    .into()
+}
+
+/// Runs a sub-command to its end on a runtime of its own.
+fn run(work: impl Future<Output = Result<(), Cause>>) -> Exit {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let result = match &runtime {
+        Ok(runtime) => runtime.block_on(work),
+        Err(error) => Err(Cause::new("the asynchronous runtime cannot start")
+            .because(Cause::new(error.to_string()))),
+    };
+    if let Ok(runtime) = runtime {
+        // Whatever still blocks (a folder watcher, a resolution) is of no use to anybody any more.
+        runtime.shutdown_background();
+    }
+    match result {
+        Ok(()) => Exit::Done,
+        Err(cause) => {
+            report::error(&cause);
+            Exit::Failed
+        }
+    }
+}
+
+fn start_log(filter: &str) -> Result<(), Cause> {
+    let filter = tracing_subscriber::EnvFilter::try_new(filter).map_err(|error| {
+        Cause::new(format!("--log {filter} is not a log filter"))
+            .because(Cause::new(error.to_string()))
+            .remedy("write it as a level (`info`) or as TARGET=LEVEL pairs")
+    })?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
+}

@@ -1,0 +1,340 @@
+//! The story, chapter by chapter. Each step waits for what the API says and prints that.
+
+use super::SOURCE;
+use super::plot::{Home, Plot};
+use crate::embedded::Embedded;
+use crate::wait::until;
+use mainstay_api::resources::{
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_cause::Cause;
+use mainstay_cli::report::{Report, columns};
+use mainstay_client::{Cluster, Patch};
+use mainstay_object::known::{DEPLOYMENT, NAMESPACE};
+use mainstay_object::{Object, Resource, value_at};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Namespace of an operator that cannot watch all namespaces.
+const OWN_NAMESPACE: &str = "demo";
+/// Namespace of the Subscription that is refused.
+const REFUSED_NAMESPACE: &str = "demo-refused";
+
+/// Tells the whole story.
+pub(super) async fn tell(embedded: &Embedded, plot: &Plot, report: &Report) -> Result<(), Cause> {
+    let story = Story { embedded, cluster: embedded.cluster(), plot, report };
+    let result = async {
+        story.cluster_and_catalog().await?;
+        let namespace = story.home().await?;
+        story.install(&namespace).await?;
+        story.upgrade(&namespace).await?;
+        story.refusal().await?;
+        story.look_around().await
+    }
+    .await;
+    if result.is_err() {
+        report.failed("the story ends here");
+    }
+    result
+}
+
+struct Story<'a> {
+    embedded: &'a Embedded,
+    cluster: &'a Cluster,
+    plot: &'a Plot,
+    report: &'a Report,
+}
+
+impl Story<'_> {
+    async fn cluster_and_catalog(&self) -> Result<(), Cause> {
+        let report = self.report;
+        report.heading("A cluster in this process");
+        let version = self.cluster.get_raw("/version").await.map_err(|error| failed("ask for the version", &error))?;
+        let version = value_at(&version, &["gitVersion"]).and_then(Value::as_str).unwrap_or_default();
+        let took = self.embedded.started_in();
+        report.done(format!("Kubernetes API {version} at {}", self.embedded.url()), took);
+
+        report.heading("A catalog");
+        let from = self.embedded.clock().elapsed();
+        let wanted = format!("CatalogSource `{SOURCE}` becomes READY");
+        let state = ["status", "connectionState", "lastObservedState"];
+        let source = until(self.cluster, &CATALOG_SOURCE, self.embedded.catalog_namespace(), &wanted, |object| {
+            (object.name() == SOURCE && object.str(&state) == Some("READY")).then(|| object.clone())
+        })
+        .await?;
+        report.done(
+            format!("CatalogSource {} is {}", source.key(), source.str(&state).unwrap_or_default()),
+            self.since(from),
+        );
+        let counts = &self.plot.counts;
+        report.detail(format!(
+            "{} packages, {} channels, {} bundles",
+            counts.packages, counts.channels, counts.bundles
+        ));
+        Ok(())
+    }
+
+    /// Makes the namespace that the operator can live in.
+    async fn home(&self) -> Result<String, Cause> {
+        match self.plot.home {
+            Home::Everywhere => Ok(self.embedded.operator_namespace().to_owned()),
+            Home::OwnNamespace => {
+                self.namespace_with_group(OWN_NAMESPACE).await?;
+                Ok(OWN_NAMESPACE.to_owned())
+            }
+        }
+    }
+
+    async fn namespace_with_group(&self, name: &str) -> Result<(), Cause> {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let group = json!({
+            "apiVersion": "operators.coreos.com/v1",
+            "kind": "OperatorGroup",
+            "metadata": {"name": name, "namespace": name},
+            "spec": {"targetNamespaces": [name]},
+        });
+        self.create(&NAMESPACE, namespace).await?;
+        self.create(&OPERATOR_GROUP, group).await?;
+        Ok(())
+    }
+
+    fn subscription(&self, name: &str, namespace: &str, package: &str, channel: &str) -> Value {
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1",
+            "kind": "Subscription",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "name": package,
+                "channel": channel,
+                "source": SOURCE,
+                "sourceNamespace": self.embedded.catalog_namespace(),
+                "installPlanApproval": "Manual",
+            },
+        })
+    }
+
+    async fn install(&self, namespace: &str) -> Result<(), Cause> {
+        let (plot, report) = (self.plot, self.report);
+        let first = &plot.path[0];
+        report.heading(format!("An operator: {}", plot.package));
+        let mut subscription =
+            self.subscription(&plot.package, namespace, &plot.package, &plot.channel);
+        subscription["spec"]["startingCSV"] = first.as_str().into();
+        report.detail(format!("kubectl apply -f - <<E\n{}E", mainstay_yaml::to_yaml(&subscription)));
+        let from = self.embedded.clock().elapsed();
+        self.create(&SUBSCRIPTION, subscription).await?;
+        self.hop(namespace, first, from).await
+    }
+
+    async fn upgrade(&self, namespace: &str) -> Result<(), Cause> {
+        let hops = self.plot.path.windows(2);
+        let count = hops.len();
+        if count == 0 {
+            self.report.heading("No upgrade: the channel has no older version that leads to its head");
+            return Ok(());
+        }
+        self.report.heading(format!("{count} upgrade{}", if count == 1 { "" } else { "s" }));
+        for hop in hops {
+            let [before, after] = hop else { continue };
+            let from = self.embedded.clock().elapsed();
+            self.hop(namespace, after, from).await?;
+            let wanted = format!("the Subscription says that `{after}` is installed");
+            let package = &self.plot.package;
+            until(self.cluster, &SUBSCRIPTION, namespace, &wanted, |object| {
+                (object.name() == package && object.str(&["status", "installedCSV"]) == Some(after)).then_some(())
+            })
+            .await?;
+            // The old version goes once the new one has succeeded.
+            self.gone(namespace, before).await?;
+            self.report.done(format!("{before} is gone"), self.since(from));
+        }
+        Ok(())
+    }
+
+    /// Follows one InstallPlan from its appearance to the running operator.
+    async fn hop(&self, namespace: &str, csv: &str, from: Duration) -> Result<(), Cause> {
+        let report = self.report;
+        let wanted = format!("an InstallPlan for `{csv}` waits for approval");
+        let plan = until(self.cluster, &INSTALL_PLAN, namespace, &wanted, |object| {
+            let names = object.array(&["spec", "clusterServiceVersionNames"]);
+            let waits = object.str(&["status", "phase"]) == Some("RequiresApproval");
+            (waits && names.iter().any(|name| name == csv)).then(|| object.clone())
+        })
+        .await?;
+        report.done(format!("InstallPlan {} waits for approval", plan.name()), self.since(from));
+        report.detail(steps(&plan));
+
+        let from = self.embedded.clock().elapsed();
+        report.command(format!(
+            "kubectl patch installplan {} -n {namespace} --type=merge -p '{{\"spec\":{{\"approved\":true}}}}'",
+            plan.name()
+        ));
+        let approve = Patch::Merge(json!({"spec": {"approved": true}}));
+        self.cluster
+            .patch(&INSTALL_PLAN, Some(namespace), plan.name(), &approve)
+            .await
+            .map_err(|error| failed("approve the InstallPlan", &error))?;
+        let mut phases: Vec<String> = Vec::new();
+        let wanted = format!("ClusterServiceVersion `{csv}` succeeds");
+        let done = until(self.cluster, &CLUSTER_SERVICE_VERSION, namespace, &wanted, |object| {
+            if object.name() != csv {
+                return None;
+            }
+            let phase = object.str(&["status", "phase"]).unwrap_or_default();
+            if !phase.is_empty() && phases.last().map(String::as_str) != Some(phase) {
+                phases.push(phase.to_owned());
+            }
+            (phase == "Succeeded").then(|| object.clone())
+        })
+        .await?;
+        report.done(format!("ClusterServiceVersion {csv}: {}", phases.join(" → ")), self.since(from));
+        report.detail(done.str(&["status", "message"]).unwrap_or_default());
+        self.deployments(namespace, &done).await
+    }
+
+    /// What runs now, as the Deployments say.
+    async fn deployments(&self, namespace: &str, csv: &Object) -> Result<(), Cause> {
+        for deployment in csv.array(&["spec", "install", "spec", "deployments"]) {
+            let Some(name) = deployment.get("name").and_then(Value::as_str) else { continue };
+            let live = self
+                .cluster
+                .get(&DEPLOYMENT, Some(namespace), name)
+                .await
+                .map_err(|error| failed("read the Deployment", &error))?;
+            let ready = live.i64(&["status", "readyReplicas"]).unwrap_or_default();
+            let wanted = live.i64(&["spec", "replicas"]).unwrap_or_default();
+            let image = live
+                .array(&["spec", "template", "spec", "containers"])
+                .first()
+                .and_then(|container| container.get("image"))
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            self.report.detail(format!("Deployment {name}: {ready}/{wanted} ready, {image}"));
+        }
+        Ok(())
+    }
+
+    async fn gone(&self, namespace: &str, csv: &str) -> Result<(), Cause> {
+        let find = || self.cluster.find(&CLUSTER_SERVICE_VERSION, Some(namespace), csv);
+        let look = async {
+            // Deletion shows as an event, so the list is read again at every change of the kind.
+            loop {
+                match find().await {
+                    Ok(None) => return Ok(()),
+                    Ok(Some(_)) => {}
+                    Err(error) => return Err(failed("read the old version", &error)),
+                }
+                let selection = mainstay_client::Selection::all(CLUSTER_SERVICE_VERSION).namespace(namespace);
+                let list = self
+                    .cluster
+                    .list(&CLUSTER_SERVICE_VERSION, Some(namespace), &Default::default())
+                    .await
+                    .map_err(|error| failed("list the versions", &error))?;
+                if !list.items.iter().any(|object| object.name() == csv) {
+                    return Ok(());
+                }
+                let mut watch = self
+                    .cluster
+                    .watch(&selection, &list.resource_version)
+                    .await
+                    .map_err(|error| failed("watch the versions", &error))?;
+                let _ = watch.next().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), look)
+            .await
+            .unwrap_or_else(|_| Err(Cause::new(format!("`{csv}` is still there 30 s after its successor succeeded"))))
+    }
+
+    async fn refusal(&self) -> Result<(), Cause> {
+        let (refusal, report) = (&self.plot.refusal, self.report);
+        report.heading(format!("A no that explains itself: {}", refusal.about));
+        self.namespace_with_group(REFUSED_NAMESPACE).await?;
+        let from = self.embedded.clock().elapsed();
+        let name = &refusal.package;
+        let subscription =
+            self.subscription(name, REFUSED_NAMESPACE, &refusal.package, &refusal.channel);
+        self.create(&SUBSCRIPTION, subscription).await?;
+        let wanted = "the refused Subscription says why";
+        let message = until(self.cluster, &SUBSCRIPTION, REFUSED_NAMESPACE, wanted, |object| {
+            let conditions = object.array(&["status", "conditions"]).iter();
+            let text = |condition: &Value, key: &str| {
+                condition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+            };
+            conditions
+                .filter(|condition| text(condition, "type") == "ResolutionFailed")
+                .filter(|condition| text(condition, "status") == "True")
+                .map(|condition| format!("{}: {}", text(condition, "reason"), text(condition, "message")))
+                .next()
+        })
+        .await?;
+        report.done(
+            format!("Subscription {REFUSED_NAMESPACE}/{name}: ResolutionFailed"),
+            self.since(from),
+        );
+        report.detail(message);
+        Ok(())
+    }
+
+    async fn look_around(&self) -> Result<(), Cause> {
+        let report = self.report;
+        report.heading("Look around");
+        report.command(format!("export KUBECONFIG={}", self.embedded.kubeconfig().display()));
+        report.command("kubectl get csv -A");
+        let list = self
+            .cluster
+            .list(&CLUSTER_SERVICE_VERSION, None, &Default::default())
+            .await
+            .map_err(|error| failed("list the versions", &error))?;
+        let rows: Vec<Vec<String>> = list
+            .items
+            .iter()
+            .map(|csv| {
+                let text = |path: &[&str]| csv.str(path).unwrap_or_default().to_owned();
+                vec![
+                    csv.namespace().to_owned(),
+                    csv.name().to_owned(),
+                    text(&["spec", "displayName"]),
+                    text(&["spec", "version"]),
+                    text(&["spec", "replaces"]),
+                    text(&["status", "phase"]),
+                ]
+            })
+            .collect();
+        report.detail(columns(&["NAMESPACE", "NAME", "DISPLAY", "VERSION", "REPLACES", "PHASE"], &rows));
+        report.command(format!("kubectl get subscriptions,installplans -A"));
+        report.command(format!("kubectl describe subscription {} -n {REFUSED_NAMESPACE}", self.plot.refusal.package));
+        Ok(())
+    }
+
+    fn since(&self, from: Duration) -> Duration {
+        self.embedded.clock().elapsed().saturating_sub(from)
+    }
+
+    async fn create(&self, resource: &Resource, value: Value) -> Result<Object, Cause> {
+        let object = Object::from_value(value).unwrap_or_default();
+        self.cluster.create(resource, &object).await.map_err(|error| {
+            Cause::new(format!("{} `{}` cannot be created", object.kind(), object.key()))
+                .because(Cause::new(error.to_string()))
+        })
+    }
+}
+
+/// The steps of a plan, as `status.plan` lists them.
+fn steps(plan: &Object) -> String {
+    let rows: Vec<Vec<String>> = plan
+        .array(&["status", "plan"])
+        .iter()
+        .map(|step| {
+            let text = |path: &[&str]| {
+                value_at(step, path).and_then(Value::as_str).unwrap_or_default().to_owned()
+            };
+            vec![text(&["resource", "kind"]), text(&["resource", "name"]), text(&["status"])]
+        })
+        .collect();
+    columns(&["STEP", "NAME", "STATUS"], &rows)
+}
+
+fn failed(what: &str, error: &mainstay_client::Error) -> Cause {
+    Cause::new(format!("cannot {what}")).because(Cause::new(error.to_string()))
+}

@@ -1,0 +1,106 @@
+//! What a new cluster has before anybody uses it: our CRDs and the standard namespaces.
+//!
+//! Everything is applied, not created: a cluster that is started again is brought to the same
+//! shape, and what an administrator added stays.
+
+use mainstay_api::resources::{CATALOG_SOURCE, OLM_CONFIG, OPERATOR_GROUP};
+use mainstay_cause::Cause;
+use mainstay_cli::args::Profile;
+use mainstay_client::Cluster;
+use mainstay_object::known::{CUSTOM_RESOURCE_DEFINITION, NAMESPACE};
+use mainstay_object::{Object, Resource};
+use serde_json::{Value, json};
+
+const MANAGER: &str = "mainstay";
+
+/// Makes sure that our CRDs are there and Established.
+pub(crate) async fn definitions(cluster: &Cluster) -> Result<(), Cause> {
+    let crds = mainstay_api::crds();
+    let applied = crds.iter().map(|crd| apply(cluster, &CUSTOM_RESOURCE_DEFINITION, crd));
+    for crd in futures::future::try_join_all(applied).await? {
+        if crd.condition("Established") != Some("True") {
+            return Err(Cause::new(format!("the CRD `{}` is not established", crd.name()))
+                .because_all(refusals(&crd)));
+        }
+    }
+    Ok(())
+}
+
+fn refusals(crd: &Object) -> Vec<Cause> {
+    let conditions = crd.array(&["status", "conditions"]).iter();
+    let text = |condition: &Value, key| {
+        condition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    conditions
+        .filter(|condition| text(condition, "status") != "True")
+        .map(|condition| Cause::new(format!("{}: {}", text(condition, "type"), text(condition, "message"))))
+        .collect()
+}
+
+/// Makes sure that the standard namespaces, operator groups and the configuration are there.
+pub(crate) async fn standard(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
+    let mut namespaces =
+        vec![profile.catalog_namespace(), profile.operator_namespace(), profile.manager_namespace()];
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    let made = namespaces.iter().map(|name| {
+        let namespace = manifest(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+        async move { apply(cluster, &NAMESPACE, &namespace).await }
+    });
+    futures::future::try_join_all(made).await?;
+    let group = manifest(json!({
+        "apiVersion": "operators.coreos.com/v1",
+        "kind": "OperatorGroup",
+        "metadata": {"name": "global-operators", "namespace": profile.operator_namespace()},
+    }));
+    let own = manifest(json!({
+        "apiVersion": "operators.coreos.com/v1",
+        "kind": "OperatorGroup",
+        "metadata": {"name": "olm-operators", "namespace": profile.manager_namespace()},
+        "spec": {"targetNamespaces": [profile.manager_namespace()]},
+    }));
+    let config = manifest(json!({
+        "apiVersion": "operators.coreos.com/v1",
+        "kind": "OLMConfig",
+        "metadata": {"name": "cluster"},
+    }));
+    apply(cluster, &OPERATOR_GROUP, &group).await?;
+    apply(cluster, &OPERATOR_GROUP, &own).await?;
+    apply(cluster, &OLM_CONFIG, &config).await?;
+    Ok(())
+}
+
+/// Makes sure that a CatalogSource of this name is there; its content is the business of the
+/// catalog store.
+pub(crate) async fn catalog_source(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+    address: &str,
+) -> Result<(), Cause> {
+    let source = manifest(json!({
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "CatalogSource",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"sourceType": "grpc", "address": address, "displayName": name, "publisher": "Mainstay"},
+    }));
+    // An administrator may have given it a nicer name or a priority since: those stay.
+    if cluster.find(&CATALOG_SOURCE, Some(namespace), name).await.map_err(|error| refused(&source, &error))?.is_some() {
+        return Ok(());
+    }
+    apply(cluster, &CATALOG_SOURCE, &source).await?;
+    Ok(())
+}
+
+fn manifest(value: Value) -> Object {
+    Object::from_value(value).unwrap_or_default()
+}
+
+async fn apply(cluster: &Cluster, resource: &Resource, object: &Object) -> Result<Object, Cause> {
+    cluster.apply(resource, object, MANAGER).await.map_err(|error| refused(object, &error))
+}
+
+fn refused(object: &Object, error: &mainstay_client::Error) -> Cause {
+    Cause::new(format!("{} `{}` cannot be made", object.kind(), object.key()))
+        .because(Cause::new(error.to_string()))
+}

@@ -1,0 +1,28 @@
+//! The sample catalog, carried inside the binary.
+
+use mainstay_cause::{Cause, Place};
+use std::path::Path;
+
+/// Folder and content of each package's file; written by `cargo xtask sample`.
+const FILES: [(&str, &str); 4] = [
+    ("ferry-operator", include_str!("../sample/ferry-operator/catalog.yaml")),
+    ("lighthouse-operator", include_str!("../sample/lighthouse-operator/catalog.yaml")),
+    ("samovar-operator", include_str!("../sample/samovar-operator/catalog.yaml")),
+    ("teapot-operator", include_str!("../sample/teapot-operator/catalog.yaml")),
+];
+
+/// Writes the sample catalog into a folder that exists.
+pub(crate) fn write(folder: &Path) -> Result<(), Cause> {
+    for (package, text) in FILES {
+        let folder = folder.join(package);
+        let file = folder.join("catalog.yaml");
+        std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(&file, text))
+            .map_err(|error| {
+                Cause::new("the sample catalog cannot be written")
+                    .at(Place::file(&file))
+                    .because(Cause::new(mainstay_cli::config::reason(&error)))
+            })?;
+    }
+    Ok(())
+}

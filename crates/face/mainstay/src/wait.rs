@@ -1,0 +1,81 @@
+//! Waiting for what an API says, by watching it.
+
+use mainstay_cause::Cause;
+use mainstay_client::{Cluster, Selection, WatchEvent};
+use mainstay_object::{Object, Resource};
+use std::time::Duration;
+
+/// How long a step of a story may take before it counts as failed. Everything takes milliseconds;
+/// the rest is for busy machines.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Follows the objects of a kind in a namespace until `found` finds what it looks for in one of
+/// them; starts with those that are there.
+///
+/// # Errors
+/// `wanted` with the last state that was seen, if it does not happen in time.
+pub(crate) async fn until<T>(
+    cluster: &Cluster,
+    resource: &Resource,
+    namespace: &str,
+    wanted: &str,
+    mut found: impl FnMut(&Object) -> Option<T>,
+) -> Result<T, Cause> {
+    let mut last = None;
+    let looking = look(cluster, resource, namespace, &mut last, &mut found);
+    match tokio::time::timeout(PATIENCE, looking).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(Cause::new(wanted).because(Cause::new(error.to_string()))),
+        Err(_) => Err(Cause::new(wanted).because(Cause::new(match last {
+            Some(object) => format!(
+                "it did not happen within {} s; last seen: {}",
+                PATIENCE.as_secs(),
+                summary(&object)
+            ),
+            None => format!("nothing was seen within {} s", PATIENCE.as_secs()),
+        }))),
+    }
+}
+
+async fn look<T>(
+    cluster: &Cluster,
+    resource: &Resource,
+    namespace: &str,
+    last: &mut Option<Object>,
+    found: &mut impl FnMut(&Object) -> Option<T>,
+) -> Result<T, mainstay_client::Error> {
+    loop {
+        let list = cluster.list(resource, Some(namespace), &Default::default()).await?;
+        for object in list.items {
+            if let Some(value) = found(&object) {
+                return Ok(value);
+            }
+            *last = Some(object);
+        }
+        let selection = Selection::all(resource.clone()).namespace(namespace);
+        let mut watch = cluster.watch(&selection, &list.resource_version).await?;
+        while let Some(event) = watch.next().await {
+            match event {
+                Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
+                    if let Some(value) = found(&object) {
+                        return Ok(value);
+                    }
+                    *last = Some(object);
+                }
+                Ok(WatchEvent::Deleted(_) | WatchEvent::Bookmark(_)) => {}
+                // The history is gone or the connection broke: begin again with a list.
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+/// What stands in the status, in a line.
+fn summary(object: &Object) -> String {
+    let status = object.get(&["status"]).map_or_else(|| "no status".to_owned(), ToString::to_string);
+    let mut end = status.len().min(600);
+    while !status.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{} {}: {}", object.kind(), object.key(), &status[..end])
+}

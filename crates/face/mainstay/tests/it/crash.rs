@@ -1,0 +1,170 @@
+//! Killed at any moment while clients write: nothing that was acknowledged is lost.
+
+use crate::harness::{Up, ran, tls_cluster};
+use mainstay_client::{Cluster, ListParams, Patch, Selection, WatchEvent};
+use mainstay_object::known::CONFIG_MAP;
+use mainstay_object::{Object, fnv};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Mutex;
+
+const CLIENTS: usize = 32;
+/// Acknowledged writes before each kill, at least.
+const WRITES: u64 = 500;
+
+/// What the server acknowledged: name → (revision, value); none once a deletion was acknowledged.
+/// Names with a write in flight when the server died may have either state.
+#[derive(Default)]
+struct Log {
+    acknowledged: BTreeMap<String, Option<(u64, String)>>,
+    in_flight: BTreeMap<String, Option<String>>,
+}
+
+/// How often the server is killed: a few times in everyday runs, twenty times in deep ones.
+fn rounds() -> u32 {
+    if std::env::var_os("MAINSTAY_DEEP").is_some() { 20 } else { 3 }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_acknowledged_write_is_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let data = data.to_str().expect("temporary paths are text");
+    let log = Arc::new(Mutex::new(Log::default()));
+    let mut written = 0;
+    for round in 0..rounds() {
+        written += write_until_killed(folder.path(), data, round, &log).await;
+        check(folder.path(), data, &log).await;
+    }
+    ran(&format!("{} kills, {written} acknowledged writes by {CLIENTS} clients, none lost", rounds()));
+}
+
+async fn write_until_killed(folder: &Path, data: &str, round: u32, log: &Arc<Mutex<Log>>) -> u64 {
+    let mut up = Up::start(folder, &["--data-dir", data]);
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let mut clients = Vec::new();
+    for client in 0..CLIENTS {
+        let cluster = tls_cluster(&up.kubeconfig).await;
+        let (log, acknowledged) = (Arc::clone(log), Arc::clone(&acknowledged));
+        clients.push(tokio::spawn(write(cluster, round, client, log, acknowledged)));
+    }
+    // Anywhere between the 500th and about the 800th write.
+    let point = WRITES + u64::from(fnv::fnv32a(fnv::random_uid().as_bytes()) % 300);
+    while acknowledged.load(Ordering::Relaxed) < point {
+        tokio::task::yield_now().await;
+    }
+    up.kill();
+    for client in clients {
+        client.await.expect("a client ends when the server is gone");
+    }
+    acknowledged.load(Ordering::Relaxed)
+}
+
+/// Creates, changes and deletes objects of its own until the server is gone.
+async fn write(cluster: Cluster, round: u32, client: usize, log: Arc<Mutex<Log>>, count: Arc<AtomicU64>) {
+    for turn in 0.. {
+        let name = format!("r{round}-c{client}-{}", turn / 3);
+        let value = format!("{turn}-{}", "x".repeat(200));
+        let next = if turn % 3 == 2 && turn % 2 == 0 { None } else { Some(value.clone()) };
+        log.lock().await.in_flight.insert(name.clone(), next.clone());
+        let result = match (turn % 3, &next) {
+            (0, _) => {
+                let object = json!({
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": name, "namespace": "default", "labels": {"crash": "test"}},
+                    "data": {"value": value},
+                });
+                let object = Object::from_value(object).expect("an object");
+                cluster.create(&CONFIG_MAP, &object).await
+            }
+            (_, None) => cluster
+                .delete(&CONFIG_MAP, Some("default"), &name, &Default::default())
+                .await
+                .map(|_| Object::default()),
+            (_, Some(_)) => {
+                let patch = Patch::Merge(json!({"data": {"value": value}}));
+                cluster.patch(&CONFIG_MAP, Some("default"), &name, &patch).await
+            }
+        };
+        match result {
+            Ok(object) => {
+                let revision = object.resource_version().parse().unwrap_or_default();
+                let mut log = log.lock().await;
+                log.in_flight.remove(&name);
+                log.acknowledged.insert(name, next.map(|value| (revision, value)));
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            // The server is gone; what became of this write is not known.
+            Err(mainstay_client::Error::Transport(_)) => return,
+            Err(other) => panic!("{name}: {other}"),
+        }
+    }
+}
+
+/// After a restart the list holds what was acknowledged, and a watch from the beginning replays to
+/// the same.
+async fn check(folder: &Path, data: &str, log: &Arc<Mutex<Log>>) {
+    let up = Up::start(folder, &["--data-dir", data]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let params = ListParams::labels("crash=test");
+    let list = cluster.list(&CONFIG_MAP, Some("default"), &params).await.expect("a list");
+    let mut found: BTreeMap<String, (u64, String)> = list.items.iter().map(entry).collect();
+    let mut log = log.lock().await;
+    for (name, state) in &log.acknowledged {
+        match (log.in_flight.get(name), found.get(name), state) {
+            (_, Some(now), Some(then)) if now == then => {}
+            (None, None, None) => {}
+            // The write in flight may have arrived or not.
+            (Some(None), None, _) => {}
+            (Some(Some(value)), Some((_, now)), _) if now == value => {}
+            (_, now, then) => panic!("{name}: acknowledged {then:?}, found {now:?}"),
+        }
+    }
+    for name in found.keys() {
+        assert!(
+            log.acknowledged.contains_key(name) || log.in_flight.contains_key(name),
+            "{name} was never written"
+        );
+    }
+    // From here on what is stored is what counts.
+    log.in_flight.clear();
+    log.acknowledged = found.iter().map(|(name, state)| (name.clone(), Some(state.clone()))).collect();
+
+    // One more write closes the replay, so that its end can be seen.
+    let last = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "the-end", "namespace": "default", "labels": {"crash": "test"}},
+    });
+    let last = Object::from_value(last).expect("an object");
+    let selection = Selection::all(CONFIG_MAP).namespace("default").labels("crash=test");
+    let mut watch = cluster.watch(&selection, "0").await.expect("a watch");
+    cluster.create(&CONFIG_MAP, &last).await.expect("it is created");
+    let mut replayed = BTreeMap::new();
+    loop {
+        match watch.next().await.expect("the watch goes on").expect("an event") {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) if object.name() == "the-end" => break,
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                replayed.extend([entry(&object)]);
+            }
+            WatchEvent::Deleted(object) => {
+                replayed.remove(object.name());
+            }
+            WatchEvent::Bookmark(_) => {}
+        }
+    }
+    found.remove("the-end");
+    assert_eq!(replayed, found, "list and watch replay agree");
+    cluster
+        .delete(&CONFIG_MAP, Some("default"), "the-end", &Default::default())
+        .await
+        .expect("it is deleted");
+}
+
+fn entry(object: &Object) -> (String, (u64, String)) {
+    let revision = object.resource_version().parse().unwrap_or_default();
+    let value = object.str(&["data", "value"]).unwrap_or_default().to_owned();
+    (object.name().to_owned(), (revision, value))
+}

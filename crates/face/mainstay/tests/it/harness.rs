@@ -1,0 +1,176 @@
+//! A running `mainstay`, and the other programs that talk to it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+/// A running `mainstay up`; killed when dropped.
+pub(crate) struct Up {
+    child: Child,
+    /// What it printed until it was ready, a line each.
+    pub(crate) lines: Vec<String>,
+    /// Its kubeconfig.
+    pub(crate) kubeconfig: PathBuf,
+    stdout: BufReader<ChildStdout>,
+}
+
+/// The binary under test.
+pub(crate) fn mainstay() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
+    command.env_remove("MAINSTAY_LOG").env("NO_COLOR", "1");
+    command
+}
+
+impl Up {
+    /// Starts `up` with these arguments, a kubeconfig in `folder` and a free port, and waits until
+    /// it says that it is ready.
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let kubeconfig = folder.join("kubeconfig");
+        let mut child = mainstay()
+            .args(["up", "--listen", "127.0.0.1:0", "--kubeconfig"])
+            .arg(&kubeconfig)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("mainstay starts");
+        let mut stdout = BufReader::new(child.stdout.take().expect("its output is piped"));
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            let read = stdout.read_line(&mut line).expect("its output is text");
+            assert!(read > 0, "mainstay ended before it was ready; it said:\n{}", lines.join("\n"));
+            let line = line.trim_end().to_owned();
+            let ready = line.starts_with("ready");
+            lines.push(line);
+            if ready {
+                return Self { child, lines, kubeconfig, stdout };
+            }
+        }
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it at once, as a power cut would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+
+    /// Asks it to stop and returns whether it ended well, with the rest of what it printed.
+    pub(crate) fn stop(mut self, signal: &str) -> (bool, String) {
+        let sent = Command::new("kill").args([&format!("-{signal}"), &self.pid().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).expect("its output is text");
+        let status = self.child.wait().expect("it ends");
+        (status.success(), rest)
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The kubectl on PATH, if it is 1.32 or newer.
+pub(crate) struct Kubectl {
+    kubeconfig: PathBuf,
+    cache: PathBuf,
+}
+
+impl Kubectl {
+    /// None, said visibly, where there is no usable kubectl.
+    pub(crate) fn find(kubeconfig: &Path, for_what: &str) -> Option<Self> {
+        let version = Command::new("kubectl").args(["version", "--client", "-o", "json"]).output();
+        let minor = version.ok().and_then(|output| {
+            let version: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+            let minor = version["clientVersion"]["minor"].as_str()?;
+            minor.trim_end_matches('+').parse::<u32>().ok()
+        });
+        if minor.is_none_or(|minor| minor < 32) {
+            skipped(&format!("{for_what}: no kubectl of 1.32 or newer on PATH"));
+            return None;
+        }
+        let cache = kubeconfig.with_extension("cache");
+        Some(Self { kubeconfig: kubeconfig.to_owned(), cache })
+    }
+
+    /// A call, not yet started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("kubectl");
+        command
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .arg("--cache-dir")
+            .arg(&self.cache)
+            .args(arguments)
+            .env("KUBECTL_EXTERNAL_DIFF", "diff -u -N");
+        command
+    }
+
+    /// Runs a call with `input` as its standard input.
+    pub(crate) fn output(&self, arguments: &[&str], input: &str) -> Output {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("kubectl starts");
+        let mut stdin = child.stdin.take().expect("its input is piped");
+        // kubectl may end before it has read everything, which is its own verdict to give.
+        let _ = stdin.write_all(input.as_bytes());
+        drop(stdin);
+        child.wait_with_output().expect("kubectl ends")
+    }
+
+    /// Runs a call that must succeed, and returns what it printed.
+    pub(crate) fn run(&self, arguments: &[&str], input: &str) -> String {
+        let output = self.output(arguments, input);
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success(),
+            "kubectl {} failed:\n{stdout}{}",
+            arguments.join(" "),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        stdout
+    }
+
+    /// Runs a call that must fail, and returns what it printed to standard error.
+    pub(crate) fn refused(&self, arguments: &[&str], input: &str) -> String {
+        let output = self.output(arguments, input);
+        assert!(!output.status.success(), "kubectl {} should have failed", arguments.join(" "));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+}
+
+/// A cluster handle of its own connection, over TLS.
+pub(crate) async fn tls_cluster(kubeconfig: &Path) -> mainstay_client::Cluster {
+    mainstay_client::Cluster::new(tls_client(kubeconfig).await)
+}
+
+/// A kube-rs client of its own connection, over TLS.
+pub(crate) async fn tls_client(kubeconfig: &Path) -> kube::Client {
+    // Another test of this process may have been first, with the same provider.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let file = kube::config::Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(file, &options).await.expect("a usable kubeconfig");
+    kube::Client::try_from(config).expect("a client")
+}
+
+/// Says that a check did not run. Written past the test harness, which swallows `println!`.
+pub(crate) fn skipped(what: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {what}");
+}
+
+/// Says that a check ran on something that is not always there.
+pub(crate) fn ran(what: &str) {
+    let _ = writeln!(std::io::stderr(), "ran: {what}");
+}

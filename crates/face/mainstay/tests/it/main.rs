@@ -1,0 +1,6 @@
+//! The binary as its users meet it: started as a process, asked over TLS.
+
+mod crash;
+mod harness;
+mod kubectl;
+mod start;

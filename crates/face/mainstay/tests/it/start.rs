@@ -1,0 +1,63 @@
+//! Starting, refusing to start, stopping, starting again.
+
+use crate::harness::{Kubectl, Up, mainstay};
+use std::net::TcpListener;
+use std::path::Path;
+
+/// What `up` says on standard error when it refuses; it must end with a non-zero status.
+fn refusal(arguments: &[&str]) -> String {
+    let output = mainstay().arg("up").args(arguments).output().expect("mainstay runs");
+    assert!(!output.status.success(), "`up {}` should have failed", arguments.join(" "));
+    String::from_utf8(output.stderr).expect("its error is text")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("temporary paths are text")
+}
+
+#[test]
+fn a_missing_catalog_is_refused_before_anything_is_touched() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let error = refusal(&["--data-dir", text(&data), "--catalog", "mine=/no/such/folder"]);
+    assert!(error.contains("/no/such/folder: the catalog folder cannot be opened"), "{error}");
+    assert!(!data.exists());
+}
+
+#[test]
+fn a_busy_port_is_refused_before_anything_is_touched() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let busy = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = busy.local_addr().expect("its address").to_string();
+    let error = refusal(&["--data-dir", text(&data), "--listen", &address]);
+    assert!(error.contains(&address) && error.contains("--listen"), "{error}");
+    assert!(!data.exists());
+}
+
+#[test]
+fn a_second_up_on_the_same_data_is_refused_and_names_the_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let first = Up::start(folder.path(), &["--data-dir", text(&data)]);
+    let error = refusal(&["--data-dir", text(&data), "--listen", "127.0.0.1:0"]);
+    assert!(error.contains(&first.pid().to_string()), "{error}");
+    let (well, _) = first.stop("TERM");
+    assert!(well, "the first one was disturbed");
+}
+
+#[test]
+fn it_starts_again_with_everything_it_had() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let first = Up::start(folder.path(), &["--data-dir", text(&data)]);
+    let Some(kubectl) = Kubectl::find(&first.kubeconfig, "starting again") else { return };
+    let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, namespace: default}, data: {a: b}}";
+    kubectl.run(&["apply", "-f", "-"], object);
+    let before = kubectl.run(&["get", "cm", "kept", "-o", "json"], "");
+    let (well, _) = first.stop("INT");
+    assert!(well, "SIGINT ends it well");
+    let second = Up::start(folder.path(), &["--data-dir", text(&data)]);
+    let kubectl = Kubectl::find(&second.kubeconfig, "starting again").expect("it was there before");
+    assert_eq!(kubectl.run(&["get", "cm", "kept", "-o", "json"], ""), before);
+}
