@@ -1,1 +1,25 @@
-//! Opened with its first code.
+//! Versions and ranges as catalogs and the Operator Lifecycle Manager write them.
+//!
+//! [`Version`] is a semantic version that compares by precedence only: build metadata distinguishes
+//! neither versions nor keys of a map. [`parse_strict`] and [`parse_tolerant`] read the two forms
+//! that catalogs use, [`Range`] the range language of `skipRange` and version requirements. Their
+//! errors carry the texts of the original, because those texts end up in conditions and in the
+//! output of tools.
+//!
+//! A range is lowered to an [`IntervalSet`] once; everything asked about it afterwards (does it
+//! contain a version, do two ranges overlap, is one part of the other) is algebra on that set. The
+//! algebra is exact: every semantic version has a direct successor, so each set of versions that a
+//! range can describe is a unique list of half-open intervals.
+//!
+//! What this does not do: read other range languages, sort lists, or know what a version
+//! belongs to.
+
+mod interval;
+mod quote;
+mod range;
+mod version;
+
+pub use interval::{Interval, IntervalSet};
+pub use quote::quote;
+pub use range::{Range, RangeError};
+pub use version::{ParseError, Version, parse_strict, parse_tolerant};

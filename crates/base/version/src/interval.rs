@@ -1,0 +1,288 @@
+//! Sets of versions, and the algebra on them.
+
+use crate::Version;
+use std::cmp::Ordering;
+use std::fmt;
+
+/// Versions from `from`, included, up to `to`, excluded; without `to` up to the greatest.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Interval {
+    /// The smallest version inside.
+    pub from: Version,
+    /// The smallest version above; none if there is none.
+    pub to: Option<Version>,
+}
+
+impl Interval {
+    fn contains(&self, version: &Version) -> bool {
+        *version >= self.from && self.to.as_ref().is_none_or(|to| version < to)
+    }
+}
+
+/// A set of versions: disjoint intervals that do not touch, in ascending order.
+///
+/// Each set has exactly one such list, so equal sets are equal values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct IntervalSet(Vec<Interval>);
+
+impl IntervalSet {
+    /// No version.
+    pub const fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Every version.
+    pub fn all() -> Self {
+        Self::at_least(Version::least())
+    }
+
+    /// This version alone.
+    pub fn exactly(version: Version) -> Self {
+        let to = version.successor();
+        Self(vec![Interval { from: version, to }])
+    }
+
+    /// This version and those above.
+    pub fn at_least(version: Version) -> Self {
+        Self(vec![Interval { from: version, to: None }])
+    }
+
+    /// Those above this version.
+    pub fn above(version: &Version) -> Self {
+        version.successor().map_or_else(Self::none, Self::at_least)
+    }
+
+    /// Those below this version.
+    pub fn below(version: Version) -> Self {
+        let from = Version::least();
+        if version == from {
+            return Self::none();
+        }
+        Self(vec![Interval { from, to: Some(version) }])
+    }
+
+    /// This version and those below.
+    pub fn at_most(version: &Version) -> Self {
+        Self(vec![Interval { from: Version::least(), to: version.successor() }])
+    }
+
+    /// The intervals, in ascending order.
+    pub fn intervals(&self) -> &[Interval] {
+        &self.0
+    }
+
+    /// Whether no version is inside.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the version is inside.
+    pub fn contains(&self, version: &Version) -> bool {
+        // The last interval that starts at or below the version is the only one that can hold it.
+        let after = self.0.partition_point(|interval| interval.from <= *version);
+        after.checked_sub(1).is_some_and(|at| self.0[at].contains(version))
+    }
+
+    /// The versions that are in both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let mut out = Vec::new();
+        while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+            let from = (&a.from).max(&b.from);
+            let to = least_end(a.to.as_ref(), b.to.as_ref());
+            if to.is_none_or(|to| from < to) {
+                out.push(Interval { from: from.clone(), to: to.cloned() });
+            }
+            match compare_ends(a.to.as_ref(), b.to.as_ref()) {
+                Ordering::Less => drop(left.next()),
+                Ordering::Greater => drop(right.next()),
+                Ordering::Equal => {
+                    left.next();
+                    right.next();
+                }
+            }
+        }
+        Self(out)
+    }
+
+    /// The versions that are in one of the sets at least.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let mut all: Vec<&Interval> = self.0.iter().chain(&other.0).collect();
+        all.sort_by(|a, b| a.from.cmp(&b.from));
+        let mut out: Vec<Interval> = Vec::with_capacity(all.len());
+        for next in all {
+            match out.last_mut() {
+                Some(last) if last.to.as_ref().is_none_or(|to| next.from <= *to) => {
+                    if compare_ends(last.to.as_ref(), next.to.as_ref()).is_lt() {
+                        last.to.clone_from(&next.to);
+                    }
+                }
+                _ => out.push(next.clone()),
+            }
+        }
+        Self(out)
+    }
+
+    /// The versions that are not in the set.
+    #[must_use]
+    pub fn complement(&self) -> Self {
+        let mut out = Vec::with_capacity(self.0.len() + 1);
+        let mut from = Some(Version::least());
+        for interval in &self.0 {
+            if let Some(from) = from.take()
+                && from < interval.from
+            {
+                out.push(Interval { from, to: Some(interval.from.clone()) });
+            }
+            from.clone_from(&interval.to);
+        }
+        out.extend(from.map(|from| Interval { from, to: None }));
+        Self(out)
+    }
+
+    /// The versions that are in this set and not in the other.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        self.intersection(&other.complement())
+    }
+
+    /// Whether every version of this set is in the other.
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.difference(other).is_empty()
+    }
+}
+
+/// Compares upper ends, where none is the greatest.
+fn compare_ends(a: Option<&Version>, b: Option<&Version>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => a.cmp(b),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    }
+}
+
+fn least_end<'a>(a: Option<&'a Version>, b: Option<&'a Version>) -> Option<&'a Version> {
+    if compare_ends(a, b).is_le() { a } else { b }
+}
+
+impl fmt::Display for IntervalSet {
+    /// `[from, to)` joined by ` ∪ `, or `∅`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("∅");
+        }
+        for (at, Interval { from, to }) in self.0.iter().enumerate() {
+            if at > 0 {
+                f.write_str(" ∪ ")?;
+            }
+            match to {
+                Some(to) => write!(f, "[{from}, {to})")?,
+                None => write!(f, "[{from}, ∞)")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_strict;
+    use proptest::prelude::*;
+
+    fn version() -> impl Strategy<Value = Version> {
+        // A small world, so that ends meet and cross.
+        let pre = prop_oneof![
+            3 => Just(""), 1 => Just("-0"), 1 => Just("-0.0"), 1 => Just("-a"), 1 => Just("-a.0"),
+            1 => Just("-a.b"), 1 => Just("-b"),
+        ];
+        (0u64..3, 0u64..2, 0u64..3, pre)
+            .prop_map(|(a, b, c, pre)| parse_strict(&format!("{a}.{b}.{c}{pre}")).unwrap())
+    }
+
+    fn set() -> impl Strategy<Value = IntervalSet> {
+        let simple = (version(), 0..6).prop_map(|(v, kind)| match kind {
+            0 => IntervalSet::exactly(v),
+            1 => IntervalSet::at_least(v),
+            2 => IntervalSet::above(&v),
+            3 => IntervalSet::below(v),
+            4 => IntervalSet::at_most(&v),
+            _ => IntervalSet::exactly(v).complement(),
+        });
+        simple.prop_recursive(4, 16, 2, |inner| {
+            (inner.clone(), inner, any::<bool>())
+                .prop_map(|(a, b, and)| if and { a.intersection(&b) } else { a.union(&b) })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn membership_commutes_with_every_operation(a in set(), b in set(), v in version()) {
+            prop_assert_eq!(a.union(&b).contains(&v), a.contains(&v) || b.contains(&v));
+            prop_assert_eq!(a.intersection(&b).contains(&v), a.contains(&v) && b.contains(&v));
+            prop_assert_eq!(a.complement().contains(&v), !a.contains(&v));
+            prop_assert_eq!(a.difference(&b).contains(&v), a.contains(&v) && !b.contains(&v));
+            if a.is_subset(&b) && a.contains(&v) {
+                prop_assert!(b.contains(&v));
+            }
+        }
+
+        #[test]
+        fn equal_sets_are_equal_values(a in set(), b in set()) {
+            prop_assert_eq!(a.union(&b), b.union(&a));
+            prop_assert_eq!(a.intersection(&b), b.intersection(&a));
+            prop_assert_eq!(a.complement().complement(), a.clone());
+            prop_assert_eq!(
+                a.union(&b).complement(),
+                a.complement().intersection(&b.complement())
+            );
+            prop_assert_eq!(a.union(&a), a.clone());
+            prop_assert_eq!(a.intersection(&a.complement()), IntervalSet::none());
+            prop_assert_eq!(a.union(&a.complement()), IntervalSet::all());
+        }
+
+        #[test]
+        fn lists_are_sorted_disjoint_and_do_not_touch(a in set(), b in set()) {
+            for set in [a.union(&b), a.intersection(&b), a.complement()] {
+                for interval in set.intervals() {
+                    prop_assert!(interval.to.as_ref().is_none_or(|to| interval.from < *to));
+                }
+                for pair in set.intervals().windows(2) {
+                    prop_assert!(pair[0].to.as_ref().is_some_and(|to| *to < pair[1].from));
+                }
+            }
+        }
+
+        #[test]
+        fn nothing_lies_between_a_version_and_its_successor(a in version(), b in version()) {
+            let next = a.successor().unwrap();
+            prop_assert!(a < next);
+            prop_assert!(b <= a || b >= next);
+        }
+    }
+
+    #[test]
+    fn neighbours_leave_no_gap() {
+        let v = |text| parse_strict(text).unwrap();
+        assert!(
+            IntervalSet::above(&v("1.0.0"))
+                .intersection(&IntervalSet::below(v("1.0.1-0")))
+                .is_empty()
+        );
+        assert!(
+            !IntervalSet::above(&v("1.0.0"))
+                .intersection(&IntervalSet::below(v("1.0.1")))
+                .is_empty()
+        );
+        assert_eq!(
+            IntervalSet::below(v("1.0.0")).union(&IntervalSet::at_least(v("1.0.0"))),
+            IntervalSet::all()
+        );
+        assert!(IntervalSet::below(Version::least()).is_empty());
+        assert_eq!(IntervalSet::exactly(v("1.0.0")).to_string(), "[1.0.0, 1.0.1-0)");
+        assert_eq!(IntervalSet::none().to_string(), "∅");
+    }
+}
