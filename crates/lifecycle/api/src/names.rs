@@ -55,7 +55,7 @@ pub const GENERATED_BY: &str = "olm.generated-by";
 pub const SKIP_RANGE: &str = "olm.skipRange";
 /// Annotation on a ClusterServiceVersion: properties as the resolver reads them.
 pub const PROPERTIES: &str = "operatorframework.io/properties";
-/// Prefix of the annotation on a CustomResourceDefinition that names a ClusterServiceVersion
+/// Prefix of the annotation on a `CustomResourceDefinition` that names a ClusterServiceVersion
 /// installed with it; a hash follows, the value is `namespace/name`.
 pub const INSTALLED_ALONGSIDE_PREFIX: &str = "operatorframework.io/installed-alongside-";
 /// Annotation on an OperatorGroup: how long unpacking may take, as a Go duration.
@@ -83,10 +83,10 @@ pub const WEBHOOK_HASH: &str = "olm.webhook-description-hash";
 /// Annotation that `kubectl apply` leaves; never copied.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Environment variable in every container of an operator: name of its OperatorCondition.
+/// Environment variable in every container of an operator: name of its `OperatorCondition`.
 pub const OPERATOR_CONDITION_ENV: &str = "OPERATOR_CONDITION_NAME";
 
-/// Name of the only OLMConfig object.
+/// Name of the only `OLMConfig` object.
 pub const OLM_CONFIG: &str = "cluster";
 
 /// Field managers of server-side apply.

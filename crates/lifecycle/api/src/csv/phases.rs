@@ -115,8 +115,6 @@ text_enum! {
         NotSatisfied = "NotSatisfied",
         /// A deployment of an owned API that was found.
         DeploymentFound = "DeploymentFound",
-        /// A deployment of an owned API that was not found.
-        DeploymentNotFound = "DeploymentNotFound",
     }
 
     /// What kind of webhook it is.
