@@ -1,0 +1,209 @@
+//! An object encoded once, with a gap where the revision goes.
+//!
+//! Encoding costs microseconds and happens on the thread that asks; the revision is known only on
+//! the writer, which then merely copies the text around the gap.
+
+use crate::{CommitError, Key, Labels, Stored};
+use bytes::Bytes;
+use mainstay_object::Object;
+use serde_json::{Map, Value};
+
+/// The deepest nesting that can be read back: the limit of the JSON reader, whose stack it guards.
+pub(crate) const MAX_DEPTH: usize = 127;
+
+/// The longest text. A server refuses far smaller ones; this only keeps lengths within the 32 bits
+/// that an engine has for them.
+const MAX_BYTES: usize = 256 << 20;
+
+/// The text of an object without its revision.
+pub(crate) struct Draft {
+    /// JSON in which `metadata.resourceVersion` is the empty string.
+    text: Vec<u8>,
+    /// Where in `text` the digits go.
+    slot: usize,
+    labels: Labels,
+    terminating: bool,
+}
+
+impl Draft {
+    /// Encodes an object; whatever `metadata.resourceVersion` it carries is left out.
+    pub(crate) fn of(object: &Object) -> Result<Self, CommitError> {
+        let fields = object.fields();
+        if !fields.values().all(|value| fits(value, MAX_DEPTH - 1)) {
+            return Err(CommitError::TooDeep { limit: MAX_DEPTH });
+        }
+        let nothing = Map::new();
+        let metadata = fields.get("metadata").and_then(Value::as_object).unwrap_or(&nothing);
+        let mut slot = 0;
+        let mut text = Vec::with_capacity(2048);
+        write_with(&mut text, fields, "metadata", |text| {
+            write_with(text, metadata, "resourceVersion", |text| {
+                text.push(b'"');
+                slot = text.len();
+                text.push(b'"');
+                Ok(())
+            })
+        })
+        .map_err(|source| CommitError::Encode(source.to_string()))?;
+        if text.len() > MAX_BYTES {
+            return Err(CommitError::TooLarge { bytes: text.len(), limit: MAX_BYTES });
+        }
+        let labels = Labels::of(object.labels());
+        Ok(Self { text, slot, labels, terminating: object.is_terminating() })
+    }
+
+    /// The object at its revision, sharing the labels of the one it replaces if they are the same.
+    pub(crate) fn stored(&self, key: Key, revision: u64, previous: Option<&Stored>) -> Stored {
+        let labels = match previous {
+            Some(previous) if previous.labels == self.labels => &previous.labels,
+            _ => &self.labels,
+        };
+        Stored {
+            key,
+            revision,
+            bytes: splice(&self.text, self.slot, 0, revision),
+            terminating: self.terminating,
+            labels: labels.clone(),
+            slot: self.slot,
+        }
+    }
+
+    /// Whether a stored object differs by nothing but its revision.
+    pub(crate) fn is_text_of(&self, stored: &Stored) -> bool {
+        let (bytes, digits) = (&stored.bytes, digits(stored.revision));
+        stored.slot == self.slot
+            && bytes.len() == self.text.len() + digits
+            && bytes.get(..self.slot) == self.text.get(..self.slot)
+            && bytes.get(self.slot + digits..) == self.text.get(self.slot..)
+    }
+}
+
+/// Text with the `old` digits at `slot` replaced by those of `revision`.
+pub(crate) fn splice(text: &[u8], slot: usize, old: usize, revision: u64) -> Bytes {
+    let digits = revision.to_string();
+    let mut out = Vec::with_capacity(text.len() - old + digits.len());
+    out.extend_from_slice(&text[..slot]);
+    out.extend_from_slice(digits.as_bytes());
+    out.extend_from_slice(&text[slot + old..]);
+    Bytes::from(out)
+}
+
+/// How many decimal digits a revision has.
+pub(crate) fn digits(revision: u64) -> usize {
+    revision.checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
+/// Writes a JSON object whose field `name`, present or not, is written by `write`, in key order.
+fn write_with(
+    text: &mut Vec<u8>,
+    fields: &Map<String, Value>,
+    name: &str,
+    write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+) -> serde_json::Result<()> {
+    text.push(b'{');
+    let mut write = Some(write);
+    let mut special = |text: &mut Vec<u8>| -> serde_json::Result<()> {
+        let Some(write) = write.take() else { return Ok(()) };
+        separate(text);
+        serde_json::to_writer(&mut *text, name)?;
+        text.push(b':');
+        write(text)
+    };
+    for (key, value) in fields {
+        if key.as_str() >= name {
+            special(text)?;
+        }
+        if key != name {
+            separate(text);
+            serde_json::to_writer(&mut *text, key)?;
+            text.push(b':');
+            serde_json::to_writer(&mut *text, value)?;
+        }
+    }
+    special(text)?;
+    text.push(b'}');
+    Ok(())
+}
+
+/// A comma, unless this is the first field.
+fn separate(text: &mut Vec<u8>) {
+    if text.last() != Some(&b'{') {
+        text.push(b',');
+    }
+}
+
+/// Whether a value nests at most `depth` levels of objects and arrays.
+fn fits(value: &Value, depth: usize) -> bool {
+    match value {
+        Value::Array(items) => depth > 0 && items.iter().all(|item| fits(item, depth - 1)),
+        Value::Object(fields) => depth > 0 && fields.values().all(|item| fits(item, depth - 1)),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn key() -> Key {
+        Key::cluster("things", "a")
+    }
+
+    fn encoded(value: Value, revision: u64) -> String {
+        let draft = Draft::of(&Object::from_value(value).unwrap()).unwrap();
+        String::from_utf8(draft.stored(key(), revision, None).bytes.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_revision_stands_where_sorted_keys_put_it() {
+        let rows = [
+            (json!({}), r#"{"metadata":{"resourceVersion":"7"}}"#),
+            (json!({"a": 1, "z": 2}), r#"{"a":1,"metadata":{"resourceVersion":"7"},"z":2}"#),
+            (json!({"metadata": 5}), r#"{"metadata":{"resourceVersion":"7"}}"#),
+            (
+                json!({"kind": "K", "metadata": {"name": "n", "uid": "u", "resourceVersion": "3"}}),
+                r#"{"kind":"K","metadata":{"name":"n","resourceVersion":"7","uid":"u"}}"#,
+            ),
+            (
+                json!({"metadata": {"name": "{"}, "x\"y": [1.5, null]}),
+                r#"{"metadata":{"name":"{","resourceVersion":"7"},"x\"y":[1.5,null]}"#,
+            ),
+        ];
+        for (value, expected) in rows {
+            assert_eq!(encoded(value, 7), expected);
+        }
+    }
+
+    #[test]
+    fn the_final_text_is_what_serde_would_write() {
+        let value = json!({"apiVersion": "v1", "metadata": {"name": "a", "labels": {"k": "v"}, "zz": 1},
+            "data": {"é": "\u{1}"}});
+        let mut whole = value.clone();
+        whole["metadata"]["resourceVersion"] = "1234".into();
+        assert_eq!(encoded(value, 1234), whole.to_string());
+    }
+
+    #[test]
+    fn nesting_is_refused_exactly_where_it_could_not_be_read_back() {
+        let nested = |levels: usize| {
+            let mut value = json!(1);
+            for _ in 0..levels {
+                value = Value::Array(vec![value]);
+            }
+            Object::from_value(json!({"a": value})).unwrap()
+        };
+        let deepest = Draft::of(&nested(MAX_DEPTH - 1)).unwrap().stored(key(), 1, None);
+        assert!(serde_json::from_slice::<Value>(&deepest.bytes).is_ok());
+        assert!(matches!(Draft::of(&nested(MAX_DEPTH)), Err(CommitError::TooDeep { .. })));
+        let text = serde_json::to_vec(&nested(MAX_DEPTH)).unwrap();
+        assert!(serde_json::from_slice::<Value>(&text).is_err());
+    }
+
+    #[test]
+    fn digits_are_counted_as_they_are_printed() {
+        for revision in [0, 1, 9, 10, 99, 100, 12345, u64::MAX] {
+            assert_eq!(digits(revision), revision.to_string().len());
+        }
+    }
+}

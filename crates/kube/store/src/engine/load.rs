@@ -1,0 +1,200 @@
+//! From an engine's records to the index in memory.
+
+use crate::index::{Index, Shelf, Topic};
+use crate::key::{At, Entry, Position};
+use crate::ring::Ring;
+use crate::{Event, EventKind, History, Key, Labels, Stored};
+use bytes::Bytes;
+use imbl::OrdSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One stored object as an engine keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// [`Key::resource`].
+    pub resource: &'a str,
+    /// [`Key::namespace`].
+    pub namespace: &'a str,
+    /// [`Key::name`].
+    pub name: &'a str,
+    /// [`Stored::revision`].
+    pub revision: u64,
+    /// [`Stored::terminating`].
+    pub terminating: bool,
+    /// Where the digits of the revision start in `value`.
+    pub slot: u32,
+    /// The labels in encoded form.
+    pub labels: &'a [u8],
+    /// [`Stored::bytes`].
+    pub value: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// What an engine must keep of an object.
+    pub fn of(object: &'a Stored) -> Self {
+        Self {
+            resource: &object.key.resource,
+            namespace: &object.key.namespace,
+            name: &object.key.name,
+            revision: object.revision,
+            terminating: object.terminating,
+            // Texts above four gibibytes are refused before they are stored.
+            slot: u32::try_from(object.slot).unwrap_or(u32::MAX),
+            labels: object.labels.block(),
+            value: &object.bytes,
+        }
+    }
+}
+
+/// Builds the index of a store that is being opened.
+///
+/// An engine first gives the objects of its snapshot, if it has one, then [`Loader::begin_history`],
+/// then the changes since in order of their revisions. Those become events again, so that a watch
+/// from before the restart continues where the history reaches back far enough.
+#[derive(Debug)]
+pub struct Loader {
+    shelves: HashMap<Arc<str>, Loading>,
+    namespaces: HashSet<Arc<str>>,
+    /// The revision after which the history is complete; none while the snapshot is being read.
+    history: Option<u64>,
+    revision: u64,
+    limits: History,
+    /// Labels seen last: neighbours often carry the same ones.
+    labels: Labels,
+}
+
+struct Loading {
+    resource: Arc<str>,
+    objects: OrdSet<Entry>,
+    ring: Ring,
+}
+
+impl std::fmt::Debug for Loading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.objects.len(), self.resource)
+    }
+}
+
+impl Loader {
+    pub(crate) fn new(limits: History) -> Self {
+        Self {
+            shelves: HashMap::new(),
+            namespaces: HashSet::new(),
+            history: None,
+            revision: FIRST_REVISION,
+            limits,
+            labels: Labels::default(),
+        }
+    }
+
+    /// Ends the snapshot, which showed the state at `revision`.
+    pub fn begin_history(&mut self, revision: u64) {
+        self.history = Some(revision);
+        self.revision = self.revision.max(revision);
+        for shelf in self.shelves.values_mut() {
+            shelf.ring = Ring::new(revision);
+        }
+    }
+
+    /// The newest revision that was given.
+    pub const fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// How many objects are live.
+    pub fn objects(&self) -> usize {
+        self.shelves.values().map(|shelf| shelf.objects.len()).sum()
+    }
+
+    /// Takes a live object: of the snapshot, or as a change of the history.
+    pub fn put(&mut self, record: &Record<'_>) {
+        let object = self.stored(record);
+        self.revision = self.revision.max(record.revision);
+        let (history, limits) = (self.history, self.limits);
+        let shelf = self.shelf(record.resource);
+        let object = Arc::new(Stored {
+            key: Key { resource: Arc::clone(&shelf.resource), ..object.key },
+            ..object
+        });
+        let previous = shelf.objects.insert(Entry(Arc::clone(&object))).map(|entry| entry.0);
+        if history.is_some() {
+            let kind = if previous.is_some() { EventKind::Modified } else { EventKind::Added };
+            shelf.ring.push(Event::new(kind, object, previous), Duration::ZERO, &limits);
+        }
+    }
+
+    /// Takes a deletion of the history.
+    pub fn delete(&mut self, resource: &str, namespace: &str, name: &str, revision: u64) {
+        self.revision = self.revision.max(revision);
+        let (history, limits) = (self.history, self.limits);
+        let shelf = self.shelf(resource);
+        let Some(gone) = shelf.objects.remove(&At { namespace, name } as &dyn Position) else {
+            return;
+        };
+        if history.is_some() {
+            let object = Arc::new(gone.0.deleted_at(revision));
+            let event = Event::new(EventKind::Deleted, object, Some(gone.0));
+            shelf.ring.push(event, Duration::ZERO, &limits);
+        }
+    }
+
+    /// The index, at the newest revision that was given.
+    pub(crate) fn finish(self) -> Index {
+        let base = self.history.unwrap_or(self.revision);
+        let shelves = self
+            .shelves
+            .into_values()
+            .map(|shelf| {
+                let topic = Arc::new(Topic::new(Arc::clone(&shelf.resource), shelf.ring));
+                (shelf.resource, Shelf { objects: shelf.objects, topic })
+            })
+            .collect();
+        Index::new(self.revision, base, shelves)
+    }
+
+    fn stored(&mut self, record: &Record<'_>) -> Stored {
+        if self.labels.block() != record.labels {
+            self.labels = Labels::from_block(record.labels);
+        }
+        Stored {
+            key: Key {
+                resource: "".into(),
+                namespace: self.namespace(record.namespace),
+                name: record.name.into(),
+            },
+            revision: record.revision,
+            bytes: Bytes::copy_from_slice(record.value),
+            terminating: record.terminating,
+            labels: self.labels.clone(),
+            slot: record.slot as usize,
+        }
+    }
+
+    fn namespace(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.namespaces.get(name) {
+            return Arc::clone(known);
+        }
+        let name: Arc<str> = name.into();
+        self.namespaces.insert(Arc::clone(&name));
+        name
+    }
+
+    fn shelf(&mut self, resource: &str) -> &mut Loading {
+        if !self.shelves.contains_key(resource) {
+            let resource: Arc<str> = resource.into();
+            let ring = Ring::new(self.history.unwrap_or(self.revision));
+            let shelf = Loading { resource: Arc::clone(&resource), objects: OrdSet::new(), ring };
+            self.shelves.insert(resource, shelf);
+        }
+        match self.shelves.get_mut(resource) {
+            Some(shelf) => shelf,
+            None => unreachable!("inserted above"),
+        }
+    }
+}
+
+/// The revision of a store in which nothing has ever been written. Not zero: to clients a
+/// `resourceVersion` of 0 means "any", so no list and no object may have it.
+pub(crate) const FIRST_REVISION: u64 = 1;

@@ -1,0 +1,70 @@
+//! What happened to an object.
+
+use crate::Stored;
+use bytes::Bytes;
+use std::sync::{Arc, OnceLock};
+
+/// The kind of a change, by its watch name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventKind {
+    /// The object was created.
+    Added,
+    /// The object was changed.
+    Modified,
+    /// The object is gone.
+    Deleted,
+}
+
+impl EventKind {
+    /// The `type` of a watch event: `ADDED`, `MODIFIED` or `DELETED`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// One change of one object. Shared by all watchers and never changed.
+#[derive(Debug)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// The object after the change; for a deletion its last state, at the revision of the deletion.
+    pub object: Arc<Stored>,
+    /// The object before the change, at its own revision; none for a creation.
+    pub previous: Option<Arc<Stored>>,
+    /// The revision of the change. Every change has its own.
+    pub revision: u64,
+    frame: OnceLock<Bytes>,
+}
+
+impl Event {
+    pub(crate) fn new(
+        kind: EventKind,
+        object: Arc<Stored>,
+        previous: Option<Arc<Stored>>,
+    ) -> Arc<Self> {
+        let revision = object.revision;
+        Arc::new(Self { kind, object, previous, revision, frame: OnceLock::new() })
+    }
+
+    /// The event as a watch sends it in the stored form: one line of JSON with its line break.
+    ///
+    /// Encoded when the first watcher asks and shared by all others.
+    pub fn frame(&self) -> Bytes {
+        self.frame.get_or_init(|| watch_frame(self.kind.as_str(), &self.object.bytes)).clone()
+    }
+
+    /// What the event may come to hold in memory, in bytes: the object, and its line.
+    pub(crate) fn cost(&self) -> usize {
+        2 * self.object.bytes.len() + 256
+    }
+}
+
+/// A line of a watch: `{"type":…,"object":…}` and a line break, around an encoded object.
+pub fn watch_frame(kind: &str, object: &[u8]) -> Bytes {
+    let parts: [&[u8]; 5] = [br#"{"type":""#, kind.as_bytes(), br#"","object":"#, object, b"}\n"];
+    Bytes::from(parts.concat())
+}

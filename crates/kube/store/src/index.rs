@@ -1,0 +1,325 @@
+//! The live objects in memory, and the views of them that readers hold.
+
+use crate::commit::NAMESPACES;
+use crate::key::{At, Entry, Position};
+use crate::ring::Ring;
+use crate::{Event, EventKind, Expired, Key, Options, Stored};
+use imbl::OrdSet;
+use parking_lot::{Mutex, RwLock};
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// What the writer, the readers and the watchers of one store share.
+pub(crate) struct Shared {
+    pub(crate) index: RwLock<Index>,
+    pub(crate) options: Options,
+    closed: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) const fn new(index: Index, options: Options) -> Self {
+        Self { index: RwLock::new(index), options, closed: AtomicBool::new(false) }
+    }
+
+    /// Ends every watch; no event will follow.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        for shelf in self.index.read().shelves.values() {
+            shelf.topic.wake();
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// The topic of a resource, opened if nobody has asked for it or written to it before.
+    pub(crate) fn topic(&self, resource: &str) -> Arc<Topic> {
+        if let Some(shelf) = self.index.read().shelves.get(resource) {
+            return Arc::clone(&shelf.topic);
+        }
+        Arc::clone(&self.index.write().shelf(&Arc::from(resource)).topic)
+    }
+}
+
+/// Everything that is live, under one revision.
+pub(crate) struct Index {
+    /// The revision of the newest change; lists and bookmarks carry it.
+    pub(crate) revision: u64,
+    /// History before this revision was never known to this process.
+    base: u64,
+    pub(crate) shelves: HashMap<Arc<str>, Shelf>,
+    pins: VecDeque<Pin>,
+}
+
+/// The objects of one resource, and what happened to them.
+pub(crate) struct Shelf {
+    pub(crate) objects: OrdSet<Entry>,
+    pub(crate) topic: Arc<Topic>,
+}
+
+/// The events of one resource and the bell that says there are more.
+pub(crate) struct Topic {
+    pub(crate) resource: Arc<str>,
+    pub(crate) ring: Mutex<Ring>,
+    bell: watch::Sender<()>,
+}
+
+impl Topic {
+    pub(crate) fn new(resource: Arc<str>, ring: Ring) -> Self {
+        Self { resource, ring: Mutex::new(ring), bell: watch::Sender::new(()) }
+    }
+
+    pub(crate) fn wake(&self) {
+        self.bell.send_replace(());
+    }
+
+    pub(crate) fn listen(&self) -> watch::Receiver<()> {
+        self.bell.subscribe()
+    }
+}
+
+/// A view that somebody may come back to.
+struct Pin {
+    resource: Arc<str>,
+    revision: u64,
+    objects: OrdSet<Entry>,
+    at: Duration,
+}
+
+impl Index {
+    pub(crate) fn new(revision: u64, base: u64, shelves: HashMap<Arc<str>, Shelf>) -> Self {
+        Self { revision, base, shelves, pins: VecDeque::new() }
+    }
+
+    pub(crate) fn find(&self, resource: &str, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
+        let at = At { namespace, name };
+        Some(&self.shelves.get(resource)?.objects.get(&at as &dyn Position)?.0)
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Stored>> {
+        self.find(&key.resource, &key.namespace, &key.name)
+    }
+
+    /// The same key with its parts shared with what is live already.
+    pub(crate) fn intern(&self, key: &Key) -> Key {
+        let resource = self.shelves.get_key_value(&key.resource).map_or(&key.resource, |it| it.0);
+        let namespace = match self.find(NAMESPACES, "", &key.namespace) {
+            Some(namespace) => &namespace.key.name,
+            None => &key.namespace,
+        };
+        let (resource, namespace) = (Arc::clone(resource), Arc::clone(namespace));
+        Key { resource, namespace, name: Arc::clone(&key.name) }
+    }
+
+    pub(crate) fn shelf(&mut self, resource: &Arc<str>) -> &mut Shelf {
+        let base = self.base;
+        self.shelves.entry(Arc::clone(resource)).or_insert_with(|| Shelf {
+            objects: OrdSet::new(),
+            topic: Arc::new(Topic::new(Arc::clone(resource), Ring::new(base))),
+        })
+    }
+
+    /// Makes one event visible to readers and watchers; the caller rings the bell.
+    pub(crate) fn publish(&mut self, event: &Arc<Event>, now: Duration, options: &Options) {
+        let object = &event.object;
+        let shelf = self.shelf(&object.key.resource);
+        if event.kind == EventKind::Deleted {
+            shelf.objects.remove(&Entry(Arc::clone(object)) as &dyn Position);
+        } else {
+            shelf.objects.insert(Entry(Arc::clone(object)));
+        }
+        shelf.topic.ring.lock().push(Arc::clone(event), now, &options.history);
+        self.revision = event.revision;
+    }
+
+    /// Forgets events and views that have grown old. Whether there will be more to forget.
+    pub(crate) fn trim(&mut self, now: Duration, options: &Options) -> bool {
+        while let Some(pin) = self.pins.front() {
+            let aged = now.saturating_sub(pin.at) > options.views.max_age;
+            if !aged && self.pins.len() <= options.views.max_count {
+                break;
+            }
+            self.pins.pop_front();
+        }
+        let mut more = !self.pins.is_empty();
+        for shelf in self.shelves.values() {
+            let mut ring = shelf.topic.ring.lock();
+            ring.trim(now, &options.history);
+            more |= ring.is_above_floor(&options.history);
+        }
+        more
+    }
+
+    pub(crate) fn pin(&mut self, list: &List, now: Duration, options: &Options) {
+        let known = |pin: &Pin| pin.revision == list.revision && pin.resource == list.resource;
+        if let Some(at) = self.pins.iter().position(known) {
+            self.pins.remove(at);
+        }
+        self.pins.push_back(Pin {
+            resource: Arc::clone(&list.resource),
+            revision: list.revision,
+            objects: list.objects.clone(),
+            at: now,
+        });
+        self.trim(now, options);
+    }
+
+    /// A view of every live object.
+    pub(crate) fn view(&self) -> View {
+        let mut shelves: Vec<_> =
+            self.shelves.iter().map(|(name, it)| (Arc::clone(name), it.objects.clone())).collect();
+        shelves.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        View { revision: self.revision, shelves }
+    }
+}
+
+/// All live objects at one revision. Taking it costs nothing per object; it never changes.
+pub struct View {
+    /// The revision of the newest change that it shows.
+    pub revision: u64,
+    shelves: Vec<(Arc<str>, OrdSet<Entry>)>,
+}
+
+impl View {
+    /// The objects by resource, then namespace, then name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Stored>> {
+        self.shelves.iter().flat_map(|(_, objects)| objects).map(|entry| &entry.0)
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.shelves.iter().map(|(_, objects)| objects.len()).sum()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.shelves.iter().all(|(_, objects)| objects.is_empty())
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} objects @{}", self.len(), self.revision)
+    }
+}
+
+/// The objects of one resource at one revision: a consistent view that never changes.
+///
+/// Taking one costs the same for ten objects and for a million. Holding one keeps its objects in
+/// memory, so do not hold it longer than an answer takes.
+#[derive(Clone)]
+pub struct List {
+    resource: Arc<str>,
+    revision: u64,
+    namespace: Option<Box<str>>,
+    objects: OrdSet<Entry>,
+}
+
+impl List {
+    /// The revision of the view: what the list's `metadata.resourceVersion` says, and from where a
+    /// watch continues without a gap.
+    pub const fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The objects by namespace, then by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Stored>> {
+        self.from(Bound::Included(At { namespace: self.first_namespace(), name: "" }))
+    }
+
+    /// The objects that follow the one of this namespace and name, which need not exist.
+    pub fn after<'a>(
+        &'a self,
+        namespace: &str,
+        name: &str,
+    ) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
+        // A place before the listed namespace starts at that namespace.
+        let start = if namespace < self.first_namespace() {
+            Bound::Included(At { namespace: self.first_namespace(), name: "" })
+        } else {
+            Bound::Excluded(At { namespace, name })
+        };
+        self.from(start)
+    }
+
+    /// How many objects there are. Counts them if the list is of one namespace.
+    pub fn len(&self) -> usize {
+        if self.namespace.is_none() { self.objects.len() } else { self.iter().count() }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    fn first_namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or_default()
+    }
+
+    fn from<'a>(&'a self, start: Bound<At<'_>>) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
+        let start = start.as_ref().map(|at| at as &dyn Position);
+        self.objects
+            .range::<_, dyn Position + '_>((start, Bound::Unbounded))
+            .map(|entry| &entry.0)
+            .take_while(|it| self.namespace.as_deref().is_none_or(|one| *one == *it.key.namespace))
+    }
+}
+
+impl fmt::Debug for List {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} @{}", self.len(), self.resource, self.revision)
+    }
+}
+
+impl Index {
+    pub(crate) fn list(&self, resource: &str, namespace: Option<&str>) -> List {
+        let (resource, objects) = match self.shelves.get(resource) {
+            Some(shelf) => (Arc::clone(&shelf.topic.resource), shelf.objects.clone()),
+            None => (resource.into(), OrdSet::new()),
+        };
+        List { resource, revision: self.revision, namespace: namespace.map(Into::into), objects }
+    }
+
+    /// The list as it was, with the changes that must be taken back to get there.
+    pub(crate) fn list_at(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+        revision: u64,
+    ) -> Result<(List, Vec<Arc<Event>>), Expired> {
+        let mut list = self.list(resource, namespace);
+        list.revision = revision;
+        let known = |pin: &&Pin| pin.revision == revision && *pin.resource == *resource;
+        if let Some(pin) = self.pins.iter().find(known) {
+            list.objects.clone_from(&pin.objects);
+            return Ok((list, Vec::new()));
+        }
+        let (undo, oldest) = match self.shelves.get(resource) {
+            Some(shelf) => {
+                let ring = shelf.topic.ring.lock();
+                (ring.undo_to(revision), ring.complete_after())
+            }
+            None => ((revision >= self.base).then(Vec::new), self.base),
+        };
+        let expired = Expired { requested: revision, oldest };
+        if revision > self.revision { Err(expired) } else { Ok((list, undo.ok_or(expired)?)) }
+    }
+}
+
+impl List {
+    /// Takes changes back, newest first.
+    pub(crate) fn undo(&mut self, events: &[Arc<Event>]) {
+        for event in events {
+            match &event.previous {
+                Some(previous) => self.objects.insert(Entry(Arc::clone(previous))),
+                None => self.objects.remove(&Entry(Arc::clone(&event.object)) as &dyn Position),
+            };
+        }
+    }
+}

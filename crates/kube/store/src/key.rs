@@ -1,0 +1,136 @@
+//! What an object is called, and the order in which objects are listed.
+
+use crate::Stored;
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// The address of one object: where it is stored, not how a client spells it.
+///
+/// One object has one key whatever version of its API a client speaks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// Group and plural, `apps/deployments`; the plural alone for the core group, `pods`.
+    pub resource: Arc<str>,
+    /// The namespace; empty for cluster-scoped objects.
+    pub namespace: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+}
+
+impl Key {
+    /// The key of an object; `namespace` is empty for cluster-scoped objects.
+    pub fn new(
+        resource: impl Into<Arc<str>>,
+        namespace: impl Into<Arc<str>>,
+        name: impl Into<Arc<str>>,
+    ) -> Self {
+        Self { resource: resource.into(), namespace: namespace.into(), name: name.into() }
+    }
+
+    /// The key of a cluster-scoped object.
+    pub fn cluster(resource: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        Self::new(resource, "", name)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            write!(f, "{} {}", self.resource, self.name)
+        } else {
+            write!(f, "{} {}/{}", self.resource, self.namespace, self.name)
+        }
+    }
+}
+
+/// A place in the order of one resource: by namespace, then by name, both as bytes.
+///
+/// A trait so that a lookup by borrowed strings needs no owned key: the ordered set is keyed by the
+/// objects themselves and both sides are compared through this.
+pub(crate) trait Position {
+    fn namespace(&self) -> &str;
+    fn name(&self) -> &str;
+}
+
+impl PartialEq for dyn Position + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for dyn Position + '_ {}
+
+impl PartialOrd for dyn Position + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for dyn Position + '_ {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (mine, theirs) = (self.namespace(), other.namespace());
+        // Namespaces are interned, so the common case is one pointer comparison.
+        let by_namespace =
+            if std::ptr::eq(mine, theirs) { Ordering::Equal } else { mine.cmp(theirs) };
+        by_namespace.then_with(|| self.name().cmp(other.name()))
+    }
+}
+
+/// A place given by strings.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+}
+
+impl Position for At<'_> {
+    fn namespace(&self) -> &str {
+        self.namespace
+    }
+
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+/// A stored object as an element of its resource's ordered set.
+#[derive(Clone)]
+pub(crate) struct Entry(pub(crate) Arc<Stored>);
+
+impl Position for Entry {
+    fn namespace(&self) -> &str {
+        &self.0.key.namespace
+    }
+
+    fn name(&self) -> &str {
+        &self.0.key.name
+    }
+}
+
+impl<'a> Borrow<dyn Position + 'a> for Entry {
+    fn borrow(&self) -> &(dyn Position + 'a) {
+        self
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self as &dyn Position).cmp(other as &dyn Position)
+    }
+}

@@ -1,0 +1,196 @@
+//! The handle that everybody holds.
+
+use crate::draft::Draft;
+use crate::engine::memory::Memory;
+use crate::index::Shared;
+use crate::writer::{Message, Request, Writer};
+use crate::{
+    Change, CommitError, Engine, EngineError, Expired, Key, List, Loader, OpenError, Options,
+    Recovery, Stored, Watch,
+};
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::{Builder, JoinHandle};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// A store of objects. Cheap to clone; clones are the same store.
+///
+/// When the last clone is dropped the store is closed, which waits for writes that are under way.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    /// None once the last handle is gone.
+    queue: Option<mpsc::Sender<Message>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Store {
+    /// A store that lives in memory only.
+    ///
+    /// # Panics
+    ///
+    /// If the operating system cannot start a thread.
+    #[expect(clippy::expect_used, reason = "as std::thread::spawn: no store without its writer")]
+    pub fn in_memory(options: Options) -> Self {
+        Self::with_engine(Box::new(Memory), options).expect("a thread for the writer").0
+    }
+
+    /// A store on an engine. Blocks while the engine loads.
+    ///
+    /// Called inside a tokio runtime, the store tells the time as that runtime does.
+    pub fn with_engine(
+        mut engine: Box<dyn Engine>,
+        options: Options,
+    ) -> Result<(Self, Recovery), OpenError> {
+        let mut loader = Loader::new(options.history);
+        let recovery = engine.load(&mut loader)?;
+        let shared = Arc::new(Shared::new(loader.finish(), options));
+        let (queue, receiver) = mpsc::channel();
+        let writer = Writer { shared: Arc::clone(&shared), engine, queue: receiver };
+        let runtime = Handle::try_current().ok();
+        let thread = Builder::new()
+            .name("store".to_owned())
+            .spawn(move || {
+                // The clock is tokio's, which a test may have paused for its own runtime only.
+                let _entered = runtime.as_ref().map(Handle::enter);
+                writer.run();
+            })
+            .map_err(|source| OpenError::Thread { source })?;
+        let inner = Inner { shared, queue: Some(queue), writer: Mutex::new(Some(thread)) };
+        Ok((Self { inner: Arc::new(inner) }, recovery))
+    }
+
+    /// The revision of the newest change. At least 1: zero means "any" to clients.
+    pub fn revision(&self) -> u64 {
+        self.inner.shared.index.read().revision
+    }
+
+    /// The object at a key.
+    pub fn get(&self, key: &Key) -> Option<Arc<Stored>> {
+        self.inner.shared.index.read().get(key).cloned()
+    }
+
+    /// The object at a key that is given by its parts; `namespace` is empty for the whole cluster.
+    pub fn find(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+        self.inner.shared.index.read().find(resource, namespace, name).cloned()
+    }
+
+    /// The objects of a resource, in one namespace or in all, as they are now.
+    pub fn list(&self, resource: &str, namespace: Option<&str>) -> List {
+        self.inner.shared.index.read().list(resource, namespace)
+    }
+
+    /// The objects of a resource as they were at a revision.
+    ///
+    /// Works for the present revision, for views that were kept with [`Store::keep`], and as far
+    /// back as the history of the resource reaches.
+    pub fn list_at(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+        revision: u64,
+    ) -> Result<List, Expired> {
+        let found = self.inner.shared.index.read().list_at(resource, namespace, revision);
+        let (mut list, undo) = found?;
+        list.undo(&undo);
+        Ok(list)
+    }
+
+    /// Keeps a view for [`Store::list_at`]: to be called before a `continue` token is handed out.
+    ///
+    /// It is kept for [`Views::max_age`](crate::Views::max_age) from now, unless
+    /// [`Views::max_count`](crate::Views::max_count) younger ones push it out.
+    pub fn keep(&self, list: &List) {
+        let Shared { index, options, .. } = &*self.inner.shared;
+        index.write().pin(list, options.clock.elapsed(), options);
+    }
+
+    /// The names of all resources that have objects, and how many they have, in order of names.
+    pub fn resources(&self) -> Vec<(Arc<str>, usize)> {
+        let index = self.inner.shared.index.read();
+        let mut resources: Vec<_> = index
+            .shelves
+            .iter()
+            .filter(|(_, shelf)| !shelf.objects.is_empty())
+            .map(|(name, shelf)| (Arc::clone(name), shelf.objects.len()))
+            .collect();
+        drop(index);
+        resources.sort_unstable();
+        resources
+    }
+
+    /// Changes one object, durably: when this returns the change survives a crash, and every
+    /// reader and watcher can see it.
+    ///
+    /// Gives back the object as stored; for a deletion its last state at the deletion's revision.
+    /// Putting what is stored already changes nothing and gives back what is stored. If the future
+    /// is dropped the change may or may not happen.
+    pub async fn commit(&self, change: Change<'_>) -> Result<Arc<Stored>, CommitError> {
+        let (answer, outcome) = oneshot::channel();
+        let request = match change {
+            Change::Put { key, object, expect, guard } => {
+                let draft = Some(Draft::of(object)?);
+                Request { key, draft, expect, guard, answer }
+            }
+            Change::Delete { key, expect } => {
+                Request { key, draft: None, expect, guard: None, answer }
+            }
+        };
+        self.send(Message::Commit(request)).ok_or(CommitError::Closed)?;
+        outcome.await.unwrap_or(Err(CommitError::Closed))
+    }
+
+    /// Follows the changes of a resource after a revision, normally that of a [`List`].
+    ///
+    /// A revision that the store has not reached yet is accepted: the watch then begins there.
+    pub fn watch(&self, resource: &str, from_revision: u64) -> Result<Watch, Expired> {
+        Watch::start(&self.inner.shared, resource, from_revision)
+    }
+
+    /// Ends the store: writes that were asked for before are finished, later ones are refused with
+    /// [`CommitError::Closed`], watches end after their last event. Reading goes on.
+    pub async fn close(&self) -> Result<(), EngineError> {
+        let (answer, done) = oneshot::channel();
+        if self.send(Message::Close(answer)).is_none() {
+            return Ok(());
+        }
+        // The channel is dropped unanswered if the store was closing already.
+        let result = done.await.unwrap_or(Ok(()));
+        self.inner.join();
+        result
+    }
+
+    fn send(&self, message: Message) -> Option<()> {
+        self.inner.queue.as_ref()?.send(message).ok()
+    }
+}
+
+impl Inner {
+    /// Waits until the writer is gone, and with it its hold on the data folder.
+    fn join(&self) {
+        if let Some(writer) = self.writer.lock().take() {
+            // A panic of the writer was already reported where it happened.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.queue = None;
+        self.join();
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "store @{}", self.revision())
+    }
+}

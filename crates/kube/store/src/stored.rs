@@ -1,0 +1,135 @@
+//! An object at one revision, encoded once and shared by everybody who reads it.
+
+use crate::Key;
+use crate::draft::{digits, splice};
+use bytes::Bytes;
+use mainstay_object::Object;
+use mainstay_object::selector::LabelSelector;
+use std::fmt;
+use std::sync::Arc;
+
+/// One object at one revision. Never changes; a change makes another.
+#[derive(Clone)]
+pub struct Stored {
+    /// Where it is stored.
+    pub key: Key,
+    /// The revision of its last change: its `metadata.resourceVersion`.
+    pub revision: u64,
+    /// The JSON text, `metadata.resourceVersion` included, keys sorted, no white space.
+    pub bytes: Bytes,
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub terminating: bool,
+    pub(crate) labels: Labels,
+    /// Where in `bytes` the digits of the revision start.
+    pub(crate) slot: usize,
+}
+
+impl Stored {
+    /// The object, parsed. Costs a parse: prefer [`Stored::labels`] and the other fields.
+    #[expect(
+        clippy::expect_used,
+        clippy::missing_panics_doc,
+        reason = "the bytes were encoded from an object by this crate within the reader's depth, \
+                  and an engine hands back only what passed its checksum"
+    )]
+    pub fn object(&self) -> Object {
+        serde_json::from_slice(&self.bytes).expect("a stored object is JSON")
+    }
+
+    /// Its labels in order of their keys, without a parse.
+    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.labels.iter()
+    }
+
+    /// The value of a label, without a parse.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels.iter().find_map(|(name, value)| (name == key).then_some(value))
+    }
+
+    /// Whether a label selector selects it, without a parse.
+    pub fn matches(&self, selector: &LabelSelector) -> bool {
+        selector.is_everything() || selector.matches_with(|key| self.label(key))
+    }
+
+    /// The text with another `metadata.resourceVersion`.
+    ///
+    /// For the event that a watch must invent when an object stops matching its selector: it shows
+    /// the object as it was, at the revision of the change.
+    pub fn bytes_at(&self, revision: u64) -> Bytes {
+        splice(&self.bytes, self.slot, digits(self.revision), revision)
+    }
+
+    /// The same object as of its deletion.
+    pub(crate) fn deleted_at(&self, revision: u64) -> Self {
+        Self { bytes: self.bytes_at(revision), revision, ..self.clone() }
+    }
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} @{} {}", self.key, self.revision, String::from_utf8_lossy(&self.bytes))
+    }
+}
+
+/// Labels as length-prefixed strings in one allocation; none at all costs none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Labels(Option<Arc<[u8]>>);
+
+impl Labels {
+    pub(crate) fn of<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut block = Vec::new();
+        for part in labels.flat_map(|(key, value)| [key, value]) {
+            // A longer string is no label that validation lets through, and no selector finds it.
+            let Ok(length) = u32::try_from(part.len()) else { continue };
+            block.extend_from_slice(&length.to_le_bytes());
+            block.extend_from_slice(part.as_bytes());
+        }
+        Self::from_block(&block)
+    }
+
+    /// The encoded form, as [`Labels::block`] gives it.
+    pub(crate) fn from_block(block: &[u8]) -> Self {
+        Self((!block.is_empty()).then(|| block.into()))
+    }
+
+    /// The encoded form.
+    pub(crate) fn block(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut rest = self.block();
+        std::iter::from_fn(move || Some((take(&mut rest)?, take(&mut rest)?)))
+    }
+}
+
+/// The next string of a block; none at its end, or where it is malformed.
+fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
+    let (length, after) = rest.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let (text, after) = after.split_at_checked(length)?;
+    *rest = after;
+    std::str::from_utf8(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_come_back_in_order_and_empty_ones_count() {
+        let pairs = [("a", ""), ("app.kubernetes.io/name", "é"), ("z", "1")];
+        let labels = Labels::of(pairs.into_iter());
+        assert_eq!(labels.iter().collect::<Vec<_>>(), pairs);
+        assert_eq!(Labels::from_block(labels.block()).iter().count(), 3);
+        assert!(Labels::of(std::iter::empty()).0.is_none());
+    }
+
+    #[test]
+    fn a_malformed_block_reads_as_far_as_it_is_sound() {
+        let mut block = Labels::of([("a", "b"), ("c", "d")].into_iter()).block().to_vec();
+        block.truncate(block.len() - 1);
+        assert_eq!(Labels::from_block(&block).iter().collect::<Vec<_>>(), [("a", "b")]);
+        assert_eq!(Labels::from_block(&[255; 9]).iter().count(), 0);
+    }
+}

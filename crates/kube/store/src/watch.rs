@@ -1,0 +1,118 @@
+//! Following the changes of one resource.
+
+use crate::index::{Shared, Topic};
+use crate::{Event, Expired};
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Why a watch has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WatchError {
+    /// The watcher was too slow: events that it has not read are no longer kept. List again.
+    #[error(transparent)]
+    Expired(#[from] Expired),
+    /// The store is closed; there will be no more events.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// A place in the events of one resource. It buffers nothing: a thousand watches of one resource
+/// read the same events in place.
+pub struct Watch {
+    shared: Arc<Shared>,
+    topic: Arc<Topic>,
+    bell: watch::Receiver<()>,
+    /// The sequence number of the next event to read.
+    cursor: u64,
+    /// Everything up to this revision was delivered, or known at the start.
+    position: u64,
+}
+
+impl Watch {
+    /// A watch of what happens after `from`.
+    pub(crate) fn start(shared: &Arc<Shared>, resource: &str, from: u64) -> Result<Self, Expired> {
+        let topic = shared.topic(resource);
+        let bell = topic.listen();
+        let ring = topic.ring.lock();
+        let Some(cursor) = ring.cursor_after(from) else {
+            return Err(Expired { requested: from, oldest: ring.complete_after() });
+        };
+        drop(ring);
+        Ok(Self { shared: Arc::clone(shared), topic, bell, cursor, position: from })
+    }
+
+    /// The next event, in order of revisions; waits for it. Safe to drop while waiting.
+    pub async fn next(&mut self) -> Result<Arc<Event>, WatchError> {
+        self.ready().await?;
+        loop {
+            if let Some(event) = self.try_next()? {
+                return Ok(event);
+            }
+            self.ready().await?;
+        }
+    }
+
+    /// At least one and at most `limit` next events; waits for the first. Safe to drop while
+    /// waiting.
+    pub async fn next_batch(&mut self, limit: usize) -> Result<Vec<Arc<Event>>, WatchError> {
+        let mut events = vec![self.next().await?];
+        while events.len() < limit {
+            // An expiry after a first event is reported by the next call.
+            match self.try_next() {
+                Ok(Some(event)) => events.push(event),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        Ok(events)
+    }
+
+    /// The next event if there is one already.
+    pub fn try_next(&mut self) -> Result<Option<Arc<Event>>, Expired> {
+        let ring = self.topic.ring.lock();
+        loop {
+            let Ok(found) = ring.at(self.cursor) else {
+                return Err(Expired { requested: self.position, oldest: ring.complete_after() });
+            };
+            let Some(event) = found else { return Ok(None) };
+            self.cursor += 1;
+            // Only a watch from the future meets events that it is not to see.
+            if event.revision > self.position {
+                self.position = event.revision;
+                return Ok(Some(Arc::clone(event)));
+            }
+        }
+    }
+
+    /// A revision up to which this watch has delivered everything: what a bookmark may say.
+    ///
+    /// When no event is waiting that is the store's revision, which other resources move on.
+    pub fn position(&mut self) -> u64 {
+        // The writer publishes under this lock, so revision and ring belong together.
+        let index = self.shared.index.read();
+        if self.topic.ring.lock().end() == self.cursor {
+            self.position = self.position.max(index.revision);
+        }
+        self.position
+    }
+
+    /// Waits until there is something to read, or to be told.
+    async fn ready(&mut self) -> Result<(), WatchError> {
+        loop {
+            // Seen before looking: a bell after the look ends the wait.
+            self.bell.borrow_and_update();
+            if self.topic.ring.lock().end() > self.cursor {
+                return Ok(());
+            }
+            if self.shared.is_closed() || self.bell.changed().await.is_err() {
+                return Err(WatchError::Closed);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "watch of {} after {}", self.topic.resource, self.position)
+    }
+}

@@ -1,0 +1,227 @@
+//! The one thread that changes anything.
+//!
+//! Data flow: queue ─► check against what is live and what this batch has decided ─► one durable
+//! append ─► publish to readers and watchers ─► answer. While an append waits for the disk the next
+//! batch gathers in the queue, so the number of writers sets the size of a batch and nobody waits
+//! for a timer.
+//!
+//! It is an operating system thread, not a task: it blocks on the disk, and a blocked task would
+//! hold up whatever else shares its worker.
+
+use crate::draft::Draft;
+use crate::index::{Index, Shared};
+use crate::{CommitError, Engine, EngineError, Event, EventKind, Expect, Guard, Key, Stored};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How often old events and views are looked for when nothing else happens.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Something for the writer to do.
+pub(crate) enum Message {
+    Commit(Request),
+    /// Stop after everything that was asked before.
+    Close(oneshot::Sender<Result<(), EngineError>>),
+}
+
+/// A change that waits for its turn.
+pub(crate) struct Request {
+    pub(crate) key: Key,
+    /// The new object; none to delete.
+    pub(crate) draft: Option<Draft>,
+    pub(crate) expect: Expect,
+    pub(crate) guard: Option<Guard>,
+    pub(crate) answer: Answer,
+}
+
+type Outcome = Result<Arc<Stored>, CommitError>;
+type Answer = oneshot::Sender<Outcome>;
+
+pub(crate) struct Writer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) engine: Box<dyn Engine>,
+    pub(crate) queue: Receiver<Message>,
+}
+
+/// What a batch has decided and not yet published.
+#[derive(Default)]
+struct Staged {
+    /// The revision of the newest change.
+    revision: u64,
+    events: Vec<Arc<Event>>,
+    /// The objects that it changes, as they will be.
+    objects: HashMap<Key, Option<Arc<Stored>>>,
+    bytes: usize,
+}
+
+impl Staged {
+    /// The object at a key after what was decided so far.
+    fn current(&self, index: &Index, key: &Key) -> Option<Arc<Stored>> {
+        match self.objects.get(key) {
+            Some(decided) => decided.clone(),
+            None => index.get(key).cloned(),
+        }
+    }
+
+    /// Says what a change does, or why it does not happen.
+    fn decide(
+        &mut self,
+        index: &Index,
+        key: Key,
+        draft: Option<&Draft>,
+        expect: Expect,
+        guard: Option<Guard>,
+    ) -> Outcome {
+        // The guard comes first: in a namespace that is going away nothing else matters.
+        if let Some(guard) = guard {
+            match self.current(index, &guard.alive) {
+                Some(alive) if !alive.terminating => {}
+                terminating => return Err(CommitError::GuardFailed { guard, terminating }),
+            }
+        }
+        let current = self.current(index, &key);
+        match (expect, &current) {
+            (Expect::Absent, Some(current)) => {
+                return Err(CommitError::AlreadyExists { current: Arc::clone(current) });
+            }
+            (Expect::Revision(_), None) => return Err(CommitError::Missing(key)),
+            (Expect::Revision(expected), Some(current)) if current.revision != expected => {
+                return Err(CommitError::Stale { current: Arc::clone(current), expected });
+            }
+            _ => {}
+        }
+        let revision = self.revision + 1;
+        let (kind, object) = match (draft, &current) {
+            // Writing what is there already is no change.
+            (Some(draft), Some(current)) if draft.is_text_of(current) => {
+                return Ok(Arc::clone(current));
+            }
+            (Some(draft), Some(current)) => {
+                (EventKind::Modified, draft.stored(current.key.clone(), revision, Some(current)))
+            }
+            (Some(draft), None) => {
+                (EventKind::Added, draft.stored(index.intern(&key), revision, None))
+            }
+            (None, Some(current)) => (EventKind::Deleted, current.deleted_at(revision)),
+            (None, None) => return Err(CommitError::Missing(key)),
+        };
+        let object = Arc::new(object);
+        self.revision = revision;
+        self.bytes += object.bytes.len();
+        self.objects.insert(key, (kind != EventKind::Deleted).then(|| Arc::clone(&object)));
+        self.events.push(Event::new(kind, Arc::clone(&object), current));
+        Ok(object)
+    }
+}
+
+impl Writer {
+    /// Works until it is told to close or nobody can ask any more.
+    pub(crate) fn run(mut self) {
+        let mut closing = None;
+        let mut trim = true;
+        while closing.is_none() {
+            let first = if trim {
+                match self.queue.recv_timeout(IDLE) {
+                    Ok(message) => message,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                    Err(RecvTimeoutError::Timeout) => {
+                        trim = self.trim();
+                        continue;
+                    }
+                }
+            } else {
+                match self.queue.recv() {
+                    Ok(message) => message,
+                    Err(_) => break,
+                }
+            };
+            trim = true;
+            closing = self.batch(first);
+        }
+        let result = self.engine.close();
+        if let Err(error) = &result {
+            tracing::error!("closing the store: {error}");
+        }
+        self.shared.close();
+        if let Some(answer) = closing {
+            // Whoever asked may have stopped waiting.
+            let _ = answer.send(result);
+        }
+    }
+
+    /// Commits one message and what has gathered behind it; gives back a request to close.
+    fn batch(&mut self, first: Message) -> Option<oneshot::Sender<Result<(), EngineError>>> {
+        let limits = self.shared.options.batch;
+        let mut answers = Vec::new();
+        let mut next = Some(first);
+        let mut closing = None;
+        let index = self.shared.index.read();
+        let mut staged = Staged { revision: index.revision, ..Staged::default() };
+        while let Some(message) = next.take() {
+            let request = match message {
+                Message::Commit(request) => request,
+                Message::Close(answer) => {
+                    closing = Some(answer);
+                    break;
+                }
+            };
+            let Request { key, draft, expect, guard, answer } = request;
+            let outcome = staged.decide(&index, key, draft.as_ref(), expect, guard);
+            answers.push((answer, outcome));
+            if answers.len() >= limits.max_changes || staged.bytes >= limits.max_bytes {
+                break;
+            }
+            next = self.queue.try_recv().ok();
+        }
+        drop(index);
+        self.finish(&staged.events, answers);
+        closing
+    }
+
+    /// Makes a batch durable and visible, then answers.
+    fn finish(&mut self, events: &[Arc<Event>], answers: Vec<(Answer, Outcome)>) {
+        if events.is_empty() {
+            return answer(answers);
+        }
+        if let Err(error) = self.engine.append(events) {
+            tracing::error!("{error}");
+            // Refusals may rest on a change of this batch that now does not happen.
+            let refused = |(to, _)| (to, Err(CommitError::Engine(error.clone())));
+            return answer(answers.into_iter().map(refused).collect());
+        }
+        let options = &self.shared.options;
+        let now = options.clock.elapsed();
+        let mut topics: Vec<_> = Vec::new();
+        let mut index = self.shared.index.write();
+        for event in events {
+            index.publish(event, now, options);
+            let resource = &event.object.key.resource;
+            let topic = &index.shelf(resource).topic;
+            if !topics.iter().any(|known| Arc::ptr_eq(known, topic)) {
+                topics.push(Arc::clone(topic));
+            }
+        }
+        drop(index);
+        answer(answers);
+        for topic in topics {
+            topic.wake();
+        }
+        let shared = &self.shared;
+        self.engine.maintain(&|| shared.index.read().view());
+    }
+
+    fn trim(&self) -> bool {
+        let options = &self.shared.options;
+        self.shared.index.write().trim(options.clock.elapsed(), options)
+    }
+}
+
+fn answer(answers: Vec<(Answer, Outcome)>) {
+    for (to, outcome) in answers {
+        // Whoever asked may have stopped waiting; the change stands.
+        let _ = to.send(outcome);
+    }
+}
