@@ -2,5 +2,6 @@
 
 mod crash;
 mod harness;
+mod kube_rs;
 mod kubectl;
 mod start;

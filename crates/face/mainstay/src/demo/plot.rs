@@ -1,0 +1,251 @@
+//! Which package the story is about: chosen from what a catalog says, before anything runs.
+//!
+//! The story needs a package that can be installed today and has a history to walk: the version
+//! from which two hops lead to a channel's head. A package that a person named is taken even if
+//! its history is shorter; one that cannot be installed is refused with the reason.
+
+use mainstay_catalog::{Bundle, Catalog, Channel, LoadOptions, Package};
+use mainstay_cause::{Cause, Place};
+use mainstay_object::Object;
+use mainstay_version::{Range, Version};
+use serde_json::Value;
+use std::path::Path;
+
+/// Most upgrades that the story shows.
+const HOPS: usize = 2;
+
+/// What the story is about.
+#[derive(Debug)]
+pub(super) struct Plot {
+    /// The package.
+    pub(super) package: String,
+    /// The channel that is subscribed to.
+    pub(super) channel: String,
+    /// Names of the versions, oldest first; the last is the channel's head.
+    pub(super) path: Vec<String>,
+    /// Where the operator can live.
+    pub(super) home: Home,
+    /// What will be refused.
+    pub(super) refusal: Refusal,
+    /// How much the catalog holds.
+    pub(super) counts: Counts,
+}
+
+/// Where an operator can live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    /// It can watch all namespaces.
+    Everywhere,
+    /// It watches the namespace it is in.
+    OwnNamespace,
+}
+
+/// A Subscription that cannot be resolved.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// Its package.
+    pub(super) package: String,
+    /// Its channel.
+    pub(super) channel: String,
+    /// What is wrong with it, for the heading.
+    pub(super) about: String,
+}
+
+/// How much a catalog holds.
+#[derive(Debug)]
+pub(super) struct Counts {
+    /// Packages.
+    pub(super) packages: usize,
+    /// Channels of all packages.
+    pub(super) channels: usize,
+    /// Bundles of all packages.
+    pub(super) bundles: usize,
+}
+
+/// Reads the catalog and chooses.
+pub(super) fn choose(folder: &Path, wanted: Option<&str>) -> Result<Plot, Cause> {
+    let catalog = Catalog::load(folder, &LoadOptions::default()).map_err(|error| {
+        Cause::new("the catalog cannot be read")
+            .at(Place::file(folder))
+            .because(Cause::new(error.to_string()))
+    })?;
+    let (package, channel, path, home) = match wanted {
+        Some(name) => {
+            let package = catalog.package(name).ok_or_else(|| unknown(&catalog, name))?;
+            let (channel, path, home) = candidates(package).map_err(|why| {
+                Cause::new(format!("package `{name}` cannot be installed yet")).because(why)
+            })?;
+            (package, channel, path, home)
+        }
+        None => catalog
+            .packages()
+            .filter_map(|package| {
+                let (channel, path, home) = candidates(package).ok()?;
+                Some((package, channel, path, home))
+            })
+            // The first of those with the longest story.
+            .first_max_by_key(|(_, _, path, _)| path.len())
+            .ok_or_else(|| {
+                Cause::new("no package of the catalog can be installed yet")
+                    .at(Place::file(folder))
+                    .remedy("name one with --package NAME to see why")
+            })?,
+    };
+    Ok(Plot {
+        package: package.name.to_string(),
+        channel,
+        path,
+        home,
+        refusal: refusal(&catalog, package),
+        counts: Counts {
+            packages: catalog.packages().len(),
+            channels: catalog.packages().map(|package| package.channels().len()).sum(),
+            bundles: catalog.packages().map(|package| package.bundles().len()).sum(),
+        },
+    })
+}
+
+/// The first of the items with the greatest key (`Iterator::max_by_key` takes the last).
+trait FirstMax: Iterator + Sized {
+    fn first_max_by_key<K: Ord>(self, key: impl Fn(&Self::Item) -> K) -> Option<Self::Item> {
+        self.fold(None, |best: Option<Self::Item>, item| match best {
+            Some(best) if key(&best) >= key(&item) => Some(best),
+            _ => Some(item),
+        })
+    }
+}
+
+impl<I: Iterator> FirstMax for I {}
+
+fn unknown(catalog: &Catalog, name: &str) -> Cause {
+    let names: Vec<&str> = catalog.packages().map(|package| &*package.name).collect();
+    Cause::new(format!("the catalog has no package `{name}`"))
+        .remedy(format!("name one of {}", names.join(", ")))
+}
+
+/// The best story of a package: channel, versions, home; or why it cannot be told.
+fn candidates(package: &Package) -> Result<(String, Vec<String>, Home), Cause> {
+    let default = package.channel(&package.default_channel);
+    let others = package.channels().filter(|channel| channel.name != package.default_channel);
+    let mut refusals = Vec::new();
+    let mut best: Option<(String, Vec<String>, Home)> = None;
+    for channel in default.into_iter().chain(others) {
+        match story(package, channel) {
+            Ok((path, home)) => {
+                if best.as_ref().is_none_or(|(_, known, _)| known.len() < path.len()) {
+                    best = Some((channel.name.to_string(), path, home));
+                }
+            }
+            Err(why) => refusals.push(why),
+        }
+    }
+    best.ok_or_else(|| {
+        refusals.into_iter().next().unwrap_or_else(|| Cause::new("it has no channel"))
+    })
+}
+
+/// The versions of a channel from which at most [`HOPS`] upgrades lead to its head.
+fn story(package: &Package, channel: &Channel) -> Result<(Vec<String>, Home), Cause> {
+    let head = channel.head();
+    let bundle = package
+        .bundle(&head.name)
+        .ok_or_else(|| Cause::new(format!("the head `{}` has no bundle", head.name)))?;
+    let home = home_of(bundle)?;
+    let mut best = vec![head.name.to_string()];
+    for entry in channel.chain() {
+        let Some(path) = walk(package, channel, &entry.name) else { continue };
+        let tellable = path.len() - 1 <= HOPS
+            && path.iter().all(|name| {
+                package.bundle(name).is_some_and(|bundle| home_of(bundle).is_ok_and(|other| other == home))
+            });
+        if tellable && path.len() > best.len() {
+            best = path;
+        }
+    }
+    Ok((best, home))
+}
+
+/// Hop by hop from an entry to the head, as a resolver prefers: the newest entry that replaces,
+/// skips or covers the installed one. None if it does not lead there.
+fn walk(package: &Package, channel: &Channel, start: &str) -> Option<Vec<String>> {
+    let mut path = vec![start.to_owned()];
+    let head = &*channel.head().name;
+    while path.last().map(String::as_str) != Some(head) {
+        let current = path.last()?;
+        let version = &package.bundle(current)?.version;
+        let next = channel.chain().find(|entry| {
+            entry.replaces.as_deref() == Some(current)
+                || entry.skips.iter().any(|skipped| **skipped == **current)
+                || (*entry.name != **current && covers(entry.skip_range.as_deref(), version))
+        })?;
+        if path.iter().any(|name| **name == *next.name) {
+            return None;
+        }
+        path.push(next.name.to_string());
+    }
+    Some(path)
+}
+
+fn covers(range: Option<&str>, version: &Version) -> bool {
+    range.and_then(|range| Range::parse(range).ok()).is_some_and(|range| range.contains(version))
+}
+
+/// Where the operator of a bundle can live, or what about it is not supported yet.
+fn home_of(bundle: &Bundle) -> Result<Home, Cause> {
+    let no = |why: &str| Err(Cause::new(format!("`{}` {why}", bundle.name)));
+    if bundle.required_apis().next().is_some()
+        || bundle.required_packages().next().is_some()
+        || bundle.properties_of("olm.constraint").next().is_some()
+    {
+        return no("needs other packages, and dependencies are not resolved yet");
+    }
+    let csv = bundle.csv().map_err(|error| {
+        Cause::new(format!("the manifests of `{}` cannot be read", bundle.name))
+            .because(Cause::new(error.to_string()))
+    })?;
+    let Some(csv) = csv else {
+        return no("is published as an image, and images are not pulled yet");
+    };
+    if !csv.array(&["spec", "webhookdefinitions"]).is_empty() {
+        return no("has webhooks, which are not served yet");
+    }
+    if ["owned", "required"].iter().any(|part| !csv.array(&["spec", "apiservicedefinitions", part]).is_empty()) {
+        return no("has or needs API services, which are not served yet");
+    }
+    if supports(&csv, "AllNamespaces") {
+        Ok(Home::Everywhere)
+    } else if supports(&csv, "OwnNamespace") {
+        Ok(Home::OwnNamespace)
+    } else {
+        no("supports neither install mode AllNamespaces nor OwnNamespace")
+    }
+}
+
+fn supports(csv: &Object, mode: &str) -> bool {
+    csv.array(&["spec", "installModes"]).iter().any(|entry| {
+        entry.get("type").and_then(Value::as_str) == Some(mode)
+            && entry.get("supported").and_then(Value::as_bool) == Some(true)
+    })
+}
+
+/// A package that needs others, if there is one; otherwise a channel that does not exist.
+fn refusal(catalog: &Catalog, package: &Package) -> Refusal {
+    let needy = catalog.packages().find(|package| {
+        let head = package.channel(&package.default_channel).map(|channel| &*channel.head().name);
+        head.and_then(|head| package.bundle(head)).is_some_and(|bundle| {
+            bundle.required_apis().next().is_some() || bundle.required_packages().next().is_some()
+        })
+    });
+    match needy {
+        Some(needy) => Refusal {
+            package: needy.name.to_string(),
+            channel: needy.default_channel.to_string(),
+            about: format!("{} needs another operator", needy.name),
+        },
+        None => Refusal {
+            package: package.name.to_string(),
+            channel: "no-such-channel".to_owned(),
+            about: "a channel that does not exist".to_owned(),
+        },
+    }
+}
