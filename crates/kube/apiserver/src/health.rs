@@ -1,11 +1,26 @@
 //! Readiness: green only when everything that must be up is up.
+//!
+//! Whoever starts something that clients rely on takes a [`Gate`] first and opens it when that
+//! thing works; `/readyz` is green when all gates are open. `/livez` and `/healthz` say that the
+//! process answers, nothing more: restarting a server because a controller has not synced would
+//! not help it sync.
+//!
+//! The form of the answers is kube-apiserver's, because people and scripts read it. One thing
+//! differs: a closed gate says why, where the original withholds reasons.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
+use tokio::sync::watch;
 
-/// The gates that must be open before the server calls itself ready.
-#[derive(Clone, Debug, Default)]
-pub struct Readiness(Arc<Mutex<Vec<(String, bool)>>>);
+/// The gates that must be open before the server calls itself ready. Clones share the gates.
+#[derive(Clone, Debug)]
+pub struct Readiness(Arc<watch::Sender<Vec<State>>>);
+
+#[derive(Clone, Debug)]
+struct State {
+    name: String,
+    /// Why it is closed; none when it is open.
+    closed: Option<String>,
+}
 
 /// One gate of a [`Readiness`]; closed until opened.
 #[derive(Clone, Debug)]
@@ -14,27 +29,192 @@ pub struct Gate {
     name: String,
 }
 
+/// An answer of `/livez`, `/healthz` or `/readyz`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// HTTP status code: 200 or 500.
+    pub code: u16,
+    /// Plain text.
+    pub text: String,
+}
+
+impl Default for Readiness {
+    /// No gates: ready.
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(Vec::new())))
+    }
+}
+
 impl Readiness {
     /// A gate of this name, made closed if it is new.
     pub fn gate(&self, name: &str) -> Gate {
-        let mut gates = self.0.lock();
-        if !gates.iter().any(|(one, _)| one == name) {
-            gates.push((name.to_owned(), false));
-        }
+        self.0.send_if_modified(|gates| {
+            let new = !gates.iter().any(|gate| gate.name == name);
+            if new {
+                let closed = Some("not reached yet".to_owned());
+                gates.push(State { name: name.to_owned(), closed });
+            }
+            new
+        });
         Gate { readiness: self.clone(), name: name.to_owned() }
     }
 
     /// Whether all gates are open.
     pub fn is_ready(&self) -> bool {
-        self.0.lock().iter().all(|(_, open)| *open)
+        all_open(&self.0.borrow())
+    }
+
+    /// Waits until all gates are open.
+    pub async fn ready(&self) {
+        // The sender lives as long as `self`, so waiting ends only by being ready.
+        let _ = self.0.subscribe().wait_for(|gates| all_open(gates)).await;
+    }
+
+    /// The closed gates, each with the reason.
+    pub fn waiting(&self) -> Vec<(String, String)> {
+        let gates = self.0.borrow();
+        gates.iter().filter_map(|gate| Some((gate.name.clone(), gate.closed.clone()?))).collect()
+    }
+
+    /// Answers a health path: `/readyz`, `/livez`, `/healthz`, or one check below it such as
+    /// `/readyz/ping`. None if there is no such check. `verbose` and `excluded` are the query's
+    /// parameters `verbose` and `exclude`.
+    pub fn report(&self, path: &str, verbose: bool, excluded: &[&str]) -> Option<Report> {
+        let (endpoint, check) = match path.strip_prefix('/')?.split_once('/') {
+            None => (&path[1..], None),
+            Some((endpoint, check)) => (endpoint, Some(check)),
+        };
+        let mut checks = vec![State { name: "ping".to_owned(), closed: None }];
+        match endpoint {
+            "livez" | "healthz" => {}
+            "readyz" => checks.extend(self.0.borrow().iter().cloned()),
+            _ => return None,
+        }
+        match check {
+            None => Some(summary(endpoint, &checks, verbose, excluded)),
+            Some(name) => {
+                checks.iter().find(|check| check.name == name).map(|check| match &check.closed {
+                    None => Report { code: 200, text: "ok".to_owned() },
+                    Some(reason) => {
+                        Report { code: 500, text: format!("internal server error: {reason}\n") }
+                    }
+                })
+            }
+        }
+    }
+}
+
+fn all_open(gates: &[State]) -> bool {
+    gates.iter().all(|gate| gate.closed.is_none())
+}
+
+fn summary(endpoint: &str, checks: &[State], verbose: bool, excluded: &[&str]) -> Report {
+    let mut lines = String::new();
+    let mut failed = false;
+    for State { name, closed } in checks {
+        lines += &match closed {
+            _ if excluded.contains(&name.as_str()) => format!("[+]{name} excluded: ok\n"),
+            None => format!("[+]{name} ok\n"),
+            Some(reason) => {
+                failed = true;
+                format!("[-]{name} failed: {reason}\n")
+            }
+        };
+    }
+    let mut unknown: Vec<String> = excluded
+        .iter()
+        .filter(|name| !checks.iter().any(|check| check.name == **name))
+        .map(|name| format!("{name:?}"))
+        .collect();
+    if !unknown.is_empty() {
+        unknown.sort();
+        unknown.dedup();
+        lines += &format!(
+            "warn: some health checks cannot be excluded: no matches for {}\n",
+            unknown.join(",")
+        );
+    }
+    if failed {
+        // A failure always tells everything.
+        Report { code: 500, text: format!("{lines}{endpoint} check failed\n") }
+    } else if verbose {
+        Report { code: 200, text: format!("{lines}{endpoint} check passed\n") }
+    } else {
+        Report { code: 200, text: "ok".to_owned() }
     }
 }
 
 impl Gate {
     /// Opens the gate.
     pub fn open(&self) {
-        for (name, open) in self.readiness.0.lock().iter_mut() {
-            *open |= *name == self.name;
-        }
+        self.set(None);
+    }
+
+    /// Closes the gate, or says better why it is closed.
+    pub fn close(&self, reason: impl Into<String>) {
+        self.set(Some(reason.into()));
+    }
+
+    fn set(&self, closed: Option<String>) {
+        self.readiness.0.send_if_modified(|gates| {
+            let Some(gate) = gates.iter_mut().find(|gate| gate.name == self.name) else {
+                return false;
+            };
+            let changed = gate.closed != closed;
+            gate.closed = closed;
+            changed
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ready_means_that_every_gate_is_open() {
+        let readiness = Readiness::default();
+        assert!(readiness.is_ready());
+        let (crds, classic) = (readiness.gate("crds"), readiness.gate("classic"));
+        crds.open();
+        readiness.gate("crds");
+        classic.close("syncing");
+        assert_eq!(readiness.waiting(), [("classic".to_owned(), "syncing".to_owned())]);
+        classic.open();
+        assert!(readiness.is_ready());
+        crds.close("gone");
+        assert!(!readiness.is_ready());
+    }
+
+    #[tokio::test]
+    async fn waiting_ends_when_the_last_gate_opens() {
+        let readiness = Readiness::default();
+        let gate = readiness.gate("a");
+        let ((), ()) = tokio::join!(readiness.ready(), async { gate.open() });
+    }
+
+    #[test]
+    fn answers_have_the_form_of_the_original() {
+        let readiness = Readiness::default();
+        readiness.gate("crds").open();
+        let closed = readiness.gate("classic");
+        closed.close("catalogs are not synced");
+        let report = |path: &str, verbose, excluded: &[&str]| {
+            readiness.report(path, verbose, excluded).map(|report| (report.code, report.text))
+        };
+        let text = |code, text: &str| Some((code, text.to_owned()));
+        assert_eq!(report("/livez", false, &[]), text(200, "ok"));
+        assert_eq!(report("/healthz", true, &[]), text(200, "[+]ping ok\nhealthz check passed\n"));
+        let failed = "[+]ping ok\n[+]crds ok\n[-]classic failed: catalogs are not synced\nreadyz check failed\n";
+        assert_eq!(report("/readyz", false, &[]), text(500, failed));
+        assert_eq!(report("/readyz", false, &["classic"]), text(200, "ok"));
+        let excluded = "[+]ping ok\n[+]crds ok\n[+]classic excluded: ok\nwarn: some health checks cannot be excluded: no matches for \"y\",\"z\"\nreadyz check passed\n";
+        assert_eq!(report("/readyz", true, &["z", "classic", "y"]), text(200, excluded));
+        assert_eq!(report("/readyz/crds", false, &[]), text(200, "ok"));
+        let one = "internal server error: catalogs are not synced\n";
+        assert_eq!(report("/readyz/classic", false, &[]), text(500, one));
+        assert_eq!(report("/readyz/nothing", false, &[]), None);
+        assert_eq!(report("/livez/crds", false, &[]), None);
+        assert_eq!(report("/metrics", false, &[]), None);
     }
 }

@@ -26,6 +26,7 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
+use sha2::{Digest as _, Sha256};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -274,7 +275,12 @@ fn pair(certificate: &Certificate, key: KeyPair) -> Pair {
 }
 
 fn make_authority(key: KeyPair, clock: &Clock) -> Result<Pair, PkiError> {
-    let mut params = parameters(clock, AUTHORITY_LIFE, "mainstay-ca", None)?;
+    // The name tells authorities apart, so that a client with another cluster's certificate is told
+    // "unknown authority" instead of "bad signature". It follows from the key and outlives renewal.
+    let digest = Sha256::digest(key.public_key_raw());
+    let name =
+        format!("mainstay-ca-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3]);
+    let mut params = parameters(clock, AUTHORITY_LIFE, &name, None)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![
         KeyUsagePurpose::DigitalSignature,

@@ -1,1 +1,294 @@
-//! The TLS port.
+//! The TLS port: the same service that in-process clients call, for everybody else.
+//!
+//! Data flow: socket ─► TLS (client certificate optional, checked by the authority) ─► HTTP/1.1 or
+//! HTTP/2 as agreed in the handshake ─► request with a [`Peer`] extension ─► service. Who a bearer
+//! token belongs to is found later, from each request ([`crate::authn`]).
+//!
+//! The port defends itself: handshakes and request heads have deadlines, connections have a limit
+//! beyond which nobody is accepted, and one that does not speak TLS is told so in plain words.
+//!
+//! Shutting down: nobody is accepted any more, answers that are complete are finished, and streams
+//! without an end of their own (watches) end at their next frame boundary, so that clients see an
+//! orderly end instead of a broken connection. What still runs after the grace period is dropped.
+
+use crate::Identity;
+use crate::authn::certificate_identity;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use rustls::ServerConfig;
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::task::TaskTracker;
+use tower::{Service, ServiceExt as _};
+
+/// Deadlines and sizes of the port.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at one time; more wait in the system's queue.
+    pub connections: usize,
+    /// Streams of one HTTP/2 connection at one time; every watch of a client is one.
+    pub streams: u32,
+    /// For the TLS handshake.
+    pub handshake: Duration,
+    /// For the head of a request, and for an idle HTTP/1.1 connection to send its next one.
+    pub head: Duration,
+    /// An HTTP/2 client that does not answer a ping for this long is gone.
+    pub ping: Duration,
+    /// How long open connections may take to end when shutting down.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    /// What suits one machine with its tools and some hundred watches.
+    fn default() -> Self {
+        Self {
+            connections: 4096,
+            streams: 1000,
+            handshake: Duration::from_secs(10),
+            head: Duration::from_secs(90),
+            ping: Duration::from_secs(30),
+            grace: Duration::from_millis(900),
+        }
+    }
+}
+
+/// The other end of a connection; an extension of each of its requests.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Who it proved to be by a client certificate; none if it showed none.
+    pub identity: Option<Identity>,
+    /// Where it connects from.
+    pub address: SocketAddr,
+}
+
+/// Serves until `shutdown` is cancelled and the connections have ended, which takes no longer than
+/// [`Limits::grace`].
+pub async fn serve<S, B>(
+    listener: TcpListener,
+    tls: Arc<ServerConfig>,
+    limits: Limits,
+    shutdown: CancellationToken,
+    service: S,
+) where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let port = Port { acceptor: TlsAcceptor::from(tls), limits, shutdown, service };
+    let permits = Arc::new(Semaphore::new(limits.connections));
+    let tasks = TaskTracker::new();
+    // Dropped connections end with this token.
+    let abort = CancellationToken::new();
+    loop {
+        let accepted = tokio::select! {
+            () = port.shutdown.cancelled() => break,
+            accepted = accept(&listener, &permits) => accepted,
+        };
+        let (permit, stream, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Usually no file descriptors are left; they come back when connections end.
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let (port, abort) = (port.clone(), abort.clone());
+        tasks.spawn(async move {
+            let _permit = permit;
+            abort.run_until_cancelled(port.connection(stream, address)).await;
+        });
+    }
+    drop(listener);
+    tasks.close();
+    if timeout(limits.grace, tasks.wait()).await.is_err() {
+        tracing::debug!(connections = tasks.len(), "dropping connections that do not end");
+        abort.cancel();
+        tasks.wait().await;
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> std::io::Result<(tokio::sync::OwnedSemaphorePermit, TcpStream, SocketAddr)> {
+    let permit = Arc::clone(permits).acquire_owned().await.map_err(std::io::Error::other)?;
+    let (stream, address) = listener.accept().await?;
+    Ok((permit, stream, address))
+}
+
+/// What every connection needs.
+#[derive(Clone)]
+struct Port<S> {
+    acceptor: TlsAcceptor,
+    limits: Limits,
+    shutdown: CancellationToken,
+    service: S,
+}
+
+impl<S, B> Port<S>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    async fn connection(self, stream: TcpStream, address: SocketAddr) {
+        // Answers are small and latency counts more than packets.
+        let _ = stream.set_nodelay(true);
+        let handshake = tokio::select! {
+            () = self.shutdown.cancelled() => return,
+            done = timeout(self.limits.handshake, handshake(&self.acceptor, stream)) => done,
+        };
+        let stream = match handshake {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => {
+                tracing::debug!(%address, %error, "TLS handshake failed");
+                return;
+            }
+            Err(_) => {
+                tracing::debug!(%address, "TLS handshake took too long");
+                return;
+            }
+        };
+        let (_, session) = stream.get_ref();
+        let identity = session
+            .peer_certificates()
+            .and_then(<[_]>::first)
+            .and_then(|it| certificate_identity(it));
+        let http2 = session.alpn_protocol() == Some(b"h2");
+        let peer = Peer { identity, address };
+        self.requests(stream, peer, http2).await;
+    }
+
+    async fn requests(self, stream: TlsStream<TcpStream>, peer: Peer, http2: bool) {
+        let Self { limits, shutdown, service, .. } = self;
+        let address = peer.address;
+        let ended = shutdown.clone();
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer.clone());
+            let answer = service.clone().oneshot(request);
+            let ended = ended.clone();
+            async move { answer.await.map(|answer| answer.map(|body| Ending::new(body, &ended))) }
+        });
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.head)
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(limits.streams)
+            .keep_alive_interval(limits.ping)
+            .keep_alive_timeout(limits.ping);
+        // The handshake has settled the version, so the first bytes need not be guessed at.
+        let builder = if http2 { builder.http2_only() } else { builder.http1_only() };
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let result = tokio::select! {
+            result = connection.as_mut() => result,
+            () = shutdown.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = result {
+            tracing::debug!(%address, error, "a connection broke");
+        }
+    }
+}
+
+/// The handshake; what comes without TLS and looks like HTTP gets an answer it can read.
+async fn handshake(
+    acceptor: &TlsAcceptor,
+    mut stream: TcpStream,
+) -> std::io::Result<TlsStream<TcpStream>> {
+    let mut first = [0_u8; 1];
+    if stream.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
+        // The words of Go's server, which people search for.
+        stream
+            .write_all(
+                b"HTTP/1.0 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nClient sent an HTTP request to an HTTPS server.\n",
+            )
+            .await?;
+        stream.shutdown().await?;
+        return Err(std::io::Error::other("an HTTP request without TLS"));
+    }
+    acceptor.accept(stream).await
+}
+
+/// A body that ends early when the server shuts down, if it has no end of its own.
+struct Ending<B> {
+    body: B,
+    /// None for bodies of known length, which are finished.
+    shutdown: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    ended: bool,
+}
+
+impl<B: Body> Ending<B> {
+    fn new(body: B, shutdown: &CancellationToken) -> Self {
+        let endless = body.size_hint().exact().is_none() && !body.is_end_stream();
+        let shutdown = endless.then(|| Box::pin(shutdown.clone().cancelled_owned()));
+        Self { body, shutdown, ended: false }
+    }
+}
+
+impl<B: Body + Unpin> Body for Ending<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        // The body goes first: what is ready to be sent still is.
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            return Poll::Ready(frame);
+        }
+        if let Some(shutdown) = &mut self.shutdown
+            && shutdown.as_mut().poll(context).is_ready()
+        {
+            self.ended = true;
+            return Poll::Ready(None);
+        }
+        Poll::Pending
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended || self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.ended { SizeHint::with_exact(0) } else { self.body.size_hint() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+use super::*;
+use crate::pki::Pki;
+use futures::StreamExt as _;
+use http_body_util::{BodyExt as _, Either, Full, StreamBody};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::TokioIo;
+use mainstay_clock::Clock;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::AsyncReadExt as _;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+
+struct Running {
+    pki: Pki,
+    address: SocketAddr,
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+/// A server that says who asks; `/watch` sends one line and then never ends.
+async fn start(limits: Limits) -> Running {
+    let pki = Pki::ephemeral(&Clock::system(), &[]).unwrap();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let service = tower::service_fn(|request: Request<Incoming>| async move {
+        let peer = request.extensions().get::<Peer>().unwrap().clone();
+        let body = if request.uri().path() == "/watch" {
+            let lines =
+                futures::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from("1\n")))]);
+            Either::Left(StreamBody::new(lines.chain(futures::stream::pending())))
+        } else {
+            let user = peer.identity.map_or("nobody".to_owned(), |it| it.user().to_owned());
+            Either::Right(Full::new(Bytes::from(format!("{user} {:?}", request.version()))))
+        };
+        Ok::<_, Infallible>(Response::new(body))
+    });
+    let tls = pki.server_config().unwrap();
+    let task = tokio::spawn(serve(listener, tls, limits, shutdown.clone(), service));
+    Running { pki, address, shutdown, task }
+}
+
+fn client_config(trust: &Pki, admin: Option<&Pki>, alpn: &str) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(trust.authority_pem().as_bytes()).unwrap()).unwrap();
+    let builder =
+        ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+    let mut config = match admin {
+        None => builder.with_no_client_auth(),
+        Some(pki) => {
+            let (certificate, key) = pki.admin_pem();
+            let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+            builder.with_client_auth_cert(chain, key).unwrap()
+        }
+    };
+    config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
+    Arc::new(config)
+}
+
+impl Running {
+    async fn connect(
+        &self,
+        admin: Option<&Pki>,
+        alpn: &str,
+    ) -> std::io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let connector = TlsConnector::from(client_config(&self.pki, admin, alpn));
+        let name = ServerName::IpAddress(self.address.ip().into());
+        connector.connect(name, stream).await
+    }
+
+    async fn get(&self, admin: Option<&Pki>, alpn: &str, path: &str) -> Response<Incoming> {
+        let io = TokioIo::new(self.connect(admin, alpn).await.unwrap());
+        let request =
+            Request::get(path).header("host", "x").body(http_body_util::Empty::<Bytes>::new());
+        let mut request = request.unwrap();
+        if alpn == "h2" {
+            *request.uri_mut() = format!("https://localhost{path}").parse().unwrap();
+            let (mut sender, connection) =
+                http2::handshake(TokioExecutor::new(), io).await.unwrap();
+            tokio::spawn(connection);
+            sender.send_request(request).await.unwrap()
+        } else {
+            let (mut sender, connection) = http1::handshake(io).await.unwrap();
+            tokio::spawn(connection);
+            sender.send_request(request).await.unwrap()
+        }
+    }
+
+    async fn text(&self, admin: Option<&Pki>, alpn: &str) -> String {
+        let body = self.get(admin, alpn, "/").await.into_body().collect().await.unwrap();
+        String::from_utf8(body.to_bytes().to_vec()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn requests_carry_the_identity_of_the_client_certificate() {
+    let server = start(Limits::default()).await;
+    assert_eq!(server.text(Some(&server.pki), "h2").await, "kubernetes-admin HTTP/2.0");
+    assert_eq!(server.text(Some(&server.pki), "http/1.1").await, "kubernetes-admin HTTP/1.1");
+    assert_eq!(server.text(None, "h2").await, "nobody HTTP/2.0");
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_authority_is_refused() {
+    let server = start(Limits::default()).await;
+    let other = Pki::ephemeral(&Clock::system(), &[]).unwrap();
+    // With TLS 1.3 the client learns of the refusal when it first reads.
+    let refused = match server.connect(Some(&other), "h2").await {
+        Err(error) => error,
+        Ok(mut stream) => stream.read_u8().await.unwrap_err(),
+    };
+    assert!(refused.to_string().contains("UnknownCA"), "{refused}");
+}
+
+#[tokio::test]
+async fn plain_http_is_told_that_this_is_tls() {
+    let server = start(Limits::default()).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.0 400 Bad Request\r\n"), "{answer}");
+    assert!(answer.ends_with("Client sent an HTTP request to an HTTPS server.\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn shutting_down_ends_watches_in_order() {
+    for alpn in ["h2", "http/1.1"] {
+        let server = start(Limits::default()).await;
+        let mut body = server.get(Some(&server.pki), alpn, "/watch").await.into_body();
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(first, "1\n");
+        server.shutdown.cancel();
+        let rest = body.collect().await.expect("the stream ends without an error");
+        assert_eq!(rest.to_bytes(), "", "{alpn}");
+        timeout(Duration::from_secs(1), server.task).await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn silent_clients_are_dropped() {
+    let limits = Limits { handshake: Duration::from_millis(20), ..Limits::default() };
+    let server = start(limits).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    assert_eq!(stream.read(&mut [0]).await.unwrap(), 0, "no handshake");
+
+    let limits = Limits { head: Duration::from_millis(20), ..Limits::default() };
+    let server = start(limits).await;
+    let mut stream = server.connect(None, "http/1.1").await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer).await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_for_their_turn() {
+    let server = start(Limits { connections: 1, ..Limits::default() }).await;
+    let first = server.connect(None, "h2").await.unwrap();
+    let mut second = Box::pin(server.text(None, "h2"));
+    assert!(timeout(Duration::from_millis(30), &mut second).await.is_err());
+    drop(first);
+    assert_eq!(second.await, "nobody HTTP/2.0");
+}
