@@ -1,0 +1,400 @@
+//! Values as YAML text, in the form that kubectl prints.
+//!
+//! Block style, keys in natural order (`a2` before `a10`), two columns per level, lists at the
+//! column of their key, texts without quotes where nothing else could be read from them, literal
+//! blocks for texts with line breaks, folding beyond column 80. These are the rules of the emitter
+//! that upstream's tools share; output can be compared with theirs byte for byte.
+
+use crate::scalar::{go_float64, stays_text};
+use serde_json::{Map, Value};
+use std::cmp::Ordering;
+
+/// Beyond this column, blanks become line breaks where the style allows it.
+const WIDTH: usize = 80;
+/// Keys that are longer are written after a `?`.
+const SIMPLE_KEY: usize = 128;
+/// Columns per level.
+const INDENT: usize = 2;
+
+/// The value as one YAML document without a separator; ends with a line break.
+pub fn to_string(value: &Value) -> String {
+    let mut out = Emitter { text: String::new(), column: 0, whitespace: true, indention: true };
+    out.node(value, None, false);
+    if out.column > 0 {
+        out.line_break();
+    }
+    out.text
+}
+
+/// The text so far, and what the last thing written was.
+struct Emitter {
+    text: String,
+    /// In characters.
+    column: usize,
+    /// The last thing written was a blank or the start of a line.
+    whitespace: bool,
+    /// Only indentation and `-`, `?`, `:` indicators stand on the line so far.
+    indention: bool,
+}
+
+/// How a text is written.
+#[derive(Clone, Copy, PartialEq)]
+enum Style {
+    Plain,
+    Single,
+    Double,
+    Literal,
+}
+
+/// The indentation of what stands inside a node of indentation `indent` (`None`: the document).
+fn deeper(indent: Option<usize>, flow: bool) -> usize {
+    match indent {
+        None if flow => INDENT,
+        None => 0,
+        Some(indent) => indent + INDENT,
+    }
+}
+
+impl Emitter {
+    /// Writes a node that stands in a collection of indentation `indent`; `in_map`: as the value
+    /// of a mapping's field.
+    fn node(&mut self, value: &Value, indent: Option<usize>, in_map: bool) {
+        match value {
+            Value::Null => self.word("null"),
+            Value::Bool(flag) => self.word(if *flag { "true" } else { "false" }),
+            Value::Number(number) if number.is_f64() => {
+                self.word(&go_float64(number.as_f64().unwrap_or_default()));
+            }
+            Value::Number(number) => self.word(&number.to_string()),
+            Value::String(text) => self.string(text, deeper(indent, true), false),
+            Value::Array(items) if items.is_empty() => self.word("[]"),
+            Value::Object(fields) if fields.is_empty() => self.word("{}"),
+            Value::Array(items) => {
+                // Lists of a mapping stand at the column of their key.
+                let indentless = in_map && !self.indention;
+                let inner = match indent {
+                    Some(indent) if indentless => indent,
+                    _ => deeper(indent, false),
+                };
+                for item in items {
+                    self.indent(inner);
+                    self.indicator("-", true, true);
+                    self.node(item, Some(inner), false);
+                }
+            }
+            Value::Object(fields) => self.mapping(fields, deeper(indent, false)),
+        }
+    }
+
+    fn mapping(&mut self, fields: &Map<String, Value>, indent: usize) {
+        let mut names: Vec<&String> = fields.keys().collect();
+        names.sort_by(|a, b| natural(a, b));
+        for name in names {
+            self.indent(indent);
+            if name.len() <= SIMPLE_KEY && !name.contains(is_break) {
+                self.string(name, deeper(Some(indent), true), true);
+                self.indicator(":", false, false);
+            } else {
+                self.indicator("?", true, true);
+                self.string(name, deeper(Some(indent), true), false);
+                self.indent(indent);
+                self.indicator(":", true, true);
+            }
+            self.node(&fields[name], Some(indent), true);
+        }
+    }
+
+    /// Writes a text in the style that fits it.
+    fn string(&mut self, text: &str, indent: usize, key: bool) {
+        let shape = Shape::of(text);
+        let wanted = if text.contains('\n') {
+            Style::Literal
+        } else if stays_text(text) {
+            Style::Plain
+        } else {
+            Style::Double
+        };
+        let mut style = if key && shape.line_breaks { Style::Double } else { wanted };
+        if style == Style::Plain && !shape.plain {
+            style = Style::Single;
+        }
+        if (style == Style::Single && !shape.single)
+            || (style == Style::Literal && (!shape.block || key))
+        {
+            style = Style::Double;
+        }
+        match style {
+            Style::Plain => {
+                self.gap();
+                self.folded(text, indent, !key, false);
+            }
+            Style::Single => {
+                self.indicator("'", true, false);
+                self.folded(text, indent, !key, true);
+                self.indicator("'", false, false);
+            }
+            Style::Double => self.double_quoted(text, indent, !key),
+            Style::Literal => self.literal(text, indent),
+        }
+        self.whitespace = false;
+        self.indention = false;
+    }
+
+    /// The characters of a plain or single-quoted text; long lines are broken at single blanks.
+    fn folded(&mut self, text: &str, indent: usize, fold: bool, quoted: bool) {
+        let mut spaces = false;
+        let mut rest = text.char_indices().peekable();
+        while let Some((at, c)) = rest.next() {
+            let next = rest.peek().map(|&(_, next)| next);
+            if c == ' ' {
+                let inside = !quoted || (at > 0 && next.is_some());
+                if fold && !spaces && self.column > WIDTH && inside && next != Some(' ') {
+                    self.indent(indent);
+                } else {
+                    self.put(c);
+                }
+                spaces = true;
+            } else {
+                if quoted && c == '\'' {
+                    self.put(c);
+                }
+                self.put(c);
+                self.indention = false;
+                spaces = false;
+            }
+        }
+    }
+
+    fn double_quoted(&mut self, text: &str, indent: usize, fold: bool) {
+        self.indicator("\"", true, false);
+        let mut spaces = false;
+        let mut rest = text.char_indices().peekable();
+        while let Some((at, c)) = rest.next() {
+            let next = rest.peek().map(|&(_, next)| next);
+            if !printable(c) || is_break(c) || c == '"' || c == '\\' {
+                self.escape(c);
+                spaces = false;
+            } else if c == ' ' {
+                if fold && !spaces && self.column > WIDTH && at > 0 && next.is_some() {
+                    self.indent(indent);
+                    if next == Some(' ') {
+                        self.put('\\');
+                    }
+                } else {
+                    self.put(c);
+                }
+                spaces = true;
+            } else {
+                self.put(c);
+                spaces = false;
+            }
+        }
+        self.indicator("\"", false, false);
+    }
+
+    fn escape(&mut self, c: char) {
+        self.put('\\');
+        let short = match c {
+            '\0' => '0',
+            '\x07' => 'a',
+            '\x08' => 'b',
+            '\t' => 't',
+            '\n' => 'n',
+            '\x0b' => 'v',
+            '\x0c' => 'f',
+            '\r' => 'r',
+            '\x1b' => 'e',
+            '"' | '\\' => c,
+            '\u{85}' => 'N',
+            '\u{a0}' => '_',
+            '\u{2028}' => 'L',
+            '\u{2029}' => 'P',
+            _ => {
+                let code = u32::from(c);
+                let digits = match code {
+                    ..=0xff => format!("x{code:02X}"),
+                    ..=0xffff => format!("u{code:04X}"),
+                    _ => format!("U{code:08X}"),
+                };
+                digits.chars().for_each(|digit| self.put(digit));
+                return;
+            }
+        };
+        self.put(short);
+    }
+
+    fn literal(&mut self, text: &str, indent: usize) {
+        self.indicator("|", true, false);
+        if text.starts_with(|c| c == ' ' || is_break(c)) {
+            self.put('2');
+        }
+        let mut backwards = text.chars().rev();
+        match (backwards.next().is_some_and(is_break), backwards.next()) {
+            (false, _) => self.put('-'),
+            (true, None) => self.put('+'),
+            (true, Some(c)) if is_break(c) => self.put('+'),
+            (true, Some(_)) => {}
+        }
+        self.line_break();
+        let mut fresh = true;
+        for c in text.chars() {
+            if c == '\n' {
+                self.line_break();
+                fresh = true;
+            } else {
+                if fresh {
+                    self.indent(indent);
+                }
+                self.put(c);
+                fresh = is_break(c);
+            }
+        }
+    }
+
+    /// A word that needs no looking at.
+    fn word(&mut self, word: &str) {
+        self.indicator(word, true, false);
+    }
+
+    /// An indicator; `separate`: after a blank; `indention`: it may open a line like `- `.
+    fn indicator(&mut self, indicator: &str, separate: bool, indention: bool) {
+        if separate {
+            self.gap();
+        }
+        indicator.chars().for_each(|c| self.put(c));
+        self.whitespace = false;
+        self.indention = self.indention && indention;
+    }
+
+    fn gap(&mut self) {
+        if !self.whitespace {
+            self.put(' ');
+        }
+    }
+
+    /// Goes to the column `indent`, on a new line unless the present one has only indentation.
+    fn indent(&mut self, indent: usize) {
+        if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
+            self.line_break();
+        }
+        while self.column < indent {
+            self.put(' ');
+        }
+        self.whitespace = true;
+        self.indention = true;
+    }
+
+    fn line_break(&mut self) {
+        self.text.push('\n');
+        self.column = 0;
+        self.whitespace = true;
+        self.indention = true;
+    }
+
+    fn put(&mut self, c: char) {
+        self.text.push(c);
+        self.column += 1;
+    }
+}
+
+/// Which styles a text can be written in.
+struct Shape {
+    line_breaks: bool,
+    plain: bool,
+    single: bool,
+    block: bool,
+}
+
+impl Shape {
+    fn of(text: &str) -> Self {
+        let mut shape = Self { line_breaks: false, plain: true, single: true, block: true };
+        if text.is_empty() {
+            shape.block = false;
+            return shape;
+        }
+        if text.starts_with("---") || text.starts_with("...") {
+            shape.plain = false;
+        }
+        let (mut previous, mut after_blank) = (None, true);
+        let mut rest = text.chars().peekable();
+        while let Some(c) = rest.next() {
+            let next = rest.peek().copied();
+            let before_blank = next.is_none_or(|next| next == ' ' || next == '\t');
+            let indicator = match c {
+                '#' => after_blank,
+                ':' => before_blank,
+                _ if previous.is_some() => false,
+                ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%'
+                | '@' | '`' => true,
+                '?' | '-' => before_blank,
+                _ => false,
+            };
+            if indicator {
+                shape.plain = false;
+            }
+            if !printable(c) {
+                shape.special();
+            }
+            let edge = previous.is_none() || next.is_none();
+            if c == ' ' {
+                shape.plain &= !edge;
+                shape.block &= next.is_some();
+                if previous.is_some_and(is_break) {
+                    shape.plain = false;
+                    shape.single = false;
+                }
+            } else if is_break(c) {
+                shape.line_breaks = true;
+                shape.plain = false;
+                if previous == Some(' ') {
+                    shape.special();
+                }
+            }
+            after_blank = c == ' ' || c == '\t' || is_break(c);
+            previous = Some(c);
+        }
+        shape
+    }
+
+    /// Only escapes can write it.
+    fn special(&mut self) {
+        self.plain = false;
+        self.single = false;
+        self.block = false;
+    }
+}
+
+fn is_break(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// What upstream's emitter writes as it is; everything beyond the basic plane is escaped.
+fn printable(c: char) -> bool {
+    matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
+        && c != '\u{feff}'
+}
+
+/// Upstream's order of keys: letters by code, digits as numbers, letters after everything else.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (left, right): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let Some(at) = left.iter().zip(&right).position(|(a, b)| a != b) else {
+        return left.len().cmp(&right.len());
+    };
+    let (l, r) = (left[at], right[at]);
+    match (l.is_alphabetic(), r.is_alphabetic()) {
+        (true, true) => return l.cmp(&r),
+        (true, false) => return Ordering::Greater,
+        (false, true) => return Ordering::Less,
+        (false, false) => {}
+    }
+    // A zero counts inside a number, but not at its beginning.
+    let inside = (l == '0' || r == '0')
+        && left[..at].iter().rev().take_while(|c| c.is_ascii_digit()).any(|&c| c != '0');
+    let number = |chars: &[char]| {
+        let digits = chars[at..].iter().map_while(|c| c.to_digit(10));
+        let count = digits.clone().count();
+        let start = i64::from(inside);
+        (digits.fold(start, |sum, digit| sum.wrapping_mul(10).wrapping_add(digit.into())), count)
+    };
+    number(&left).cmp(&number(&right)).then(l.cmp(&r))
+}

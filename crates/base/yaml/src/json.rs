@@ -1,0 +1,156 @@
+//! Streams of JSON values, one after the other.
+
+use crate::{DuplicateKeys, Options, YamlError, scalar::number_of, text::position};
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Deserializer, Map, Value};
+use std::{fmt, ops::Range};
+
+/// A cursor over a text of JSON values.
+pub(crate) struct Stream<'a> {
+    text: &'a str,
+    at: usize,
+    line: usize,
+    values: usize,
+}
+
+impl<'a> Stream<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, line: 1, values: 0 }
+    }
+
+    /// How many values have been read.
+    pub(crate) fn values(&self) -> usize {
+        self.values
+    }
+
+    /// The byte position and line of the value that failed or comes next.
+    pub(crate) fn position(&self) -> (usize, usize) {
+        (self.at, self.line)
+    }
+
+    /// The next value with its line and bytes; `None` at the end.
+    pub(crate) fn next(
+        &mut self,
+        options: &Options,
+    ) -> Option<Result<(Value, usize, Range<usize>), YamlError>> {
+        let rest = &self.text[self.at..];
+        let blanks = rest.len() - rest.trim_start().len();
+        self.step(blanks);
+        let rest = &self.text[self.at..];
+        if rest.is_empty() {
+            return None;
+        }
+        let mut reader = Deserializer::from_str(rest);
+        match (Node { options }).deserialize(&mut reader) {
+            Ok(value) => {
+                // The reader stops right behind the value.
+                let length = reader.into_iter::<serde::de::IgnoredAny>().byte_offset();
+                let (start, line) = (self.at, self.line);
+                self.step(length);
+                self.values += 1;
+                Some(Ok((value, line, start..self.at)))
+            }
+            Err(error) => {
+                let (line, first) = position(&self.text[..self.at]);
+                let place = format!(" at line {} column {}", error.line(), error.column());
+                let message = error.to_string();
+                Some(Err(YamlError {
+                    line: line + error.line().saturating_sub(1),
+                    column: match error.line() {
+                        0 | 1 => first + error.column().saturating_sub(1),
+                        _ => error.column().max(1),
+                    },
+                    message: message.strip_suffix(&place).unwrap_or(&message).to_owned(),
+                }))
+            }
+        }
+    }
+
+    fn step(&mut self, bytes: usize) {
+        let passed = &self.text[self.at..self.at + bytes];
+        self.line += passed.bytes().filter(|&byte| byte == b'\n').count();
+        self.at += bytes;
+    }
+}
+
+/// Builds a [`Value`] under the bounds of the options.
+struct Node<'o> {
+    options: &'o Options,
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, source: D) -> Result<Value, D::Error> {
+        source.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::Bool(flag))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
+        number_of(number).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
+        check_length(text.len(), self.options).map_err(E::custom)?;
+        Ok(Value::String(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(Node { options: self.options })? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(name) = fields.next_key::<String>()? {
+            if self.options.duplicate_keys == DuplicateKeys::Refuse && map.contains_key(&name) {
+                return Err(A::Error::custom(duplicate(&name)));
+            }
+            let value = fields.next_value_seed(Node { options: self.options })?;
+            map.insert(name, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+/// The words for a key that a mapping has twice.
+pub(crate) fn duplicate(name: &str) -> String {
+    format!("key {name:?} already set in map")
+}
+
+/// Refuses scalars above the limit.
+pub(crate) fn check_length(bytes: usize, options: &Options) -> Result<(), String> {
+    if bytes <= options.max_scalar_bytes {
+        return Ok(());
+    }
+    Err(format!(
+        "a value of {bytes} bytes is above the limit of {} bytes for one value",
+        options.max_scalar_bytes
+    ))
+}

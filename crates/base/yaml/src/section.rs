@@ -1,0 +1,69 @@
+//! Splitting a YAML stream at its document separators, without parsing.
+//!
+//! Upstream's tools split by lines before any YAML is parsed: a line that begins with `---` ends
+//! the section before it and may carry nothing but blanks and a comment. Anchors do not reach
+//! over it. Doing the same keeps the tools' verdicts, and makes sections independent of each
+//! other, so that each can be parsed alone and again.
+
+use crate::YamlError;
+use std::ops::Range;
+
+/// A part of a YAML stream between separators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Where it lies in the text.
+    pub bytes: Range<usize>,
+    /// The line (from 1) its first byte is on.
+    pub line: usize,
+}
+
+/// The sections of a YAML text. Sections without any byte are left out; a separator at the very
+/// beginning, or right behind another one, belongs to the section it opens.
+pub fn sections(text: &str) -> impl Iterator<Item = Result<Section, YamlError>> {
+    Sections::new(text, 0, 1)
+}
+
+pub(crate) struct Sections<'a> {
+    text: &'a str,
+    /// Bytes before `text`, added to all ranges.
+    base: usize,
+    at: usize,
+    line: usize,
+}
+
+impl<'a> Sections<'a> {
+    pub(crate) fn new(text: &'a str, base: usize, line: usize) -> Self {
+        Self { text, base, at: 0, line }
+    }
+}
+
+impl Iterator for Sections<'_> {
+    type Item = Result<Section, YamlError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (start, first) = (self.at, self.line);
+        while self.at < self.text.len() {
+            let rest = &self.text[self.at..];
+            let length = rest.find('\n').map_or(rest.len(), |newline| newline + 1);
+            let separator = rest[..length].strip_prefix("---").map(str::trim);
+            if let Some(tail) = separator
+                && !tail.is_empty()
+                && !tail.starts_with('#')
+            {
+                let line = self.line;
+                self.at = self.text.len();
+                let message = format!("invalid Yaml document separator: {tail}");
+                return Some(Err(YamlError { line, column: 4, message }));
+            }
+            let end = self.at;
+            self.at += length;
+            self.line += 1;
+            if separator.is_some() && end > start {
+                let bytes = self.base + start..self.base + end;
+                return Some(Ok(Section { bytes, line: first }));
+            }
+        }
+        let bytes = self.base + start..self.base + self.at;
+        (!bytes.is_empty()).then_some(Ok(Section { bytes, line: first }))
+    }
+}

@@ -1,0 +1,72 @@
+//! The decoder against answers of upstream's (`sigs.k8s.io/yaml` 1.6), one document a line.
+
+use mainstay_yaml::{EmptyDocuments, Options, documents};
+use serde_json::Value;
+
+/// Documents where this decoder differs on purpose, and what it says.
+const DIFFERENT: &[(&str, &str)] = &[
+    // A stream is split into sections before it is parsed, as kubectl and opm split it; the
+    // recorded decoder was given one document.
+    ("--- a", "invalid Yaml document separator: a"),
+    ("%YAML 1.1\n---\na: 1", "did not find expected <document start>"),
+    ("%TAG ! tag:x,2000:\n---\na: !foo 1", "did not find expected <document start>"),
+    // Upstream drops the rest without a word.
+    ("  a: b\nc: d", "did not find expected <document start>"),
+    ("a: b\n... x", "invalid content after document end marker"),
+    // YAML 1.2: these are characters, not line breaks.
+    ("a: \u{85}b", "\\u{85}b"),
+    ("a: \u{2028}b", "\\u{2028}b"),
+    // YAML 1.2 knows this escape.
+    ("a: \"\\/\"", "String(\"/\")"),
+    ("...", "Null"),
+    ("\ta: b", "String(\"b\")"),
+    // Stricter than upstream.
+    ("a: \u{feff}b", "byte order mark must not appear inside"),
+    ("a: [\nb\n]", "invalid indentation"),
+];
+
+fn read(document: &str) -> Result<Vec<Value>, String> {
+    let options = Options { empty: EmptyDocuments::Keep, ..Options::default() };
+    documents(document.as_bytes(), &options)
+        .map(|document| document.map(|d| d.value).map_err(|error| error.to_string()))
+        .collect()
+}
+
+#[test]
+fn documents_mean_what_they_mean_to_kubectl() {
+    let mut wrong = Vec::new();
+    for line in include_str!("decoder.tsv").lines() {
+        let (document, expected) = line.split_once('\t').unwrap();
+        let document: String = serde_json::from_str(document).unwrap();
+        let ours = read(&document);
+        if let Some((_, expected)) = DIFFERENT.iter().find(|(text, _)| *text == document) {
+            let ours = format!("{ours:?}");
+            if !ours.contains(expected) {
+                wrong.push(format!("{document:?}\n   declared {expected}\n   ours     {ours}"));
+            }
+            continue;
+        }
+        match (&ours, expected.strip_prefix("ERR ")) {
+            (Err(_), Some(_)) => {}
+            (Ok(ours), None) => {
+                let expected: Value = serde_json::from_str(expected).unwrap();
+                let ours = ours.first().cloned().unwrap_or_default();
+                let same = ours == expected || same_number(&ours, &expected);
+                if !same {
+                    wrong.push(format!("{document:?}\n   theirs {expected}\n   ours   {ours}"));
+                }
+            }
+            _ => wrong.push(format!("{document:?}\n   theirs {expected}\n   ours   {ours:?}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Go prints large floats in full, and zero with a sign.
+fn same_number(ours: &Value, theirs: &Value) -> bool {
+    match (ours.get("a").and_then(Value::as_f64), theirs.get("a").and_then(Value::as_f64)) {
+        #[expect(clippy::float_cmp, reason = "the same number or not")]
+        (Some(ours), Some(theirs)) => ours == theirs,
+        _ => false,
+    }
+}
