@@ -1,1 +1,37 @@
-//! Opened with its first code.
+//! File-based catalogs: what a folder of YAML and JSON says about packages, channels and bundles.
+//!
+//! [`Catalog::load`] reads a whole folder, checks everything that can be checked without a cluster
+//! and hands out one immutable, shared index: package → channel → entry → bundle. Either all of
+//! it is sound or the caller gets a [`LoadError`] that names *every* problem with file, line and
+//! what to do; the catalog that was loaded before stays untouched, so serving the last good
+//! content is nothing more than keeping an `Arc`.
+//!
+//! ```text
+//! folder ─► files (.indexignore) ─► documents ─► blobs ─┬─► small facts ─► model + checks ─► Catalog
+//!                                                        └─► canonical JSON, deflated ─► content area
+//! ```
+//!
+//! Three decisions shape the crate:
+//!
+//! * **Content is owned, compressed, and in memory.** Nearly all bytes of a published catalog are
+//!   manifests in base64 that are looked at once per installation. Pointing into the files would
+//!   break when they are edited or deleted, and keeping them plain would cost what they weigh on
+//!   disk. So every blob is kept as canonical JSON, deflated one by one (about a seventh of the
+//!   YAML), and is inflated when somebody asks. Only what resolution needs stays decoded: names,
+//!   versions, edges and the small properties.
+//! * **The digest is over meaning, not over files**: canonical blobs, sorted. Moving a blob to
+//!   another file, reformatting, or converting YAML to JSON does not change it.
+//! * **The model is built by one piece of code** for folders and for [snapshots](Catalog::save),
+//!   so a restart cannot see another catalog than the one that was checked.
+//!
+//! What this crate does not do: fetch images, render bundles, watch folders (the owner of a
+//! catalog source does), or resolve dependencies.
+
+mod content;
+mod fold;
+mod model;
+
+pub use content::{Blob, ContentError, Origin};
+pub use model::{
+    Api, Bundle, Catalog, Channel, Entry, Icon, Package, PackageRequirement, Property, RelatedImage,
+};

@@ -1,0 +1,434 @@
+//! The index of a sound catalog: packages, channels with their upgrade edges, bundles.
+//!
+//! Values of these types exist only inside a [`Catalog`], which exists only when everything
+//! fits together: each entry has its bundle, each channel one head, each bundle one version.
+
+use crate::content::{Area, Blob, ContentError};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use mainstay_object::Object;
+use mainstay_version::Version;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, value::RawValue};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+/// Property type that carries one manifest of a bundle, base64 in `data`.
+pub(crate) const BUNDLE_OBJECT: &str = "olm.bundle.object";
+/// Property type that carries what a catalog shows of a ClusterServiceVersion.
+pub(crate) const CSV_METADATA: &str = "olm.csv.metadata";
+
+/// One sound catalog. Immutable; share it as `Arc<Catalog>`.
+#[derive(Debug)]
+pub struct Catalog {
+    pub(crate) digest: String,
+    pub(crate) packages: BTreeMap<Arc<str>, Package>,
+    pub(crate) others: Vec<Blob>,
+    pub(crate) area: Arc<Area>,
+}
+
+impl Catalog {
+    /// `sha256:` and the hash over all canonical blobs in sorted order. Equal digests mean equal
+    /// content, whatever the files are called and however they are written.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// All packages, by name.
+    pub fn packages(&self) -> impl ExactSizeIterator<Item = &Package> {
+        self.packages.values()
+    }
+
+    /// The package of that name.
+    pub fn package(&self, name: &str) -> Option<&Package> {
+        self.packages.get(name)
+    }
+
+    /// The bundle of that name in that package.
+    pub fn bundle(&self, package: &str, name: &str) -> Option<&Arc<Bundle>> {
+        self.package(package)?.bundle(name)
+    }
+
+    /// Blobs whose schema is none of ours, in the order they were read. Kept, never judged.
+    pub fn others(&self) -> &[Blob] {
+        &self.others
+    }
+
+    /// How many blobs the catalog holds, known schemas and others.
+    pub fn blob_count(&self) -> usize {
+        self.area.slots.len()
+    }
+
+    /// Bytes of memory that the (deflated) blobs occupy.
+    pub fn stored_bytes(&self) -> usize {
+        self.area.bytes.len()
+    }
+}
+
+/// A package: one operator, in all channels and versions that the catalog has of it.
+#[derive(Debug)]
+pub struct Package {
+    /// The package's name.
+    pub name: Arc<str>,
+    /// The channel that is meant when a subscription names none. Always one of `channels`.
+    pub default_channel: Arc<str>,
+    /// What the catalog says about the package being deprecated.
+    pub deprecation: Option<Arc<str>>,
+    pub(crate) channels: BTreeMap<Arc<str>, Channel>,
+    pub(crate) bundles: BTreeMap<Arc<str>, Arc<Bundle>>,
+    pub(crate) blob: Blob,
+}
+
+impl Package {
+    /// All channels, by name.
+    pub fn channels(&self) -> impl ExactSizeIterator<Item = &Channel> {
+        self.channels.values()
+    }
+
+    /// The channel of that name.
+    pub fn channel(&self, name: &str) -> Option<&Channel> {
+        self.channels.get(name)
+    }
+
+    /// All bundles, by name.
+    pub fn bundles(&self) -> impl ExactSizeIterator<Item = &Arc<Bundle>> {
+        self.bundles.values()
+    }
+
+    /// The bundle of that name.
+    pub fn bundle(&self, name: &str) -> Option<&Arc<Bundle>> {
+        self.bundles.get(name)
+    }
+
+    /// The text for people, empty when there is none. Inflated from the content area.
+    pub fn description(&self) -> Result<String, ContentError> {
+        let blob = self.blob.value()?;
+        Ok(crate::fold::get(&blob, "description").and_then(Value::as_str).unwrap_or("").to_owned())
+    }
+
+    /// The picture, if there is one. Inflated from the content area.
+    pub fn icon(&self) -> Result<Option<Icon>, ContentError> {
+        let blob = self.blob.value()?;
+        let Some(icon) = crate::fold::get(&blob, "icon").filter(|icon| icon.is_object()) else {
+            return Ok(None);
+        };
+        let text = |field| {
+            crate::fold::get(icon, field).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        Ok(Some(Icon { base64data: text("base64data"), mediatype: text("mediatype") }))
+    }
+
+    /// The document that declares the package.
+    pub fn blob(&self) -> &Blob {
+        &self.blob
+    }
+}
+
+/// The picture of a package as the catalog carries it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Icon {
+    /// The bytes of the picture in base64.
+    pub base64data: String,
+    /// What they are, such as `image/svg+xml`. Not checked by anybody.
+    pub mediatype: String,
+}
+
+/// A channel: an upgrade graph with exactly one head.
+#[derive(Debug)]
+pub struct Channel {
+    /// The channel's name.
+    pub name: Arc<str>,
+    /// The package it belongs to.
+    pub package: Arc<str>,
+    /// What the catalog says about the channel being deprecated.
+    pub deprecation: Option<Arc<str>>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) by_name: BTreeMap<Arc<str>, usize>,
+    pub(crate) head: usize,
+    pub(crate) blob: Blob,
+}
+
+impl Channel {
+    /// The entries in the order of the file.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The entry of that name.
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        self.by_name.get(name).map(|&index| &self.entries[index])
+    }
+
+    /// The one entry that no other entry replaces or skips.
+    pub fn head(&self) -> &Entry {
+        &self.entries[self.head]
+    }
+
+    /// The head, what it replaces, what that replaces, … as far as the channel has entries.
+    ///
+    /// Entries that are skipped by another one are part of the walk, except that the walk ends
+    /// where a replaced entry is skipped, as upstream's does; use [`Channel::is_skipped`] to leave
+    /// them out.
+    pub fn chain(&self) -> impl Iterator<Item = &Entry> {
+        // Checked when the catalog was built: no entry comes twice. The bound is for good measure.
+        std::iter::successors(Some(self.head()), |entry| self.entry(entry.replaces.as_deref()?))
+            .take(self.entries.len())
+    }
+
+    /// Whether some entry of the channel lists this name in `skips`.
+    pub fn is_skipped(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.skips.iter().any(|skip| **skip == *name))
+    }
+
+    /// The document that declares the channel.
+    pub fn blob(&self) -> &Blob {
+        &self.blob
+    }
+}
+
+/// One bundle's place in one channel, with the edges that lead to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name of the bundle, which exists in the package.
+    pub name: Arc<str>,
+    /// The bundle this one follows; it need not exist.
+    pub replaces: Option<Arc<str>>,
+    /// Bundles from which one may jump here; they need not exist.
+    pub skips: Vec<Arc<str>>,
+    /// Versions from which one may jump here, a sound range.
+    pub skip_range: Option<Arc<str>>,
+}
+
+/// One released version of an operator.
+#[derive(Debug)]
+pub struct Bundle {
+    /// The bundle's name, which is also the name of its ClusterServiceVersion.
+    pub name: Arc<str>,
+    /// The package it belongs to.
+    pub package: Arc<str>,
+    /// The version of its one `olm.package` property.
+    pub version: Version,
+    /// The release of that property, which orders bundles of one version.
+    pub release: Option<Arc<str>>,
+    /// The image reference; empty for a bundle that only lives in the catalog.
+    pub image: Arc<str>,
+    /// All properties but the large ones (`olm.bundle.object`, `olm.csv.metadata`), in file order.
+    pub properties: Vec<Property>,
+    /// What the catalog says about the bundle being deprecated.
+    pub deprecation: Option<Arc<str>>,
+    pub(crate) object_count: usize,
+    pub(crate) blob: Blob,
+}
+
+/// A small property of a bundle: a type and a JSON value that is kept as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Property {
+    /// The type, such as `olm.gvk`.
+    pub kind: Arc<str>,
+    /// The value as compact JSON with sorted keys.
+    pub json: Box<str>,
+}
+
+impl Property {
+    /// The value, decoded.
+    pub fn value(&self) -> Value {
+        self.decode().unwrap_or(Value::Null)
+    }
+
+    /// The value as a type of the caller's; `None` if it has another shape.
+    pub fn decode<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_str(&self.json).ok()
+    }
+}
+
+/// A kind of Kubernetes object, as properties name it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+pub struct Api {
+    /// The API group.
+    #[serde(default)]
+    pub group: String,
+    /// The version in the group.
+    #[serde(default)]
+    pub version: String,
+    /// The kind.
+    #[serde(default)]
+    pub kind: String,
+}
+
+/// What an `olm.package.required` property asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PackageRequirement {
+    /// The package that must be installed …
+    #[serde(default)]
+    pub package_name: String,
+    /// … in a version of this range.
+    #[serde(default)]
+    pub version_range: String,
+}
+
+/// An image that a bundle says it uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelatedImage {
+    /// What the image is for; may be empty.
+    pub name: String,
+    /// The reference; empty in some published catalogs.
+    pub image: String,
+}
+
+/// The parts of a bundle blob that are read lazily, borrowed from the inflated JSON.
+#[derive(Deserialize)]
+struct Properties<'a> {
+    #[serde(borrow, default)]
+    properties: Option<Vec<RawProperty<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct RawProperty<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    value: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ObjectData<'a> {
+    #[serde(borrow, default)]
+    data: Cow<'a, str>,
+}
+
+impl Bundle {
+    /// The properties of one type, in file order.
+    pub fn properties_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Property> {
+        self.properties.iter().filter(move |property| *property.kind == *kind)
+    }
+
+    /// The APIs this bundle brings (`olm.gvk`).
+    pub fn provided_apis(&self) -> impl Iterator<Item = Api> {
+        self.properties_of("olm.gvk").filter_map(Property::decode)
+    }
+
+    /// The APIs this bundle needs (`olm.gvk.required`).
+    pub fn required_apis(&self) -> impl Iterator<Item = Api> {
+        self.properties_of("olm.gvk.required").filter_map(Property::decode)
+    }
+
+    /// The packages this bundle needs (`olm.package.required`).
+    pub fn required_packages(&self) -> impl Iterator<Item = PackageRequirement> {
+        self.properties_of("olm.package.required").filter_map(Property::decode)
+    }
+
+    /// How many manifests the catalog carries for this bundle; none means that they are only in
+    /// the image.
+    pub fn object_count(&self) -> usize {
+        self.object_count
+    }
+
+    /// The manifests that the catalog carries, in file order. Inflated, decoded and parsed anew by
+    /// every call.
+    pub fn objects(&self) -> Result<Vec<Object>, ContentError> {
+        let mut objects = Vec::with_capacity(self.object_count);
+        self.each_object(|_, object| {
+            objects.push(object);
+            true
+        })?;
+        Ok(objects)
+    }
+
+    /// The ClusterServiceVersion among the manifests: the first of that kind, as upstream takes it.
+    pub fn csv(&self) -> Result<Option<Object>, ContentError> {
+        let mut csv = None;
+        self.each_object(|_, object| {
+            let found = object.kind() == "ClusterServiceVersion";
+            if found {
+                csv = Some(object);
+            }
+            !found
+        })?;
+        Ok(csv)
+    }
+
+    /// The value of the first `olm.csv.metadata` property.
+    pub fn csv_metadata(&self) -> Result<Option<Value>, ContentError> {
+        let json = self.blob.json()?;
+        let mut found = None;
+        self.each_property(&json, |_, kind, value| {
+            if kind == CSV_METADATA {
+                found = value.and_then(|value| serde_json::from_str(value.get()).ok());
+            }
+            Ok(found.is_none())
+        })?;
+        Ok(found)
+    }
+
+    /// The images the bundle says it uses.
+    pub fn related_images(&self) -> Result<Vec<RelatedImage>, ContentError> {
+        let blob = self.blob.value()?;
+        let images = crate::fold::get(&blob, "relatedImages").and_then(Value::as_array);
+        Ok(images
+            .into_iter()
+            .flatten()
+            .map(|image| {
+                let text = |field| {
+                    crate::fold::get(image, field).and_then(Value::as_str).unwrap_or_default()
+                };
+                RelatedImage { name: text("name").to_owned(), image: text("image").to_owned() }
+            })
+            .collect())
+    }
+
+    /// The document that declares the bundle.
+    pub fn blob(&self) -> &Blob {
+        &self.blob
+    }
+
+    /// Calls `visit` with each property until it answers `false`.
+    fn each_property(
+        &self,
+        json: &[u8],
+        mut visit: impl FnMut(usize, &str, Option<&RawValue>) -> Result<bool, ContentError>,
+    ) -> Result<(), ContentError> {
+        // Field names may be written in any case (Go reads them so); loading has made those of
+        // properties canonical, hence this borrowed form sees all of them.
+        let parts: Properties<'_> =
+            serde_json::from_slice(json).map_err(|_| self.blob.damaged())?;
+        for (index, property) in parts.properties.into_iter().flatten().enumerate() {
+            if !visit(index, &property.kind, property.value)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn each_object(
+        &self,
+        mut visit: impl FnMut(usize, Object) -> bool,
+    ) -> Result<(), ContentError> {
+        let json = self.blob.json()?;
+        self.each_property(&json, |index, kind, value| {
+            if kind != BUNDLE_OBJECT {
+                return Ok(true);
+            }
+            let object = decode_object(value).map_err(|why| ContentError::Object {
+                package: self.package.clone(),
+                bundle: self.name.clone(),
+                index,
+                why,
+            })?;
+            Ok(visit(index, object))
+        })
+    }
+}
+
+/// One manifest out of an `olm.bundle.object` value: base64 of JSON or YAML.
+fn decode_object(value: Option<&RawValue>) -> Result<Object, String> {
+    let value = value.ok_or("no value")?;
+    let data: ObjectData<'_> =
+        serde_json::from_str(value.get()).map_err(|error| error.to_string())?;
+    let bytes = STANDARD.decode(data.data.as_bytes()).map_err(|error| error.to_string())?;
+    let manifest: Value = match serde_json::from_slice(&bytes) {
+        Ok(manifest) => manifest,
+        // Upstream reads manifests as YAML throughout; JSON is the fast way to the same.
+        Err(_) => mainstay_yaml::one(&bytes, &mainstay_yaml::Options::default())
+            .map_err(|error| error.to_string())?,
+    };
+    Object::from_value(manifest).map_err(|error| error.to_string())
+}
