@@ -40,7 +40,11 @@ struct Version {
     watches_nodes: bool,
 }
 
-const fn version(version: &'static str, fields: &'static [&'static str], watches_nodes: bool) -> Version {
+const fn version(
+    version: &'static str,
+    fields: &'static [&'static str],
+    watches_nodes: bool,
+) -> Version {
     Version { version, fields, watches_nodes }
 }
 
@@ -67,7 +71,13 @@ const PACKAGES: &[Package] = &[
                     ("1.2.0", Some("1.1.0"), &["1.1.1"], None),
                 ],
             ),
-            ("fast", &[("1.2.0", None, &[], None), ("2.0.0", Some("1.2.0"), &[], Some(">=1.0.0 <2.0.0"))]),
+            (
+                "fast",
+                &[
+                    ("1.2.0", None, &[], None),
+                    ("2.0.0", Some("1.2.0"), &[], Some(">=1.0.0 <2.0.0")),
+                ],
+            ),
         ],
         versions: &[
             version("1.0.0", &["leaves"], false),
@@ -89,7 +99,10 @@ const PACKAGES: &[Package] = &[
         modes: [true, true, false, false],
         default_channel: "stable",
         channels: &[
-            ("stable", &[("0.9.0", None, &[], None), ("1.0.0", None, &["0.9.0"], Some(">=0.8.0 <1.0.0"))]),
+            (
+                "stable",
+                &[("0.9.0", None, &[], None), ("1.0.0", None, &["0.9.0"], Some(">=0.8.0 <1.0.0"))],
+            ),
             ("alpha", &[("0.8.0", None, &[], None)]),
         ],
         versions: &[
@@ -114,7 +127,11 @@ const PACKAGES: &[Package] = &[
         default_channel: "2.x",
         channels: &[(
             "2.x",
-            &[("2.0.0", None, &[], None), ("2.1.0", Some("2.0.0"), &[], None), ("2.2.0", Some("2.1.0"), &[], None)],
+            &[
+                ("2.0.0", None, &[], None),
+                ("2.1.0", Some("2.0.0"), &[], None),
+                ("2.2.0", Some("2.1.0"), &[], None),
+            ],
         )],
         versions: &[
             version("2.0.0", &["from", "to"], true),
@@ -149,9 +166,13 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
             "# {}. Written by `cargo xtask sample`; an edited copy works with `mainstay demo --catalog DIR`.\n",
             package.display
         );
-        for blob in blobs(package) {
-            text.push_str("---\n");
-            text.push_str(&mainstay_yaml::to_yaml(&blob));
+        // The comment belongs to the first document: other readers take a document of comments only
+        // for an empty blob, and refuse it.
+        for (at, blob) in blobs(package).iter().enumerate() {
+            if at > 0 {
+                text.push_str("---\n");
+            }
+            text.push_str(&mainstay_yaml::to_string(blob));
         }
         if check {
             let found = std::fs::read_to_string(&file).unwrap_or_default();
@@ -160,7 +181,8 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
             }
         } else {
             let parent = file.parent().context("a file has a folder")?;
-            std::fs::create_dir_all(parent).with_context(|| format!("create {}", parent.display()))?;
+            std::fs::create_dir_all(parent)
+                .with_context(|| format!("create {}", parent.display()))?;
             std::fs::write(&file, text).with_context(|| format!("write {}", file.display()))?;
         }
     }
@@ -211,15 +233,15 @@ fn blobs(package: &Package) -> Vec<Value> {
                 json!({"reference": {"schema": schema, "name": what}, "message": message})
             })
             .collect();
-        blobs.push(json!({"schema": "olm.deprecations", "package": package.name, "entries": entries}));
+        blobs.push(
+            json!({"schema": "olm.deprecations", "package": package.name, "entries": entries}),
+        );
     }
     blobs
 }
 
 fn bundle(package: &Package, version: &Version) -> Value {
-    let inline = |manifest: &Value| {
-        json!({"type": "olm.bundle.object", "value": {"data": STANDARD.encode(manifest.to_string())}})
-    };
+    let inline = |manifest: &Value| json!({"type": "olm.bundle.object", "value": {"data": STANDARD.encode(manifest.to_string())}});
     let mut properties = vec![
         json!({"type": "olm.package", "value": {"packageName": package.name, "version": version.version}}),
         json!({"type": "olm.gvk", "value": {"group": package.group, "version": "v1", "kind": package.kind}}),
@@ -246,8 +268,11 @@ fn image(package: &Package, version: &Version) -> String {
 }
 
 fn definition(package: &Package, version: &Version) -> Value {
-    let fields: serde_json::Map<String, Value> =
-        version.fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();
+    let fields: serde_json::Map<String, Value> = version
+        .fields
+        .iter()
+        .map(|field| ((*field).to_owned(), json!({"type": "string"})))
+        .collect();
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -120,7 +120,7 @@ impl Story<'_> {
         let mut subscription =
             self.subscription(&plot.package, namespace, &plot.package, &plot.channel);
         subscription["spec"]["startingCSV"] = first.as_str().into();
-        report.detail(format!("kubectl apply -f - <<E\n{}E", mainstay_yaml::to_yaml(&subscription)));
+        report.detail(format!("kubectl apply -f - <<E\n{}E", mainstay_yaml::to_string(&subscription)));
         let from = self.embedded.clock().elapsed();
         self.create(&SUBSCRIPTION, subscription).await?;
         self.hop(namespace, first, from).await
