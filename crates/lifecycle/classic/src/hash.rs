@@ -84,11 +84,8 @@ fn generated(base: &str, content: &str) -> String {
     let room = NAME_MAX - hash.len() - 1;
     // The original keeps one character more when base and hash fill the limit exactly, because it
     // counts the dash only when it cuts. Names are API, so this does the same.
-    let base = if base.len() + hash.len() > NAME_MAX {
-        base.get(..room).unwrap_or(base)
-    } else {
-        base
-    };
+    let base =
+        if base.len() + hash.len() > NAME_MAX { base.get(..room).unwrap_or(base) } else { base };
     format!("{base}-{hash}")
 }
 

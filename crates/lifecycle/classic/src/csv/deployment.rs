@@ -1,0 +1,269 @@
+//! A Deployment as a version and its Subscription want it.
+
+use super::health::Expected;
+use crate::gojson::{self, Shape};
+use crate::hash;
+use crate::permissions;
+use mainstay_api::{ClusterServiceVersion, SubscriptionConfig, names};
+use mainstay_object::{Object, known};
+use serde_json::{Map, Value, json};
+
+/// The Deployments of a version, in the order of its list.
+pub(crate) fn wanted(
+    csv: &ClusterServiceVersion,
+    config: Option<&SubscriptionConfig>,
+) -> Vec<Object> {
+    csv.spec
+        .install
+        .spec
+        .deployments
+        .iter()
+        .map(|deployment| one(csv, deployment, config))
+        .collect()
+}
+
+/// What the health check compares with.
+pub(crate) fn expected(deployments: &[Object]) -> Vec<Expected> {
+    deployments
+        .iter()
+        .map(|it| Expected {
+            name: it.name().to_owned(),
+            spec_hash: it.label(names::DEPLOYMENT_SPEC_HASH).unwrap_or_default().to_owned(),
+        })
+        .collect()
+}
+
+fn one(
+    csv: &ClusterServiceVersion,
+    deployment: &mainstay_api::DeploymentSpec,
+    config: Option<&SubscriptionConfig>,
+) -> Object {
+    let metadata = &csv.metadata;
+    let mut object = Object::new(&known::DEPLOYMENT.gvk(), &deployment.name);
+    object.set(&["metadata", "namespace"], metadata.namespace.as_str().into());
+    for (key, value) in &deployment.label {
+        object.set_label(key, value.as_str());
+    }
+    object.set_label(names::MANAGED, names::MANAGED_VALUE);
+    let owner = permissions::owner_labels(&csv.kind, &metadata.namespace, &metadata.name);
+    for (key, value) in owner {
+        object.set(&["metadata", "labels", &key], value);
+    }
+    object.set(
+        &["metadata", "ownerReferences"],
+        json!([permissions::csv_owner(&metadata.name, &metadata.uid)]),
+    );
+    object.set(&["spec"], deployment.spec.clone());
+    // The annotations of the version win over those of the template.
+    let template: &[&str] = &["spec", "template", "metadata", "annotations"];
+    let mut annotations = take(&mut object, template);
+    annotations.extend(
+        metadata.annotations.iter().map(|(key, value)| (key.clone(), value.clone().into())),
+    );
+    if !annotations.is_empty() {
+        object.set(template, Value::Object(annotations));
+    }
+    if let Some(config) = config {
+        configure(&mut object, config);
+    }
+    let condition = json!([{"name": names::OPERATOR_CONDITION_ENV, "value": metadata.name}]);
+    for_containers(&mut object, |container| {
+        merge_named(container, "env", condition.as_array().map_or(&[], Vec::as_slice));
+    });
+    object.set(&["spec", "revisionHistoryLimit"], 1.into());
+    let spec = object.get(&["spec"]).cloned().unwrap_or_default();
+    object.set_label(names::DEPLOYMENT_SPEC_HASH, hash::deployment_spec(&spec));
+    object.set(&["spec"], gojson::normalize(Shape::DeploymentSpec, &spec));
+    object
+}
+
+fn take(object: &mut Object, path: &[&str]) -> Map<String, Value> {
+    match object.remove(path) {
+        Some(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// `spec.config` of the Subscription, in the original's order.
+fn configure(object: &mut Object, config: &SubscriptionConfig) {
+    for_containers(object, |container| {
+        merge_named(container, "env", &config.env);
+        merge_equal(container, "envFrom", &config.env_from);
+        merge_named(container, "volumeMounts", &config.volume_mounts);
+        if let Some(resources) = &config.resources {
+            container.insert("resources".to_owned(), resources.clone());
+        }
+    });
+    let pod: &[&str] = &["spec", "template", "spec"];
+    let mut spec = take(object, pod);
+    merge_named(&mut spec, "volumes", &config.volumes);
+    merge_equal(&mut spec, "tolerations", &config.tolerations);
+    if let Some(selector) = &config.node_selector {
+        spec.insert("nodeSelector".to_owned(), json!(selector));
+    }
+    if let Some(affinity) = &config.affinity {
+        override_affinity(&mut spec, affinity);
+    }
+    object.set(pod, Value::Object(spec));
+    for path in
+        [&["metadata", "annotations"][..], &["spec", "template", "metadata", "annotations"][..]]
+    {
+        let mut all = take(object, path);
+        for (key, value) in &config.annotations {
+            all.entry(key.clone()).or_insert_with(|| value.clone().into());
+        }
+        if !all.is_empty() {
+            object.set(path, Value::Object(all));
+        }
+    }
+}
+
+fn for_containers(object: &mut Object, mut change: impl FnMut(&mut Map<String, Value>)) {
+    let path: &[&str] = &["spec", "template", "spec", "containers"];
+    let Some(Value::Array(mut containers)) = object.remove(path) else { return };
+    for container in &mut containers {
+        if let Value::Object(fields) = container {
+            change(fields);
+        }
+    }
+    object.set(path, Value::Array(containers));
+}
+
+/// Entries of the same `name` are replaced where they stand, others are added at the end.
+fn merge_named(fields: &mut Map<String, Value>, list: &str, new: &[Value]) {
+    merge(fields, list, new, |old, new| old.get("name") == new.get("name"), true);
+}
+
+/// Entries that are not there yet are added at the end.
+fn merge_equal(fields: &mut Map<String, Value>, list: &str, new: &[Value]) {
+    merge(fields, list, new, |old, new| old == new, false);
+}
+
+fn merge(
+    fields: &mut Map<String, Value>,
+    list: &str,
+    new: &[Value],
+    same: impl Fn(&Value, &Value) -> bool,
+    replace: bool,
+) {
+    if new.is_empty() {
+        return;
+    }
+    let mut all = match fields.remove(list) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    };
+    for item in new {
+        match all.iter_mut().find(|old| same(old, item)) {
+            Some(old) if replace => *old = item.clone(),
+            Some(_) => {}
+            None => all.push(item.clone()),
+        }
+    }
+    fields.insert(list.to_owned(), Value::Array(all));
+}
+
+/// Each of the three parts: absent keeps, empty erases, given replaces.
+fn override_affinity(spec: &mut Map<String, Value>, affinity: &Value) {
+    let empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+    let old = match spec.remove("affinity") {
+        Some(Value::Object(fields)) if !fields.is_empty() => Some(fields),
+        _ => None,
+    };
+    if empty(affinity) {
+        return;
+    }
+    let Some(mut fields) = old else {
+        spec.insert("affinity".to_owned(), affinity.clone());
+        return;
+    };
+    for part in ["nodeAffinity", "podAffinity", "podAntiAffinity"] {
+        match affinity.get(part) {
+            None | Some(Value::Null) => {}
+            Some(value) if empty(value) => {
+                fields.remove(part);
+            }
+            Some(value) => {
+                fields.insert(part.to_owned(), value.clone());
+            }
+        }
+    }
+    if !fields.is_empty() {
+        spec.insert("affinity".to_owned(), Value::Object(fields));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn csv(spec: &Value) -> ClusterServiceVersion {
+        let object = Object::from_value(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {
+                "name": "a.v1", "namespace": "ns", "uid": "u", "annotations": {"who": "csv"},
+            },
+            "spec": {"displayName": "A", "install": {"strategy": "deployment", "spec": {
+                "deployments": [{"name": "d", "spec": spec, "label": {"team": "x", "olm.owner": "y"}}],
+            }}},
+        }))
+        .unwrap();
+        ClusterServiceVersion::from_object(&object).unwrap()
+    }
+
+    fn container(env: &Value) -> Value {
+        json!({"template": {
+            "metadata": {"annotations": {"who": "template", "kept": "yes"}},
+            "spec": {"containers": [{"name": "c", "env": env, "resources": {"limits": {"cpu": "1000m"}}}]},
+        }})
+    }
+
+    #[test]
+    fn annotations_of_the_version_win_and_owner_labels_cannot_be_overridden() {
+        let made = &wanted(&csv(&container(&json!([{"name": "A", "value": "1"}]))), None)[0];
+        assert_eq!(made.label("olm.owner"), Some("a.v1"));
+        assert_eq!(made.label("team"), Some("x"));
+        let template = made.get(&["spec", "template", "metadata", "annotations"]).unwrap();
+        assert_eq!(*template, json!({"who": "csv", "kept": "yes"}));
+        let container = &made.array(&["spec", "template", "spec", "containers"])[0];
+        assert_eq!(
+            container["env"],
+            json!([{"name": "A", "value": "1"}, {"name": "OPERATOR_CONDITION_NAME", "value": "a.v1"}])
+        );
+        assert_eq!(container["resources"]["limits"]["cpu"], "1");
+        assert_eq!(made.i64(&["spec", "revisionHistoryLimit"]), Some(1));
+        assert_eq!(made.owner_references()[0].uid, "u");
+    }
+
+    #[test]
+    fn the_subscription_adds_replaces_and_erases() {
+        let mut spec = container(&json!([{"name": "A", "value": "1"}]));
+        spec["template"]["spec"]["affinity"] =
+            json!({"nodeAffinity": {"x": 1}, "podAffinity": {"y": 1}});
+        let config: SubscriptionConfig = serde_json::from_value(json!({
+            "env": [{"name": "A", "value": "2"}, {"name": "B", "value": "3"}],
+            "tolerations": [{"key": "t"}],
+            "nodeSelector": {"disk": "ssd"},
+            "resources": {"requests": {"memory": "1Gi"}},
+            "affinity": {"nodeAffinity": {}},
+            "annotations": {"who": "subscription", "new": "one"},
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+        }))
+        .unwrap();
+        let made = &wanted(&csv(&spec), Some(&config))[0];
+        let pod = made.get(&["spec", "template", "spec"]).unwrap();
+        let container = &pod["containers"][0];
+        assert_eq!(container["env"][0], json!({"name": "A", "value": "2"}));
+        assert_eq!(container["env"][1]["name"], "B");
+        assert_eq!(container["resources"], json!({"requests": {"memory": "1Gi"}}));
+        assert_eq!(container["volumeMounts"][0]["mountPath"], "/v");
+        assert_eq!(pod["nodeSelector"], json!({"disk": "ssd"}));
+        assert_eq!(pod["tolerations"], json!([{"key": "t"}]));
+        assert_eq!(pod["affinity"].get("nodeAffinity"), None);
+        assert_eq!(made.annotation("new"), Some("one"));
+        assert_eq!(made.annotation("who"), Some("subscription"));
+        let template = made.get(&["spec", "template", "metadata", "annotations"]).unwrap();
+        assert_eq!(*template, json!({"who": "csv", "kept": "yes", "new": "one"}));
+    }
+}

@@ -1,0 +1,192 @@
+//! Whether the Deployments of a version are as they should be.
+
+use crate::facts;
+use std::collections::BTreeMap;
+
+/// A Deployment as the version wants it, reduced to what the check compares.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Expected {
+    pub(crate) name: String,
+    pub(crate) spec_hash: String,
+}
+
+/// What is wrong with the first Deployment that is not right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unhealthy {
+    /// It does not exist.
+    Missing(String),
+    /// It waits for something.
+    Waiting(String),
+    /// It is another one than the version wants now; making it again helps.
+    Outdated(String),
+    /// It gave up, and only a change of its spec helps.
+    Stuck(String),
+}
+
+impl Unhealthy {
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Self::Missing(text)
+            | Self::Waiting(text)
+            | Self::Outdated(text)
+            | Self::Stuck(text) => text,
+        }
+    }
+}
+
+/// Checks the Deployments in the order of the version's list. `annotations` are those of the
+/// version, which every pod must carry.
+pub(crate) fn check<'a>(
+    expected: &[Expected],
+    annotations: &BTreeMap<String, String>,
+    find: impl Fn(&str) -> Option<&'a facts::Deployment>,
+) -> Result<(), Unhealthy> {
+    for wanted in expected {
+        let name = &wanted.name;
+        let Some(found) = find(name) else {
+            return Err(Unhealthy::Missing(format!("missing deployment with name={name}")));
+        };
+        ready(name, found)?;
+        if !annotations.is_empty() && found.template_annotations.is_empty() {
+            return Err(Unhealthy::Outdated("no annotations found on deployment".to_owned()));
+        }
+        for (key, value) in annotations {
+            match found.template_annotations.get(key) {
+                None => {
+                    return Err(Unhealthy::Outdated(format!(
+                        "annotations on deployment does not contain expected key: {key}"
+                    )));
+                }
+                Some(actual) if actual != value => {
+                    return Err(Unhealthy::Outdated(format!(
+                        "unexpected annotation on deployment. Expected {key}:{value}, found {key}:{actual}"
+                    )));
+                }
+                Some(_) => {}
+            }
+        }
+        match &found.spec_hash {
+            None => {
+                return Err(Unhealthy::Outdated(format!(
+                    "deployment {name} doesn't have a spec hash, update it"
+                )));
+            }
+            Some(hash) if *hash != wanted.spec_hash => {
+                return Err(Unhealthy::Outdated(format!(
+                    "deployment changed old hash={hash}, new hash={}",
+                    wanted.spec_hash
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn ready(name: &str, found: &facts::Deployment) -> Result<(), Unhealthy> {
+    let waiting = |why: String| {
+        Err(Unhealthy::Waiting(format!("waiting for deployment {name} to become ready: {why}")))
+    };
+    if !found.observed {
+        return waiting(format!(
+            "waiting for spec update of deployment \"{name}\" to be observed..."
+        ));
+    }
+    if found.progressing.as_deref() == Some("ProgressDeadlineExceeded") {
+        return Err(Unhealthy::Stuck(format!(
+            "deployment {name} not ready before timeout: deployment \"{name}\" exceeded its progress deadline"
+        )));
+    }
+    let (replicas, updated) = found.replicas;
+    if replicas > updated {
+        return waiting(format!(
+            "deployment \"{name}\" waiting for {} outdated replica(s) to be terminated",
+            replicas - updated
+        ));
+    }
+    match &found.available {
+        Some((status, _)) if status == "True" => Ok(()),
+        Some((_, message)) => waiting(format!("deployment \"{name}\" not available: {message}")),
+        None => {
+            waiting(format!("deployment \"{name}\" not available: missing condition \"Available\""))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> facts::Deployment {
+        facts::Deployment {
+            spec_hash: Some("h".into()),
+            observed: true,
+            replicas: (1, 1),
+            available: Some(("True".into(), String::new())),
+            template_annotations: [("k".to_owned(), "v".to_owned())].into(),
+            ..facts::Deployment::default()
+        }
+    }
+
+    #[test]
+    fn the_first_thing_that_is_wrong_is_told_in_the_words_of_the_original() {
+        let with = |change: &dyn Fn(&mut facts::Deployment)| {
+            let mut it = good();
+            change(&mut it);
+            Some(it)
+        };
+        let wait = |text: &str| {
+            Err(Unhealthy::Waiting(format!("waiting for deployment d to become ready: {text}")))
+        };
+        for (found, wanted) in [
+            (Some(good()), Ok(())),
+            (None, Err(Unhealthy::Missing("missing deployment with name=d".into()))),
+            (
+                with(&|it| it.observed = false),
+                wait("waiting for spec update of deployment \"d\" to be observed..."),
+            ),
+            (
+                with(&|it| it.progressing = Some("ProgressDeadlineExceeded".into())),
+                Err(Unhealthy::Stuck(
+                    "deployment d not ready before timeout: deployment \"d\" exceeded its progress deadline".into(),
+                )),
+            ),
+            (
+                with(&|it| it.replicas = (3, 1)),
+                wait("deployment \"d\" waiting for 2 outdated replica(s) to be terminated"),
+            ),
+            (
+                with(&|it| it.available = Some(("False".into(), "no".into()))),
+                wait("deployment \"d\" not available: no"),
+            ),
+            (
+                with(&|it| it.available = None),
+                wait("deployment \"d\" not available: missing condition \"Available\""),
+            ),
+            (
+                with(&|it| it.template_annotations.clear()),
+                Err(Unhealthy::Outdated("no annotations found on deployment".into())),
+            ),
+            (
+                with(&|it| {
+                    it.template_annotations.insert("k".into(), "w".into());
+                }),
+                Err(Unhealthy::Outdated(
+                    "unexpected annotation on deployment. Expected k:v, found k:w".into(),
+                )),
+            ),
+            (
+                with(&|it| it.spec_hash = Some("other".into())),
+                Err(Unhealthy::Outdated("deployment changed old hash=other, new hash=h".into())),
+            ),
+            (
+                with(&|it| it.spec_hash = None),
+                Err(Unhealthy::Outdated("deployment d doesn't have a spec hash, update it".into())),
+            ),
+        ] {
+            let expected = [Expected { name: "d".into(), spec_hash: "h".into() }];
+            let annotations = [("k".to_owned(), "v".to_owned())].into();
+            assert_eq!(check(&expected, &annotations, |_| found.as_ref()), wanted);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! ClusterServiceVersions: from a description to a running operator.
+
+pub(crate) mod deployment;
+pub(crate) mod health;
+pub(crate) mod phase;
+pub(crate) mod requirements;
+pub(crate) mod status;

@@ -1,0 +1,522 @@
+//! Where a version goes next.
+//!
+//! [`decide`] is the whole phase machine as one function of what was seen: guards first (which
+//! group, which install modes, which APIs), then the phase. It never writes; the controller carries
+//! out the decision and asks again when the answer to its write arrives through the caches.
+
+use super::health::{self, Expected, Unhealthy};
+use super::requirements::{self, Observed};
+use super::status::Move;
+use crate::facts;
+use crate::operator_group::apis::{self, ApiSet, Outcome};
+use crate::operator_group::modes::Modes;
+use crate::operator_group::targets;
+use mainstay_api::{
+    ClusterServiceVersion, CsvPhase, CsvReason, OperatorGroup, Time, UpgradeStrategy, names,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a version may wait for its Deployments before it counts as failed.
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+const STRATEGY: &str = "deployment";
+
+/// What a decision is made from.
+pub(crate) struct World<'a> {
+    /// The version.
+    pub(crate) csv: &'a ClusterServiceVersion,
+    /// The groups of its namespace.
+    pub(crate) groups: &'a [Arc<OperatorGroup>],
+    /// The namespaces that its only group should have in its status; none if that cannot be told.
+    pub(crate) targets: Option<&'a [String]>,
+    /// The groups of other namespaces.
+    pub(crate) elsewhere: &'a [Arc<OperatorGroup>],
+    /// What it needs.
+    pub(crate) seen: &'a Observed,
+    /// Its Deployments as it wants them.
+    pub(crate) expected: &'a [Expected],
+    /// The Deployments with its owner labels, by name.
+    pub(crate) deployments: &'a BTreeMap<String, Arc<facts::Deployment>>,
+    /// The APIs that it provides.
+    pub(crate) provides: &'a ApiSet,
+    /// Now.
+    pub(crate) now: Time,
+}
+
+/// What to do. Anything but [`Decision::Rest`] leads to another look at the version.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Decision {
+    /// Nothing until something changes.
+    Rest,
+    /// Nothing until something changes or this while has passed.
+    Wait(Duration),
+    /// Say where it stands.
+    Move(Move),
+    /// Remove its Deployments, then say where it stands.
+    Withdraw(Move),
+    /// Write the finalizer on it, and the annotations of its group; none removes one.
+    Claim(Vec<(&'static str, Option<String>)>),
+    /// Write the provided APIs on its group.
+    Provide(String),
+    /// Create or update its Deployments; the step is that of success.
+    Install(Move),
+    /// It runs: see that others may use what it provides.
+    Running,
+    /// Delete it.
+    Delete,
+}
+
+/// Decides; see the table in the module's documentation of the original's phases.
+pub(crate) fn decide(world: &World<'_>) -> Decision {
+    let csv = world.csv;
+    let status = &csv.status;
+    let step = |step: Move| {
+        if step.is_done(status) { Decision::Rest } else { Decision::Move(step) }
+    };
+    let failed = |reason: CsvReason, message: &str| Move::to(CsvPhase::Failed, reason, message);
+
+    let claimed = csv.metadata.finalizers.iter().any(|it| it == names::CSV_CLEANUP_FINALIZER);
+    if !claimed && world.groups.len() != 1 {
+        return Decision::Claim(Vec::new());
+    }
+    let group = match world.groups {
+        [] => {
+            return step(failed(
+                CsvReason::NoOperatorGroup,
+                "csv in namespace with no operatorgroups",
+            ));
+        }
+        [one] => one,
+        _ => {
+            return step(failed(
+                CsvReason::TooManyOperatorGroups,
+                "csv created in namespace with multiple operatorgroups, can't pick one automatically",
+            ));
+        }
+    };
+    // The group's own controller has not caught up with its spec: wait for it, it will wake us.
+    let Some(wanted) = world.targets else { return Decision::Rest };
+    if !targets::same(wanted, &group.status.namespaces) {
+        return Decision::Rest;
+    }
+    let membership = membership(group);
+    let annotations = &csv.metadata.annotations;
+    let member = membership.iter().all(|(key, value)| annotations.get(*key) == value.as_ref());
+    if !(claimed && member) {
+        return Decision::Claim(membership.to_vec());
+    }
+    if group.status.namespaces.is_empty() {
+        return step(failed(
+            CsvReason::NoTargetNamespaces,
+            "no targetNamespaces are matched operatorgroups namespace selection",
+        ));
+    }
+    let modes = match Modes::parse(&csv.spec.install_modes) {
+        Ok(modes) => modes,
+        Err(message) => return step(failed(CsvReason::InvalidInstallModes, &message)),
+    };
+    let namespaces: Vec<&str> = group.status.namespaces.iter().map(String::as_str).collect();
+    if let Err(message) = modes.check(&csv.metadata.namespace, &namespaces) {
+        return step(failed(CsvReason::UnsupportedOperatorGroup, &message));
+    }
+    if let Some(decision) = provided_apis(world, group) {
+        return decision;
+    }
+    phase(world, group)
+}
+
+/// The annotations of a member.
+fn membership(group: &OperatorGroup) -> [(&'static str, Option<String>); 3] {
+    let namespaces = &group.status.namespaces;
+    [
+        (names::OPERATOR_GROUP, Some(group.metadata.name.clone())),
+        (names::OPERATOR_NAMESPACE, Some(group.metadata.namespace.clone())),
+        (
+            names::TARGET_NAMESPACES,
+            (!namespaces.is_empty()).then(|| targets::annotation(namespaces)),
+        ),
+    ]
+}
+
+fn provided_apis(world: &World<'_>, group: &OperatorGroup) -> Option<Decision> {
+    let status = &world.csv.status;
+    let others = world.elsewhere.iter().map(Arc::as_ref);
+    let outcome = apis::reconcile(world.provides, group, others);
+    let withdraw = |reason: CsvReason, message: &str| {
+        let step = Move::to(CsvPhase::Failed, reason, message);
+        Some(if step.is_done(status) && world.deployments.is_empty() {
+            Decision::Rest
+        } else {
+            Decision::Withdraw(step)
+        })
+    };
+    let provided = apis::provided(group);
+    let text = match outcome {
+        Outcome::Fine => return None,
+        Outcome::Conflict => {
+            return withdraw(
+                CsvReason::InterOperatorGroupOwnerConflict,
+                "intersecting operatorgroups provide the same apis",
+            );
+        }
+        Outcome::Add | Outcome::Remove if group.spec.static_provided_apis => {
+            return withdraw(
+                CsvReason::CannotModifyStaticOperatorGroupProvidedApis,
+                "static provided api operatorgroup cannot be modified by these apis",
+            );
+        }
+        Outcome::Add => apis::text(&provided.union(world.provides).cloned().collect()),
+        Outcome::Remove => apis::text(&provided.difference(world.provides).cloned().collect()),
+    };
+    let present = group.metadata.annotations.get(names::PROVIDED_APIS);
+    (present != Some(&text)).then_some(Decision::Provide(text))
+}
+
+fn phase(world: &World<'_>, group: &OperatorGroup) -> Decision {
+    let csv = world.csv;
+    let status = &csv.status;
+    match status.phase {
+        CsvPhase::Pending => pending(world),
+        CsvPhase::InstallReady => match unsupported(csv) {
+            Some(step) => Decision::Move(step),
+            None => Decision::Install(Move::to(
+                CsvPhase::Installing,
+                CsvReason::InstallSuccessful,
+                "waiting for install components to report healthy",
+            )),
+        },
+        CsvPhase::Installing => installing(world),
+        CsvPhase::Succeeded => succeeded(world),
+        CsvPhase::Failed => failed(world, group),
+        CsvPhase::Replacing => replacing(world, group),
+        CsvPhase::Deleting => Decision::Delete,
+        CsvPhase::None | CsvPhase::Unknown | CsvPhase::Other(_) => Decision::Move(Move::to(
+            CsvPhase::Pending,
+            CsvReason::RequirementsUnknown,
+            "requirements not yet checked",
+        )),
+    }
+}
+
+/// A strategy that is not known, or parts that this version of Mainstay does not install.
+fn unsupported(csv: &ClusterServiceVersion) -> Option<Move> {
+    let spec = &csv.spec;
+    let what = if spec.install.strategy == STRATEGY {
+        refusals(csv)?
+    } else {
+        "unrecognized install strategy".to_owned()
+    };
+    Some(Move::to(
+        CsvPhase::Failed,
+        CsvReason::InvalidStrategy,
+        format!("install strategy invalid: {what}"),
+    ))
+}
+
+/// What a version asks for that is not installed yet, by name.
+pub(crate) fn refusals(csv: &ClusterServiceVersion) -> Option<String> {
+    let mut parts = Vec::new();
+    let webhooks: Vec<&str> =
+        csv.spec.webhook_definitions.iter().map(|it| it.generate_name.as_str()).collect();
+    if !webhooks.is_empty() {
+        parts.push(format!("webhook definitions are not supported: {}", webhooks.join(", ")));
+    }
+    let services: Vec<String> = csv
+        .spec
+        .api_service_definitions
+        .owned
+        .iter()
+        .map(|it| format!("{}.{}", it.version, it.group))
+        .collect();
+    if !services.is_empty() {
+        parts.push(format!("owned APIServices are not supported: {}", services.join(", ")));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The name of a version that replaces this one; the first by name if there are several.
+fn replaced_by<'a>(world: &'a World<'_>) -> Option<(&'a String, &'a Arc<facts::Csv>)> {
+    let own = &world.csv.metadata.name;
+    world.seen.peers.iter().find(|(name, peer)| peer.replaces == *own && *name != own)
+}
+
+/// The version that this one replaces, if it is there.
+fn predecessor<'a>(world: &'a World<'_>) -> Option<&'a Arc<facts::Csv>> {
+    world.seen.peers.get(&world.csv.spec.replaces)
+}
+
+fn pending(world: &World<'_>) -> Decision {
+    let csv = world.csv;
+    if let Some(step) = unsupported(csv) {
+        return Decision::Move(step);
+    }
+    let (met, found) = requirements::check(csv, world.seen);
+    if !met {
+        let step = Move::to(
+            CsvPhase::Pending,
+            CsvReason::RequirementsNotMet,
+            "one or more requirements couldn't be found",
+        )
+        .with(found);
+        return if step.is_done(&csv.status) { Decision::Rest } else { Decision::Move(step) };
+    }
+    if let Some(step) = owner_conflict(world) {
+        return Decision::Move(step.with(found));
+    }
+    if predecessor(world).is_some_and(|it| it.phase != CsvPhase::Replacing) {
+        // Its predecessor steps aside by itself and wakes us then.
+        if found == csv.status.requirement_status {
+            return Decision::Rest;
+        }
+        let status = &csv.status;
+        let same = Move::to(status.phase.clone(), status.reason.clone(), status.message.clone());
+        return Decision::Move(same.with(found));
+    }
+    Decision::Move(
+        Move::to(
+            CsvPhase::InstallReady,
+            CsvReason::AllRequirementsMet,
+            "all requirements found, attempting install",
+        )
+        .with(found),
+    )
+}
+
+fn owner_conflict(world: &World<'_>) -> Option<Move> {
+    let csv = world.csv;
+    let chain = chain(world);
+    let owned = &csv.spec.custom_resource_definitions.owned;
+    let conflict = world
+        .seen
+        .peers
+        .iter()
+        .filter(|(name, _)| !chain.contains(name.as_str()))
+        .any(|(_, peer)| owned.iter().any(|crd| peer.owned_crds.contains(&crd.name)));
+    conflict.then(|| {
+        Move::to(CsvPhase::Failed, CsvReason::OwnerConflict, "conflicting CRD owner in namespace")
+    })
+}
+
+/// Every version that replaces this one or is replaced by it, directly or not.
+fn chain<'a>(world: &'a World<'_>) -> BTreeSet<&'a str> {
+    let peers = &world.seen.peers;
+    let mut all: BTreeSet<&str> = [world.csv.metadata.name.as_str()].into();
+    let mut newest = world.csv.metadata.name.as_str();
+    while let Some((name, _)) = peers.iter().find(|(_, peer)| peer.replaces == newest) {
+        if !all.insert(name) {
+            break;
+        }
+        newest = name;
+    }
+    let mut oldest = world.csv.spec.replaces.as_str();
+    while let Some(peer) = peers.get(oldest) {
+        if !all.insert(oldest) {
+            break;
+        }
+        oldest = &peer.replaces;
+    }
+    all
+}
+
+fn check_deployments(world: &World<'_>) -> Result<(), Unhealthy> {
+    health::check(world.expected, &world.csv.metadata.annotations, |name| {
+        world.deployments.get(name).map(Arc::as_ref)
+    })
+}
+
+fn running() -> Move {
+    Move::to(
+        CsvPhase::Succeeded,
+        CsvReason::InstallSuccessful,
+        "install strategy completed with no errors",
+    )
+}
+
+/// A Deployment that has run into its progress deadline.
+fn stuck(message: &str) -> Move {
+    Move::to(CsvPhase::Failed, CsvReason::InstallCheckFailed, format!("install failed: {message}"))
+}
+
+fn installing(world: &World<'_>) -> Decision {
+    let status = &world.csv.status;
+    let unhealthy = match check_deployments(world) {
+        Ok(()) => return Decision::Move(running()),
+        Err(unhealthy) => unhealthy,
+    };
+    let message = format!("installing: {}", unhealthy.message());
+    let step = match &unhealthy {
+        Unhealthy::Stuck(message) => stuck(message),
+        Unhealthy::Outdated(_) => Move::to(CsvPhase::InstallReady, CsvReason::Waiting, message),
+        Unhealthy::Missing(_) | Unhealthy::Waiting(_) => {
+            let since = status.last_transition_time.unwrap_or(world.now);
+            let waited = world.now.timestamp().duration_since(since.timestamp());
+            let waited = Duration::try_from(waited).unwrap_or_default();
+            if waited >= INSTALL_TIMEOUT {
+                Move::to(CsvPhase::Failed, CsvReason::InstallCheckFailed, "install timeout")
+            } else {
+                let step = Move::to(CsvPhase::Installing, CsvReason::Waiting, message);
+                if step.is_done(status) {
+                    return Decision::Wait(INSTALL_TIMEOUT - waited);
+                }
+                step
+            }
+        }
+    };
+    Decision::Move(step)
+}
+
+fn succeeded(world: &World<'_>) -> Decision {
+    if let Some((name, _)) = replaced_by(world) {
+        return Decision::Move(Move::to(
+            CsvPhase::Replacing,
+            CsvReason::BeingReplaced,
+            format!("being replaced by csv: {name}"),
+        ));
+    }
+    if let Some(step) = unsupported(world.csv) {
+        return Decision::Move(step);
+    }
+    let (met, found) = requirements::check(world.csv, world.seen);
+    if !met {
+        return Decision::Move(
+            Move::to(CsvPhase::Failed, CsvReason::RequirementsNotMet, "requirements no longer met")
+                .with(found),
+        );
+    }
+    match check_deployments(world) {
+        Ok(()) => {
+            // The message differs when somebody wrote the status by hand.
+            let step = running();
+            if step.is_done(&world.csv.status) { Decision::Running } else { Decision::Move(step) }
+        }
+        Err(Unhealthy::Stuck(message)) => Decision::Move(stuck(&message)),
+        Err(Unhealthy::Outdated(message)) => Decision::Move(Move::to(
+            CsvPhase::InstallReady,
+            CsvReason::ComponentUnhealthy,
+            format!("installing: {message}"),
+        )),
+        Err(Unhealthy::Missing(message) | Unhealthy::Waiting(message)) => Decision::Move(Move::to(
+            CsvPhase::Failed,
+            CsvReason::ComponentUnhealthy,
+            format!("installing: {message}"),
+        )),
+    }
+}
+
+fn failed(world: &World<'_>, group: &OperatorGroup) -> Decision {
+    let csv = world.csv;
+    let status = &csv.status;
+    if group.spec.upgrade_strategy == UpgradeStrategy::FailForward
+        && let Some((name, _)) = replaced_by(world)
+    {
+        return Decision::Move(Move::to(
+            CsvPhase::Replacing,
+            CsvReason::BeingReplaced,
+            format!("Fail Forward is enabled, allowing Failed csv to be replaced by csv: {name}"),
+        ));
+    }
+    if let Some(step) = unsupported(csv) {
+        return if step.is_done(status) { Decision::Rest } else { Decision::Move(step) };
+    }
+    let again = |message: &str| {
+        Decision::Move(Move::to(CsvPhase::Pending, CsvReason::RequirementsUnknown, message))
+    };
+    match status.reason {
+        CsvReason::NoTargetNamespaces
+        | CsvReason::NoOperatorGroup
+        | CsvReason::TooManyOperatorGroups
+        | CsvReason::UnsupportedOperatorGroup => {
+            return again("InstallModes now support target namespaces");
+        }
+        CsvReason::InterOperatorGroupOwnerConflict => {
+            return again("OperatorGroup no longer intersecting with conflicting owner");
+        }
+        CsvReason::CannotModifyStaticOperatorGroupProvidedApis => {
+            return again("static OperatorGroup and intersecting groups now support providedAPIs");
+        }
+        _ => {}
+    }
+    let (met, found) = requirements::check(csv, world.seen);
+    if !met {
+        return Decision::Move(
+            Move::to(CsvPhase::Pending, CsvReason::RequirementsNotMet, "requirements not met")
+                .with(found),
+        );
+    }
+    // The original leaves this phase at once and comes back several times a second; a conflict that
+    // lasts is told once here.
+    if status.reason == CsvReason::OwnerConflict && owner_conflict(world).is_some() {
+        return Decision::Rest;
+    }
+    let unhealthy = match check_deployments(world) {
+        Ok(()) => return Decision::Move(running()),
+        Err(unhealthy) => unhealthy,
+    };
+    match &unhealthy {
+        Unhealthy::Stuck(message) => {
+            let step = stuck(message);
+            if step.is_done(status) { Decision::Rest } else { Decision::Move(step) }
+        }
+        // After the timeout only the Deployment itself can help; a new try would be the same one.
+        Unhealthy::Waiting(_) if status.reason == CsvReason::InstallCheckFailed => Decision::Rest,
+        // What the API refused is tried again with growing pauses, not in a circle of phases.
+        Unhealthy::Missing(_) | Unhealthy::Outdated(_)
+            if matches!(
+                status.reason,
+                CsvReason::ComponentFailed | CsvReason::ComponentFailedNoRetry
+            ) =>
+        {
+            Decision::Install(Move::to(
+                CsvPhase::Installing,
+                CsvReason::InstallSuccessful,
+                "waiting for install components to report healthy",
+            ))
+        }
+        Unhealthy::Outdated(message) => Decision::Move(Move::to(
+            CsvPhase::InstallReady,
+            CsvReason::NeedsReinstall,
+            format!("installing: {message}"),
+        )),
+        Unhealthy::Missing(message) | Unhealthy::Waiting(message) => Decision::Move(Move::to(
+            CsvPhase::Pending,
+            CsvReason::NeedsReinstall,
+            format!("installing: {message}"),
+        )),
+    }
+}
+
+fn replacing(world: &World<'_>, group: &OperatorGroup) -> Decision {
+    // Only the oldest version of a chain goes: others still hold the chain together.
+    if predecessor(world).is_some() {
+        return Decision::Rest;
+    }
+    let Some((mut name, mut next)) = replaced_by(world) else {
+        // The successor was deleted: this one is the operator again.
+        return Decision::Move(Move::to(
+            CsvPhase::Pending,
+            CsvReason::RequirementsUnknown,
+            "requirements not yet checked",
+        ));
+    };
+    if group.spec.upgrade_strategy == UpgradeStrategy::FailForward {
+        let mut visited = BTreeSet::new();
+        while visited.insert(name)
+            && let Some((newer, peer)) =
+                world.seen.peers.iter().find(|(_, peer)| peer.replaces == **name)
+        {
+            (name, next) = (newer, peer);
+        }
+    }
+    if next.phase == CsvPhase::Succeeded {
+        return Decision::Move(Move::to(
+            CsvPhase::Deleting,
+            CsvReason::Replaced,
+            "has been replaced by a newer ClusterServiceVersion that has successfully installed.",
+        ));
+    }
+    Decision::Rest
+}
+
+#[cfg(test)]
+mod tests;

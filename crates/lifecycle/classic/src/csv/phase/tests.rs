@@ -1,0 +1,406 @@
+use super::*;
+use crate::facts::{Api, Crd, Csv, Deployment};
+use mainstay_api::{InstallMode, InstallModeType};
+use mainstay_object::Object;
+use serde_json::{Value, json};
+
+/// A world in which a version of one Deployment and one definition is all right.
+struct Stage {
+    csv: ClusterServiceVersion,
+    groups: Vec<Arc<OperatorGroup>>,
+    elsewhere: Vec<Arc<OperatorGroup>>,
+    seen: Observed,
+    deployments: BTreeMap<String, Arc<Deployment>>,
+}
+
+fn group(namespace: &str, targets: &[&str], provided: &str) -> Arc<OperatorGroup> {
+    let mut group = OperatorGroup::new(namespace, "og");
+    group.spec.target_namespaces = targets.iter().map(|it| (*it).to_owned()).collect();
+    group.status.namespaces.clone_from(&group.spec.target_namespaces);
+    group.metadata.annotations.insert(names::PROVIDED_APIS.to_owned(), provided.to_owned());
+    Arc::new(group)
+}
+
+fn deployment() -> Deployment {
+    Deployment {
+        spec_hash: Some("h".into()),
+        observed: true,
+        replicas: (1, 1),
+        available: Some(("True".into(), String::new())),
+        template_annotations: [
+            (names::OPERATOR_GROUP.to_owned(), "og".to_owned()),
+            (names::OPERATOR_NAMESPACE.to_owned(), "ns".to_owned()),
+            (names::TARGET_NAMESPACES.to_owned(), "ns".to_owned()),
+        ]
+        .into(),
+        ..Deployment::default()
+    }
+}
+
+impl Stage {
+    fn at(phase: CsvPhase, reason: CsvReason, message: &str) -> Self {
+        let object = Object::from_value(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {
+                "name": "a.v2", "namespace": "ns", "uid": "me",
+                "finalizers": [names::CSV_CLEANUP_FINALIZER],
+                "annotations": {
+                    names::OPERATOR_GROUP: "og", names::OPERATOR_NAMESPACE: "ns",
+                    names::TARGET_NAMESPACES: "ns",
+                },
+            },
+            "spec": {
+                "displayName": "A", "replaces": "a.v1",
+                "install": {"strategy": "deployment", "spec": {"deployments": [{"name": "d", "spec": {}}]}},
+                "customresourcedefinitions": {"owned": [{"name": "as.g", "version": "v1", "kind": "A"}]},
+            },
+        }))
+        .unwrap();
+        let mut csv = ClusterServiceVersion::from_object(&object).unwrap();
+        csv.spec.install_modes =
+            vec![InstallMode { kind: InstallModeType::OwnNamespace, supported: true }];
+        csv.status.phase = phase;
+        csv.status.reason = reason;
+        csv.status.message = message.to_owned();
+        csv.status.last_transition_time = Some(time(0));
+        let crd = Crd {
+            uid: "crd".into(),
+            versions: vec![("v1".into(), true)],
+            established: true,
+            alongside: Vec::new(),
+        };
+        let seen =
+            Observed { crds: [("as.g".to_owned(), Arc::new(crd))].into(), ..Observed::default() };
+        csv.status.requirement_status = requirements::check(&csv, &seen).1;
+        Self {
+            csv,
+            groups: vec![group("ns", &["ns"], "A.v1.g")],
+            elsewhere: Vec::new(),
+            seen,
+            deployments: [("d".to_owned(), Arc::new(deployment()))].into(),
+        }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    fn peer(&mut self, name: &str, replaces: &str, phase: CsvPhase) {
+        let peer = Csv { replaces: replaces.into(), phase, ..Csv::default() };
+        self.seen.peers.insert(name.to_owned(), Arc::new(peer));
+    }
+
+    fn unready(&mut self, change: impl FnOnce(&mut Deployment)) {
+        let mut changed = deployment();
+        change(&mut changed);
+        self.deployments.insert("d".to_owned(), Arc::new(changed));
+    }
+
+    fn decide_at(&self, now: i64) -> Decision {
+        let targets: Option<&[String]> =
+            self.groups.first().map(|it| it.spec.target_namespaces.as_slice());
+        decide(&World {
+            csv: &self.csv,
+            groups: &self.groups,
+            targets,
+            elsewhere: &self.elsewhere,
+            seen: &self.seen,
+            expected: &[Expected { name: "d".into(), spec_hash: "h".into() }],
+            deployments: &self.deployments,
+            provides: &[Api { group: "g".into(), version: "v1".into(), kind: "A".into() }].into(),
+            now: time(now),
+        })
+    }
+}
+
+fn time(second: i64) -> Time {
+    Time::new(jiff::Timestamp::from_second(second).unwrap())
+}
+
+/// `phase/reason message` of a move, or the name of another decision.
+fn told(decision: &Decision) -> String {
+    let of = |it: &Move| format!("{}/{} {}", it.phase, it.reason, it.message);
+    match decision {
+        Decision::Move(it) => of(it),
+        Decision::Withdraw(it) => format!("withdraw, {}", of(it)),
+        Decision::Install(_) => "install".to_owned(),
+        Decision::Claim(what) => format!("claim {}", what.len()),
+        Decision::Provide(text) => format!("provide {text}"),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+fn pending() -> Stage {
+    Stage::at(CsvPhase::Pending, CsvReason::RequirementsUnknown, "requirements not yet checked")
+}
+
+fn installing() -> Stage {
+    Stage::at(
+        CsvPhase::Installing,
+        CsvReason::InstallSuccessful,
+        "waiting for install components to report healthy",
+    )
+}
+
+fn succeeded() -> Stage {
+    Stage::at(
+        CsvPhase::Succeeded,
+        CsvReason::InstallSuccessful,
+        "install strategy completed with no errors",
+    )
+}
+
+fn broken(reason: CsvReason) -> Stage {
+    Stage::at(CsvPhase::Failed, reason, "whatever")
+}
+
+#[test]
+fn guards_come_before_the_phase() {
+    let new = || Stage::at(CsvPhase::None, CsvReason::default(), "");
+    let claim: fn(&mut Stage) = |it| it.csv.metadata.finalizers.clear();
+    for (stage, wanted) in [
+        (new(), "Pending/RequirementsUnknown requirements not yet checked"),
+        (new().with(claim), "claim 3"),
+        (
+            new().with(|it| {
+                claim(it);
+                it.groups.clear();
+            }),
+            "claim 0",
+        ),
+        (
+            new().with(|it| it.groups.clear()),
+            "Failed/NoOperatorGroup csv in namespace with no operatorgroups",
+        ),
+        (
+            new().with(|it| it.groups.push(group("ns", &["ns"], ""))),
+            "Failed/TooManyOperatorGroups csv created in namespace with multiple operatorgroups, can't pick one automatically",
+        ),
+        (new().with(|it| it.csv.metadata.annotations.clear()), "claim 3"),
+        // The group has not caught up with its spec.
+        (new().with(|it| Arc::make_mut(&mut it.groups[0]).status.namespaces.clear()), "rest"),
+        (
+            new().with(|it| {
+                it.groups = vec![group("ns", &[], "")];
+                it.csv.metadata.annotations.remove(names::TARGET_NAMESPACES);
+            }),
+            "Failed/NoTargetNamespaces no targetNamespaces are matched operatorgroups namespace selection",
+        ),
+        (
+            new().with(|it| it.csv.spec.install_modes.clear()),
+            "Failed/UnsupportedOperatorGroup OwnNamespace InstallModeType not supported, cannot configure to watch own namespace",
+        ),
+        (
+            new().with(|it| {
+                let twice = it.csv.spec.install_modes[0].clone();
+                it.csv.spec.install_modes.push(twice);
+            }),
+            "Failed/InvalidInstallModes InstallMode list contains duplicates, cannot make set: [{OwnNamespace true} {OwnNamespace true}]",
+        ),
+        (
+            new().with(|it| it.groups = vec![group("ns", &["ns"], "B.v1.g")]),
+            "provide A.v1.g,B.v1.g",
+        ),
+        (
+            new().with(|it| {
+                it.groups = vec![group("ns", &["ns"], "")];
+                it.elsewhere = vec![group("other", &[""], "A.v1.g")];
+            }),
+            "withdraw, Failed/InterOperatorGroupOwnerConflict intersecting operatorgroups provide the same apis",
+        ),
+        (
+            new().with(|it| {
+                it.groups = vec![group("ns", &["ns"], "")];
+                Arc::make_mut(&mut it.groups[0]).spec.static_provided_apis = true;
+            }),
+            "withdraw, Failed/CannotModifyStaticOperatorGroupProvidedAPIs static provided api operatorgroup cannot be modified by these apis",
+        ),
+    ] {
+        assert_eq!(told(&stage.decide_at(1)), wanted);
+    }
+}
+
+#[test]
+fn a_pending_version_waits_for_requirements_conflicts_and_its_predecessor() {
+    for (stage, wanted) in [
+        (pending(), "InstallReady/AllRequirementsMet all requirements found, attempting install"),
+        (
+            pending().with(|it| it.seen.crds.clear()),
+            "Pending/RequirementsNotMet one or more requirements couldn't be found",
+        ),
+        (
+            pending().with(|it| {
+                it.seen.peers.insert(
+                    "b.v1".into(),
+                    Arc::new(Csv { owned_crds: vec!["as.g".into()], ..Csv::default() }),
+                );
+            }),
+            "Failed/OwnerConflict conflicting CRD owner in namespace",
+        ),
+        (pending().with(|it| it.peer("a.v1", "", CsvPhase::Succeeded)), "rest"),
+        (pending().with(|it| it.peer("a.v1", "", CsvPhase::Failed)), "rest"),
+        (
+            pending().with(|it| it.peer("a.v1", "", CsvPhase::Replacing)),
+            "InstallReady/AllRequirementsMet all requirements found, attempting install",
+        ),
+        (
+            pending().with(|it| it.csv.spec.install.strategy = "helm".into()),
+            "Failed/InvalidInstallStrategy install strategy invalid: unrecognized install strategy",
+        ),
+        (Stage::at(CsvPhase::InstallReady, CsvReason::AllRequirementsMet, ""), "install"),
+    ] {
+        assert_eq!(told(&stage.decide_at(1)), wanted);
+    }
+}
+
+#[test]
+fn an_installing_version_follows_its_deployments_for_five_minutes() {
+    let waiting = "waiting for deployment d to become ready: deployment \"d\" not available: no";
+    let unready: fn(&mut Deployment) = |it| it.available = Some(("False".into(), "no".into()));
+    for (stage, now, wanted) in [
+        (installing(), 1, "Succeeded/InstallSucceeded install strategy completed with no errors".to_owned()),
+        (
+            installing().with(|it| it.unready(unready)),
+            1,
+            format!("Installing/InstallWaiting installing: {waiting}"),
+        ),
+        (
+            Stage::at(CsvPhase::Installing, CsvReason::Waiting, &format!("installing: {waiting}"))
+                .with(|it| it.unready(unready)),
+            100,
+            "wait(200s)".to_owned(),
+        ),
+        (
+            installing().with(|it| it.unready(unready)),
+            300,
+            "Failed/InstallCheckFailed install timeout".to_owned(),
+        ),
+        (
+            installing().with(|it| it.unready(|it| it.spec_hash = Some("x".into()))),
+            1,
+            "InstallReady/InstallWaiting installing: deployment changed old hash=x, new hash=h".to_owned(),
+        ),
+        (
+            installing().with(|it| it.unready(|it| it.progressing = Some("ProgressDeadlineExceeded".into()))),
+            1,
+            "Failed/InstallCheckFailed install failed: deployment d not ready before timeout: deployment \"d\" exceeded its progress deadline".to_owned(),
+        ),
+    ] {
+        assert_eq!(told(&stage.decide_at(now)), wanted);
+    }
+}
+
+#[test]
+fn a_running_version_notices_what_is_lost() {
+    for (stage, wanted) in [
+        (succeeded(), "running"),
+        (
+            succeeded().with(|it| it.peer("a.v3", "a.v2", CsvPhase::Pending)),
+            "Replacing/BeingReplaced being replaced by csv: a.v3",
+        ),
+        (
+            succeeded().with(|it| it.seen.crds.clear()),
+            "Failed/RequirementsNotMet requirements no longer met",
+        ),
+        (
+            succeeded().with(|it| it.deployments.clear()),
+            "Failed/ComponentUnhealthy installing: missing deployment with name=d",
+        ),
+        (
+            succeeded().with(|it| it.unready(|it| it.spec_hash = Some("x".into()))),
+            "InstallReady/ComponentUnhealthy installing: deployment changed old hash=x, new hash=h",
+        ),
+    ] {
+        assert_eq!(told(&stage.decide_at(1)), wanted);
+    }
+}
+
+#[test]
+fn a_failed_version_comes_back_when_its_reason_is_gone_and_stays_while_it_lasts() {
+    let modes = "Pending/RequirementsUnknown InstallModes now support target namespaces";
+    let unready: fn(&mut Deployment) = |it| it.available = None;
+    for (stage, wanted) in [
+        (broken(CsvReason::NoOperatorGroup), modes),
+        (broken(CsvReason::TooManyOperatorGroups), modes),
+        (broken(CsvReason::UnsupportedOperatorGroup), modes),
+        (broken(CsvReason::NoTargetNamespaces), modes),
+        (
+            broken(CsvReason::InterOperatorGroupOwnerConflict),
+            "Pending/RequirementsUnknown OperatorGroup no longer intersecting with conflicting owner",
+        ),
+        (
+            broken(CsvReason::RequirementsNotMet).with(|it| it.seen.crds.clear()),
+            "Pending/RequirementsNotMet requirements not met",
+        ),
+        (
+            broken(CsvReason::RequirementsNotMet),
+            "Succeeded/InstallSucceeded install strategy completed with no errors",
+        ),
+        (
+            broken(CsvReason::ComponentUnhealthy).with(|it| it.deployments.clear()),
+            "Pending/NeedsReinstall installing: missing deployment with name=d",
+        ),
+        (broken(CsvReason::InstallCheckFailed).with(|it| it.unready(unready)), "rest"),
+        (
+            broken(CsvReason::InstallCheckFailed).with(|it| it.deployments.clear()),
+            "Pending/NeedsReinstall installing: missing deployment with name=d",
+        ),
+        (broken(CsvReason::ComponentFailed).with(|it| it.deployments.clear()), "install"),
+        (
+            broken(CsvReason::OwnerConflict).with(|it| {
+                it.seen.peers.insert(
+                    "b.v1".into(),
+                    Arc::new(Csv { owned_crds: vec!["as.g".into()], ..Csv::default() }),
+                );
+            }),
+            "rest",
+        ),
+        (
+            broken(CsvReason::ComponentUnhealthy).with(|it| {
+                Arc::make_mut(&mut it.groups[0]).spec.upgrade_strategy =
+                    UpgradeStrategy::FailForward;
+                it.peer("a.v3", "a.v2", CsvPhase::Pending);
+            }),
+            "Replacing/BeingReplaced Fail Forward is enabled, allowing Failed csv to be replaced by csv: a.v3",
+        ),
+    ] {
+        assert_eq!(told(&stage.decide_at(1)), wanted);
+    }
+}
+
+#[test]
+fn a_replaced_version_goes_when_it_is_the_oldest_and_its_successor_runs() {
+    let replacing = || Stage::at(CsvPhase::Replacing, CsvReason::BeingReplaced, "x");
+    for (stage, wanted) in [
+        (
+            replacing().with(|it| it.peer("a.v3", "a.v2", CsvPhase::Succeeded)),
+            "Deleting/Replaced has been replaced by a newer ClusterServiceVersion that has successfully installed.",
+        ),
+        (replacing().with(|it| it.peer("a.v3", "a.v2", CsvPhase::Installing)), "rest"),
+        (
+            replacing().with(|it| {
+                it.peer("a.v3", "a.v2", CsvPhase::Succeeded);
+                it.peer("a.v1", "", CsvPhase::Replacing);
+            }),
+            "rest",
+        ),
+        // The successor was deleted by hand.
+        (replacing(), "Pending/RequirementsUnknown requirements not yet checked"),
+        (Stage::at(CsvPhase::Deleting, CsvReason::Replaced, ""), "delete"),
+    ] {
+        assert_eq!(told(&stage.decide_at(1)), wanted);
+    }
+}
+
+#[test]
+fn parts_that_are_not_installed_yet_are_named() {
+    let mut stage = pending();
+    let spec: Value =
+        json!([{"generateName": "v.example.com", "type": "ValidatingAdmissionWebhook"}]);
+    stage.csv.spec.webhook_definitions = serde_json::from_value(spec).unwrap();
+    assert_eq!(
+        told(&stage.decide_at(1)),
+        "Failed/InvalidInstallStrategy install strategy invalid: webhook definitions are not supported: v.example.com"
+    );
+}

@@ -1,0 +1,114 @@
+//! The status of a version and its history.
+
+use mainstay_api::{
+    ClusterServiceVersionCondition, ClusterServiceVersionStatus, CsvPhase, CsvReason,
+    RequirementStatus, Time,
+};
+
+/// How many steps of its history a version keeps.
+const HISTORY: usize = 20;
+
+/// A step of a version to another phase, or to another reason within its phase.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Move {
+    pub(crate) phase: CsvPhase,
+    pub(crate) reason: CsvReason,
+    pub(crate) message: String,
+    /// What was found of the requirements; none leaves the list as it is.
+    pub(crate) requirements: Option<Vec<RequirementStatus>>,
+}
+
+impl Move {
+    pub(crate) fn to(phase: CsvPhase, reason: CsvReason, message: impl Into<String>) -> Self {
+        Self { phase, reason, message: message.into(), requirements: None }
+    }
+
+    pub(crate) fn with(mut self, requirements: Vec<RequirementStatus>) -> Self {
+        self.requirements = Some(requirements);
+        self
+    }
+
+    /// Whether the status says this already.
+    pub(crate) fn is_done(&self, status: &ClusterServiceVersionStatus) -> bool {
+        self.says(status)
+            && self.requirements.as_ref().is_none_or(|it| *it == status.requirement_status)
+    }
+
+    fn says(&self, status: &ClusterServiceVersionStatus) -> bool {
+        status.phase == self.phase && status.reason == self.reason && status.message == self.message
+    }
+
+    /// The status after the step, and whether it is one that people are told of.
+    pub(crate) fn apply(
+        self,
+        status: &ClusterServiceVersionStatus,
+        now: Time,
+    ) -> (ClusterServiceVersionStatus, bool) {
+        let mut new = status.clone();
+        let told = !self.says(status);
+        if let Some(requirements) = self.requirements {
+            new.requirement_status = requirements;
+        }
+        if told {
+            new.last_update_time = Some(now);
+            if new.phase != self.phase {
+                new.phase = self.phase;
+                new.last_transition_time = Some(now);
+            }
+            new.reason = self.reason;
+            new.message = self.message;
+            let known = new
+                .conditions
+                .last()
+                .is_some_and(|it| it.phase == new.phase && it.reason == new.reason);
+            if !known {
+                new.conditions.push(ClusterServiceVersionCondition {
+                    phase: new.phase.clone(),
+                    reason: new.reason.clone(),
+                    message: new.message.clone(),
+                    last_update_time: new.last_update_time,
+                    last_transition_time: new.last_transition_time,
+                });
+            }
+            let surplus = new.conditions.len().saturating_sub(HISTORY);
+            new.conditions.drain(..surplus);
+        }
+        (new, told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(second: i64) -> Time {
+        Time::new(jiff::Timestamp::from_second(second).unwrap())
+    }
+
+    #[test]
+    fn history_grows_with_phase_or_reason_and_keeps_the_last_twenty() {
+        let mut status = ClusterServiceVersionStatus::default();
+        for at in 0..30 {
+            let reason =
+                if at % 2 == 0 { CsvReason::RequirementsNotMet } else { CsvReason::Waiting };
+            let step = Move::to(CsvPhase::Pending, reason, format!("{at}"));
+            status = step.apply(&status, time(at)).0;
+        }
+        assert_eq!(status.conditions.len(), HISTORY);
+        assert_eq!(status.conditions[0].message, "10");
+        assert_eq!(status.last_transition_time, Some(time(0)));
+        assert_eq!(status.last_update_time, Some(time(29)));
+    }
+
+    #[test]
+    fn saying_the_same_again_changes_nothing() {
+        let step = Move::to(CsvPhase::Pending, CsvReason::RequirementsUnknown, "m");
+        let (status, told) = step.clone().apply(&ClusterServiceVersionStatus::default(), time(1));
+        assert!(told && step.is_done(&status));
+        assert_eq!(step.apply(&status, time(2)), (status.clone(), false));
+        let other = Move::to(CsvPhase::Pending, CsvReason::RequirementsUnknown, "other words");
+        let (status, told) = other.apply(&status, time(3));
+        assert!(told);
+        assert_eq!((status.conditions.len(), status.message.as_str()), (1, "other words"));
+    }
+}

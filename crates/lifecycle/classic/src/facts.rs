@@ -1,0 +1,437 @@
+//! What caches keep of each object: the few fields that decisions read.
+//!
+//! Every function here is a projection `&Object -> Option<Fact>` for [`mainstay_client::Cache`].
+//! A change that leaves the fact equal wakes nobody.
+
+use mainstay_api::{CsvPhase, CsvReason, InstallPlanPhase, names};
+use mainstay_object::{NamespacedName, Object, OwnerReference, fnv};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A kind that an operator provides: `Kind.version.group` in annotations.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Api {
+    /// Group.
+    pub(crate) group: String,
+    /// Version.
+    pub(crate) version: String,
+    /// Kind.
+    pub(crate) kind: String,
+}
+
+impl Api {
+    /// As `olm.providedAPIs` writes it.
+    pub(crate) fn text(&self) -> String {
+        format!("{}.{}.{}", self.kind, self.version, self.group)
+    }
+
+    /// Reads one entry of `olm.providedAPIs`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, '.');
+        let (kind, version, group) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Self { group: group.into(), version: version.into(), kind: kind.into() })
+    }
+}
+
+/// What others need to know of a ClusterServiceVersion.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Csv {
+    pub(crate) uid: String,
+    /// Namespace of the original, if this is a copy.
+    pub(crate) copied_from: Option<String>,
+    pub(crate) deleting: bool,
+    pub(crate) finalized: bool,
+    pub(crate) generation: i64,
+    pub(crate) replaces: String,
+    pub(crate) version: String,
+    pub(crate) phase: CsvPhase,
+    pub(crate) reason: CsvReason,
+    pub(crate) message: String,
+    /// `olm.operatorGroup`, `olm.operatorNamespace`, `olm.targetNamespaces`.
+    pub(crate) membership: [Option<String>; 3],
+    /// Names of the definitions that it owns.
+    pub(crate) owned_crds: Vec<String>,
+    /// Names of the definitions that it owns or requires.
+    pub(crate) all_crds: Vec<Arc<str>>,
+    /// What it provides.
+    pub(crate) provides: Vec<Api>,
+    /// What it requires.
+    pub(crate) requires: Vec<Api>,
+    /// `operatorframework.io/properties`.
+    pub(crate) properties: Option<String>,
+    /// `olm.skipRange`.
+    pub(crate) skip_range: Option<String>,
+    /// Stands for all annotations: they go into the pods, so a change must be noticed.
+    pub(crate) annotations: u64,
+}
+
+impl Csv {
+    pub(crate) const fn is_copy(&self) -> bool {
+        self.copied_from.is_some()
+    }
+
+    pub(crate) fn of(object: &Object) -> Option<Self> {
+        let crds = |which: &str| -> Vec<Value> {
+            object.array(&["spec", "customresourcedefinitions", which]).to_vec()
+        };
+        let services = |which: &str| -> Vec<Value> {
+            object.array(&["spec", "apiservicedefinitions", which]).to_vec()
+        };
+        let names_of = |list: &[Value]| -> Vec<String> {
+            list.iter().map(|it| text(it, "name").to_owned()).collect()
+        };
+        let (owned, required) = (crds("owned"), crds("required"));
+        let owned_crds = names_of(&owned);
+        let all_crds = owned.iter().chain(&required).map(|it| text(it, "name").into()).collect();
+        let provides = apis(&owned, &services("owned"));
+        let requires = apis(&required, &services("required"));
+        let annotation = |key: &str| object.annotation(key).map(str::to_owned);
+        Some(Self {
+            uid: object.uid().to_owned(),
+            copied_from: object.label(names::COPIED_FROM).map(str::to_owned),
+            deleting: object.is_terminating(),
+            finalized: object.finalizers().any(|it| it == names::CSV_CLEANUP_FINALIZER),
+            generation: object.generation(),
+            replaces: object.str(&["spec", "replaces"]).unwrap_or_default().to_owned(),
+            version: object.str(&["spec", "version"]).unwrap_or_default().to_owned(),
+            phase: object.str(&["status", "phase"]).unwrap_or_default().into(),
+            reason: object.str(&["status", "reason"]).unwrap_or_default().into(),
+            message: object.str(&["status", "message"]).unwrap_or_default().to_owned(),
+            membership: [
+                annotation(names::OPERATOR_GROUP),
+                annotation(names::OPERATOR_NAMESPACE),
+                annotation(names::TARGET_NAMESPACES),
+            ],
+            owned_crds,
+            all_crds,
+            provides,
+            requires,
+            properties: annotation(names::PROPERTIES),
+            skip_range: annotation(names::SKIP_RANGE),
+            annotations: object
+                .get(&["metadata", "annotations"])
+                .map(|all| fnv::fnv64a(all.to_string().as_bytes()))
+                .unwrap_or_default(),
+        })
+    }
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The kinds that definitions (named `plural.group`) and API services stand for, sorted.
+pub(crate) fn apis(crds: &[Value], services: &[Value]) -> Vec<Api> {
+    let mut out: Vec<Api> = crds
+        .iter()
+        .filter_map(|it| {
+            let (_, group) = text(it, "name").split_once('.')?;
+            Some(Api {
+                group: group.to_owned(),
+                version: text(it, "version").to_owned(),
+                kind: text(it, "kind").to_owned(),
+            })
+        })
+        .chain(services.iter().map(|it| Api {
+            group: text(it, "group").to_owned(),
+            version: text(it, "version").to_owned(),
+            kind: text(it, "kind").to_owned(),
+        }))
+        .collect();
+    out.sort();
+    out.dedup();
+    out
+}
+
+/// What others need to know of an InstallPlan. Its steps are not kept: they hold whole manifests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) uid: String,
+    pub(crate) created: String,
+    pub(crate) deleting: bool,
+    pub(crate) generation: i64,
+    pub(crate) approved: bool,
+    pub(crate) manual: bool,
+    pub(crate) csvs: Vec<String>,
+    pub(crate) phase: InstallPlanPhase,
+    /// Whether the second write of its creation has happened.
+    pub(crate) has_steps: bool,
+    /// Uids of the Subscriptions that own it.
+    pub(crate) subscriptions: Vec<String>,
+    /// Status, reason and message of the condition `Installed`.
+    pub(crate) installed: Option<[String; 3]>,
+    /// Definitions that its steps wait for.
+    pub(crate) waits_for: Vec<Arc<str>>,
+    /// Whether it runs with the rights of an account.
+    pub(crate) attenuated: bool,
+}
+
+impl Plan {
+    pub(crate) fn of(object: &Object) -> Option<Self> {
+        let steps = object.array(&["status", "plan"]);
+        Some(Self {
+            uid: object.uid().to_owned(),
+            created: object.str(&["metadata", "creationTimestamp"]).unwrap_or_default().to_owned(),
+            deleting: object.is_terminating(),
+            generation: object.i64(&["spec", "generation"]).unwrap_or_default(),
+            approved: object.bool(&["spec", "approved"]).unwrap_or_default(),
+            manual: object.str(&["spec", "approval"]) == Some("Manual"),
+            csvs: object
+                .array(&["spec", "clusterServiceVersionNames"])
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+            phase: object.str(&["status", "phase"]).unwrap_or_default().into(),
+            has_steps: !steps.is_empty(),
+            subscriptions: object
+                .owner_references()
+                .into_iter()
+                .filter(|owner| owner.kind == "Subscription")
+                .map(|owner| owner.uid)
+                .collect(),
+            installed: object
+                .array(&["status", "conditions"])
+                .iter()
+                .find(|it| text(it, "type") == "Installed")
+                .map(|it| ["status", "reason", "message"].map(|field| text(it, field).to_owned())),
+            waits_for: steps
+                .iter()
+                .filter(|step| text(step, "status") == "WaitingForApi")
+                .filter_map(|step| Some(step.get("resource")?.get("name")?.as_str()?.into()))
+                .collect(),
+            attenuated: object.get(&["status", "attenuatedServiceAccountRef"]).is_some(),
+        })
+    }
+}
+
+/// What decisions read of a namespace.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Namespace {
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) deleting: bool,
+}
+
+impl Namespace {
+    pub(crate) fn of(object: &Object) -> Option<Self> {
+        Some(Self { labels: labels(object), deleting: object.is_terminating() })
+    }
+}
+
+fn labels(object: &Object) -> BTreeMap<String, String> {
+    object.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+/// What decisions read of a custom resource definition.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Crd {
+    pub(crate) uid: String,
+    /// Versions with whether they are served.
+    pub(crate) versions: Vec<(String, bool)>,
+    pub(crate) established: bool,
+    /// The versions of operators that it was installed with.
+    pub(crate) alongside: Vec<NamespacedName>,
+}
+
+impl Crd {
+    pub(crate) fn of(object: &Object) -> Option<Self> {
+        let holds = |kind: &str| object.condition(kind) == Some("True");
+        Some(Self {
+            uid: object.uid().to_owned(),
+            versions: object
+                .array(&["spec", "versions"])
+                .iter()
+                .map(|it| {
+                    let served = it.get("served").and_then(Value::as_bool).unwrap_or_default();
+                    (text(it, "name").to_owned(), served)
+                })
+                .collect(),
+            established: holds("Established") && holds("NamesAccepted"),
+            alongside: alongside(object),
+        })
+    }
+}
+
+/// The versions that a definition says it was installed with.
+pub(crate) fn alongside(object: &Object) -> Vec<NamespacedName> {
+    object
+        .annotations()
+        .filter(|(key, _)| key.starts_with(names::INSTALLED_ALONGSIDE_PREFIX))
+        .filter_map(|(_, value)| value.split_once('/'))
+        .filter(|(_, name)| !name.contains('/'))
+        .map(|(namespace, name)| NamespacedName::new(namespace, name))
+        .collect()
+}
+
+/// What decisions read of an account.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Account {
+    pub(crate) uid: String,
+    pub(crate) managed: bool,
+    pub(crate) owners: Vec<OwnerReference>,
+}
+
+impl Account {
+    pub(crate) fn of(object: &Object) -> Option<Self> {
+        Some(Self {
+            uid: object.uid().to_owned(),
+            managed: object.label(names::MANAGED).is_some(),
+            owners: object.owner_references(),
+        })
+    }
+}
+
+/// `metav1` view of `rbac.v1.PolicyRule`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Rule {
+    pub(crate) verbs: Vec<String>,
+    pub(crate) api_groups: Vec<String>,
+    pub(crate) resources: Vec<String>,
+    pub(crate) resource_names: Vec<String>,
+    #[serde(rename = "nonResourceURLs")]
+    pub(crate) urls: Vec<String>,
+}
+
+/// What decisions read of a role or cluster role.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Role {
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) owners: Vec<OwnerReference>,
+    pub(crate) rules: Vec<Rule>,
+    /// Label selectors of an aggregated role.
+    pub(crate) aggregation: Option<Value>,
+}
+
+impl Role {
+    pub(crate) fn of(object: &Object) -> Option<Self> {
+        Some(Self {
+            labels: labels(object),
+            owners: object.owner_references(),
+            rules: object.part(&["rules"]).unwrap_or_default(),
+            aggregation: object.get(&["aggregationRule"]).cloned(),
+        })
+    }
+}
+
+/// `rbac.v1.Subject`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Subject {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+}
+
+/// What decisions read of a binding.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Binding {
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) owners: Vec<OwnerReference>,
+    /// Kind and name of the role.
+    pub(crate) role: (String, String),
+    pub(crate) subjects: Vec<Subject>,
+}
+
+impl Binding {
+    pub(crate) fn of(object: &Object) -> Option<Self> {
+        let of = |field: &str| object.str(&["roleRef", field]).unwrap_or_default().to_owned();
+        Some(Self {
+            labels: labels(object),
+            owners: object.owner_references(),
+            role: (of("kind"), of("name")),
+            subjects: object.part(&["subjects"]).unwrap_or_default(),
+        })
+    }
+
+    /// Under which words an account finds its bindings: itself, or a group that it is in.
+    pub(crate) fn words(&self, namespace: &str) -> Vec<Arc<str>> {
+        self.subjects
+            .iter()
+            .map(|subject| match subject.kind.as_str() {
+                "ServiceAccount" => {
+                    let at =
+                        if subject.namespace.is_empty() { namespace } else { &subject.namespace };
+                    format!("system:serviceaccount:{at}:{}", subject.name).into()
+                }
+                _ => subject.name.as_str().into(),
+            })
+            .collect()
+    }
+}
+
+/// What decisions read of a Deployment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Deployment {
+    /// Owning version: name and namespace, by labels.
+    pub(crate) owner: Option<(String, String)>,
+    pub(crate) owners: Vec<OwnerReference>,
+    pub(crate) spec_hash: Option<String>,
+    pub(crate) template_annotations: BTreeMap<String, String>,
+    pub(crate) observed: bool,
+    /// Replicas, updated replicas.
+    pub(crate) replicas: (i64, i64),
+    /// Reason of the condition `Progressing`.
+    pub(crate) progressing: Option<String>,
+    /// Status and message of the condition `Available`.
+    pub(crate) available: Option<(String, String)>,
+}
+
+impl Deployment {
+    pub(crate) fn of(object: &Object) -> Option<Self> {
+        let number = |field: &str| object.i64(&["status", field]).unwrap_or_default();
+        let condition = |kind: &str| {
+            object
+                .array(&["status", "conditions"])
+                .iter()
+                .find(|it| text(it, "type") == kind)
+                .map(|it| (text(it, "status"), text(it, "reason"), text(it, "message")))
+        };
+        Some(Self {
+            owner: object
+                .label(names::OWNER)
+                .zip(object.label(names::OWNER_NAMESPACE))
+                .map(|(name, namespace)| (name.to_owned(), namespace.to_owned())),
+            owners: object.owner_references(),
+            spec_hash: object.label(names::DEPLOYMENT_SPEC_HASH).map(str::to_owned),
+            template_annotations: object
+                .part(&["spec", "template", "metadata", "annotations"])
+                .unwrap_or_default(),
+            observed: object.generation() <= number("observedGeneration"),
+            replicas: (number("replicas"), number("updatedReplicas")),
+            progressing: condition("Progressing").map(|it| it.1.to_owned()),
+            available: condition("Available").map(|it| (it.0.to_owned(), it.2.to_owned())),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_an_operator_provides_is_read_from_both_lists() {
+        let object = Object::from_value(json!({
+            "metadata": {"name": "a.v1"},
+            "spec": {
+                "customresourcedefinitions": {
+                    "owned": [{"name": "as.x.example.com", "version": "v1", "kind": "A"}],
+                    "required": [{"name": "bs.x.example.com", "version": "v1", "kind": "B"}],
+                },
+                "apiservicedefinitions": {
+                    "owned": [{"name": "cs", "group": "g", "version": "v2", "kind": "C"}],
+                },
+            },
+        }))
+        .unwrap();
+        let csv = Csv::of(&object).unwrap();
+        let texts: Vec<String> = csv.provides.iter().map(Api::text).collect();
+        assert_eq!(texts, ["C.v2.g", "A.v1.x.example.com"]);
+        assert_eq!(csv.requires.iter().map(Api::text).collect::<Vec<_>>(), ["B.v1.x.example.com"]);
+        assert_eq!(csv.all_crds.len(), 2);
+        assert_eq!(Api::parse("A.v1.x.example.com").unwrap(), csv.provides[1]);
+    }
+}

@@ -1,0 +1,111 @@
+//! Which APIs a group provides, and whether that collides with other groups.
+
+use crate::facts::Api;
+use mainstay_api::{OperatorGroup, names};
+use std::collections::BTreeSet;
+
+/// APIs, in the order of their texts.
+pub(crate) type ApiSet = BTreeSet<Api>;
+
+/// What comes of a version's APIs in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The group has them and an intersecting one too: take them away here.
+    Remove,
+    /// The group does not have them yet.
+    Add,
+    /// An intersecting group has them already.
+    Conflict,
+    /// As it should be.
+    Fine,
+}
+
+/// The APIs that a group says it provides; entries of another form are left out.
+pub(crate) fn provided(group: &OperatorGroup) -> ApiSet {
+    group
+        .metadata
+        .annotations
+        .get(names::PROVIDED_APIS)
+        .into_iter()
+        .flat_map(|text| text.split(','))
+        .filter_map(Api::parse)
+        .collect()
+}
+
+/// The annotation's text: sorted.
+pub(crate) fn text(apis: &ApiSet) -> String {
+    let mut texts: Vec<String> = apis.iter().map(Api::text).collect();
+    texts.sort();
+    texts.join(",")
+}
+
+/// Whether two groups have a namespace in common. A group's own namespace counts as a target
+/// unless it targets all.
+pub(crate) fn intersect(a: &OperatorGroup, b: &OperatorGroup) -> bool {
+    let (x, y) = (targets(a), targets(b));
+    if x.is_empty() || y.is_empty() {
+        return false;
+    }
+    x.contains("") || y.contains("") || x.iter().any(|namespace| y.contains(namespace))
+}
+
+fn targets(group: &OperatorGroup) -> BTreeSet<&str> {
+    let mut all: BTreeSet<&str> = group.status.namespaces.iter().map(String::as_str).collect();
+    if !all.is_empty() && !all.contains("") {
+        all.insert(&group.metadata.namespace);
+    }
+    all
+}
+
+/// What comes of `apis` in `group`, given all other groups.
+pub(crate) fn reconcile<'a>(
+    apis: &ApiSet,
+    group: &OperatorGroup,
+    others: impl IntoIterator<Item = &'a OperatorGroup>,
+) -> Outcome {
+    let taken: ApiSet =
+        others.into_iter().filter(|other| intersect(group, other)).flat_map(provided).collect();
+    let intersecting = !apis.is_disjoint(&taken);
+    let subset = apis.is_subset(&provided(group));
+    match (subset, intersecting) {
+        (true, true) => Outcome::Remove,
+        (false, true) => Outcome::Conflict,
+        (false, false) => Outcome::Add,
+        (true, false) => Outcome::Fine,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(namespace: &str, targets: &[&str], apis: &str) -> OperatorGroup {
+        let mut group = OperatorGroup::new(namespace, "og");
+        group.status.namespaces = targets.iter().map(|it| (*it).to_owned()).collect();
+        group.metadata.annotations.insert(names::PROVIDED_APIS.to_owned(), apis.to_owned());
+        group
+    }
+
+    #[test]
+    fn the_table_of_intersections_is_that_of_the_specification() {
+        let apis: ApiSet = Api::parse("A.v1.g").into_iter().collect();
+        for (own, other, wanted) in [
+            ("A.v1.g", group("b", &["b"], "A.v1.g"), Outcome::Fine),
+            ("", group("b", &["b"], "A.v1.g"), Outcome::Add),
+            ("", group("b", &["a"], "A.v1.g"), Outcome::Conflict),
+            ("", group("b", &[""], "A.v1.g"), Outcome::Conflict),
+            ("A.v1.g", group("b", &[""], "A.v1.g"), Outcome::Remove),
+            ("B.v1.g", group("b", &[""], "C.v1.g"), Outcome::Add),
+            ("A.v1.g", group("b", &[], "A.v1.g"), Outcome::Fine),
+        ] {
+            let mine = group("a", &["a"], own);
+            assert_eq!(reconcile(&apis, &mine, [&other]), wanted, "{own} {other:?}");
+        }
+    }
+
+    #[test]
+    fn the_annotation_is_sorted_and_reads_back() {
+        let given = group("a", &["a"], "B.v1.g,A.v1.g,nonsense");
+        assert_eq!(text(&provided(&given)), "A.v1.g,B.v1.g");
+    }
+}

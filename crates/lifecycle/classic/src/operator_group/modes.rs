@@ -1,0 +1,111 @@
+//! Whether an operator may watch the namespaces that its OperatorGroup targets.
+
+use mainstay_api::{InstallMode, InstallModeType};
+use std::collections::BTreeMap;
+
+/// What a version may watch, by mode.
+pub(crate) struct Modes(BTreeMap<InstallModeType, bool>);
+
+impl Modes {
+    /// Reads the list; each mode may be there once.
+    pub(crate) fn parse(list: &[InstallMode]) -> Result<Self, String> {
+        let mut modes = BTreeMap::new();
+        for mode in list {
+            if modes.insert(mode.kind.clone(), mode.supported).is_some() {
+                let all: Vec<String> =
+                    list.iter().map(|it| format!("{{{} {}}}", it.kind, it.supported)).collect();
+                return Err(format!(
+                    "InstallMode list contains duplicates, cannot make set: [{}]",
+                    all.join(" ")
+                ));
+            }
+        }
+        Ok(Self(modes))
+    }
+
+    fn supports(&self, mode: &InstallModeType) -> bool {
+        self.0.get(mode).copied().unwrap_or_default()
+    }
+
+    /// Whether an operator in `own` may watch `targets`; one empty text stands for all namespaces.
+    pub(crate) fn check(&self, own: &str, targets: &[&str]) -> Result<(), String> {
+        let need = |mode: InstallModeType, what: &str| {
+            if self.supports(&mode) {
+                Ok(())
+            } else {
+                Err(format!(
+                    "{mode} InstallModeType not supported, cannot configure to watch {what}"
+                ))
+            }
+        };
+        match targets {
+            [] => Err("operatorgroup has invalid selected namespaces, cannot configure to watch zero namespaces".to_owned()),
+            [one] if *one == own => need(InstallModeType::OwnNamespace, "own namespace"),
+            [""] => need(InstallModeType::AllNamespaces, "all namespaces"),
+            [_] => need(InstallModeType::SingleNamespace, "one namespace"),
+            many => {
+                need(InstallModeType::MultiNamespace, &format!("{} namespaces", many.len()))?;
+                if many.contains(&own) {
+                    need(InstallModeType::OwnNamespace, "own namespace")?;
+                }
+                if many.contains(&"") {
+                    return Err("operatorgroup has invalid selected namespaces, NamespaceAll found when |selected namespaces| > 1".to_owned());
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainstay_api::InstallModeType as Mode;
+
+    fn modes(list: &[(Mode, bool)]) -> Vec<InstallMode> {
+        list.iter()
+            .map(|(kind, supported)| InstallMode { kind: kind.clone(), supported: *supported })
+            .collect()
+    }
+
+    #[test]
+    fn each_form_of_targets_needs_its_mode() {
+        let all =
+            [Mode::OwnNamespace, Mode::SingleNamespace, Mode::MultiNamespace, Mode::AllNamespaces];
+        let no = |mode: &str, what: &str| {
+            Err(format!("{mode} InstallModeType not supported, cannot configure to watch {what}"))
+        };
+        let table: [(&[&str], usize, Result<(), String>); 5] = [
+            (&["ns"], 0, no("OwnNamespace", "own namespace")),
+            (&["other"], 1, no("SingleNamespace", "one namespace")),
+            (&["b", "c"], 2, no("MultiNamespace", "2 namespaces")),
+            (&[""], 3, no("AllNamespaces", "all namespaces")),
+            (&["b", "ns"], 0, no("OwnNamespace", "own namespace")),
+        ];
+        for (targets, missing, refusal) in table {
+            let with = |without: Option<usize>| {
+                let list: Vec<(Mode, bool)> = all
+                    .iter()
+                    .enumerate()
+                    .map(|(at, mode)| (mode.clone(), Some(at) != without))
+                    .collect();
+                Modes::parse(&modes(&list)).unwrap().check("ns", targets)
+            };
+            assert_eq!(with(None), Ok(()), "{targets:?}");
+            assert_eq!(with(Some(missing)), refusal, "{targets:?}");
+        }
+    }
+
+    #[test]
+    fn a_mode_that_is_listed_twice_is_refused_with_the_whole_list() {
+        let list = modes(&[
+            (Mode::OwnNamespace, true),
+            (Mode::SingleNamespace, false),
+            (Mode::OwnNamespace, false),
+        ]);
+        assert_eq!(
+            Modes::parse(&list).err().unwrap(),
+            "InstallMode list contains duplicates, cannot make set: [{OwnNamespace true} {SingleNamespace false} {OwnNamespace false}]"
+        );
+    }
+}

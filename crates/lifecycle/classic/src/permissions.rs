@@ -1,0 +1,225 @@
+//! The roles, bindings and accounts that a ClusterServiceVersion's permissions amount to.
+//!
+//! Data flow: `spec.install.spec.{permissions,clusterPermissions}` ─► [`generated`] ─► manifests,
+//! with the names and hash labels that [`crate::hash`] gives them ─► steps of an InstallPlan.
+
+use crate::gojson::{self, Shape};
+use crate::hash;
+use mainstay_api::{names, resources};
+use mainstay_object::Object;
+use serde_json::{Map, Value, json};
+
+/// The account that every namespace has; it is never made.
+const DEFAULT_ACCOUNT: &str = "default";
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// An object to make for a ClusterServiceVersion.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Generated {
+    /// Group of the object.
+    pub(crate) group: &'static str,
+    /// Kind of the object; all are of version `v1`.
+    pub(crate) kind: &'static str,
+    /// Name of the object.
+    pub(crate) name: String,
+    /// The object as the original's serializer writes it, ending with a line feed.
+    pub(crate) manifest: String,
+}
+
+/// `olm.owner*` labels that tie an object to its owner.
+pub(crate) fn owner_labels(kind: &str, namespace: &str, name: &str) -> Map<String, Value> {
+    [(names::OWNER, name), (names::OWNER_KIND, kind), (names::OWNER_NAMESPACE, namespace)]
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.into()))
+        .collect()
+}
+
+/// A reference to a ClusterServiceVersion, neither controlling nor blocking. The uid stays empty
+/// until the object exists.
+pub(crate) fn csv_owner(name: &str, uid: &str) -> Value {
+    json!({
+        "apiVersion": resources::CLUSTER_SERVICE_VERSION.api_version(),
+        "kind": resources::CLUSTER_SERVICE_VERSION.kind,
+        "name": name,
+        "uid": uid,
+        "controller": false,
+        "blockOwnerDeletion": false,
+    })
+}
+
+/// Everything that the permissions of a ClusterServiceVersion need, account by account in order of
+/// their first appearance: the account itself, roles, bindings, cluster roles, cluster bindings.
+pub(crate) fn generated(csv: &Object) -> Vec<Generated> {
+    let permissions = csv.array(&["spec", "install", "spec", "permissions"]);
+    let cluster = csv.array(&["spec", "install", "spec", "clusterPermissions"]);
+    let mut accounts: Vec<(&str, bool)> = Vec::new();
+    for (entry, namespaced) in
+        permissions.iter().map(|entry| (entry, true)).chain(cluster.iter().map(|it| (it, false)))
+    {
+        let account = account_of(entry);
+        if !accounts.iter().any(|(known, _)| *known == account) {
+            accounts.push((account, namespaced));
+        }
+    }
+    let mut out = Vec::new();
+    for (account, namespaced) in accounts {
+        if account != DEFAULT_ACCOUNT {
+            out.push(service_account(csv, account, namespaced));
+        }
+        let own = |entry: &&Value| account_of(entry) == account;
+        let (roles, bindings): (Vec<_>, Vec<_>) =
+            permissions.iter().filter(own).map(|entry| role(csv, account, entry)).unzip();
+        out.extend(roles.into_iter().chain(bindings));
+        let (roles, bindings): (Vec<_>, Vec<_>) =
+            cluster.iter().filter(own).map(|entry| cluster_role(csv, account, entry)).unzip();
+        out.extend(roles.into_iter().chain(bindings));
+    }
+    out
+}
+
+fn account_of(permission: &Value) -> &str {
+    permission.get("serviceAccountName").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn service_account(csv: &Object, account: &str, namespaced: bool) -> Generated {
+    let mut metadata = json!({"name": account, "ownerReferences": [csv_owner(csv.name(), "")]});
+    if namespaced {
+        metadata["namespace"] = csv.namespace().into();
+    }
+    manifest("", "ServiceAccount", account, Shape::ServiceAccount, &json!({"metadata": metadata}))
+}
+
+fn subjects(csv: &Object, account: &str) -> Value {
+    json!([{"kind": "ServiceAccount", "name": account, "namespace": csv.namespace()}])
+}
+
+fn labels(csv: &Object, hash: String) -> Map<String, Value> {
+    let mut labels = owner_labels(csv.kind(), csv.namespace(), csv.name());
+    labels.insert(names::PERMISSIONS_HASH.to_owned(), hash.into());
+    labels
+}
+
+fn role(csv: &Object, account: &str, permission: &Value) -> (Generated, Generated) {
+    let rules = permission.get("rules").cloned().unwrap_or_default();
+    let name = hash::role_name(csv.name(), account, permission);
+    let metadata = |hash: String| {
+        json!({
+            "name": name,
+            "namespace": csv.namespace(),
+            "labels": labels(csv, hash),
+            "ownerReferences": [csv_owner(csv.name(), "")],
+        })
+    };
+    let role_ref = json!({"apiGroup": RBAC, "kind": "Role", "name": name});
+    let subjects = subjects(csv, account);
+    let role = json!({"metadata": metadata(hash::rules(&rules)), "rules": rules});
+    let binding = json!({
+        "metadata": metadata(hash::binding(&role_ref, &subjects)),
+        "roleRef": role_ref,
+        "subjects": subjects,
+    });
+    (
+        manifest(RBAC, "Role", &name, Shape::Role, &role),
+        manifest(RBAC, "RoleBinding", &name, Shape::RoleBinding, &binding),
+    )
+}
+
+fn cluster_role(csv: &Object, account: &str, permission: &Value) -> (Generated, Generated) {
+    let rules = permission.get("rules").cloned().unwrap_or_default();
+    let name = hash::cluster_role_name(csv.name(), csv.namespace(), permission);
+    let role_ref = json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": name});
+    let subjects = subjects(csv, account);
+    let role = json!({
+        "metadata": {"name": name, "labels": labels(csv, hash::rules(&rules))},
+        "rules": rules,
+    });
+    // The namespace has no meaning on a cluster binding; the original's manifests have it.
+    let binding = json!({
+        "metadata": {
+            "name": name,
+            "namespace": csv.namespace(),
+            "labels": labels(csv, hash::binding(&role_ref, &subjects)),
+        },
+        "roleRef": role_ref,
+        "subjects": subjects,
+    });
+    (
+        manifest(RBAC, "ClusterRole", &name, Shape::Role, &role),
+        manifest(RBAC, "ClusterRoleBinding", &name, Shape::RoleBinding, &binding),
+    )
+}
+
+fn manifest(
+    group: &'static str,
+    kind: &'static str,
+    name: &str,
+    shape: Shape,
+    object: &Value,
+) -> Generated {
+    let mut manifest = gojson::encode(shape, object);
+    manifest.push('\n');
+    Generated { group, kind, name: name.to_owned(), manifest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn csv(permissions: &Value, cluster: &Value) -> Object {
+        Object::from_value(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1",
+            "kind": "ClusterServiceVersion",
+            "metadata": {"name": "a.v1", "namespace": "ns"},
+            "spec": {"install": {"strategy": "deployment", "spec": {
+                "permissions": permissions, "clusterPermissions": cluster,
+            }}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn objects_come_account_by_account_and_the_default_account_is_not_made() {
+        let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+        let made = generated(&csv(
+            &json!([
+                {"serviceAccountName": "one", "rules": rules},
+                {"serviceAccountName": "default", "rules": rules},
+            ]),
+            &json!([{"serviceAccountName": "one", "rules": rules}]),
+        ));
+        let kinds: Vec<&str> = made.iter().map(|it| it.kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                "ServiceAccount",
+                "Role",
+                "RoleBinding",
+                "ClusterRole",
+                "ClusterRoleBinding",
+                "Role",
+                "RoleBinding"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_manifest_of_a_recorded_role_comes_out_the_same() {
+        let rules = json!([{
+            "apiGroups": [""], "resources": ["configmaps"],
+            "verbs": ["get", "list", "watch", "create", "update"],
+        }]);
+        let mut csv =
+            csv(&json!([{"serviceAccountName": "anvil-c019-sa", "rules": rules}]), &json!([]));
+        csv.set(&["metadata", "name"], "anvil-c019.v1.0.0".into());
+        csv.set(&["metadata", "namespace"], "c019".into());
+        let made = generated(&csv);
+        assert_eq!(
+            made[0].manifest,
+            "{\"metadata\":{\"name\":\"anvil-c019-sa\",\"namespace\":\"c019\",\"ownerReferences\":[{\"apiVersion\":\"operators.coreos.com/v1alpha1\",\"kind\":\"ClusterServiceVersion\",\"name\":\"anvil-c019.v1.0.0\",\"uid\":\"\",\"controller\":false,\"blockOwnerDeletion\":false}]}}\n"
+        );
+        assert_eq!(
+            made[1].manifest,
+            "{\"metadata\":{\"name\":\"anvil-c019.v1.0.0-anvil--aspd4XDVx9VKObpruiegGekQHprtKITMNaCRLy\",\"namespace\":\"c019\",\"labels\":{\"olm.owner\":\"anvil-c019.v1.0.0\",\"olm.owner.kind\":\"ClusterServiceVersion\",\"olm.owner.namespace\":\"c019\",\"olm.permissions.hash\":\"7nshezlauGzI6D1amhN0FlAc8bYAjLo6mD4teS\"},\"ownerReferences\":[{\"apiVersion\":\"operators.coreos.com/v1alpha1\",\"kind\":\"ClusterServiceVersion\",\"name\":\"anvil-c019.v1.0.0\",\"uid\":\"\",\"controller\":false,\"blockOwnerDeletion\":false}]},\"rules\":[{\"verbs\":[\"get\",\"list\",\"watch\",\"create\",\"update\"],\"apiGroups\":[\"\"],\"resources\":[\"configmaps\"]}]}\n"
+        );
+    }
+}

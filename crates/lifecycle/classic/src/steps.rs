@@ -1,0 +1,147 @@
+//! From a bundle to the steps of an InstallPlan.
+
+use crate::gojson::{self, Shape};
+use crate::permissions;
+use mainstay_api::{Step, StepResource, StepStatus, names, resources};
+use mainstay_object::{NamespacedName, Object};
+use serde_json::{Value, json};
+
+/// The kind of a step for a Secret that a bundle carries; a step of kind `Secret` would copy a pull
+/// secret instead.
+pub(crate) const BUNDLE_SECRET: &str = "BundleSecret";
+
+/// Properties that hold whole manifests and therefore never go into the annotation.
+const BULKY: [&str; 2] = ["olm.bundle.object", "olm.csv.metadata"];
+
+/// A bundle that was chosen.
+pub(crate) struct Chosen<'a> {
+    /// Its ClusterServiceVersion.
+    pub(crate) csv: &'a Object,
+    /// Everything else in it.
+    pub(crate) objects: &'a [Object],
+    /// Its properties, as `{type, value}`.
+    pub(crate) properties: &'a [Value],
+    /// The version that it replaces here; empty for a first installation.
+    pub(crate) replaces: &'a str,
+    /// The catalog that it comes from.
+    pub(crate) catalog: &'a NamespacedName,
+}
+
+/// The annotation that tells the resolver what an installed version provides and needs.
+pub(crate) fn properties_annotation(properties: &[Value]) -> String {
+    let kept: Vec<&Value> = properties
+        .iter()
+        .filter(|property| {
+            let kind = property.get("type").and_then(Value::as_str).unwrap_or_default();
+            !BULKY.contains(&kind)
+        })
+        .collect();
+    gojson::encode_untyped(&json!({"properties": kept}))
+}
+
+/// The steps that install a bundle into a namespace: the version itself, its other objects, and
+/// what its permissions need.
+pub(crate) fn of_bundle(namespace: &str, chosen: &Chosen<'_>) -> Vec<Step> {
+    let mut csv = chosen.csv.clone();
+    csv.set(&["metadata", "namespace"], namespace.into());
+    if chosen.replaces.is_empty() {
+        csv.remove(&["spec", "replaces"]);
+    } else {
+        csv.set(&["spec", "replaces"], chosen.replaces.into());
+    }
+    csv.set_annotation(names::PROPERTIES, properties_annotation(chosen.properties));
+    let resource = resources::CLUSTER_SERVICE_VERSION;
+    let step = |group: &str, version: &str, kind: &str, name: &str, manifest: String| Step {
+        resolving: csv.name().to_owned(),
+        resource: StepResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            source_name: chosen.catalog.name.to_string(),
+            source_namespace: chosen.catalog.namespace.to_string(),
+            manifest,
+        },
+        status: StepStatus::Unknown,
+        optional: false,
+    };
+    let mut manifest = gojson::encode(Shape::ClusterServiceVersion, &csv.to_value());
+    manifest.push('\n');
+    let mut steps =
+        vec![step(&resource.group, &resource.version, &resource.kind, csv.name(), manifest)];
+    for object in chosen.objects {
+        let gvk = object.gvk();
+        let mut manifest = gojson::encode_untyped(&object.to_value());
+        manifest.push('\n');
+        let kind = if gvk.kind == "Secret" { BUNDLE_SECRET } else { &gvk.kind };
+        let name = match object.name() {
+            "" => object.str(&["metadata", "generateName"]).unwrap_or_default(),
+            name => name,
+        };
+        steps.push(step(&gvk.group, &gvk.version, kind, name, manifest));
+    }
+    for made in permissions::generated(&csv) {
+        steps.push(step(made.group, "v1", made.kind, &made.name, made.manifest));
+    }
+    steps
+}
+
+/// Versions first, so that everything else can name them as owner; then definitions, so that their
+/// kinds are served; then the rest as it came.
+pub(crate) fn ordered(mut steps: Vec<Step>) -> Vec<Step> {
+    steps.sort_by_key(|step| match step.resource.kind.as_str() {
+        "ClusterServiceVersion" => 0,
+        "CustomResourceDefinition" => 1,
+        _ => 2,
+    });
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(value: Value) -> Object {
+        Object::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn versions_come_first_then_definitions_then_the_rest_in_their_order() {
+        let csv = object(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {"name": "a.v2"},
+            "spec": {"displayName": "A", "replaces": "a.v0", "version": "2.0.0", "unknown": 1},
+        }));
+        let objects = [
+            object(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})),
+            object(json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "as.example.com"},
+            })),
+        ];
+        let catalog = NamespacedName::new("olm", "cat");
+        let steps = ordered(of_bundle(
+            "ns",
+            &Chosen {
+                csv: &csv,
+                objects: &objects,
+                properties: &[
+                    json!({"type": "olm.package", "value": {"packageName": "a", "version": "2.0.0"}}),
+                    json!({"type": "olm.bundle.object", "value": {"data": "…"}}),
+                ],
+                replaces: "a.v1",
+                catalog: &catalog,
+            },
+        ));
+        let kinds: Vec<&str> = steps.iter().map(|it| it.resource.kind.as_str()).collect();
+        assert_eq!(kinds, ["ClusterServiceVersion", "CustomResourceDefinition", BUNDLE_SECRET]);
+        let stored: Value = serde_json::from_str(&steps[0].resource.manifest).unwrap();
+        assert_eq!(stored["spec"]["replaces"], "a.v1");
+        assert_eq!(stored["spec"].get("unknown"), None);
+        assert_eq!(
+            stored["metadata"]["annotations"][names::PROPERTIES],
+            r#"{"properties":[{"type":"olm.package","value":{"packageName":"a","version":"2.0.0"}}]}"#
+        );
+        assert!(steps.iter().all(|it| it.resolving == "a.v2" && it.resource.source_name == "cat"));
+    }
+}
