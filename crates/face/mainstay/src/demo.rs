@@ -36,7 +36,7 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Cause> {
         let chosen = tokio::task::spawn_blocking(move || plot::choose(&catalog, package.as_deref()));
         chosen.await.map_err(|error| Cause::new(format!("reading the catalog ended early: {error}")))??
     };
-    let embedded = Embedded::start(Settings {
+    let settings = Settings {
         data: Data::Memory,
         listen: demo.listen,
         kubeconfig: Some(demo.kubeconfig.unwrap_or_else(|| work.0.join("kubeconfig"))),
@@ -44,8 +44,8 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Cause> {
         nodes: 1,
         profile: Profile::Standard,
         repair: false,
-    })
-    .await?;
+    };
+    let embedded = Embedded::start(settings, &|_| {}).await?;
     let told = tokio::select! {
         told = story::tell(&embedded, &plot, &report) => told,
         () = stop.asked() => Err(Cause::new("interrupted before the story was told")),
@@ -54,8 +54,8 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Cause> {
         report.say("\nThe cluster keeps running; Ctrl-C ends it.");
         stop.asked().await;
     }
-    embedded.stop().await;
-    told
+    let stopped = embedded.stop().await;
+    told.and(stopped)
 }
 
 /// A folder for as long as the demo runs.

@@ -76,13 +76,12 @@ pub(crate) async fn catalog_source(
     cluster: &Cluster,
     namespace: &str,
     name: &str,
-    address: &str,
 ) -> Result<(), Cause> {
     let source = manifest(json!({
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "CatalogSource",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"sourceType": "grpc", "address": address, "displayName": name, "publisher": "Mainstay"},
+        "spec": {"sourceType": "grpc", "address": mainstay_classic::FOLDER_ADDRESS, "displayName": name, "publisher": "Mainstay"},
     }));
     // An administrator may have given it a nicer name or a priority since: those stay.
     if cluster.find(&CATALOG_SOURCE, Some(namespace), name).await.map_err(|error| refused(&source, &error))?.is_some() {

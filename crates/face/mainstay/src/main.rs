@@ -9,6 +9,7 @@ mod layout;
 mod sample;
 mod stop;
 mod up;
+mod wait;
 
 use clap::Parser;
 use mainstay_cause::Cause;

@@ -9,7 +9,8 @@ use mainstay_cli::report::{Report, milliseconds};
 /// Brings the cluster up, says what is ready, serves until a signal, and stops.
 pub(crate) async fn run(up: Up, report: Report) -> Result<(), Cause> {
     let mut stop = Stop::listen()?;
-    let starting = Embedded::start(Settings {
+    let say = |line: &str| report.say(line);
+    let settings = Settings {
         data: up.data,
         listen: up.listen,
         kubeconfig: up.kubeconfig,
@@ -17,21 +18,18 @@ pub(crate) async fn run(up: Up, report: Report) -> Result<(), Cause> {
         nodes: up.nodes,
         profile: up.profile,
         repair: up.repair,
-    });
+    };
     let embedded = tokio::select! {
-        embedded = starting => embedded?,
+        embedded = Embedded::start(settings, &say) => embedded?,
         () = stop.asked() => return Err(Cause::new("interrupted while starting")),
     };
-    for line in embedded.notes() {
-        report.say(line);
-    }
     report.say(format!(
         "ready       {} after {}",
         embedded.url(),
         milliseconds(embedded.started_in())
     ));
     stop.asked().await;
-    embedded.stop().await;
+    embedded.stop().await?;
     report.say("stopped");
     Ok(())
 }

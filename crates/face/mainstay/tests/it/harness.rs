@@ -1,5 +1,6 @@
 //! A running `mainstay`, and the other programs that talk to it.
 
+use mainstay_client::WatchEvent;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -163,6 +164,42 @@ pub(crate) async fn tls_client(kubeconfig: &Path) -> kube::Client {
     let options = kube::config::KubeConfigOptions::default();
     let config = kube::Config::from_custom_kubeconfig(file, &options).await.expect("a usable kubeconfig");
     kube::Client::try_from(config).expect("a client")
+}
+
+/// Follows objects of a kind until `found` finds what it looks for in one of them.
+pub(crate) async fn until<T>(
+    cluster: &mainstay_client::Cluster,
+    resource: &mainstay_object::Resource,
+    namespace: Option<&str>,
+    mut found: impl FnMut(&mainstay_object::Object) -> Option<T>,
+) -> T {
+    let mut last = String::new();
+    let look = async {
+        loop {
+            let list = cluster.list(resource, namespace, &Default::default()).await.expect("a list");
+            for object in &list.items {
+                if let Some(value) = found(object) {
+                    return value;
+                }
+                last = object.to_value().to_string();
+            }
+            let mut selection = mainstay_client::Selection::all(resource.clone());
+            if let Some(namespace) = namespace {
+                selection = selection.namespace(namespace);
+            }
+            let mut watch = cluster.watch(&selection, &list.resource_version).await.expect("a watch");
+            while let Some(event) = watch.next().await {
+                if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event.expect("an event") {
+                    if let Some(value) = found(&object) {
+                        return value;
+                    }
+                    last = object.to_value().to_string();
+                }
+            }
+        }
+    };
+    let found = tokio::time::timeout(std::time::Duration::from_secs(60), look).await;
+    found.unwrap_or_else(|_| panic!("it did not happen within a minute; last seen: {last}"))
 }
 
 /// Says that a check did not run. Written past the test harness, which swallows `println!`.

@@ -1,5 +1,6 @@
 //! The binary as its users meet it: started as a process, asked over TLS.
 
+mod catalogs;
 mod crash;
 mod harness;
 mod kube_rs;

@@ -1,0 +1,336 @@
+//! A whole cluster in this process: store, API server, workloads, lifecycle controllers.
+//!
+//! Order matters and is the content of this file. What can be refused is tried first and touches
+//! nothing (the port, then the lock of the data folder); then keys, server, our own kinds,
+//! controllers; `/readyz` turns green last. Stopping goes the other way round.
+
+use crate::layout;
+use mainstay_apiserver::authn::Authenticator;
+use mainstay_apiserver::pki::{Pki, PkiError};
+use mainstay_apiserver::{ApiServer, Identity};
+use mainstay_cause::{Cause, Place};
+use mainstay_classic::{Classic, FolderCatalog};
+use mainstay_cli::args::Profile;
+use mainstay_cli::config::{CatalogFolder, Data, reason, runtime_folder};
+use mainstay_client::Cluster;
+use mainstay_clock::Clock;
+use mainstay_store::{OpenError, Recovery, Store};
+use mainstay_workloads::Workloads;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// What to bring up.
+pub(crate) struct Settings {
+    /// Where the cluster lives.
+    pub(crate) data: Data,
+    /// Where the API is served.
+    pub(crate) listen: SocketAddr,
+    /// Where the kubeconfig goes; none takes the data folder, or a temporary place.
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Catalogs to serve, besides those that the data folder remembers.
+    pub(crate) catalogs: Vec<CatalogFolder>,
+    /// Number of simulated nodes.
+    pub(crate) nodes: u32,
+    /// Standard namespaces.
+    pub(crate) profile: Profile,
+    /// Whether damaged parts of the store are set aside.
+    pub(crate) repair: bool,
+}
+
+/// A running cluster.
+pub(crate) struct Embedded {
+    cluster: Cluster,
+    clock: Clock,
+    address: SocketAddr,
+    kubeconfig: PathBuf,
+    profile: Profile,
+    started_in: Duration,
+    store: Store,
+    classic: Classic,
+    workloads: Workloads,
+    stop: CancellationToken,
+    port: JoinHandle<()>,
+    /// A kubeconfig in a place for temporary files, to be removed at the end.
+    temporary: Option<PathBuf>,
+}
+
+impl Embedded {
+    /// Brings a cluster up and returns when it is ready. `say` hears one line per thing that is.
+    pub(crate) async fn start(settings: Settings, say: &dyn Fn(&str)) -> Result<Self, Cause> {
+        let clock = Clock::system();
+        let listener = bind(settings.listen).await?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| Cause::new("the port has no address").because(io(&error)))?;
+        let store = open(&settings, clock, say).await?;
+        let pki = keys(&settings.data, clock, settings.listen)?;
+        let stop = CancellationToken::new();
+        let authenticator = Authenticator::new(pki.token_key_pkcs8(), clock)
+            .map_err(|error| Cause::new("the key for service-account tokens is unusable").because(chain(&error)))?;
+        let server = ApiServer::start(mainstay_apiserver::Config {
+            store: store.clone(),
+            clock,
+            authenticator: Arc::new(authenticator),
+            version: mainstay_apiserver::VersionInfo::default(),
+            stop: stop.clone(),
+        })
+        .await
+        .map_err(|error| Cause::new("the API server cannot start").because(chain(&error)))?;
+        let definitions = server.readiness().gate("definitions");
+        let controllers = server.readiness().gate("controllers");
+        let tls = pki
+            .server_config()
+            .map_err(|error| Cause::new("TLS cannot be set up").because(chain(&error)))?;
+        let port = tokio::spawn(Arc::clone(&server).serve(listener, tls));
+        let (kubeconfig, temporary) = write_kubeconfig(&settings, &pki, address)?;
+        say(&format!("api         https://{address}"));
+        say(&format!("kubeconfig  {}", kubeconfig.display()));
+
+        let service = server.service(Identity::admin());
+        let cluster = Cluster::new(kube::Client::new(service, "default"));
+        let mut workloads = Workloads::start(
+            &cluster,
+            mainstay_workloads::Options {
+                nodes: settings.nodes as usize,
+                root_ca: Some(pki.authority_pem().to_owned()),
+                ..mainstay_workloads::Options::new(clock)
+            },
+        );
+        layout::definitions(&cluster).await?;
+        definitions.open();
+        layout::standard(&cluster, settings.profile).await?;
+        say("kinds       Established");
+
+        let catalogs = catalogs(&settings)?;
+        let namespace = settings.profile.catalog_namespace();
+        let mut classic = Classic::start(
+            &cluster,
+            mainstay_classic::Options {
+                clock,
+                global_namespace: namespace.to_owned(),
+                catalogs: catalogs
+                    .iter()
+                    .map(|(name, folder)| FolderCatalog {
+                        namespace: namespace.to_owned(),
+                        name: name.clone(),
+                        folder: folder.clone(),
+                    })
+                    .collect(),
+                cache: match &settings.data {
+                    Data::Folder(folder) => Some(folder.join("catalogs")),
+                    Data::Memory => None,
+                },
+            },
+        );
+        for (name, folder) in &catalogs {
+            layout::catalog_source(&cluster, namespace, name).await?;
+            say(&format!("catalog     {namespace}/{name} from {}", folder.display()));
+        }
+        tokio::join!(workloads.synced(), classic.synced());
+        controllers.open();
+        say(&format!(
+            "workloads   {} simulated node{}",
+            settings.nodes,
+            if settings.nodes == 1 { "" } else { "s" }
+        ));
+        say("permissions not enforced yet: every authenticated identity may do everything");
+        Ok(Self {
+            cluster,
+            clock,
+            address,
+            kubeconfig,
+            profile: settings.profile,
+            started_in: clock.elapsed(),
+            store,
+            classic,
+            workloads,
+            stop,
+            port,
+            temporary,
+        })
+    }
+
+    /// Stops everything, controllers first, so that nobody writes into a closing store.
+    pub(crate) async fn stop(self) -> Result<(), Cause> {
+        self.classic.shutdown().await;
+        self.workloads.shutdown().await;
+        self.stop.cancel();
+        // A port that panicked has ended as well; the panic is in the log.
+        let _ = self.port.await;
+        if let Some(file) = &self.temporary {
+            // The operating system clears the place in time if this fails.
+            let _ = std::fs::remove_file(file);
+        }
+        self.store.close().await.map_err(|error| {
+            Cause::new("the store could not be closed").because(chain(&error))
+        })
+    }
+
+    /// The API without a socket.
+    pub(crate) const fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The time.
+    pub(crate) const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Where the API is served.
+    pub(crate) fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// Where the kubeconfig is.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// How long it took until `/readyz` was green.
+    pub(crate) const fn started_in(&self) -> Duration {
+        self.started_in
+    }
+
+    /// Where catalogs are that every namespace sees.
+    pub(crate) const fn catalog_namespace(&self) -> &'static str {
+        self.profile.catalog_namespace()
+    }
+
+    /// Where operators for all namespaces live.
+    pub(crate) const fn operator_namespace(&self) -> &'static str {
+        self.profile.operator_namespace()
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Cause> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Cause::new(format!("the API cannot be served at {address}"))
+            .because(io(&error))
+            .remedy("choose another address with --listen ADDR:PORT; port 0 picks a free one")
+    })
+}
+
+async fn open(settings: &Settings, clock: Clock, say: &dyn Fn(&str)) -> Result<Store, Cause> {
+    let options = mainstay_store::Options::new(clock);
+    let Data::Folder(folder) = &settings.data else { return Ok(Store::in_memory(options)) };
+    let folder = folder.join("store");
+    let repair = settings.repair;
+    let opening = {
+        let folder = folder.clone();
+        move || -> Result<_, OpenError> {
+            let lost = if repair { Some(Store::repair(&folder)?) } else { None };
+            Ok((Store::open(&folder, options)?, lost))
+        }
+    };
+    let opened = tokio::task::spawn_blocking(opening)
+        .await
+        .map_err(|error| Cause::new(format!("opening the store ended early: {error}")))?;
+    let ((store, recovery), lost) = opened.map_err(|error| {
+        let cause = Cause::new("the data folder cannot be used").because(chain(&error));
+        match error {
+            OpenError::Damaged(_) => cause.remedy(
+                "restore the folder from a backup, or run `mainstay up --repair` to set the damaged part aside and go on with the rest",
+            ),
+            OpenError::Locked { .. } => cause.remedy("choose another folder with --data-dir DIR"),
+            _ => cause.remedy("check who owns the folder and whether the disk is full, or choose another with --data-dir DIR"),
+        }
+    })?;
+    if let Some(lost) = lost {
+        for line in lost.to_string().lines() {
+            say(line);
+        }
+    }
+    say(&recovered(&folder, &recovery));
+    Ok(store)
+}
+
+/// What was found, in a line.
+fn recovered(folder: &Path, recovery: &Recovery) -> String {
+    format!("store       {}: {recovery}", folder.display())
+}
+
+fn keys(data: &Data, clock: Clock, listen: SocketAddr) -> Result<Pki, Cause> {
+    let names = if listen.ip().is_unspecified() { Vec::new() } else { vec![listen.ip().to_string()] };
+    match data {
+        Data::Memory => Pki::ephemeral(&clock, &names),
+        Data::Folder(folder) => Pki::load_or_create(&folder.join("pki"), &clock, &names),
+    }
+    .map_err(|error: PkiError| Cause::new("the cluster's keys cannot be used").because(chain(&error)))
+}
+
+fn write_kubeconfig(
+    settings: &Settings,
+    pki: &Pki,
+    address: SocketAddr,
+) -> Result<(PathBuf, Option<PathBuf>), Cause> {
+    let (file, temporary) = match (&settings.kubeconfig, &settings.data) {
+        (Some(file), _) => (file.clone(), None),
+        (None, Data::Folder(folder)) => (folder.join("kubeconfig"), None),
+        (None, Data::Memory) => {
+            let file = runtime_folder().join(format!("mainstay-{}.kubeconfig", std::process::id()));
+            (file.clone(), Some(file))
+        }
+    };
+    // An address that means "all" is no address to connect to.
+    let server = if address.ip().is_unspecified() {
+        format!("https://127.0.0.1:{}", address.port())
+    } else {
+        format!("https://{address}")
+    };
+    pki.write_kubeconfig(&file, &server, "mainstay").map_err(|error| {
+        Cause::new("the kubeconfig cannot be written").at(Place::file(&file)).because(chain(&error))
+    })?;
+    Ok((file, temporary))
+}
+
+/// The catalogs to serve: those given now, and those the data folder remembers from before.
+fn catalogs(settings: &Settings) -> Result<BTreeMap<String, PathBuf>, Cause> {
+    let given = settings.catalogs.iter().map(|catalog| (catalog.name.clone(), catalog.folder.clone()));
+    let Data::Folder(folder) = &settings.data else { return Ok(given.collect()) };
+    let file = folder.join("catalogs.json");
+    let fail = |what: &str, why: Cause| Err(Cause::new(what).at(Place::file(&file)).because(why));
+    let mut catalogs: BTreeMap<String, PathBuf> = match std::fs::read(&file) {
+        Ok(bytes) => match serde_json::from_slice(&bytes) {
+            Ok(catalogs) => catalogs,
+            Err(error) => {
+                let why = Cause::new(error.to_string()).remedy("delete the file and name the catalogs again with --catalog NAME=DIR");
+                return fail("the list of catalogs cannot be read", why);
+            }
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
+        Err(error) => return fail("the list of catalogs cannot be read", io(&error)),
+    };
+    let before = catalogs.clone();
+    catalogs.extend(given);
+    if catalogs != before {
+        let text = serde_json::to_vec_pretty(&catalogs).unwrap_or_default();
+        let new = file.with_extension("json.new");
+        // Written whole or not at all.
+        if let Err(error) = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &file)) {
+            return fail("the list of catalogs cannot be written", io(&error));
+        }
+    }
+    Ok(catalogs)
+}
+
+fn io(error: &std::io::Error) -> Cause {
+    Cause::new(reason(error))
+}
+
+/// An error and what is below it, as one tree.
+fn chain(error: &dyn Error) -> Cause {
+    let cause = Cause::new(error.to_string());
+    match error.source() {
+        // A transparent error repeats the text of what it wraps.
+        Some(source) if source.to_string() == error.to_string() => chain(source),
+        Some(source) => cause.because(chain(source)),
+        None => cause,
+    }
+}

@@ -1,0 +1,95 @@
+//! Catalog folders as their maintainers handle them: edited, broken, mended, while everything runs.
+
+use crate::harness::{Up, tls_cluster, until};
+use mainstay_api::resources::{CATALOG_SOURCE, SUBSCRIPTION};
+use mainstay_client::Cluster;
+use mainstay_object::Object;
+use serde_json::json;
+use std::path::Path;
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sample");
+
+fn copy_sample(to: &Path) {
+    for entry in std::fs::read_dir(SAMPLE).expect("the sample catalog") {
+        let package = entry.expect("an entry").file_name();
+        std::fs::create_dir_all(to.join(&package)).expect("a folder");
+        let file = Path::new(&package).join("catalog.yaml");
+        std::fs::copy(Path::new(SAMPLE).join(&file), to.join(&file)).expect("a copy");
+    }
+}
+
+async fn state(cluster: &Cluster, wanted: &str) -> Object {
+    until(cluster, &CATALOG_SOURCE, Some("olm"), |source| {
+        (source.str(&["status", "connectionState", "lastObservedState"]) == Some(wanted)).then(|| source.clone())
+    })
+    .await
+}
+
+/// What a Subscription in the namespace `default` to a channel of the teapot package resolves to.
+async fn resolves(cluster: &Cluster, name: &str, channel: &str) -> Result<String, String> {
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "group", "namespace": name}, "spec": {"targetNamespaces": [name]},
+    });
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let subscription = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": {"name": "teapot", "namespace": name},
+        "spec": {"name": "teapot-operator", "channel": channel, "source": "mine", "sourceNamespace": "olm"},
+    });
+    for (resource, value) in [
+        (mainstay_object::known::NAMESPACE, namespace),
+        (mainstay_api::resources::OPERATOR_GROUP, group),
+        (SUBSCRIPTION, subscription),
+    ] {
+        let object = Object::from_value(value).expect("an object");
+        cluster.create(&resource, &object).await.expect("created");
+    }
+    until(cluster, &SUBSCRIPTION, Some(name), |object| {
+        if let Some(csv) = object.str(&["status", "currentCSV"]) {
+            return Some(Ok(csv.to_owned()));
+        }
+        let conditions = object.array(&["status", "conditions"]).iter();
+        let failed = conditions.filter(|it| it["type"] == "ResolutionFailed" && it["status"] == "True");
+        failed.map(|it| Err(it["message"].as_str().unwrap_or_default().to_owned())).next()
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_folder_keeps_serving_its_last_good_content_even_after_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let catalog = folder.path().join("catalog");
+    copy_sample(&catalog);
+    let argument = format!("mine={}", catalog.display());
+    let data = data.to_str().expect("temporary paths are text");
+    let up = Up::start(folder.path(), &["--data-dir", data, "--catalog", &argument]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    state(&cluster, "READY").await;
+
+    // Cut the file off in the middle of a mapping.
+    let file = catalog.join("teapot-operator/catalog.yaml");
+    let good = std::fs::read_to_string(&file).expect("the file");
+    let cut = good.find("entries:").expect("a channel") + "entries:\n- name".len();
+    std::fs::write(&file, format!("{}: \"teapot", &good[..cut])).expect("written");
+    let source = state(&cluster, "TRANSIENT_FAILURE").await;
+    let message = source.str(&["status", "message"]).unwrap_or_default();
+    assert!(message.contains("teapot-operator/catalog.yaml:"), "{message}");
+    assert_eq!(resolves(&cluster, "one", "stable").await.as_deref(), Ok("teapot-operator.v1.2.0"));
+
+    let (well, _) = up.stop("TERM");
+    assert!(well);
+    // Without --catalog: the data folder remembers.
+    let up = Up::start(folder.path(), &["--data-dir", data]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    state(&cluster, "TRANSIENT_FAILURE").await;
+    assert_eq!(resolves(&cluster, "two", "fast").await.as_deref(), Ok("teapot-operator.v2.0.0"));
+
+    // Mended, and with another channel.
+    std::fs::write(&file, good.replace("name: fast", "name: faster")).expect("written");
+    state(&cluster, "READY").await;
+    assert_eq!(resolves(&cluster, "three", "faster").await.as_deref(), Ok("teapot-operator.v2.0.0"));
+    let gone = resolves(&cluster, "four", "fast").await.unwrap_err();
+    assert!(gone.contains("no operators found in channel fast of package teapot-operator"), "{gone}");
+}
