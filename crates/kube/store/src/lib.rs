@@ -33,7 +33,9 @@ mod watch;
 mod writer;
 
 pub use commit::{Change, CommitError, Expect, Guard};
-pub use engine::{Damage, Engine, EngineError, Loader, OpenError, Record, Recovery, Torn};
+pub use engine::{
+    Damage, Engine, EngineError, Loader, Lost, OpenError, Record, Recovery, Repair, Torn,
+};
 pub use event::{Event, EventKind, watch_frame};
 pub use index::{List, View};
 pub use key::Key;

@@ -14,6 +14,9 @@ pub struct Options {
     pub views: Views,
     /// How many changes are committed together.
     pub batch: Batch,
+    /// How long a journal grows at least, in bytes, before a snapshot takes its place. A greater
+    /// value writes less and makes opening slower.
+    pub snapshot_after: u64,
 }
 
 impl Options {
@@ -24,6 +27,7 @@ impl Options {
             history: History::default(),
             views: Views::default(),
             batch: Batch::default(),
+            snapshot_after: 16 << 20,
         }
     }
 }

@@ -1,15 +1,17 @@
 //! The handle that everybody holds.
 
 use crate::draft::Draft;
+use crate::engine::journal::{Journal, repair};
 use crate::engine::memory::Memory;
 use crate::index::Shared;
 use crate::writer::{Message, Request, Writer};
 use crate::{
     Change, CommitError, Engine, EngineError, Expired, Key, List, Loader, OpenError, Options,
-    Recovery, Stored, Watch,
+    Recovery, Repair, Stored, Watch,
 };
 use parking_lot::Mutex;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle};
@@ -42,6 +44,22 @@ impl Store {
         Self::with_engine(Box::new(Memory), options).expect("a thread for the writer").0
     }
 
+    /// The store in a folder, which is created if there is none. Blocks while it is read.
+    ///
+    /// Only one process at a time can have a folder open.
+    pub fn open(folder: &Path, options: Options) -> Result<(Self, Recovery), OpenError> {
+        let engine = Journal::new(folder, options.snapshot_after)?;
+        Self::with_engine(Box::new(engine), options)
+    }
+
+    /// Makes a damaged folder usable again: keeps what reads well, says what was lost, and puts
+    /// the files as they were into a folder inside it.
+    ///
+    /// A folder that is not damaged is not changed.
+    pub fn repair(folder: &Path) -> Result<Repair, OpenError> {
+        repair::repair(folder)
+    }
+
     /// A store on an engine. Blocks while the engine loads.
     ///
     /// Called inside a tokio runtime, the store tells the time as that runtime does.
@@ -49,7 +67,7 @@ impl Store {
         mut engine: Box<dyn Engine>,
         options: Options,
     ) -> Result<(Self, Recovery), OpenError> {
-        let mut loader = Loader::new(options.history);
+        let mut loader = Loader::new(options.history, options.clock.elapsed());
         let recovery = engine.load(&mut loader)?;
         let shared = Arc::new(Shared::new(loader.finish(), options));
         let (queue, receiver) = mpsc::channel();

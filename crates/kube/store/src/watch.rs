@@ -18,7 +18,7 @@ pub enum WatchError {
 }
 
 /// A place in the events of one resource. It buffers nothing: a thousand watches of one resource
-/// read the same events in place.
+/// read the same events in place. It ends when the store is closed, or its last handle dropped.
 pub struct Watch {
     shared: Arc<Shared>,
     topic: Arc<Topic>,

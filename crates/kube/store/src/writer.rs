@@ -219,6 +219,13 @@ impl Writer {
     }
 }
 
+impl Drop for Writer {
+    /// Watches end however the writer does.
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
 fn answer(answers: Vec<(Answer, Outcome)>) {
     for (to, outcome) in answers {
         // Whoever asked may have stopped waiting; the change stands.

@@ -61,6 +61,8 @@ pub struct Loader {
     history: Option<u64>,
     revision: u64,
     limits: History,
+    /// When the events of the history are taken to have happened.
+    now: Duration,
     /// Labels seen last: neighbours often carry the same ones.
     labels: Labels,
 }
@@ -78,13 +80,14 @@ impl std::fmt::Debug for Loading {
 }
 
 impl Loader {
-    pub(crate) fn new(limits: History) -> Self {
+    pub(crate) fn new(limits: History, now: Duration) -> Self {
         Self {
             shelves: HashMap::new(),
             namespaces: HashSet::new(),
             history: None,
             revision: FIRST_REVISION,
             limits,
+            now,
             labels: Labels::default(),
         }
     }
@@ -96,6 +99,11 @@ impl Loader {
         for shelf in self.shelves.values_mut() {
             shelf.ring = Ring::new(revision);
         }
+    }
+
+    /// Whether the snapshot is complete and changes are being read.
+    pub(crate) const fn has_history(&self) -> bool {
+        self.history.is_some()
     }
 
     /// The newest revision that was given.
@@ -112,7 +120,7 @@ impl Loader {
     pub fn put(&mut self, record: &Record<'_>) {
         let object = self.stored(record);
         self.revision = self.revision.max(record.revision);
-        let (history, limits) = (self.history, self.limits);
+        let (history, limits, now) = (self.history, self.limits, self.now);
         let shelf = self.shelf(record.resource);
         let object = Arc::new(Stored {
             key: Key { resource: Arc::clone(&shelf.resource), ..object.key },
@@ -121,14 +129,14 @@ impl Loader {
         let previous = shelf.objects.insert(Entry(Arc::clone(&object))).map(|entry| entry.0);
         if history.is_some() {
             let kind = if previous.is_some() { EventKind::Modified } else { EventKind::Added };
-            shelf.ring.push(Event::new(kind, object, previous), Duration::ZERO, &limits);
+            shelf.ring.push(Event::new(kind, object, previous), now, &limits);
         }
     }
 
     /// Takes a deletion of the history.
     pub fn delete(&mut self, resource: &str, namespace: &str, name: &str, revision: u64) {
         self.revision = self.revision.max(revision);
-        let (history, limits) = (self.history, self.limits);
+        let (history, limits, now) = (self.history, self.limits, self.now);
         let shelf = self.shelf(resource);
         let Some(gone) = shelf.objects.remove(&At { namespace, name } as &dyn Position) else {
             return;
@@ -136,7 +144,7 @@ impl Loader {
         if history.is_some() {
             let object = Arc::new(gone.0.deleted_at(revision));
             let event = Event::new(EventKind::Deleted, object, Some(gone.0));
-            shelf.ring.push(event, Duration::ZERO, &limits);
+            shelf.ring.push(event, now, &limits);
         }
     }
 

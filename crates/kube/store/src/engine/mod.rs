@@ -3,9 +3,11 @@
 //! An engine is told batches of events and must have each on stable storage when it returns. It is
 //! read once, at start, and never afterwards: all reads are answered from memory.
 
+pub(crate) mod journal;
 mod load;
 pub(crate) mod memory;
 
+pub use journal::repair::{Lost, Repair};
 pub use load::{Loader, Record};
 
 use crate::{Event, View};
@@ -91,14 +93,18 @@ pub enum OpenError {
     #[error(transparent)]
     Damaged(Box<Damage>),
     /// The folder was written by another version of the format.
-    #[error("{} is in format {found}; this version reads {known}", .path.display())]
+    #[error(
+        "{} is in version {found} of the format, and this program reads version {known}; open it \
+         with the program that wrote it",
+        .path.display()
+    )]
     Format {
         /// The file.
         path: PathBuf,
         /// What the file says.
-        found: String,
-        /// What this version reads.
-        known: &'static str,
+        found: u32,
+        /// What this program reads.
+        known: u32,
     },
 }
 
@@ -111,8 +117,9 @@ pub struct Damage {
     pub offset: u64,
     /// What is wrong there, as a sentence part: `a checksum does not match`.
     pub what: String,
-    /// Everything up to this revision reads well.
-    pub sound: u64,
+    /// Every change up to this revision reads well; none if a snapshot is damaged, which keeps
+    /// objects in the order of their names.
+    pub sound: Option<u64>,
     /// The newest revision known to have been acknowledged, if that is known.
     pub acknowledged: Option<u64>,
 }
@@ -121,14 +128,16 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the data folder is damaged: {} at byte {}: {}; changes up to revision {} read well",
+            "the data folder is damaged: {} at byte {}: {}",
             self.file.display(),
             self.offset,
-            self.what,
-            self.sound
+            self.what
         )?;
+        if let Some(sound) = self.sound {
+            write!(f, "; changes up to revision {sound} read well")?;
+        }
         if let Some(acknowledged) = self.acknowledged {
-            write!(f, ", changes up to {acknowledged} were acknowledged")?;
+            write!(f, "; changes up to revision {acknowledged} were acknowledged")?;
         }
         f.write_str("; restore the folder from a copy, or repair it, which keeps what reads well")
     }

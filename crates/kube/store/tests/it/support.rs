@@ -1,4 +1,7 @@
-#![expect(clippy::unwrap_used, reason = "helpers of tests, which clippy does not recognise as such")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not recognise as such"
+)]
 //! Short words for the tests.
 
 use mainstay_object::Object;

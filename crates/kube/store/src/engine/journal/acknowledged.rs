@@ -1,0 +1,87 @@
+//! The side file that says up to where writes were acknowledged.
+//!
+//! A journal's last bytes may be the torn remains of a write that nobody was told of, or damage to
+//! one that somebody was. The bytes alone cannot tell the two apart; this record does. It is written
+//! after each batch became durable and before anybody is told, without a sync of its own: that
+//! survives the death of the process. After a power cut it may say less than was true, and then the
+//! rule that no batch is begun before the one before it is durable still finds damage anywhere but
+//! in the very last batch.
+
+use super::disk::{Disk, DiskFile};
+use super::format::{is_sealed, seal, u64_at};
+use super::names::ACKNOWLEDGED;
+use std::io;
+
+const MAGIC: &[u8; 8] = b"mstyackn";
+const LENGTH: usize = 40;
+
+/// Up to where writes were acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Acknowledged {
+    /// The base of the journal that was written last.
+    pub(crate) journal: u64,
+    /// Its length, in bytes.
+    pub(crate) length: u64,
+    /// The newest revision.
+    pub(crate) revision: u64,
+}
+
+/// What the side file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Record {
+    Absent,
+    Damaged,
+    Sound(Acknowledged),
+}
+
+impl Record {
+    pub(crate) const fn sound(self) -> Option<Acknowledged> {
+        match self {
+            Self::Sound(acknowledged) => Some(acknowledged),
+            Self::Absent | Self::Damaged => None,
+        }
+    }
+}
+
+pub(crate) fn read(disk: &dyn Disk) -> io::Result<Record> {
+    let file = match disk.open(ACKNOWLEDGED, false) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Record::Absent),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = [0; LENGTH];
+    if file.length()? != LENGTH as u64 {
+        return Ok(Record::Damaged);
+    }
+    file.read_at(&mut bytes, 0)?;
+    if bytes[..8] != *MAGIC || !is_sealed(&bytes) {
+        return Ok(Record::Damaged);
+    }
+    Ok(Record::Sound(Acknowledged {
+        journal: u64_at(&bytes, 8),
+        length: u64_at(&bytes, 16),
+        revision: u64_at(&bytes, 24),
+    }))
+}
+
+/// Opens the side file, says what it is to say, and makes it durable.
+pub(crate) fn create(disk: &dyn Disk, acknowledged: Acknowledged) -> io::Result<Box<dyn DiskFile>> {
+    let mut file = disk.open(ACKNOWLEDGED, true)?;
+    write(&mut *file, acknowledged)?;
+    if file.length()? > LENGTH as u64 {
+        file.truncate(LENGTH as u64)?;
+    }
+    file.sync()?;
+    Ok(file)
+}
+
+/// Replaces what the side file says. One small write: the kernel does it whole or not at all.
+pub(crate) fn write(file: &mut dyn DiskFile, acknowledged: Acknowledged) -> io::Result<()> {
+    let mut bytes = [0; LENGTH];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..16].copy_from_slice(&acknowledged.journal.to_le_bytes());
+    bytes[16..24].copy_from_slice(&acknowledged.length.to_le_bytes());
+    bytes[24..32].copy_from_slice(&acknowledged.revision.to_le_bytes());
+    seal(&mut bytes);
+    file.write_at(&bytes, 0)
+}

@@ -1,0 +1,116 @@
+//! The seam to the file system: what a journal needs of a folder, and nothing more.
+//!
+//! The tests put a disk behind it that is full, or lies.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// A folder of files.
+pub(crate) trait Disk: Send + Sync {
+    /// The path of a file, for messages.
+    fn path(&self, name: &str) -> PathBuf;
+    /// The names of all files in the folder.
+    fn names(&self) -> io::Result<Vec<String>>;
+    /// Opens a file for reading and writing; creates it if `create`, else it must exist.
+    fn open(&self, name: &str, create: bool) -> io::Result<Box<dyn DiskFile>>;
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Puts a second name of a file, or a copy of it, into a folder inside this one.
+    fn keep(&self, name: &str, folder: &str) -> io::Result<()>;
+    /// Makes names durable.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// An open file.
+pub(crate) trait DiskFile: Send {
+    fn length(&self) -> io::Result<u64>;
+    /// Fills the buffer from an offset.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Writes all bytes at an offset. After an error any part may have been written.
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
+    /// Makes content and length durable.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A real folder.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+}
+
+impl Disk for Folder {
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.0)? {
+            let entry = entry?;
+            // Nothing of ours has a name that is not text, or is a folder that is read.
+            if let Ok(name) = entry.file_name().into_string()
+                && entry.file_type()?.is_file()
+            {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn open(&self, name: &str, create: bool) -> io::Result<Box<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(create).truncate(false);
+        Ok(Box::new(file.open(self.path(name))?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path(from), self.path(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path(name))
+    }
+
+    fn keep(&self, name: &str, folder: &str) -> io::Result<()> {
+        let folder = self.path(folder);
+        fs::create_dir_all(&folder)?;
+        let (from, to) = (self.path(name), folder.join(name));
+        // Not every file system has links.
+        fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop))?;
+        File::open(&to)?.sync_all()?;
+        File::open(&folder)?.sync_all()
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.0)?.sync_all()
+    }
+}
+
+impl DiskFile for File {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read_exact_at(buffer, offset)
+    }
+
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}

@@ -1,0 +1,52 @@
+//! One process per data folder.
+
+use super::names::LOCK;
+use crate::OpenError;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+
+/// The hold on a folder, until it is dropped or the process ends in whatever way.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes hold of a folder, which must exist.
+    pub(crate) fn take(folder: &Path) -> Result<Self, OpenError> {
+        let path = folder.join(LOCK);
+        let failed = |attempt: &'static str| {
+            let path = path.clone();
+            move |source| OpenError::Io { attempt, path, source }
+        };
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed("open"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                // Who holds it is a courtesy; that it is held is the message.
+                let _ = file.read_to_string(&mut text);
+                let holder = match text.trim().parse::<u32>() {
+                    Ok(id) => format!("process {id}"),
+                    Err(_) => "another process".to_owned(),
+                };
+                return Err(OpenError::Locked { path: folder.to_owned(), holder });
+            }
+            Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
+        }
+        let written = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()));
+        written.map_err(failed("write"))?;
+        Ok(Self { _file: file })
+    }
+}

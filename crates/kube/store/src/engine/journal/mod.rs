@@ -1,0 +1,310 @@
+//! The engine of the product: an append-only journal with checksums, and snapshots.
+//!
+//! ```text
+//! append ─► frame ─► journal-<base>: write, fdatasync ─► acknowledged: write
+//!                        │ grown enough: a new journal, and in the background
+//!                        └► snapshot-<revision>.tmp ─► sync, rename, sync ─► older files removed
+//! open   ◄─ newest snapshot ◄─ the journals that follow it
+//! ```
+//!
+//! Why not a database: reads never come here, so all that a tree on disk would do is be written to.
+//! One sequential write and one sync per batch is the least that durability costs
+//! (`docs/performance.md` has the figures).
+//!
+//! A journal grows until it is as long as the last snapshot, but at least
+//! [`Options::snapshot_after`](crate::Options::snapshot_after); the folder therefore stays below
+//! about three times the live objects plus that. Writers go on while a snapshot is written: it is
+//! made from a view of the index, on a thread of its own.
+
+mod acknowledged;
+pub(crate) mod disk;
+mod format;
+mod lock;
+mod names;
+mod open;
+pub(crate) mod repair;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use super::{Engine, EngineError, Loader, OpenError, Record, Recovery};
+use crate::{Event, EventKind, View};
+use acknowledged::Acknowledged;
+use disk::{Disk, DiskFile, Folder};
+use format::{
+    FileKind, FrameKind, HEADER, begin_frame, finish_frame, header, push_deletion, push_object,
+};
+use lock::Lock;
+use open::failed;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+/// A journal in a folder.
+pub(crate) struct Journal {
+    disk: Arc<dyn Disk>,
+    /// The hold on the folder. Shared with the thread that writes a snapshot, so that nobody else
+    /// gets the folder while that still works in it.
+    lock: Arc<Option<Lock>>,
+    snapshot_after: u64,
+    /// None until the folder was read.
+    live: Option<Live>,
+}
+
+/// The journal that is being written.
+struct Live {
+    file: Box<dyn DiskFile>,
+    acknowledged: Box<dyn DiskFile>,
+    /// The revision that the file continues; its name.
+    base: u64,
+    /// The end of the last durable batch.
+    length: u64,
+    revision: u64,
+    /// Bytes of journal since the last snapshot was begun.
+    grown: u64,
+    snapshot_bytes: u64,
+    snapshot: Option<Job>,
+    buffer: Vec<u8>,
+    /// Why nothing more is written.
+    stopped: Option<Arc<str>>,
+}
+
+/// A snapshot that is being written in the background.
+struct Job {
+    thread: JoinHandle<io::Result<u64>>,
+    cancel: Arc<AtomicBool>,
+}
+
+/// A batch's buffer above this is given back after use.
+const KEPT_BUFFER: usize = 1 << 20;
+
+impl Journal {
+    /// The engine of a folder, which is created if need be and held from now on.
+    pub(crate) fn new(folder: &Path, snapshot_after: u64) -> Result<Self, OpenError> {
+        std::fs::create_dir_all(folder).map_err(|source| OpenError::Io {
+            attempt: "create",
+            path: folder.to_owned(),
+            source,
+        })?;
+        let lock = Lock::take(folder)?;
+        Ok(Self::on(Arc::new(Folder::new(folder)), Some(lock), snapshot_after))
+    }
+
+    /// The engine of any disk; the caller sees to it that nobody else uses it.
+    pub(crate) fn on(disk: Arc<dyn Disk>, lock: Option<Lock>, snapshot_after: u64) -> Self {
+        Self { disk, lock: Arc::new(lock), snapshot_after, live: None }
+    }
+}
+
+impl Engine for Journal {
+    fn load(&mut self, loader: &mut Loader) -> Result<Recovery, OpenError> {
+        let disk = &*self.disk;
+        let found = open::read(disk, loader)?;
+        let revision = found.recovery.revision;
+        let (file, base, length) = match found.journal {
+            // A file without even a header is begun again.
+            Some((file, base, length)) if length >= HEADER as u64 => (file, base, length),
+            _ => {
+                let file = begin(disk, revision)
+                    .map_err(|source| failed(disk, "create", &names::journal(revision), source))?;
+                (file, revision, HEADER as u64)
+            }
+        };
+        let mut file = file;
+        if found.recovery.torn.is_some() {
+            let name = names::journal(base);
+            cut(&mut *file, length).map_err(|source| failed(disk, "truncate", &name, source))?;
+        }
+        let said = Acknowledged { journal: base, length, revision };
+        let acknowledged = acknowledged::create(disk, said)
+            .and_then(|file| disk.sync().map(|()| file))
+            .map_err(|source| failed(disk, "write", names::ACKNOWLEDGED, source))?;
+        if let Some((snapshot, _)) = found.snapshot
+            && let Err(error) = snapshot::remove_older(disk, snapshot)
+        {
+            tracing::warn!("cannot remove old files from {}: {error}", disk.path("").display());
+        }
+        self.live = Some(Live {
+            file,
+            acknowledged,
+            base,
+            length,
+            revision,
+            grown: found.journal_bytes,
+            snapshot_bytes: found.snapshot.map_or(0, |it| it.1),
+            snapshot: None,
+            buffer: Vec::new(),
+            stopped: None,
+        });
+        Ok(found.recovery)
+    }
+
+    fn append(&mut self, events: &[Arc<Event>]) -> Result<(), EngineError> {
+        let live = self.live.as_mut().ok_or_else(|| EngineError::Stopped {
+            reason: "the data folder was not read yet".into(),
+        })?;
+        live.append(&*self.disk, events)
+    }
+
+    fn maintain(&mut self, view: &dyn Fn() -> View) {
+        let Some(live) = &mut self.live else { return };
+        live.reap();
+        let due = live.grown > self.snapshot_after.max(live.snapshot_bytes);
+        if !due || live.snapshot.is_some() || live.stopped.is_some() {
+            return;
+        }
+        live.grown = 0;
+        let started = live.rotate(&*self.disk).and_then(|()| {
+            live.snapshot = Some(start_snapshot(&self.disk, &self.lock, view())?);
+            Ok(())
+        });
+        if let Err(error) = started {
+            // The journal goes on; the next attempt comes when it has grown as much again.
+            tracing::warn!("cannot begin a snapshot of the data folder: {error}");
+        }
+    }
+
+    fn close(&mut self) -> Result<(), EngineError> {
+        let Some(live) = &mut self.live else { return Ok(()) };
+        if let Some(job) = &live.snapshot {
+            job.cancel.store(true, Ordering::Relaxed);
+        }
+        live.join();
+        live.acknowledged.sync().map_err(|source| EngineError::Refused {
+            attempt: "sync",
+            path: self.disk.path(names::ACKNOWLEDGED),
+            source: Arc::new(source),
+        })
+    }
+}
+
+impl Live {
+    fn append(&mut self, disk: &dyn Disk, events: &[Arc<Event>]) -> Result<(), EngineError> {
+        if let Some(reason) = &self.stopped {
+            return Err(EngineError::Stopped { reason: Arc::clone(reason) });
+        }
+        let refused = |live: &Self, attempt, source| EngineError::Refused {
+            attempt,
+            path: disk.path(&names::journal(live.base)),
+            source: Arc::new(source),
+        };
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let framed = frame(&mut buffer, self.revision + 1, events);
+        framed.map_err(|source| refused(self, "write", source))?;
+        let written = self.file.write_at(&buffer, self.length).map_err(|error| ("write", error));
+        let written = written.and_then(|()| self.file.sync().map_err(|error| ("sync", error)));
+        if let Err((attempt, source)) = written {
+            return Err(self.take_back(refused(self, attempt, source)));
+        }
+        self.length += buffer.len() as u64;
+        self.grown += buffer.len() as u64;
+        self.revision += events.len() as u64;
+        if buffer.capacity() <= KEPT_BUFFER {
+            self.buffer = buffer;
+        }
+        if let Err(error) = self.acknowledge() {
+            // The batch is durable all the same; only a later verdict on damage is less sharp.
+            tracing::warn!("cannot write {}: {error}", disk.path(names::ACKNOWLEDGED).display());
+        }
+        Ok(())
+    }
+
+    /// Cuts a failed batch off again; if that fails too, nothing more may be written, because the
+    /// next batch would follow bytes of which nobody knows whether they are there.
+    fn take_back(&mut self, error: EngineError) -> EngineError {
+        match cut(&mut *self.file, self.length) {
+            Ok(()) => error,
+            Err(second) => {
+                let reason: Arc<str> = format!(
+                    "a change was not saved and its remains could not be removed ({error}; then: \
+                     {second})"
+                )
+                .into();
+                self.stopped = Some(Arc::clone(&reason));
+                EngineError::Stopped { reason }
+            }
+        }
+    }
+
+    fn acknowledge(&mut self) -> io::Result<()> {
+        let said =
+            Acknowledged { journal: self.base, length: self.length, revision: self.revision };
+        acknowledged::write(&mut *self.acknowledged, said)
+    }
+
+    /// Begins the next journal, unless the present one is still empty.
+    fn rotate(&mut self, disk: &dyn Disk) -> io::Result<()> {
+        if self.base == self.revision {
+            return Ok(());
+        }
+        self.file = begin(disk, self.revision)?;
+        self.base = self.revision;
+        self.length = HEADER as u64;
+        self.acknowledge()?;
+        // Durable before any file that it might otherwise still name can be removed.
+        self.acknowledged.sync()
+    }
+
+    /// Takes note of a snapshot that has ended.
+    fn reap(&mut self) {
+        if self.snapshot.as_ref().is_some_and(|job| job.thread.is_finished()) {
+            self.join();
+        }
+    }
+
+    fn join(&mut self) {
+        let Some(job) = self.snapshot.take() else { return };
+        match job.thread.join() {
+            Ok(Ok(bytes)) => self.snapshot_bytes = bytes,
+            Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(Err(error)) => tracing::warn!("cannot write a snapshot of the data: {error}"),
+            Err(_) => tracing::error!("the thread that writes snapshots panicked"),
+        }
+    }
+}
+
+/// Encodes a batch as one frame.
+fn frame(buffer: &mut Vec<u8>, first: u64, events: &[Arc<Event>]) -> io::Result<()> {
+    begin_frame(buffer);
+    for event in events {
+        let record = Record::of(&event.object);
+        if event.kind == EventKind::Deleted {
+            push_deletion(buffer, &record);
+        } else {
+            push_object(buffer, &record);
+        }
+    }
+    let count = u32::try_from(events.len()).map_err(io::Error::other)?;
+    finish_frame(buffer, FrameKind::Batch, first, count)
+}
+
+/// Creates an empty journal and makes it durable.
+fn begin(disk: &dyn Disk, base: u64) -> io::Result<Box<dyn DiskFile>> {
+    let mut file = disk.open(&names::journal(base), true)?;
+    file.truncate(0)?;
+    file.write_at(&header(FileKind::Journal, base), 0)?;
+    file.sync()?;
+    disk.sync()?;
+    Ok(file)
+}
+
+/// Shortens a file, durably.
+fn cut(file: &mut dyn DiskFile, length: u64) -> io::Result<()> {
+    file.truncate(length)?;
+    file.sync()
+}
+
+fn start_snapshot(disk: &Arc<dyn Disk>, lock: &Arc<Option<Lock>>, view: View) -> io::Result<Job> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let (disk, lock, cancelled) = (Arc::clone(disk), Arc::clone(lock), Arc::clone(&cancel));
+    let thread = Builder::new().name("snapshot".to_owned()).spawn(move || {
+        let records = view.iter().map(|object| Record::of(object));
+        let bytes = snapshot::write(&*disk, view.revision, records, &cancelled)?;
+        snapshot::remove_older(&*disk, view.revision)?;
+        drop(lock);
+        Ok(bytes)
+    })?;
+    Ok(Job { thread, cancel })
+}

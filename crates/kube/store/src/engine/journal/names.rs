@@ -1,0 +1,96 @@
+//! The files of a data folder, by name.
+
+/// Held locked while a process uses the folder; says which process.
+pub(crate) const LOCK: &str = "lock";
+/// Up to where writes were acknowledged.
+pub(crate) const ACKNOWLEDGED: &str = "acknowledged";
+
+/// The journal that continues a revision. Sixteen digits: their order is that of the revisions.
+pub(crate) fn journal(base: u64) -> String {
+    format!("journal-{base:016x}")
+}
+
+/// The snapshot of a revision.
+pub(crate) fn snapshot(revision: u64) -> String {
+    format!("snapshot-{revision:016x}")
+}
+
+/// A file that is not complete yet and of which nothing depends.
+pub(crate) fn unfinished(name: &str) -> String {
+    format!("{name}{UNFINISHED}")
+}
+
+const UNFINISHED: &str = ".tmp";
+
+/// Which data files a folder has, in order of their revisions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Inventory {
+    pub(crate) journals: Vec<u64>,
+    pub(crate) snapshots: Vec<u64>,
+    pub(crate) unfinished: Vec<String>,
+}
+
+impl Inventory {
+    /// Sorts names; those that are not ours are left alone.
+    pub(crate) fn of(names: Vec<String>) -> Self {
+        let mut inventory = Self::default();
+        for name in names {
+            let number = |prefix: &str| {
+                let digits = name.strip_prefix(prefix).filter(|digits| digits.len() == 16)?;
+                u64::from_str_radix(digits, 16).ok()
+            };
+            if let Some(base) = number("journal-") {
+                inventory.journals.push(base);
+            } else if let Some(revision) = number("snapshot-") {
+                inventory.snapshots.push(revision);
+            } else if name.strip_suffix(UNFINISHED).is_some_and(|it| it.starts_with("snapshot-")) {
+                inventory.unfinished.push(name);
+            }
+        }
+        inventory.journals.sort_unstable();
+        inventory.snapshots.sort_unstable();
+        inventory
+    }
+
+    /// The names of the files that hold data.
+    pub(crate) fn data(&self) -> impl Iterator<Item = String> {
+        let snapshots = self.snapshots.iter().copied().map(snapshot);
+        snapshots.chain(self.journals.iter().copied().map(journal))
+    }
+
+    /// The files that the snapshot of a revision makes superfluous.
+    pub(crate) fn obsolete(&self, revision: u64) -> impl Iterator<Item = String> {
+        let older = move |it: &u64| *it < revision;
+        let snapshots = self.snapshots.iter().copied().filter(older).map(snapshot);
+        let journals = self.journals.iter().copied().filter(older).map(journal);
+        snapshots.chain(journals).chain(self.unfinished.iter().cloned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written_and_strangers_are_left_alone() {
+        let names = [
+            journal(255),
+            journal(1),
+            snapshot(254),
+            unfinished(&snapshot(9)),
+            "lost+found".into(),
+        ];
+        let inventory = Inventory::of(names.to_vec());
+        assert_eq!(inventory.journals, [1, 255]);
+        assert_eq!(inventory.snapshots, [254]);
+        assert_eq!(
+            inventory.obsolete(255).collect::<Vec<_>>(),
+            [
+                "snapshot-00000000000000fe",
+                "journal-0000000000000001",
+                "snapshot-0000000000000009.tmp"
+            ]
+        );
+        assert_eq!(inventory.data().count(), 3);
+    }
+}

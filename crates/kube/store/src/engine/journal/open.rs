@@ -1,0 +1,268 @@
+//! From a data folder to the objects in it, with a verdict on every byte that does not read well.
+//!
+//! The verdict is one of two. Bytes at the very end of the last journal, with no sound frame after
+//! them and nothing acknowledged missing, are the remains of a write that was never acknowledged:
+//! they are dropped and reported. Anything else is damage to acknowledged data, and then nothing is
+//! opened and nothing is changed: a person decides.
+
+use super::acknowledged::{self, Acknowledged};
+use super::disk::{Disk, DiskFile};
+use super::format::{
+    Bad, FileKind, Frame, FrameError, FrameKind, Frames, HEADER, Header, VERSION, read_header,
+    records, u64_at,
+};
+use super::names::{ACKNOWLEDGED, Inventory, journal, snapshot};
+use crate::{Damage, Loader, OpenError, Recovery, Torn};
+use std::io;
+
+/// What a folder holds once it was read.
+pub(crate) struct Found {
+    pub(crate) recovery: Recovery,
+    /// The journal to continue, its base and the length of its sound part; none to begin one.
+    pub(crate) journal: Option<(Box<dyn DiskFile>, u64, u64)>,
+    /// The revision of the snapshot, if there is one, and its size.
+    pub(crate) snapshot: Option<(u64, u64)>,
+    /// The size of the journals since the snapshot.
+    pub(crate) journal_bytes: u64,
+}
+
+/// Reads a folder into the loader. Changes nothing on disk.
+pub(crate) fn read(disk: &dyn Disk, loader: &mut Loader) -> Result<Found, OpenError> {
+    let names = disk.names().map_err(|source| failed(disk, "list", "", source))?;
+    let inventory = Inventory::of(names);
+    let record =
+        acknowledged::read(disk).map_err(|source| failed(disk, "read", ACKNOWLEDGED, source))?;
+    let mut reader = Reader { disk, loader, acknowledged: record.sound() };
+    let mut found =
+        Found { recovery: Recovery::default(), journal: None, snapshot: None, journal_bytes: 0 };
+    let mut base = reader.loader.revision();
+    if let Some(revision) = inventory.snapshots.last() {
+        found.snapshot = Some((*revision, reader.snapshot(*revision)?));
+        base = *revision;
+    }
+    reader.loader.begin_history(base);
+    let journals: Vec<_> = inventory.journals.iter().copied().filter(|it| *it >= base).collect();
+    for (at, journal) in journals.iter().enumerate() {
+        let last = at + 1 == journals.len();
+        reader.journal(*journal, last, &mut found)?;
+    }
+    reader.all_is_there(journals.last().copied(), &mut found)?;
+    let empty = inventory.snapshots.is_empty() && inventory.journals.is_empty();
+    if record.sound().is_none() && !empty {
+        found.recovery.notes.push(format!(
+            "{} does not say what was acknowledged; everything else reads well",
+            disk.path(ACKNOWLEDGED).display()
+        ));
+    }
+    found.recovery.revision = loader.revision();
+    found.recovery.objects = loader.objects();
+    Ok(found)
+}
+
+pub(crate) fn failed(
+    disk: &dyn Disk,
+    attempt: &'static str,
+    name: &str,
+    source: io::Error,
+) -> OpenError {
+    OpenError::Io { attempt, path: disk.path(name), source }
+}
+
+struct Reader<'a> {
+    disk: &'a dyn Disk,
+    loader: &'a mut Loader,
+    acknowledged: Option<Acknowledged>,
+}
+
+impl Reader<'_> {
+    /// Reads a snapshot; gives its size.
+    fn snapshot(&mut self, revision: u64) -> Result<u64, OpenError> {
+        let name = snapshot(revision);
+        let io = |source| failed(self.disk, "read", &name, source);
+        let file = self.disk.open(&name, false).map_err(io)?;
+        let mut frames = Frames::new(&*file, 0).map_err(io)?;
+        match start(&mut frames, FileKind::Snapshot).map_err(io)? {
+            Header::Sound { revision: found } if found == revision => {}
+            Header::OtherVersion(version) => return Err(self.other_version(&name, version)),
+            _ => return Err(self.damaged(&name, 0, "the file's header does not read well")),
+        }
+        frames = Frames::new(&*file, HEADER as u64).map_err(io)?;
+        let mut total = 0;
+        loop {
+            let offset = frames.offset();
+            let taken = match frames.next() {
+                Ok(Some(frame)) => self.take_objects(&frame, revision, &mut total),
+                Ok(None) => Err(Bad("the file ends before its last frame")),
+                Err(FrameError::Bad(bad)) => Err(bad),
+                Err(FrameError::Io(source)) => return Err(io(source)),
+            };
+            match taken {
+                Ok(false) => {}
+                Ok(true) if frames.offset() == frames.length() => return Ok(frames.length()),
+                Ok(true) => {
+                    return Err(self.damaged(
+                        &name,
+                        frames.offset(),
+                        "the file goes on after its end",
+                    ));
+                }
+                Err(bad) => return Err(self.damaged(&name, offset, bad.0)),
+            }
+        }
+    }
+
+    /// Takes a frame of a snapshot; whether it was the last.
+    fn take_objects(
+        &mut self,
+        frame: &Frame<'_>,
+        revision: u64,
+        total: &mut u64,
+    ) -> Result<bool, Bad> {
+        if frame.first != revision {
+            return Err(Bad("a frame belongs to another snapshot"));
+        }
+        match frame.kind {
+            FrameKind::Batch => Err(Bad("a frame does not belong into a snapshot")),
+            FrameKind::End if u64_at(frame.payload, 0) == *total => Ok(true),
+            FrameKind::End => Err(Bad("the number of objects is not what it should be")),
+            FrameKind::Objects => {
+                for read in records(frame.payload) {
+                    let read = read?;
+                    if read.deleted || read.record.revision > revision {
+                        return Err(Bad("a record does not belong into a snapshot"));
+                    }
+                    self.loader.put(&read.record);
+                    *total += 1;
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// Reads a journal and applies it.
+    fn journal(&mut self, base: u64, last: bool, found: &mut Found) -> Result<(), OpenError> {
+        let name = journal(base);
+        let io = |source| failed(self.disk, "read", &name, source);
+        let file = self.disk.open(&name, false).map_err(io)?;
+        let mut frames = Frames::new(&*file, 0).map_err(io)?;
+        let length = frames.length();
+        let header = start(&mut frames, FileKind::Journal).map_err(io)?;
+        if base != self.loader.revision() {
+            let what = "the journal before it is missing, or ends too early";
+            return Err(self.damaged(&name, 0, what));
+        }
+        match header {
+            Header::Sound { revision } if revision == base => {}
+            Header::OtherVersion(version) => return Err(self.other_version(&name, version)),
+            // The file was being created when the process ended: it never held anything.
+            _ if last && length <= HEADER as u64 && self.nothing_is_missing() => {
+                found.recovery.torn =
+                    Some(Torn { file: self.disk.path(&name), offset: 0, bytes: length });
+                drop(frames);
+                found.journal = Some((file, base, 0));
+                return Ok(());
+            }
+            _ => return Err(self.damaged(&name, 0, "the file's header does not read well")),
+        }
+        frames = Frames::new(&*file, HEADER as u64).map_err(io)?;
+        let mut sound = frames.offset();
+        loop {
+            match frames.next() {
+                Ok(Some(frame)) => {
+                    // What passes its checksum and makes no sense was not cut off.
+                    self.take_batch(&frame).map_err(|bad| self.damaged(&name, sound, bad.0))?;
+                    sound = frames.offset();
+                }
+                Ok(None) => break,
+                Err(FrameError::Io(source)) => return Err(io(source)),
+                Err(FrameError::Bad(bad)) => {
+                    let followed = !last || frames.search().map_err(io)?;
+                    if followed || !self.nothing_is_missing() {
+                        return Err(self.damaged(&name, sound, bad.0));
+                    }
+                    let (file, bytes) = (self.disk.path(&name), length - sound);
+                    found.recovery.torn = Some(Torn { file, offset: sound, bytes });
+                    break;
+                }
+            }
+        }
+        drop(frames);
+        found.journal_bytes += sound;
+        if last {
+            found.journal = Some((file, base, sound));
+        }
+        Ok(())
+    }
+
+    /// Applies a batch, all of it or nothing.
+    fn take_batch(&mut self, frame: &Frame<'_>) -> Result<(), Bad> {
+        let expected = self.loader.revision() + 1;
+        if frame.kind != FrameKind::Batch {
+            return Err(Bad("a frame does not belong into a journal"));
+        }
+        if frame.first != expected {
+            return Err(Bad("the revisions do not follow each other"));
+        }
+        let mut revision = expected;
+        for read in records(frame.payload) {
+            if read?.record.revision != revision {
+                return Err(Bad("the revisions do not follow each other"));
+            }
+            revision += 1;
+        }
+        if revision - expected != u64::from(frame.count) || frame.count == 0 {
+            return Err(Bad("the number of changes is not what it should be"));
+        }
+        for read in records(frame.payload).flatten() {
+            let it = &read.record;
+            if read.deleted {
+                self.loader.delete(it.resource, it.namespace, it.name, it.revision);
+            } else {
+                self.loader.put(it);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether everything that is known to be acknowledged was read.
+    fn nothing_is_missing(&self) -> bool {
+        self.acknowledged.is_some_and(|it| it.revision <= self.loader.revision())
+    }
+
+    /// Refuses a folder that reads well but ends before what was acknowledged.
+    fn all_is_there(&self, last: Option<u64>, found: &mut Found) -> Result<(), OpenError> {
+        match self.acknowledged {
+            Some(acknowledged) if acknowledged.revision > self.loader.revision() => {
+                let name = journal(last.unwrap_or(acknowledged.journal));
+                let offset = found.journal.as_ref().map_or(0, |it| it.2);
+                let what = if last.is_some_and(|last| last >= acknowledged.journal) {
+                    "the file ends too early"
+                } else {
+                    "the newest journal is missing"
+                };
+                Err(self.damaged(&name, offset, what))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn damaged(&self, name: &str, offset: u64, what: &str) -> OpenError {
+        OpenError::Damaged(Box::new(Damage {
+            file: self.disk.path(name),
+            offset,
+            what: what.to_owned(),
+            sound: self.loader.has_history().then(|| self.loader.revision()),
+            acknowledged: self.acknowledged.map(|it| it.revision),
+        }))
+    }
+
+    fn other_version(&self, name: &str, version: u32) -> OpenError {
+        OpenError::Format { path: self.disk.path(name), found: version, known: VERSION }
+    }
+}
+
+/// Reads the header of a file, as much of it as there is.
+pub(crate) fn start(frames: &mut Frames<'_>, kind: FileKind) -> io::Result<Header> {
+    let length = frames.length().min(HEADER as u64);
+    Ok(read_header(kind, frames.bytes(0, length)?))
+}

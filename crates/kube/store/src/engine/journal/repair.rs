@@ -1,0 +1,292 @@
+//! Saving what reads well from a damaged folder, and saying what does not.
+//!
+//! Every file is read frame by frame; after bytes that do not read well the search goes on for the
+//! next sound frame. Of several states of one object the newest that was found wins. The result is
+//! a new snapshot; the files as they were go into a folder beside it, so that nothing is destroyed.
+//!
+//! What this cannot do: an object whose last change or deletion is lost comes back as it was
+//! before. The report names such objects as far as the damaged bytes still show their names.
+
+use super::acknowledged::{self, Acknowledged};
+use super::disk::{Disk, Folder};
+use super::format::{
+    FRAME, FileKind, Frame, FrameError, FrameKind, Frames, HEADER, Header, VERSION, records, u32_at,
+};
+use super::lock::Lock;
+use super::names::{ACKNOWLEDGED, Inventory, journal, snapshot};
+use super::open::{failed, start};
+use crate::engine::load::FIRST_REVISION;
+use crate::{Key, OpenError, Record};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// What a repair did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repair {
+    /// The revision of the repaired store. Greater than every one that was ever acknowledged.
+    pub revision: u64,
+    /// How many objects it has.
+    pub objects: usize,
+    /// What was lost. Empty if the folder was sound; then nothing was changed.
+    pub lost: Vec<Lost>,
+    /// The folder with the files as they were; none if nothing was changed.
+    pub originals: Option<PathBuf>,
+}
+
+/// A piece of acknowledged data that is gone, or may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// The file.
+    pub file: PathBuf,
+    /// Where the piece starts.
+    pub offset: u64,
+    /// How long it is; zero if the file ends there and should not.
+    pub bytes: u64,
+    /// What is wrong with it, as a sentence part.
+    pub what: String,
+    /// The first and the last revision of the changes in it, as far as known.
+    pub revisions: Option<(u64, u64)>,
+    /// The objects that it still shows by name. Their newest change may be lost; others may be too.
+    pub objects: Vec<Key>,
+}
+
+/// Repairs a folder that nobody has open.
+pub(crate) fn repair(folder: &Path) -> Result<Repair, OpenError> {
+    let _lock = Lock::take(folder)?;
+    repair_on(&Folder::new(folder))
+}
+
+pub(crate) fn repair_on(disk: &dyn Disk) -> Result<Repair, OpenError> {
+    let names = disk.names().map_err(|source| failed(disk, "list", "", source))?;
+    let inventory = Inventory::of(names);
+    let said = acknowledged::read(disk)
+        .map_err(|source| failed(disk, "read", ACKNOWLEDGED, source))?
+        .sound();
+    let mut salvage = Salvage::new(disk);
+    // Files from before a sound snapshot are leftovers and say nothing new. Before a damaged one
+    // they may still have what it has lost.
+    let mut snapshots = inventory.snapshots.iter().rev();
+    let base = snapshots.next().copied();
+    let mut from = base.unwrap_or(FIRST_REVISION);
+    if let Some(base) = base {
+        salvage.snapshot(base)?;
+        if !salvage.lost.is_empty() {
+            from = 0;
+            snapshots.try_for_each(|older| salvage.snapshot(*older))?;
+        }
+    }
+    salvage.journals(&inventory, from, base.unwrap_or(FIRST_REVISION), said)?;
+    let objects = salvage.objects.values().filter(|it| it.1.is_some()).count();
+    if salvage.lost.is_empty() {
+        return Ok(Repair { revision: salvage.newest, objects, ..Repair::default() });
+    }
+    let acknowledged = said.map_or(0, |it| it.revision);
+    let revision = salvage.newest.max(acknowledged).max(salvage.seen) + 1;
+    let originals = format!("damaged-{revision:016x}");
+    salvage
+        .store(&inventory, revision, &originals)
+        .map_err(|source| failed(disk, "repair", "", source))?;
+    let originals = Some(disk.path(&originals));
+    Ok(Repair { revision, objects, lost: salvage.lost, originals })
+}
+
+/// Everything that could be read so far.
+struct Salvage<'a> {
+    disk: &'a dyn Disk,
+    /// The newest known state of each object: its revision and its record, none if it was deleted.
+    objects: BTreeMap<Key, (u64, Option<Owned>)>,
+    /// The newest revision whose change was read.
+    newest: u64,
+    /// The newest revision that anything mentions.
+    seen: u64,
+    lost: Vec<Lost>,
+}
+
+struct Owned {
+    terminating: bool,
+    slot: u32,
+    labels: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl<'a> Salvage<'a> {
+    fn new(disk: &'a dyn Disk) -> Self {
+        let newest = FIRST_REVISION;
+        Self { disk, objects: BTreeMap::new(), newest, seen: newest, lost: Vec::new() }
+    }
+
+    fn snapshot(&mut self, revision: u64) -> Result<(), OpenError> {
+        let name = snapshot(revision);
+        self.seen = self.seen.max(revision);
+        let mut ended = false;
+        let lost = self.lost.len();
+        let end = self.file(&name, FileKind::Snapshot, |salvage, frame| {
+            ended |= frame.kind == FrameKind::End;
+            if frame.kind == FrameKind::Objects {
+                salvage.take(frame);
+            }
+        })?;
+        if !ended && self.lost.len() == lost {
+            self.lose(&name, end, 0, "the file ends before its last frame", None, Vec::new());
+        }
+        self.newest = self.newest.max(revision);
+        Ok(())
+    }
+
+    /// Reads the journals from one base on; those from `base` on must continue each other.
+    fn journals(
+        &mut self,
+        inventory: &Inventory,
+        from: u64,
+        base: u64,
+        said: Option<Acknowledged>,
+    ) -> Result<(), OpenError> {
+        let mut next = base + 1;
+        for journal_base in inventory.journals.iter().filter(|it| **it >= from) {
+            let name = journal(*journal_base);
+            self.seen = self.seen.max(*journal_base);
+            let continues = *journal_base >= base;
+            if continues && *journal_base + 1 > next {
+                let what = "the journal before it is missing, or ends too early";
+                self.lose(&name, 0, 0, what, Some((next, *journal_base)), Vec::new());
+                next = *journal_base + 1;
+            }
+            let before = self.lost.len();
+            self.file(&name, FileKind::Journal, |salvage, frame| {
+                if continues && frame.first > next {
+                    // The gap was already reported as bytes, if it was bytes.
+                    let range = Some((next, frame.first - 1));
+                    match salvage.lost[before..].last_mut() {
+                        Some(lost) if lost.revisions.is_none() => lost.revisions = range,
+                        _ => {
+                            let what = "the revisions do not follow each other";
+                            salvage.lose(&name, 0, 0, what, range, Vec::new());
+                        }
+                    }
+                }
+                salvage.take(frame);
+                next = next.max(frame.first + u64::from(frame.count));
+            })?;
+        }
+        if let Some(said) = said.filter(|said| said.revision >= next) {
+            let range = Some((next, said.revision));
+            match self.lost.last_mut() {
+                Some(lost) if lost.revisions.is_none() => lost.revisions = range,
+                _ => {
+                    let name = journal(inventory.journals.last().copied().unwrap_or(said.journal));
+                    self.lose(&name, said.length, 0, "the file ends too early", range, Vec::new());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every sound frame of a file to `take` and reports the rest; gives the file's length.
+    fn file(
+        &mut self,
+        name: &str,
+        kind: FileKind,
+        mut take: impl FnMut(&mut Self, &Frame<'_>),
+    ) -> Result<u64, OpenError> {
+        let disk = self.disk;
+        let io = |source| failed(disk, "read", name, source);
+        let file = disk.open(name, false).map_err(io)?;
+        let mut frames = Frames::new(&*file, 0).map_err(io)?;
+        match start(&mut frames, kind).map_err(io)? {
+            Header::Sound { .. } => {}
+            Header::OtherVersion(found) => {
+                let path = disk.path(name);
+                return Err(OpenError::Format { path, found, known: VERSION });
+            }
+            Header::Bad => {
+                let bytes = frames.length().min(HEADER as u64);
+                let what = "the file's header does not read well";
+                self.lose(name, 0, bytes, what, None, Vec::new());
+            }
+        }
+        frames = Frames::new(&*file, HEADER as u64).map_err(io)?;
+        loop {
+            let offset = frames.offset();
+            match frames.next() {
+                Ok(Some(frame)) => take(self, &frame),
+                Ok(None) => return Ok(frames.length()),
+                Err(FrameError::Io(source)) => return Err(io(source)),
+                Err(FrameError::Bad(bad)) => {
+                    frames.search().map_err(io)?;
+                    let bytes = frames.offset() - offset;
+                    let remains = frames.bytes(offset, bytes).map_err(io)?;
+                    let shown = names_in(remains);
+                    self.lose(name, offset, bytes, bad.0, None, shown);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, frame: &Frame<'_>) {
+        for read in records(frame.payload).flatten() {
+            let it = &read.record;
+            let key = Key::new(it.resource, it.namespace, it.name);
+            self.newest = self.newest.max(it.revision);
+            self.seen = self.seen.max(it.revision);
+            if self.objects.get(&key).is_some_and(|known| known.0 > it.revision) {
+                continue;
+            }
+            let owned = (!read.deleted).then(|| Owned {
+                terminating: it.terminating,
+                slot: it.slot,
+                labels: it.labels.to_vec(),
+                value: it.value.to_vec(),
+            });
+            self.objects.insert(key, (it.revision, owned));
+        }
+    }
+
+    fn lose(
+        &mut self,
+        name: &str,
+        offset: u64,
+        bytes: u64,
+        what: &str,
+        revisions: Option<(u64, u64)>,
+        objects: Vec<Key>,
+    ) {
+        let (file, what) = (self.disk.path(name), what.to_owned());
+        self.lost.push(Lost { file, offset, bytes, what, revisions, objects });
+    }
+
+    /// Puts the result in the place of the damaged files. At no moment is there neither.
+    fn store(&self, inventory: &Inventory, revision: u64, originals: &str) -> io::Result<()> {
+        for name in inventory.data() {
+            self.disk.keep(&name, originals)?;
+        }
+        let records = self.objects.iter().filter_map(|(key, (revision, owned))| {
+            let owned = owned.as_ref()?;
+            Some(Record {
+                resource: &key.resource,
+                namespace: &key.namespace,
+                name: &key.name,
+                revision: *revision,
+                terminating: owned.terminating,
+                slot: owned.slot,
+                labels: &owned.labels,
+                value: &owned.value,
+            })
+        });
+        super::snapshot::write(self.disk, revision, records, &AtomicBool::new(false))?;
+        let said = Acknowledged { journal: revision, length: 0, revision };
+        drop(acknowledged::create(self.disk, said)?);
+        super::snapshot::remove_older(self.disk, revision)
+    }
+}
+
+/// The keys that damaged bytes still show, if they begin where a frame did.
+fn names_in(bytes: &[u8]) -> Vec<Key> {
+    let payload = bytes.get(FRAME..).unwrap_or_default();
+    let length = usize::try_from(u32_at(bytes, 4)).unwrap_or(usize::MAX);
+    let payload = payload.get(..length).unwrap_or(payload);
+    let sound = records(payload).flatten().map(|read| read.record);
+    sound.map(|it| Key::new(it.resource, it.namespace, Arc::from(it.name))).collect()
+}

@@ -1,0 +1,182 @@
+//! Whatever happens to the bytes, what was acknowledged is there or its loss is named.
+
+use super::*;
+use crate::engine::journal::repair::{Repair, repair_on};
+
+/// Every state that an object of [`written`] ever had.
+const HISTORY: [(&str, &str, u64); 4] =
+    [("a", "1", 2), ("b", "2", 3), ("a", "3", 4), ("c", "5", 6)];
+
+/// A damaged folder is repaired, says what is lost, opens again and invents nothing.
+async fn repair_and_check(disk: &MemDisk) -> Repair {
+    let repaired = repair_on(disk).unwrap();
+    assert!(!repaired.lost.is_empty());
+    assert!(repaired.revision > 6, "revisions are never used again");
+    let (store, recovery) = open(disk).unwrap();
+    assert_eq!((recovery.revision, recovery.objects), (repaired.revision, repaired.objects));
+    for (name, (text, revision)) in live(&store) {
+        assert!(HISTORY.contains(&(&name, &text, revision)), "{name}={text}@{revision}");
+    }
+    let next = put(&store, "new", "n").await.unwrap();
+    assert_eq!(next.revision, repaired.revision + 1);
+    store.close().await.unwrap();
+    assert_eq!(repair_on(disk).unwrap().lost, []);
+    repaired
+}
+
+#[tokio::test]
+async fn a_write_that_was_cut_off_before_it_was_acknowledged_is_dropped() {
+    let (before, live_before) = written().await;
+    let after = before.copy();
+    let store = open(&after).unwrap().0;
+    put(&store, "d", "6").await.unwrap();
+    let live_after = live(&store);
+    store.close().await.unwrap();
+    let (start, bytes) = (before.bytes(&journal()).len(), after.bytes(&journal()));
+    for end in start..=bytes.len() {
+        let disk = before.copy();
+        disk.write(&journal(), bytes[..end].to_vec());
+        let (store, recovery) = open(&disk).unwrap();
+        if end == bytes.len() {
+            assert_eq!((live(&store), recovery.torn), (live_after.clone(), None));
+        } else {
+            let torn = recovery.torn.map_or(0, |torn| torn.bytes);
+            assert_eq!((live(&store), torn), (live_before.clone(), (end - start) as u64));
+        }
+        // The next write takes the place of the remains.
+        put(&store, "e", "7").await.unwrap();
+        let expected = live(&store);
+        store.close().await.unwrap();
+        assert_eq!(live(&open(&disk).unwrap().0), expected);
+    }
+}
+
+#[tokio::test]
+async fn remains_that_are_zeros_or_noise_are_dropped_too() {
+    let (disk, expected) = written().await;
+    for remains in [vec![0; 1], vec![0; 4096], vec![0xff; 50], (0..=255).collect()] {
+        let disk = disk.copy();
+        let mut bytes = disk.bytes(&journal());
+        bytes.extend_from_slice(&remains);
+        disk.write(&journal(), bytes);
+        let (store, recovery) = open(&disk).unwrap();
+        assert_eq!(recovery.torn.unwrap().bytes, remains.len() as u64);
+        assert_eq!(live(&store), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_journal_that_ends_before_what_was_acknowledged_is_damaged() {
+    let (disk, _) = written().await;
+    let bytes = disk.bytes(&journal());
+    for end in 0..bytes.len() {
+        let disk = disk.copy();
+        disk.write(&journal(), bytes[..end].to_vec());
+        let OpenError::Damaged(damage) = open(&disk).unwrap_err() else { panic!("at {end}") };
+        assert_eq!(damage.acknowledged, Some(6));
+        assert!(damage.sound < Some(6));
+        let repaired = repair_and_check(&disk).await;
+        let last = repaired.lost.last().unwrap();
+        assert_eq!(last.revisions.map(|it| it.1), Some(6), "at {end}: {last:?}");
+    }
+}
+
+#[tokio::test]
+async fn no_flipped_bit_loses_anything_silently() {
+    let (disk, expected) = written().await;
+    for name in [journal(), ACKNOWLEDGED.to_owned()] {
+        let bytes = disk.bytes(&name);
+        for bit in 0..8 * bytes.len() {
+            let disk = disk.copy();
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            disk.write(&name, flipped);
+            match open(&disk) {
+                Ok((store, recovery)) => {
+                    assert_eq!(name, ACKNOWLEDGED, "bit {bit}");
+                    assert_eq!(recovery.notes.len(), 1);
+                    assert_eq!(live(&store), expected);
+                }
+                Err(OpenError::Damaged(damage)) => {
+                    assert_eq!(name, journal());
+                    assert!(damage.offset <= (bit / 8) as u64);
+                    // A repair per bit would be slow and no stronger than one per byte.
+                    if bit % 8 == bit / 8 % 8 {
+                        let repaired = repair_and_check(&disk).await;
+                        assert!(repaired.lost.iter().all(|it| it.offset <= (bit / 8) as u64));
+                    }
+                }
+                Err(other) => panic!("bit {bit} of {name}: {other}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_flipped_bit_in_a_snapshot_goes_unnoticed() {
+    let (disk, _) = written().await;
+    let store = open_with(&disk, 0).unwrap().0;
+    put(&store, "d", "6").await.unwrap();
+    let name = names::snapshot(7);
+    wait_for_file(&disk, &name);
+    store.close().await.unwrap();
+    let bytes = disk.bytes(&name);
+    for bit in 0..8 * bytes.len() {
+        let disk = disk.copy();
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        disk.write(&name, flipped);
+        assert!(matches!(open(&disk), Err(OpenError::Damaged(_))), "bit {bit}");
+    }
+}
+
+#[tokio::test]
+async fn damage_before_a_sound_frame_is_damage_even_if_nobody_says_what_was_acknowledged() {
+    let (disk, _) = written().await;
+    let stale = MemDisk::default();
+    open(&stale).unwrap().0.close().await.unwrap();
+    // After a power cut the side file may still say what it said at the start.
+    disk.write(ACKNOWLEDGED, stale.bytes(ACKNOWLEDGED));
+    let mut bytes = disk.bytes(&journal());
+    bytes[100] ^= 1;
+    disk.write(&journal(), bytes);
+    let OpenError::Damaged(damage) = open(&disk).unwrap_err() else { panic!() };
+    assert_eq!((damage.offset, damage.sound), (32, Some(1)));
+}
+
+#[tokio::test]
+async fn a_power_cut_loses_nothing_that_was_acknowledged() {
+    let (disk, expected) = written().await;
+    let (store, recovery) = open(&disk.unplugged()).unwrap();
+    assert_eq!(live(&store), expected);
+    assert_eq!(recovery.torn, None);
+}
+
+#[tokio::test]
+async fn a_journal_that_was_taken_away_is_missed() {
+    let (disk, _) = written().await;
+    let only = MemDisk::default();
+    only.write(ACKNOWLEDGED, disk.bytes(ACKNOWLEDGED));
+    let error = open(&only).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the data folder is damaged: /data/journal-0000000000000001 at byte 0: the newest journal \
+         is missing; changes up to revision 1 read well; changes up to revision 6 were \
+         acknowledged; restore the folder from a copy, or repair it, which keeps what reads well"
+    );
+}
+
+#[tokio::test]
+async fn a_repair_keeps_the_rest_and_names_what_it_can() {
+    let (disk, _) = written().await;
+    let mut bytes = disk.bytes(&journal());
+    let at = bytes.windows(3).rposition(|it| it == br#""3""#).unwrap();
+    bytes[at + 1] = b'4';
+    disk.write(&journal(), bytes);
+    let repaired = repair_and_check(&disk).await;
+    let [lost] = &repaired.lost[..] else { panic!("{:?}", repaired.lost) };
+    assert_eq!(lost.revisions, Some((4, 4)));
+    assert_eq!(lost.objects, [Key::new("things", "ns", "a")]);
+    assert_eq!(repaired.objects, 2);
+    assert_eq!(disk.kept(), ["damaged-0000000000000007/journal-0000000000000001"]);
+}

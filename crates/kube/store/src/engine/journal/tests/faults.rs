@@ -1,0 +1,103 @@
+//! A disk that says no: the write is refused, memory keeps the truth, and the store goes on.
+
+use super::memdisk::Step;
+use super::*;
+use std::io::ErrorKind;
+
+fn engine_error(result: Result<Arc<Stored>, CommitError>) -> crate::EngineError {
+    match result {
+        Err(CommitError::Engine(error)) => error,
+        other => panic!("not refused by the engine: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_failed_write_changes_nothing_and_the_next_one_succeeds() {
+    let rows = [
+        (Step::Write, ErrorKind::StorageFull, 0, "write"),
+        (Step::Write, ErrorKind::StorageFull, 20, "write"),
+        (Step::Write, ErrorKind::QuotaExceeded, 100, "write"),
+        (Step::Sync, ErrorKind::StorageFull, 0, "sync"),
+    ];
+    for (step, error, short, attempt) in rows {
+        let (disk, before) = written().await;
+        let store = open(&disk).unwrap().0;
+        let mut watch = store.watch("things", store.revision()).unwrap();
+        disk.fail(step, "journal", error, short);
+        let refused = engine_error(put(&store, "d", "no").await);
+        assert!(refused.is_full());
+        let text = refused.to_string();
+        let said = format!("the change was not saved: cannot {attempt} /data/journal-");
+        assert!(text.starts_with(&said), "{text}");
+        assert_eq!((live(&store), store.revision()), (before, 6));
+        assert!(watch.try_next().unwrap().is_none());
+        assert_eq!(put(&store, "d", "yes").await.unwrap().revision, 7);
+        let after = live(&store);
+        store.close().await.unwrap();
+        let (store, recovery) = open(&disk).unwrap();
+        assert_eq!((live(&store), recovery.torn), (after, None));
+    }
+}
+
+#[tokio::test]
+async fn a_failed_write_that_cannot_be_taken_back_stops_writing_and_reading_goes_on() {
+    for second in [Step::Truncate, Step::Sync] {
+        let (disk, before) = written().await;
+        let store = open(&disk).unwrap().0;
+        disk.fail(Step::Write, "journal", ErrorKind::Other, 30);
+        disk.fail(second, "journal", ErrorKind::Other, 0);
+        let first = engine_error(put(&store, "d", "no").await);
+        let text = first.to_string();
+        assert!(text.starts_with("no changes are accepted until a restart, because"), "{text}");
+        assert_eq!(disk.pending_faults(), 0);
+        assert_eq!(engine_error(put(&store, "e", "no").await).to_string(), text);
+        assert_eq!(live(&store), before);
+        store.close().await.unwrap();
+        // A restart finds the remains and drops them.
+        let (store, _) = open(&disk).unwrap();
+        assert_eq!(live(&store), before);
+        put(&store, "d", "yes").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_write_is_acknowledged_even_if_that_cannot_be_written_down() {
+    let (disk, _) = written().await;
+    let store = open(&disk).unwrap().0;
+    disk.fail(Step::Write, ACKNOWLEDGED, ErrorKind::Other, 0);
+    put(&store, "d", "yes").await.unwrap();
+    assert_eq!(disk.pending_faults(), 0);
+    let after = live(&store);
+    store.close().await.unwrap();
+    assert_eq!(live(&open(&disk).unwrap().0), after);
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_opened_says_what_was_attempted() {
+    let rows = [
+        (Step::Open, "journal", "cannot read /data/journal-0000000000000001: "),
+        (Step::Open, ACKNOWLEDGED, "cannot read /data/acknowledged: "),
+        (Step::Sync, ACKNOWLEDGED, "cannot write /data/acknowledged: "),
+    ];
+    for (step, file, expected) in rows {
+        let (disk, before) = written().await;
+        disk.fail(step, file, ErrorKind::PermissionDenied, 0);
+        let text = open(&disk).unwrap_err().to_string();
+        assert!(text.starts_with(expected), "{text}");
+        assert_eq!(live(&open(&disk).unwrap().0), before);
+    }
+}
+
+#[tokio::test]
+async fn another_version_of_the_format_is_refused_by_number() {
+    let (disk, _) = written().await;
+    let mut bytes = disk.bytes(&journal());
+    bytes[8] = 2;
+    crate::engine::journal::format::seal(&mut bytes[..32]);
+    disk.write(&journal(), bytes);
+    assert_eq!(
+        open(&disk).unwrap_err().to_string(),
+        "/data/journal-0000000000000001 is in version 2 of the format, and this program reads \
+         version 1; open it with the program that wrote it"
+    );
+}
