@@ -27,11 +27,24 @@
 //! What this crate does not do: fetch images, render bundles, watch folders (the owner of a
 //! catalog source does), or resolve dependencies.
 
+mod check;
 mod content;
+mod decode;
 mod fold;
+mod graph;
+mod ignored;
+mod load;
 mod model;
+mod problem;
+mod reference;
+mod snapshot;
+mod source;
 
 pub use content::{Blob, ContentError, Origin};
+pub use load::{Limits, LoadOptions};
 pub use model::{
     Api, Bundle, Catalog, Channel, Entry, Icon, Package, PackageRequirement, Property, RelatedImage,
 };
+pub use problem::{LoadError, Problem};
+pub use snapshot::SnapshotError;
+pub use source::{Files, Folder, Source, SourceFile};

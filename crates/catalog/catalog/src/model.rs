@@ -4,7 +4,6 @@
 //! fits together: each entry has its bundle, each channel one head, each bundle one version.
 
 use crate::content::{Area, Blob, ContentError};
-use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_object::Object;
 use mainstay_version::Version;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -160,17 +159,6 @@ impl Channel {
     /// The one entry that no other entry replaces or skips.
     pub fn head(&self) -> &Entry {
         &self.entries[self.head]
-    }
-
-    /// The head, what it replaces, what that replaces, … as far as the channel has entries.
-    ///
-    /// Entries that are skipped by another one are part of the walk, except that the walk ends
-    /// where a replaced entry is skipped, as upstream's does; use [`Channel::is_skipped`] to leave
-    /// them out.
-    pub fn chain(&self) -> impl Iterator<Item = &Entry> {
-        // Checked when the catalog was built: no entry comes twice. The bound is for good measure.
-        std::iter::successors(Some(self.head()), |entry| self.entry(entry.replaces.as_deref()?))
-            .take(self.entries.len())
     }
 
     /// Whether some entry of the channel lists this name in `skips`.
@@ -423,7 +411,7 @@ fn decode_object(value: Option<&RawValue>) -> Result<Object, String> {
     let value = value.ok_or("no value")?;
     let data: ObjectData<'_> =
         serde_json::from_str(value.get()).map_err(|error| error.to_string())?;
-    let bytes = STANDARD.decode(data.data.as_bytes()).map_err(|error| error.to_string())?;
+    let bytes = crate::decode::unpack_base64(&data.data)?;
     let manifest: Value = match serde_json::from_slice(&bytes) {
         Ok(manifest) => manifest,
         // Upstream reads manifests as YAML throughout; JSON is the fast way to the same.

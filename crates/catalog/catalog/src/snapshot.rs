@@ -1,0 +1,164 @@
+//! A catalog as one file, so that the last good content survives a restart.
+//!
+//! ```text
+//! magic (16 bytes) · SHA-256 of the rest · length of the table (8 bytes, little endian)
+//! table: JSON, one row per blob · area: the stored blobs as they are in memory
+//! ```
+//!
+//! Opening verifies the hash first, then inflates and reads every blob and builds the model with
+//! the same checks as a folder: what was not sound cannot come back, and a later version of this
+//! program judges old content by its own rules. The file is written beside its place and renamed
+//! into it, so that a crash leaves the old one or the new one.
+
+use crate::{
+    content::{Origin, Slot, unpack},
+    decode,
+    load::{Collected, ReadBlob},
+    model::Catalog,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::Path,
+    sync::Arc,
+};
+
+const MAGIC: &[u8; 16] = b"mainstay-fbc 1\n\0";
+const HASH: usize = 32;
+const LENGTH: usize = 8;
+
+/// Why a snapshot could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// Writing failed; the previous snapshot, if any, is still there.
+    #[error("write the catalog snapshot {path}: {source}")]
+    Write {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file cannot be opened or read.
+    #[error("read the catalog snapshot {path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is not what was written: cut off, changed, or of another format.
+    #[error("the catalog snapshot {path} is damaged: {why}; delete it, the folder is read again")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What does not fit.
+        why: String,
+    },
+}
+
+/// One blob in the table.
+#[derive(Serialize, Deserialize)]
+struct Row {
+    schema: Arc<str>,
+    package: Arc<str>,
+    name: Arc<str>,
+    file: Arc<str>,
+    line: usize,
+    stored: usize,
+    plain: usize,
+}
+
+impl Catalog {
+    /// Writes the catalog to a file. Durable when it returns.
+    pub fn save(&self, path: &Path) -> Result<(), SnapshotError> {
+        let rows: Vec<Row> = self.area.slots.iter().map(row).collect();
+        let write = || -> io::Result<()> {
+            let table = serde_json::to_vec(&rows)?;
+            let length = (table.len() as u64).to_le_bytes();
+            let hash = Sha256::new()
+                .chain_update(length)
+                .chain_update(&table)
+                .chain_update(&self.area.bytes)
+                .finalize();
+            let beside = path.with_extension("new");
+            let mut file = File::create(&beside)?;
+            for part in [&MAGIC[..], &hash, &length, &table, &self.area.bytes] {
+                file.write_all(part)?;
+            }
+            file.sync_all()?;
+            fs::rename(&beside, path)?;
+            match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+                Some(parent) => File::open(parent)?.sync_all(),
+                None => Ok(()),
+            }
+        };
+        write().map_err(|source| SnapshotError::Write { path: path.display().to_string(), source })
+    }
+
+    /// Reads a catalog that [`Catalog::save`] wrote.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not whole, or does not hold a sound catalog.
+    pub fn load_snapshot(path: &Path) -> Result<Arc<Self>, SnapshotError> {
+        let name = || path.display().to_string();
+        let bytes =
+            fs::read(path).map_err(|source| SnapshotError::Read { path: name(), source })?;
+        decode_snapshot(&bytes)
+            .map(Arc::new)
+            .map_err(|why| SnapshotError::Damaged { path: name(), why })
+    }
+}
+
+fn row(slot: &Slot) -> Row {
+    Row {
+        schema: slot.schema.clone(),
+        package: slot.package.clone(),
+        name: slot.name.clone(),
+        file: slot.origin.file.clone(),
+        line: slot.origin.line,
+        stored: slot.stored,
+        plain: slot.plain,
+    }
+}
+
+fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, String> {
+    let body = bytes.strip_prefix(MAGIC).ok_or("it does not begin as a snapshot does")?;
+    let (hash, body) = body.split_at_checked(HASH).ok_or("it is cut off")?;
+    if hash != &Sha256::digest(body)[..] {
+        return Err("the checksum does not match the content".to_owned());
+    }
+    let (length, body) = body.split_first_chunk::<LENGTH>().ok_or("it is cut off")?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    let (table, mut area) = body.split_at_checked(length).ok_or("it is cut off")?;
+    let rows: Vec<Row> = serde_json::from_slice(table).map_err(|error| error.to_string())?;
+    let mut collected = Collected::default();
+    for row in rows {
+        let (stored, rest) = area.split_at_checked(row.stored).ok_or("it is cut off")?;
+        area = rest;
+        let what = format!("{} {:?}", row.schema, row.name);
+        let plain = unpack(stored, row.plain).ok_or_else(|| format!("{what} does not inflate"))?;
+        let Ok(Value::Object(fields)) = serde_json::from_slice(&plain) else {
+            return Err(format!("{what} is not an object"));
+        };
+        let facts = decode::facts(&row.schema, &fields).map_err(|wrong| wrong.message)?;
+        let slot = Slot {
+            schema: row.schema,
+            package: row.package,
+            name: row.name,
+            origin: Origin { file: row.file, line: row.line },
+            offset: 0,
+            stored: stored.len(),
+            plain: plain.len(),
+            hash: Sha256::digest(&plain).into(),
+        };
+        collected.add(ReadBlob { slot, stored: stored.to_vec(), bytes: 0..0, facts });
+    }
+    let (catalog, findings) = collected.build();
+    match findings.into_iter().next() {
+        None => Ok(catalog),
+        Some(finding) => Err(finding.message),
+    }
+}

@@ -1,0 +1,187 @@
+//! Where files come from: the seam between reading and everything else.
+//!
+//! The folder is untrusted. A link may point anywhere, a name may be a pipe that never answers,
+//! and a file may grow while it is read. So links are resolved and must stay below the root, only
+//! regular files are opened, and no read goes beyond its limit.
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+/// How deep folders may be nested.
+const MAX_DEPTH: usize = 64;
+
+/// A file that is there, whether or not it can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Its path below the root, with `/` between the parts.
+    pub path: String,
+    /// Why it must not be read, and what to do about it.
+    pub fault: Option<(String, Cow<'static, str>)>,
+}
+
+/// A tree of files.
+pub trait Source: Sync {
+    /// What the tree is called in messages.
+    fn name(&self) -> String;
+
+    /// All files below the root, in the order of their paths.
+    ///
+    /// # Errors
+    /// When there is no such tree: what is wrong, in one sentence.
+    fn files(&self) -> Result<Vec<SourceFile>, String>;
+
+    /// The bytes of one file, at most `limit` and one more.
+    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>>;
+}
+
+/// A folder of the file system.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    /// The folder at `root`; nothing is read yet.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    fn walk(&self, root: &Path, below: &str, depth: usize, found: &mut Vec<SourceFile>) {
+        let faulty = |path: &str, message: String, remedy: &'static str| SourceFile {
+            path: path.to_owned(),
+            fault: Some((message, remedy.into())),
+        };
+        let listed = fs::read_dir(root.join(below))
+            .and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
+        let entries = match listed {
+            Ok(entries) if depth < MAX_DEPTH => entries,
+            Ok(_) => {
+                let message = format!("folders are nested deeper than {MAX_DEPTH} levels");
+                found.push(faulty(below, message, "flatten the folder"));
+                return;
+            }
+            Err(error) => {
+                let message = format!("cannot list the folder: {}", plain(&error));
+                found.push(faulty(below, message, READABLE));
+                return;
+            }
+        };
+        for entry in entries {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let path = if below.is_empty() { name.into_owned() } else { format!("{below}/{name}") };
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => self.walk(root, &path, depth + 1, found),
+                Ok(kind) if kind.is_symlink() => found.push(match link_fault(root, &path) {
+                    None => SourceFile { path, fault: None },
+                    Some((message, remedy)) => faulty(&path, message, remedy),
+                }),
+                Ok(kind) if kind.is_file() => found.push(SourceFile { path, fault: None }),
+                Ok(_) => {
+                    let message = "neither a file nor a folder".to_owned();
+                    found.push(faulty(&path, message, "remove it, or list it in .indexignore"));
+                }
+                Err(error) => found.push(faulty(&path, plain(&error), READABLE)),
+            }
+        }
+    }
+}
+
+const READABLE: &str = "make it readable for the account that runs this process";
+
+/// Why a symbolic link must not be followed.
+fn link_fault(root: &Path, path: &str) -> Option<(String, &'static str)> {
+    let target = match fs::canonicalize(root.join(path)) {
+        Ok(target) => target,
+        Err(error) => {
+            let message = format!("the symbolic link cannot be followed: {}", plain(&error));
+            return Some((message, "correct or remove the link"));
+        }
+    };
+    if !target.starts_with(root) {
+        let message = format!(
+            "the symbolic link leaves the catalog folder (it points to {})",
+            target.display()
+        );
+        return Some((message, "copy the file into the folder"));
+    }
+    match fs::metadata(&target) {
+        Ok(kind) if kind.is_file() => None,
+        Ok(kind) if kind.is_dir() => {
+            let message = "the symbolic link points to a folder: is a directory".to_owned();
+            Some((message, "copy the folder, or list the link in .indexignore"))
+        }
+        Ok(_) => Some((
+            "the symbolic link points to neither a file nor a folder".to_owned(),
+            "remove the link",
+        )),
+        Err(error) => Some((plain(&error), READABLE)),
+    }
+}
+
+/// The words of an error of the file system, without the number.
+pub(crate) fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_lowercase()
+}
+
+impl Source for Folder {
+    fn name(&self) -> String {
+        self.root.display().to_string()
+    }
+
+    fn files(&self) -> Result<Vec<SourceFile>, String> {
+        let root = fs::canonicalize(&self.root)
+            .map_err(|error| format!("cannot read the catalog folder: {}", plain(&error)))?;
+        if !root.is_dir() {
+            return Err("is not a directory".to_owned());
+        }
+        let mut found = Vec::new();
+        self.walk(&root, "", 0, &mut found);
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
+    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let file = File::open(self.root.join(path))?;
+        let known = file.metadata()?.len().min(limit);
+        let mut bytes = Vec::with_capacity(usize::try_from(known).unwrap_or(0) + 1);
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// Files that are in memory already: contents of an archive, or of a test.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl<P: Into<String>, B: Into<Vec<u8>>> FromIterator<(P, B)> for Files {
+    fn from_iter<I: IntoIterator<Item = (P, B)>>(files: I) -> Self {
+        Self { files: files.into_iter().map(|(path, bytes)| (path.into(), bytes.into())).collect() }
+    }
+}
+
+impl Source for Files {
+    fn name(&self) -> String {
+        "the catalog".to_owned()
+    }
+
+    fn files(&self) -> Result<Vec<SourceFile>, String> {
+        let file = |path: &String| SourceFile { path: path.clone(), fault: None };
+        Ok(self.files.keys().map(file).collect())
+    }
+
+    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let bytes = self.files.get(path).ok_or(io::ErrorKind::NotFound)?;
+        let end = usize::try_from(limit.saturating_add(1)).unwrap_or(usize::MAX);
+        Ok(bytes[..bytes.len().min(end)].to_vec())
+    }
+}
