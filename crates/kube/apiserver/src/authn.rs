@@ -23,7 +23,7 @@ use crate::strategy::Objects;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use mainstay_clock::Clock;
-use mainstay_object::Status;
+use mainstay_object::{Status, fnv};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -148,7 +148,7 @@ impl Authenticator {
             "exp": expires.as_second(),
             "iat": now.as_second(),
             "nbf": now.as_second(),
-            "jti": token::random_id(),
+            "jti": fnv::random_uid(),
             "kubernetes.io": private,
         });
         Issued { token: self.key.sign(&claims), expires: mainstay_clock::rfc3339(expires) }

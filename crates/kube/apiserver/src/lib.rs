@@ -10,8 +10,14 @@
 //! Data flow: request ─► path and query ─► row ─► handler ─► strategy, schema ─► store ─► bytes,
 //! shared by all readers; other forms (table, metadata only, another version) are made on demand.
 
+mod convert;
+mod discovery;
+mod filter;
+mod handlers;
+mod http;
 mod identity;
 pub mod registry;
+mod server;
 
 pub mod authn;
 pub mod health;
@@ -21,6 +27,8 @@ pub mod serve;
 pub mod strategy;
 
 pub use health::Readiness;
+pub use http::Body;
 pub use identity::{AUTHENTICATED, Identity, MASTERS};
 pub use registry::KindRow;
+pub use server::{ApiServer, ApiService, Config, StartError, VersionInfo};
 pub use strategy::Strategy;

@@ -235,12 +235,3 @@ async fn token_reviews_tell_who_it_is() {
     let bad = review("x.y.z");
     assert_eq!(bad.get(&["status"]), Some(&json!({"user": {}, "error": "invalid bearer token"})));
 }
-
-#[test]
-fn identifiers_are_version_4_uuids() {
-    let id = token::random_id();
-    let bytes = id.as_bytes();
-    assert_eq!((id.len(), bytes[14]), (36, b'4'));
-    assert!(b"89ab".contains(&bytes[19]), "{id}");
-    assert_ne!(id, token::random_id());
-}

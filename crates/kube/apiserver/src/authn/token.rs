@@ -130,14 +130,3 @@ impl TokenKey {
         json(claims)
     }
 }
-
-/// A random identifier in the form of a version 4 UUID.
-pub(super) fn random_id() -> String {
-    let mut bytes = [0_u8; 16];
-    // Without randomness the identifier is all zeros; it names a token in logs and protects nothing.
-    let _ = getrandom::fill(&mut bytes);
-    let number =
-        u128::from_be_bytes(bytes) & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
-    let hex = format!("{number:032x}");
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
-}

@@ -2,8 +2,12 @@
 
 use crate::strategy::Strategy;
 use mainstay_object::{Gvk, Scope};
+use mainstay_schema::builtin::{self, BuiltinKind};
+use mainstay_schema::crd;
 use std::fmt;
 use std::sync::Arc;
+
+pub use mainstay_schema::crd::Column as PrinterColumn;
 
 /// One kind in one version: the only thing that handlers, discovery, printing and documents know of
 /// kinds, so that built-in and custom ones cannot be treated differently by accident.
@@ -65,7 +69,7 @@ pub struct Subresource {
 #[derive(Clone, Debug)]
 pub enum Source {
     /// The generated table.
-    BuiltIn,
+    BuiltIn(&'static BuiltinKind),
     /// A custom resource definition.
     Custom(Arc<Custom>),
 }
@@ -77,40 +81,29 @@ pub struct Custom {
     pub name: Arc<str>,
     /// Uid of the definition, to notice that another one took its name.
     pub uid: Arc<str>,
-    /// Columns of `kubectl get`, without the name; empty means the default (age).
-    pub columns: Vec<PrinterColumn>,
-    /// Paths of the scale subresource.
-    pub scale: Option<ScalePaths>,
+    /// The whole definition.
+    pub definition: Arc<crd::Definition>,
+    /// Which of its versions this is, by position.
+    pub version: usize,
     /// Whether the definition is being deleted: then nothing more may be created.
     pub terminating: bool,
 }
 
-/// One of a definition's `additionalPrinterColumns`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PrinterColumn {
-    /// Head.
-    pub name: String,
-    /// `string`, `integer`, `number`, `boolean` or `date`.
-    pub kind: String,
-    /// `OpenAPI` format; may be empty.
-    pub format: String,
-    /// What it means; may be empty.
-    pub description: String,
-    /// Zero is always shown, more only with `-o wide`.
-    pub priority: i64,
-    /// Simple JSON path, such as `.status.phase`.
-    pub json_path: String,
-}
+impl Custom {
+    /// The version of the definition that the row serves.
+    pub fn version(&self) -> &crd::Version {
+        &self.definition.versions[self.version]
+    }
 
-/// Where the scale subresource finds its numbers: dotted paths such as `.spec.replicas`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScalePaths {
-    /// Wanted number.
-    pub spec_replicas: String,
-    /// Present number.
-    pub status_replicas: String,
-    /// Selector as text, if the kind has one.
-    pub label_selector: Option<String>,
+    /// Columns of `kubectl get`, without the name; empty means the default (age).
+    pub fn columns(&self) -> &[PrinterColumn] {
+        &self.version().columns
+    }
+
+    /// Where the scale subresource finds its numbers.
+    pub fn scale(&self) -> Option<&crd::Scale> {
+        self.version().scale.as_ref()
+    }
 }
 
 impl KindRow {
@@ -137,11 +130,24 @@ impl KindRow {
     pub fn custom(&self) -> Option<&Custom> {
         match &self.source {
             Source::Custom(custom) => Some(custom),
-            Source::BuiltIn => None,
+            Source::BuiltIn(_) => None,
         }
     }
 
-    /// Whether the row has this subresource.
+    /// The type of a built-in kind's objects, inflated when first asked for.
+    pub fn definition(&self) -> Option<&'static builtin::Definition> {
+        match &self.source {
+            Source::BuiltIn(kind) => builtin::definition_of(&kind.gvk()),
+            Source::Custom(_) => None,
+        }
+    }
+
+    /// Whether objects of the kind are kept; those of reviews are only answered.
+    pub fn is_stored(&self) -> bool {
+        self.has_verb("list")
+    }
+
+    /// The row has this subresource.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|sub| &*sub.name == name)
     }

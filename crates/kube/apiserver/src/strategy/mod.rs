@@ -51,6 +51,12 @@ pub trait Strategy: Send + Sync + 'static {
         true
     }
 
+    /// Whether the status of a new object is what the client sent, although status has its own
+    /// subresource: nodes register with theirs.
+    fn keeps_status_on_create(&self) -> bool {
+        false
+    }
+
     /// Whether a PUT of an object that is not there creates it.
     fn creates_on_update(&self) -> bool {
         false

@@ -1,0 +1,47 @@
+//! What every cluster has before anybody asks.
+
+use super::meta;
+use crate::Identity;
+use crate::server::{ApiServer, StartError};
+use crate::strategy::Context;
+use mainstay_object::{Object, Status, known};
+use mainstay_store::{Change, CommitError, Expect, Key};
+use std::sync::Arc;
+
+/// The namespaces of every cluster.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Creates the namespaces that every cluster has, where they are not there yet.
+pub(crate) async fn namespaces(server: &Arc<ApiServer>) -> Result<(), StartError> {
+    for name in NAMESPACES {
+        create(server, name)
+            .await
+            .map_err(|status| StartError::CreateNamespace { name: name.to_owned(), status })?;
+    }
+    Ok(())
+}
+
+async fn create(server: &Arc<ApiServer>, name: &str) -> Result<(), Status> {
+    let key = Key::cluster("namespaces", name);
+    if server.store.get(&key).is_some() {
+        return Ok(());
+    }
+    let row = server.registry.find("", "v1", "namespaces").ok_or_else(Status::no_such_path)?;
+    let mut object = Object::new(&known::NAMESPACE.gvk(), name);
+    meta::stamp(server, &mut object);
+    let identity = Identity::admin();
+    let context = Context {
+        identity: &identity,
+        clock: &server.clock,
+        objects: &server.store,
+        row: &row,
+        subresource: "",
+    };
+    row.strategy.default(&mut object);
+    row.strategy.prepare_create(&mut object, &context)?;
+    let change = Change::Put { key, object: &object, expect: Expect::Absent, guard: None };
+    match server.store.commit(change).await {
+        Ok(_) | Err(CommitError::AlreadyExists { .. }) => Ok(()),
+        Err(error) => Err(super::write::commit_status(&row, name, &error)),
+    }
+}

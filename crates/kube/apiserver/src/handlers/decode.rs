@@ -1,0 +1,230 @@
+//! From a request's body to an object of the kind.
+//!
+//! A built-in kind's body is read as the original's Go types would read it: unknown fields go, wrong
+//! types are refused. A custom kind's is pruned by its schema. Either way what was dropped, and what
+//! was said twice, is a warning or a refusal as `fieldValidation` asks.
+
+use super::Request;
+use crate::registry::{KindRow, Source};
+use crate::server::text;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
+use mainstay_schema::builtin::{self, Definition};
+use mainstay_schema::strict;
+use serde_json::{Map, Value};
+
+/// What to do about fields that are unknown or repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FieldValidation {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+impl FieldValidation {
+    pub(super) fn read(request: &Request<'_>) -> Result<Self, Status> {
+        match request.query.text("fieldValidation") {
+            Some("Ignore") => Ok(Self::Ignore),
+            None | Some("Warn") => Ok(Self::Warn),
+            Some("Strict") => Ok(Self::Strict),
+            Some(other) => {
+                let field = FieldPath::new("fieldValidation");
+                let allowed = ["", "Ignore", "Strict", "Warn"];
+                let error = FieldError::not_supported(&field, other, &allowed);
+                Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[error]))
+            }
+        }
+    }
+
+    /// What becomes of findings: nothing, warnings, or a refusal.
+    pub(super) fn judge(
+        self,
+        row_kind: &Gvk,
+        findings: Vec<String>,
+    ) -> Result<Vec<String>, Status> {
+        match self {
+            Self::Ignore => Ok(Vec::new()),
+            Self::Strict if !findings.is_empty() => {
+                Err(cannot_handle(row_kind, &strict::message(&findings)))
+            }
+            Self::Warn | Self::Strict => Ok(findings),
+        }
+    }
+}
+
+/// 400: the body cannot be read as the kind.
+fn cannot_handle(gvk: &Gvk, why: &str) -> Status {
+    Status::bad_request(format!(
+        "{} in version {:?} cannot be handled as a {}: {why}",
+        gvk.kind, gvk.version, gvk.kind
+    ))
+}
+
+/// An object read from a body, and what the client is to be warned of.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) object: Object,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Reads the body as an object of the request's kind.
+pub(super) fn object(request: &Request<'_>) -> Result<Decoded, Status> {
+    let (value, duplicates) = value(request)?;
+    let mut decoded = typed(&request.row, value, true)?;
+    let findings = std::mem::take(&mut decoded.warnings);
+    decoded.warnings = FieldValidation::read(request)?
+        .judge(&request.row.gvk(), duplicates.into_iter().chain(findings).collect())?;
+    Ok(decoded)
+}
+
+/// Reads the body as an object of another kind, one that a subresource speaks.
+pub(super) fn object_of(request: &Request<'_>, gvk: &Gvk) -> Result<Decoded, Status> {
+    let (value, duplicates) = value(request)?;
+    let Value::Object(mut fields) = value else { return Err(not_an_object(gvk)) };
+    expect_kind(&mut fields, gvk, true)?;
+    let definition = builtin::definition_of(gvk);
+    let (object, findings) = go_typed(definition, gvk, fields)?;
+    let warnings = FieldValidation::read(request)?
+        .judge(gvk, duplicates.into_iter().chain(findings).collect())?;
+    Ok(Decoded { object, warnings })
+}
+
+/// The body as a value, and the fields that it says twice.
+fn value(request: &Request<'_>) -> Result<(Value, Vec<String>), Status> {
+    let content_type = text(request.headers, &CONTENT_TYPE).unwrap_or_default();
+    let media = content_type.split(';').next().unwrap_or_default().trim();
+    match media {
+        "" | "application/json" => json(&request.body),
+        "application/yaml" | "application/x-yaml" | "text/yaml" => yaml(&request.body),
+        "application/vnd.kubernetes.protobuf" => Err(Status::new(
+            Reason::UnsupportedMediaType,
+            "the body of the request is protobuf, which this server does not read yet - accepted media types include: application/json, application/yaml",
+        )),
+        _ => Err(unknown_media("application/json, application/yaml")),
+    }
+}
+
+/// The body of a deletion: `DeleteOptions`, in JSON or YAML.
+pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
+    let (value, _) = value(request)?;
+    match value.get("kind").and_then(Value::as_str) {
+        None | Some("" | "DeleteOptions") => Ok(value),
+        Some(other) => Err(Status::bad_request(format!(
+            "the kind in the data ({other}) does not match the expected kind (DeleteOptions)"
+        ))),
+    }
+}
+
+/// 415 for a body of another type.
+pub(super) fn unknown_media(accepted: &str) -> Status {
+    Status::new(
+        Reason::UnsupportedMediaType,
+        format!(
+            "the body of the request was in an unknown format - accepted media types include: {accepted}"
+        ),
+    )
+}
+
+/// Reads JSON text.
+pub(super) fn json(body: &Bytes) -> Result<(Value, Vec<String>), Status> {
+    let parsed = strict::parse(body).map_err(|error| {
+        Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+    })?;
+    Ok((parsed.value, parsed.duplicates))
+}
+
+/// Reads one YAML document.
+pub(super) fn yaml(body: &Bytes) -> Result<(Value, Vec<String>), Status> {
+    mainstay_yaml::one(body, &mainstay_yaml::Options::default())
+        .map(|value| (value, Vec::new()))
+        .map_err(|error| Status::bad_request(format!("error converting YAML to JSON: {error}")))
+}
+
+/// Makes a value an object of the row's kind. The warnings are what was dropped.
+///
+/// `from_client` refuses a body that does not say what it is, as the original does for custom kinds.
+pub(super) fn typed(row: &KindRow, value: Value, from_client: bool) -> Result<Decoded, Status> {
+    let gvk = row.gvk();
+    let Value::Object(mut fields) = value else { return Err(not_an_object(&gvk)) };
+    let lenient = matches!(row.source, Source::BuiltIn(_)) || !from_client;
+    expect_kind(&mut fields, &gvk, lenient)?;
+    if let Source::Custom(custom) = &row.source {
+        let mut warnings = Vec::new();
+        if let Some(metadata) = fields.remove("metadata") {
+            let (metadata, unknown) = typed_metadata(&gvk, metadata)?;
+            fields.insert("metadata".to_owned(), metadata);
+            warnings.extend(unknown);
+        }
+        let mut value = Value::Object(fields);
+        let dropped = custom.version().schema.prune(&mut value);
+        warnings.extend(dropped.into_iter().map(|path| format!("unknown field {path:?}")));
+        let object = Object::from_value(value).unwrap_or_default();
+        return Ok(Decoded { object, warnings });
+    }
+    let (object, warnings) = go_typed(row.definition(), &gvk, fields)?;
+    Ok(Decoded { object, warnings })
+}
+
+/// Decodes as Go would into the type of a built-in kind.
+fn go_typed(
+    definition: Option<&Definition>,
+    gvk: &Gvk,
+    fields: Map<String, Value>,
+) -> Result<(Object, Vec<String>), Status> {
+    let mut value = Value::Object(fields);
+    let unknown = match definition {
+        Some(definition) => {
+            strict::decode(definition, &mut value).map_err(|why| cannot_handle(gvk, &why))?
+        }
+        None => Vec::new(),
+    };
+    Ok((Object::from_value(value).unwrap_or_default(), unknown))
+}
+
+/// Metadata of a custom object: read as `ObjectMeta`, whatever the schema says.
+fn typed_metadata(gvk: &Gvk, metadata: Value) -> Result<(Value, Vec<String>), Status> {
+    let mut whole = metadata;
+    if whole.is_null() {
+        return Ok((Value::Object(Map::new()), Vec::new()));
+    }
+    let definition = builtin::definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+    let Some(definition) = definition else { return Ok((whole, Vec::new())) };
+    let unknown = strict::decode(definition, &mut whole).map_err(|why| cannot_handle(gvk, &why))?;
+    let below = |text: String| text.replacen("unknown field \"", "unknown field \"metadata.", 1);
+    Ok((whole, unknown.into_iter().map(below).collect()))
+}
+
+fn not_an_object(gvk: &Gvk) -> Status {
+    cannot_handle(gvk, "json: cannot unmarshal the body into a Go struct")
+}
+
+/// Checks `apiVersion` and `kind`, or fills them in where leaving them out is allowed.
+fn expect_kind(fields: &mut Map<String, Value>, gvk: &Gvk, lenient: bool) -> Result<(), Status> {
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if !lenient && (kind.is_empty() || api_version.is_empty()) {
+        let missing = if kind.is_empty() { "Kind" } else { "apiVersion" };
+        let shown = Value::Object(fields.clone()).to_string();
+        return Err(Status::bad_request(format!("Object '{missing}' is missing in '{shown}'")));
+    }
+    let expected = gvk.api_version();
+    if !api_version.is_empty() && *api_version != *expected {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    if !kind.is_empty() && *kind != *gvk.kind {
+        return Err(Status::bad_request(format!(
+            "the kind in the data ({kind}) does not match the expected kind ({})",
+            gvk.kind
+        )));
+    }
+    if api_version.is_empty() {
+        fields.insert("apiVersion".to_owned(), expected.into());
+    }
+    if !fields.get("kind").is_some_and(Value::is_string) {
+        fields.insert("kind".to_owned(), gvk.kind.as_str().into());
+    }
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! The rules that hold for the metadata of every object.
+
+use super::Request;
+use crate::registry::{KindRow, Source};
+use crate::server::ApiServer;
+use mainstay_object::fnv::{random_suffix, random_uid};
+use mainstay_object::{FieldError, FieldErrorKind, FieldPath, Object, Status, names};
+use serde_json::Value;
+
+/// The most bytes that all annotations of an object may have together.
+const ANNOTATIONS_MAX: usize = 256 * 1024;
+/// The longest `generateName` that is kept whole.
+const PREFIX_MAX: usize = 58;
+/// Random letters behind it.
+const SUFFIX: usize = 5;
+/// Fields of metadata that only the server sets.
+const SERVER_FIELDS: [&str; 8] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+/// Finalizers without a domain that built-in kinds may carry.
+const PLAIN_FINALIZERS: [&str; 5] = [
+    "kubernetes",
+    "orphan",
+    "foregroundDeletion",
+    "kubernetes.io/pv-protection",
+    "kubernetes.io/pvc-protection",
+];
+
+/// Gives a new object what the server decides: namespace of the path, uid, times.
+///
+/// A name from `generateName` is made by [`generate_name`], which may have to be tried again.
+pub(super) fn prepare_create(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
+    if !object.resource_version().is_empty() {
+        return Err(Status::bad_request(
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    if !object.get(&["metadata"]).is_some_and(Value::is_object) {
+        object.set(&["metadata"], Value::Object(serde_json::Map::new()));
+    }
+    for field in SERVER_FIELDS {
+        object.remove(&["metadata", field]);
+    }
+    match_namespace(request, object)?;
+    stamp(request.server, object);
+    Ok(())
+}
+
+/// Gives a new object its uid and time.
+pub(super) fn stamp(server: &ApiServer, object: &mut Object) {
+    object.set(&["metadata", "uid"], random_uid().into());
+    object.set(&["metadata", "creationTimestamp"], server.clock.now_rfc3339().into());
+}
+
+/// Checks the body's namespace against the path's, and fills it in.
+pub(super) fn match_namespace(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
+    let wanted = request.path.namespace.as_str();
+    if wanted.is_empty() {
+        object.remove(&["metadata", "namespace"]);
+        return Ok(());
+    }
+    match object.namespace() {
+        "" => object.set(&["metadata", "namespace"], wanted.into()),
+        same if same == wanted => {}
+        _ => {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Makes a name from `generateName` if there is none; whether it did.
+pub(super) fn generate_name(object: &mut Object) -> bool {
+    let prefix = object.str(&["metadata", "generateName"]).unwrap_or_default();
+    if prefix.is_empty() {
+        return false;
+    }
+    let mut end = prefix.len().min(PREFIX_MAX);
+    while !prefix.is_char_boundary(end) {
+        end -= 1;
+    }
+    let name = format!("{}{}", &prefix[..end], random_suffix(SUFFIX));
+    object.set(&["metadata", "name"], name.into());
+    true
+}
+
+/// The rules that an object's metadata breaks.
+pub(super) fn validate(row: &KindRow, object: &Object) -> Vec<FieldError> {
+    let path = FieldPath::new("metadata");
+    let mut errors = Vec::new();
+    let prefix = object.str(&["metadata", "generateName"]).unwrap_or_default();
+    if !prefix.is_empty() {
+        for problem in row.strategy.name_problems(&mask_trailing_dash(prefix)) {
+            errors.push(FieldError::invalid(&path.child("generateName"), prefix, problem));
+        }
+    }
+    let name = object.name();
+    if name.is_empty() {
+        let why = "name or generateName is required";
+        errors.push(FieldError::required(&path.child("name"), why));
+    } else {
+        for problem in row.strategy.name_problems(name) {
+            errors.push(FieldError::invalid(&path.child("name"), name, problem));
+        }
+    }
+    if row.is_namespaced() {
+        for problem in names::dns1123_label(object.namespace()) {
+            errors.push(FieldError::invalid(&path.child("namespace"), object.namespace(), problem));
+        }
+    }
+    labels(object, &path.child("labels"), &mut errors);
+    annotations(object, &path.child("annotations"), &mut errors);
+    owners(object, &path.child("ownerReferences"), &mut errors);
+    finalizers(row, object, &path.child("finalizers"), &mut errors);
+    errors
+}
+
+/// The rules that a change of metadata breaks, besides those of [`validate`].
+pub(super) fn validate_update(object: &Object, old: &Object) -> Vec<FieldError> {
+    if !old.is_terminating() {
+        return Vec::new();
+    }
+    let new: Vec<&str> =
+        object.finalizers().filter(|one| !old.finalizers().any(|two| two == *one)).collect();
+    if new.is_empty() {
+        return Vec::new();
+    }
+    let shown: Vec<String> = new.iter().map(|one| format!("{one:?}")).collect();
+    let why = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        shown.join(", ")
+    );
+    vec![FieldError::forbidden(&FieldPath::new("metadata").child("finalizers"), why)]
+}
+
+/// Keeps what clients cannot change: everything the server set.
+pub(super) fn keep_server_fields(object: &mut Object, old: &Object) {
+    if !object.get(&["metadata"]).is_some_and(Value::is_object) {
+        object.set(&["metadata"], Value::Object(serde_json::Map::new()));
+    }
+    for field in SERVER_FIELDS {
+        match old.get(&["metadata", field]) {
+            Some(value) => object.set(&["metadata", field], value.clone()),
+            None => {
+                object.remove(&["metadata", field]);
+            }
+        }
+    }
+    if object.str(&["metadata", "generateName"]).is_none()
+        && let Some(prefix) = old.get(&["metadata", "generateName"])
+    {
+        object.set(&["metadata", "generateName"], prefix.clone());
+    }
+}
+
+fn mask_trailing_dash(prefix: &str) -> String {
+    match prefix.strip_suffix('-') {
+        Some(rest) if !rest.is_empty() => format!("{rest}a"),
+        _ => prefix.to_owned(),
+    }
+}
+
+fn labels(object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (key, value) in object.labels() {
+        for problem in names::qualified_name(key) {
+            errors.push(FieldError::invalid(path, key, problem));
+        }
+        for problem in names::label_value(value) {
+            errors.push(FieldError::invalid(path, value, problem));
+        }
+    }
+}
+
+fn annotations(object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut size = 0;
+    for (key, value) in object.annotations() {
+        for problem in names::qualified_name(&key.to_lowercase()) {
+            errors.push(FieldError::invalid(path, key, problem));
+        }
+        size += key.len() + value.len();
+    }
+    if size > ANNOTATIONS_MAX {
+        let kind = FieldErrorKind::TooLong(Some(ANNOTATIONS_MAX as u64));
+        errors.push(FieldError::new(path, kind, ""));
+    }
+}
+
+fn owners(object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut controllers = Vec::new();
+    for (at, owner) in object.array(&["metadata", "ownerReferences"]).iter().enumerate() {
+        let path = path.index(at);
+        let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        if text("apiVersion").is_empty() {
+            let why = "version must not be empty";
+            errors.push(FieldError::invalid(&path.child("apiVersion"), "", why));
+        }
+        for (field, why) in [
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            if text(field).is_empty() {
+                errors.push(FieldError::invalid(&path.child(field), "", why));
+            }
+        }
+        if owner.get("controller") == Some(&Value::Bool(true)) {
+            controllers.push(text("name").to_owned());
+        }
+    }
+    if let [first, second, ..] = controllers.as_slice() {
+        let why = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
+        );
+        let all = object.get(&["metadata", "ownerReferences"]).cloned().unwrap_or_default();
+        errors.push(FieldError::invalid(path, all, why));
+    }
+}
+
+fn finalizers(row: &KindRow, object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (mut orphan, mut foreground) = (false, false);
+    for finalizer in object.finalizers() {
+        orphan |= finalizer == "orphan";
+        foreground |= finalizer == "foregroundDeletion";
+        for problem in names::qualified_name(finalizer) {
+            errors.push(FieldError::invalid(path, finalizer, problem));
+        }
+        if matches!(row.source, Source::BuiltIn(_))
+            && !finalizer.contains('/')
+            && !PLAIN_FINALIZERS.contains(&finalizer)
+        {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(path, finalizer, why));
+        }
+    }
+    if orphan && foreground {
+        let all = object.get(&["metadata", "finalizers"]).cloned().unwrap_or_default();
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid(path, all, why));
+    }
+}
+
+/// What a client should know of metadata that is allowed but unwise.
+pub(super) fn warnings(row: &KindRow, object: &Object) -> Vec<String> {
+    if row.custom().is_none() {
+        return Vec::new();
+    }
+    object
+        .finalizers()
+        .filter(|one| !one.contains('/') && !PLAIN_FINALIZERS.contains(one))
+        .map(|one| {
+            format!(
+                "metadata.finalizers: {one:?}: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers"
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,155 @@
+//! What the verbs do, for every kind in the same way.
+//!
+//! A request arrives here with its row. Reading makes bytes from the store's bytes; writing goes
+//! body ─► decoded object ─► stored form ─► strategy and schema ─► store ─► the same bytes back.
+
+pub(crate) mod bootstrap;
+mod change;
+mod create;
+mod decode;
+pub(crate) mod definitions;
+mod delete;
+mod meta;
+mod patch;
+mod present;
+mod read;
+mod reviews;
+mod scale;
+mod subresources;
+mod watch;
+mod write;
+
+use crate::Identity;
+use crate::http::answer::Answer;
+use crate::http::negotiate::{self, Form, Offer};
+use crate::http::path::ResourcePath;
+use crate::http::query::Query;
+use crate::registry::KindRow;
+use crate::server::{ApiServer, text};
+use crate::strategy::Context;
+use bytes::Bytes;
+use http::header::{ACCEPT, HeaderMap};
+use http::{Method, StatusCode};
+use mainstay_object::{Reason, Status};
+use mainstay_store::Key;
+use std::sync::Arc;
+
+/// A request for a kind.
+pub(crate) struct Request<'a> {
+    pub(crate) server: &'a Arc<ApiServer>,
+    pub(crate) identity: &'a Identity,
+    pub(crate) row: Arc<KindRow>,
+    pub(crate) path: ResourcePath,
+    pub(crate) query: Query,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Request<'_> {
+    /// The key of the object that the path names.
+    fn key(&self) -> Key {
+        self.key_of(&self.path.name)
+    }
+
+    /// The key of an object of the path's collection.
+    fn key_of(&self, name: &str) -> Key {
+        Key::new(self.row.storage.clone(), self.path.namespace.as_str(), name)
+    }
+
+    /// The form of the answer.
+    fn form(&self) -> Result<Form, Status> {
+        negotiate::choose(text(self.headers, &ACCEPT), Offer::Objects)
+    }
+
+    /// What strategies may look at.
+    fn context<'b>(&'b self, subresource: &'b str) -> Context<'b> {
+        Context {
+            identity: self.identity,
+            clock: &self.server.clock,
+            objects: &self.server.store,
+            row: &self.row,
+            subresource,
+        }
+    }
+
+    fn not_found(&self) -> Status {
+        Status::not_found(&self.row.group, &self.row.plural, &self.path.name)
+    }
+
+    /// Refuses what a definition that is being deleted does not allow any more.
+    fn refuse_if_terminating(&self, verb: &str) -> Result<(), Status> {
+        if self.row.custom().is_some_and(|custom| custom.terminating) {
+            let mut status = Status::method_not_supported(&self.row.group, &self.row.plural, verb);
+            status.message =
+                format!("{verb} not allowed while custom resource definition is terminating");
+            return Err(status);
+        }
+        Ok(())
+    }
+}
+
+/// From method and path to the handler.
+pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Answer, Status> {
+    // Whoever accepts no form of the answer must not have changed anything.
+    request.form()?;
+    let row = &request.row;
+    let path = &request.path;
+    if !path.namespace.is_empty() && !row.is_namespaced() {
+        return Err(Status::no_such_path());
+    }
+    let of_all = path.namespace.is_empty() && row.is_namespaced();
+    if of_all && !path.name.is_empty() {
+        return Err(Status::no_such_path());
+    }
+    if !path.subresource.is_empty() {
+        return subresources::dispatch(request, method).await;
+    }
+    let watches = request.query.flag("watch");
+    let verb = match (method, path.name.is_empty()) {
+        (&Method::GET, true) if watches => "watch",
+        (&Method::GET, true) => "list",
+        (&Method::GET, false) => "get",
+        (&Method::POST, true) => "create",
+        (&Method::PUT, false) => "update",
+        (&Method::PATCH, false) => "patch",
+        (&Method::DELETE, true) => "deletecollection",
+        (&Method::DELETE, false) => "delete",
+        _ => "",
+    };
+    let reads_all = matches!(verb, "list" | "watch");
+    if verb.is_empty() || !row.has_verb(verb) || (of_all && !reads_all) {
+        return Err(not_allowed());
+    }
+    if !row.is_stored() {
+        return reviews::answer(request).await;
+    }
+    match verb {
+        "watch" => watch::answer(&request),
+        "list" => read::list(&request),
+        "get" => read::get(&request),
+        "create" => create::answer(&request).await,
+        "update" => change::update(&request, change::Part::Main).await,
+        "patch" => patch::answer(&request, change::Part::Main).await,
+        "deletecollection" => delete::collection(&request).await,
+        _ => delete::answer(&request).await,
+    }
+}
+
+/// 405 for a method that a path does not have.
+fn not_allowed() -> Status {
+    Status::new(
+        Reason::MethodNotAllowed,
+        "the server does not allow this method on the requested resource",
+    )
+}
+
+/// `/healthz`, `/livez`, `/readyz`.
+pub(crate) fn health(server: &ApiServer, path: &str, query: &Query) -> Result<Answer, Status> {
+    let excluded: Vec<&str> = query.all("exclude").collect();
+    let report = server
+        .readiness
+        .report(path, query.flag("verbose"), &excluded)
+        .ok_or_else(Status::no_such_path)?;
+    let code = StatusCode::from_u16(report.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    Ok(Answer::text(code, report.text))
+}

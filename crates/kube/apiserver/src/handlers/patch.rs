@@ -1,0 +1,118 @@
+//! Patch.
+
+use super::change::{self, Part};
+use super::{Request, decode};
+use crate::http::answer::Answer;
+use crate::registry::Source;
+use crate::server::text;
+use http::header::CONTENT_TYPE;
+use mainstay_object::{Gvk, Object, Reason, Status};
+use mainstay_schema::builtin::{self, Definition};
+use serde_json::Value;
+
+/// The kinds of patches taken.
+const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
+
+/// A patch, read.
+pub(super) struct Patch {
+    kind: PatchKind,
+    value: Value,
+    duplicates: Vec<String>,
+}
+
+#[derive(Clone, Copy)]
+enum PatchKind {
+    Json,
+    Merge,
+    Strategic(&'static Definition),
+}
+
+impl Patch {
+    /// Reads the body. `gvk` is what is patched, none for a custom kind.
+    pub(super) fn read(request: &Request<'_>, builtin: Option<&Gvk>) -> Result<Self, Status> {
+        let content_type = text(request.headers, &CONTENT_TYPE).unwrap_or_default();
+        let kind = match content_type.split(';').next().unwrap_or_default().trim() {
+            "application/json-patch+json" => PatchKind::Json,
+            "application/merge-patch+json" => PatchKind::Merge,
+            "application/strategic-merge-patch+json" => {
+                let definition = builtin.and_then(builtin::definition_of).ok_or_else(|| {
+                    decode::unknown_media(
+                        "application/json-patch+json, application/merge-patch+json",
+                    )
+                })?;
+                PatchKind::Strategic(definition)
+            }
+            "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
+                return Err(Status::new(
+                    Reason::UnsupportedMediaType,
+                    format!(
+                        "server-side apply is not supported by this server yet - accepted media types include: {ACCEPTED}"
+                    ),
+                ));
+            }
+            _ => return Err(decode::unknown_media(ACCEPTED)),
+        };
+        let (value, duplicates) = decode::json(&request.body)
+            .map_err(|status| Status::bad_request(format!("error decoding patch: {status}")))?;
+        Ok(Self { kind, value, duplicates })
+    }
+
+    /// The patched value, and what the patch says twice.
+    pub(super) fn apply(&self, current: &Object) -> Result<(Value, Vec<String>), Status> {
+        let duplicates = self.duplicates.clone();
+        let patched = match self.kind {
+            PatchKind::Json => {
+                let mut value = current.to_value();
+                mainstay_patch::json_patch(&mut value, &self.value).map(|()| value)
+            }
+            PatchKind::Merge => {
+                let mut value = current.to_value();
+                mainstay_patch::merge_patch(&mut value, &self.value).map(|()| value)
+            }
+            PatchKind::Strategic(definition) => {
+                mainstay_patch::strategic_merge(&current.to_value(), &self.value, definition)
+            }
+        };
+        patched.map(|value| (value, duplicates)).map_err(|error| error.to_status())
+    }
+}
+
+/// A PATCH of an object or of a part of it.
+pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, Status> {
+    let row = &request.row;
+    let gvk = row.gvk();
+    let builtin = matches!(row.source, Source::BuiltIn(_)).then_some(&gvk);
+    let patch = Patch::read(request, builtin)?;
+    let validation = decode::FieldValidation::read(request)?;
+    let changed = change::apply(request, part, |current| {
+        let (value, duplicates) = patch.apply(current)?;
+        let named_version = value.pointer("/metadata/resourceVersion").cloned();
+        let mut decoded = decode::typed(row, value, false)?;
+        let findings = duplicates.into_iter().chain(std::mem::take(&mut decoded.warnings));
+        decoded.warnings = validation.judge(&gvk, findings.collect())?;
+        // The revision that the object had anyway is no precondition: the patch may be tried again
+        // on what somebody else made of it meanwhile.
+        if named_version.as_ref().and_then(Value::as_str) == Some(current.resource_version())
+            && !patch.names_version()
+        {
+            decoded.object.remove(&["metadata", "resourceVersion"]);
+        }
+        Ok(decoded)
+    })
+    .await?;
+    changed.answer(request)
+}
+
+impl Patch {
+    /// Whether the patch itself says which revision it is for.
+    pub(super) fn names_version(&self) -> bool {
+        match self.kind {
+            PatchKind::Merge | PatchKind::Strategic(_) => {
+                self.value.pointer("/metadata/resourceVersion").is_some_and(|it| !it.is_null())
+            }
+            PatchKind::Json => self.value.as_array().into_iter().flatten().any(|operation| {
+                operation.get("path").and_then(Value::as_str) == Some("/metadata/resourceVersion")
+            }),
+        }
+    }
+}

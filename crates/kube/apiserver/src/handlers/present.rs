@@ -1,0 +1,178 @@
+//! Objects and lists in the form that the client accepts.
+
+use super::Request;
+use crate::convert;
+use crate::http::Body;
+use crate::http::answer::Answer;
+use crate::http::negotiate::Form;
+use crate::http::query::Query;
+use crate::print::{self, IncludeObject, TableOptions};
+use crate::registry::KindRow;
+use crate::server::ApiServer;
+use bytes::{BufMut, Bytes, BytesMut};
+use http::StatusCode;
+use mainstay_object::{FieldError, FieldPath, Object, Status};
+use mainstay_store::Stored;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Bytes of a list that are copied together at once.
+const CHUNK: usize = 256 * 1024;
+
+/// One stored object.
+pub(super) fn stored(
+    request: &Request<'_>,
+    code: StatusCode,
+    stored: &Stored,
+) -> Result<Answer, Status> {
+    let form = request.form()?;
+    if form == Form::Plain {
+        return Ok(Answer::bytes(code, convert::bytes(&request.row, stored)));
+    }
+    let object = convert::object(&request.row, stored);
+    shaped(request, code, &object, form)
+}
+
+/// One object that is not stored: the outcome of a dry run, or a stored one changed for the answer.
+pub(super) fn object(
+    request: &Request<'_>,
+    code: StatusCode,
+    object: &Object,
+) -> Result<Answer, Status> {
+    shaped(request, code, object, request.form()?)
+}
+
+fn shaped(
+    request: &Request<'_>,
+    code: StatusCode,
+    object: &Object,
+    form: Form,
+) -> Result<Answer, Status> {
+    let value = match form {
+        Form::Table(version) => {
+            let options = table_options(request.server, &request.query, version)?;
+            let metadata = json!({"resourceVersion": object.resource_version()});
+            print::table(&request.row, std::slice::from_ref(object), metadata, &options)
+        }
+        Form::Metadata(version) => print::partial(object, version),
+        _ => return Ok(Answer::bytes(code, encode(object))),
+    };
+    Ok(Answer::value(code, &value))
+}
+
+/// An object as JSON text.
+pub(super) fn encode(object: &Object) -> Bytes {
+    // An object is a map of JSON values, which always encodes.
+    serde_json::to_vec(object).unwrap_or_default().into()
+}
+
+/// How tables are to be made for a request.
+pub(super) fn table_options<'a>(
+    server: &ApiServer,
+    query: &Query,
+    version: &'a str,
+) -> Result<TableOptions<'a>, Status> {
+    let include = match query.text("includeObject") {
+        None | Some("Metadata") => IncludeObject::Metadata,
+        Some("None") => IncludeObject::None,
+        Some("Object") => IncludeObject::Object,
+        Some(other) => {
+            let error = FieldError::not_supported(
+                &FieldPath::new("includeObject"),
+                other,
+                &["Metadata", "None", "Object"],
+            );
+            return Err(Status::invalid("meta.k8s.io", "TableOptions", "", &[error]));
+        }
+    };
+    Ok(TableOptions { version, include, no_headers: false, now: server.clock.now() })
+}
+
+/// A page of a list.
+pub(super) fn list(
+    request: &Request<'_>,
+    items: Vec<Arc<Stored>>,
+    metadata: Value,
+) -> Result<Answer, Status> {
+    let row = &request.row;
+    let form = request.form()?;
+    if let Form::Table(version) = form {
+        let options = table_options(request.server, &request.query, version)?;
+        let objects: Vec<Object> = items.iter().map(|one| convert::object(row, one)).collect();
+        return Ok(Answer::ok(&print::table(row, &objects, metadata, &options)));
+    }
+    let (kind, api_version, form) = match form {
+        Form::Metadata(version) => (
+            "PartialObjectMetadataList".to_owned(),
+            format!("meta.k8s.io/{version}"),
+            ItemForm::Metadata(version),
+        ),
+        _ => ((*row.list_kind).to_owned(), (*row.api_version).to_owned(), ItemForm::Plain),
+    };
+    let head = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}).to_string();
+    let mut open = BytesMut::with_capacity(head.len() + 16);
+    // The head's closing brace makes room for the items.
+    open.put_slice(&head.as_bytes()[..head.len() - 1]);
+    open.put_slice(br#","items":["#);
+    let size = items.iter().map(|one| one.bytes.len() + 1).sum::<usize>() + open.len();
+    let mut chunks = Chunks {
+        row: row.clone(),
+        items: items.into_iter(),
+        form,
+        buffer: open,
+        first: true,
+        done: false,
+    };
+    let body = if size <= CHUNK {
+        let mut whole = BytesMut::with_capacity(size + 2);
+        chunks.by_ref().for_each(|chunk| whole.put_slice(&chunk));
+        Body::from(whole.freeze())
+    } else {
+        Body::chunks(chunks)
+    };
+    Ok(Answer::body(StatusCode::OK, body, size))
+}
+
+#[derive(Clone, Copy)]
+enum ItemForm {
+    Plain,
+    Metadata(&'static str),
+}
+
+/// A list's text, put together while it is sent.
+struct Chunks {
+    row: Arc<KindRow>,
+    items: std::vec::IntoIter<Arc<Stored>>,
+    form: ItemForm,
+    buffer: BytesMut,
+    first: bool,
+    done: bool,
+}
+
+impl Iterator for Chunks {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        if self.done {
+            return None;
+        }
+        while self.buffer.len() < CHUNK {
+            let Some(item) = self.items.next() else {
+                self.buffer.put_slice(b"]}\n");
+                self.done = true;
+                break;
+            };
+            if !std::mem::take(&mut self.first) {
+                self.buffer.put_u8(b',');
+            }
+            match self.form {
+                ItemForm::Plain => self.buffer.put_slice(&convert::bytes(&self.row, &item)),
+                ItemForm::Metadata(version) => {
+                    let partial = print::partial(&item.object(), version);
+                    self.buffer.put_slice(partial.to_string().as_bytes());
+                }
+            }
+        }
+        Some(self.buffer.split().freeze())
+    }
+}

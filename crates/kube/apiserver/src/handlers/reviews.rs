@@ -1,0 +1,67 @@
+//! Kinds that are asked and not kept: who am I, may I, is this token good.
+//!
+//! Until permissions come every authenticated identity may do everything, and that is what the
+//! answers say.
+
+use super::{Request, decode, present, subresources};
+use crate::http::answer::Answer;
+use http::StatusCode;
+use mainstay_object::{Object, Status};
+use serde_json::{Value, json};
+
+/// A POST to a collection that keeps nothing.
+pub(super) async fn answer(request: Request<'_>) -> Result<Answer, Status> {
+    if &*request.row.plural == "bindings" {
+        return subresources::bind(&request, "").await;
+    }
+    let decoded = decode::object(&request)?;
+    let mut review = decoded.object;
+    match &*request.row.kind {
+        "SelfSubjectReview" => review.set(&["status"], json!({"userInfo": who(&request)})),
+        "TokenReview" => {
+            let server = request.server;
+            review = server.authenticator.answer_token_review(review, &server.store);
+        }
+        "SelfSubjectRulesReview" => review.set(&["status"], all_rules()),
+        "SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview" => {
+            review.set(&["status"], allowed());
+        }
+        _ => return Err(Status::no_such_path()),
+    }
+    give_metadata(&request, &mut review);
+    let mut answer = Answer::bytes(StatusCode::CREATED, present::encode(&review));
+    answer.warnings = decoded.warnings;
+    Ok(answer)
+}
+
+fn give_metadata(request: &Request<'_>, review: &mut Object) {
+    if !review.get(&["metadata"]).is_some_and(Value::is_object) {
+        review.set(&["metadata"], json!({}));
+    }
+    let now = request.server.clock.now_rfc3339();
+    review.set(&["metadata", "creationTimestamp"], now.into());
+}
+
+fn who(request: &Request<'_>) -> Value {
+    let identity = request.identity;
+    let mut info = json!({"username": identity.user(), "groups": identity.groups()});
+    if !identity.uid().is_empty() {
+        info["uid"] = identity.uid().into();
+    }
+    if !identity.extra().is_empty() {
+        info["extra"] = json!(identity.extra());
+    }
+    info
+}
+
+fn allowed() -> Value {
+    json!({"allowed": true, "reason": "every authenticated identity may do everything"})
+}
+
+fn all_rules() -> Value {
+    json!({
+        "incomplete": false,
+        "resourceRules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
+        "nonResourceRules": [{"nonResourceURLs": ["*"], "verbs": ["*"]}],
+    })
+}

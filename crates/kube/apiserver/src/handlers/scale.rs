@@ -1,0 +1,143 @@
+//! The scale subresource: one face for everything that has a number of replicas.
+
+use super::change::{self, Part};
+use super::decode::Decoded;
+use super::patch::Patch;
+use super::{Request, decode, read};
+use crate::convert;
+use crate::http::answer::Answer;
+use crate::registry::{KindRow, Source};
+use http::Method;
+use mainstay_object::selector::LabelSelector;
+use mainstay_object::{FieldError, FieldPath, Gvk, Object, Status};
+use mainstay_schema::builtin;
+use serde_json::{Value, json};
+
+/// GET, PUT or PATCH of `…/scale`.
+pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Answer, Status> {
+    let row = &request.row;
+    let gvk = Gvk::new("autoscaling", "v1", "Scale");
+    if *method == Method::GET {
+        if let Some(revision) = read::revision(request)? {
+            read::refuse_future(request, revision)?;
+        }
+        let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
+        return Ok(Answer::ok(&scale_of(row, &convert::object(row, &stored))));
+    }
+    let changed = if *method == Method::PUT {
+        let Decoded { object: sent, warnings } = decode::object_of(request, &gvk)?;
+        change::apply(request, Part::Main, |current| {
+            let object = scaled(row, current, &sent)?;
+            Ok(Decoded { object, warnings: warnings.clone() })
+        })
+        .await?
+    } else {
+        let patch = Patch::read(request, Some(&gvk))?;
+        change::apply(request, Part::Main, |current| {
+            let scale = Object::from_value(scale_of(row, current)).unwrap_or_default();
+            let (value, _) = patch.apply(&scale)?;
+            let mut sent = read_scale(value)?;
+            if !patch.names_version() {
+                sent.remove(&["metadata", "resourceVersion"]);
+            }
+            Ok(Decoded { object: scaled(row, current, &sent)?, warnings: Vec::new() })
+        })
+        .await?
+    };
+    let mut answer = Answer::ok(&scale_of(row, &changed.object(row)));
+    answer.warnings = changed.warnings;
+    Ok(answer)
+}
+
+fn read_scale(value: Value) -> Result<Object, Status> {
+    let mut value = value;
+    if let Some(definition) = builtin::definition_of(&Gvk::new("autoscaling", "v1", "Scale")) {
+        mainstay_schema::strict::decode(definition, &mut value).map_err(Status::bad_request)?;
+    }
+    Object::from_value(value).map_err(|error| Status::bad_request(error.to_string()))
+}
+
+/// The object with the number that a scale asks for, and its preconditions.
+fn scaled(row: &KindRow, current: &Object, scale: &Object) -> Result<Object, Status> {
+    let wanted = scale.i64(&["spec", "replicas"]).unwrap_or_default();
+    if wanted < 0 {
+        let field = FieldPath::new("spec").child("replicas");
+        let error = FieldError::invalid(&field, wanted, "must be greater than or equal to 0");
+        return Err(Status::invalid("autoscaling", "Scale", scale.name(), &[error]));
+    }
+    if scale.name() != current.name() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({}) does not match the name on the URL ({})",
+            scale.name(),
+            current.name()
+        )));
+    }
+    let mut object = current.clone();
+    object.remove(&["metadata", "resourceVersion"]);
+    for field in ["resourceVersion", "uid"] {
+        if let Some(value) = scale.get(&["metadata", field]).filter(|value| **value != "") {
+            object.set(&["metadata", field], value.clone());
+        }
+    }
+    object.set(&segments(spec_path(row)), wanted.into());
+    Ok(object)
+}
+
+/// The `Scale` of an object.
+pub(super) fn scale_of(row: &KindRow, object: &Object) -> Value {
+    let mut metadata = json!({});
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object.get(&["metadata", field]) {
+            metadata[field] = value.clone();
+        }
+    }
+    let number = |path: &str| object.get(&segments(path)).and_then(Value::as_i64);
+    let mut status = json!({"replicas": number(status_path(row)).unwrap_or_default()});
+    if let Some(selector) = selector(row, object) {
+        status["selector"] = selector.into();
+    }
+    json!({
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": metadata,
+        "spec": {"replicas": number(spec_path(row)).unwrap_or_default()},
+        "status": status,
+    })
+}
+
+fn spec_path(row: &KindRow) -> &str {
+    scale_paths(row).map_or(".spec.replicas", |scale| scale.spec_replicas.as_str())
+}
+
+fn status_path(row: &KindRow) -> &str {
+    scale_paths(row).map_or(".status.replicas", |scale| scale.status_replicas.as_str())
+}
+
+fn scale_paths(row: &KindRow) -> Option<&mainstay_schema::crd::Scale> {
+    row.custom().and_then(|custom| custom.scale())
+}
+
+fn selector(row: &KindRow, object: &Object) -> Option<String> {
+    match &row.source {
+        Source::Custom(custom) => {
+            let path = custom.scale()?.label_selector.as_deref()?;
+            object.str(&segments(path)).map(str::to_owned)
+        }
+        Source::BuiltIn(_) => {
+            let selector = object.get(&["spec", "selector"])?;
+            let plain =
+                selector.get("matchLabels").is_none() && selector.get("matchExpressions").is_none();
+            if !plain {
+                return LabelSelector::from_value(selector).ok().map(|one| one.to_string());
+            }
+            let pairs = selector.as_object()?;
+            let pairs =
+                pairs.iter().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
+            Some(LabelSelector::from_pairs(pairs).to_string())
+        }
+    }
+}
+
+fn segments(path: &str) -> Vec<&str> {
+    path.split('.').filter(|segment| !segment.is_empty()).collect()
+}

@@ -1,0 +1,171 @@
+//! What hangs below an object.
+
+use super::change::{self, Part};
+use super::{Request, decode, delete, not_allowed, patch, present, read, scale};
+use crate::http::answer::Answer;
+use http::{Method, StatusCode};
+use mainstay_object::{Gvk, Object, Reason, Status};
+use mainstay_store::Key;
+use serde_json::{Value, json};
+
+/// From method and subresource to the handler.
+pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Answer, Status> {
+    let name = request.path.subresource.as_str();
+    let Some(sub) = request.row.subresource(name) else { return Err(Status::no_such_path()) };
+    let verb = match *method {
+        Method::GET => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ => "",
+    };
+    if !sub.verbs.iter().any(|one| &**one == verb) {
+        return Err(not_allowed());
+    }
+    if request.path.has_more && name != "proxy" {
+        return Err(Status::no_such_path());
+    }
+    let part = match name {
+        "status" => Part::Status,
+        "finalize" => Part::Finalize,
+        "approval" => Part::Approval,
+        "ephemeralcontainers" => Part::EphemeralContainers,
+        "resize" => Part::Resize,
+        "scale" => return scale::answer(&request, method).await,
+        "token" => return token(&request),
+        "eviction" => return evict(&request).await,
+        "binding" => return bind(&request, &request.path.name).await,
+        "log" => return log(&request),
+        _ => return Err(no_process(name)),
+    };
+    match verb {
+        "get" => read::get(&request),
+        "update" => change::update(&request, part).await,
+        _ => patch::answer(&request, part).await,
+    }
+}
+
+/// Refuses what needs a running process: the nodes are simulated.
+fn no_process(what: &str) -> Status {
+    Status::new(
+        Reason::MethodNotAllowed,
+        format!(
+            "{what} is not supported: the nodes of this cluster are simulated and run no processes"
+        ),
+    )
+}
+
+/// `pods/log`: containers of simulated nodes write nothing.
+fn log(request: &Request<'_>) -> Result<Answer, Status> {
+    request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
+    Ok(Answer::text(StatusCode::OK, String::new()))
+}
+
+/// `serviceaccounts/token`.
+fn token(request: &Request<'_>) -> Result<Answer, Status> {
+    let account = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
+    let gvk = Gvk::new("authentication.k8s.io", "v1", "TokenRequest");
+    let decoded = decode::object_of(request, &gvk)?;
+    let issued = request.server.authenticator.answer_token_request(
+        decoded.object,
+        &account.object(),
+        &request.server.store,
+    )?;
+    let mut answer = Answer::bytes(StatusCode::CREATED, present::encode(&issued));
+    answer.warnings = decoded.warnings;
+    Ok(answer)
+}
+
+/// `pods/eviction`: deletes the pod.
+async fn evict(request: &Request<'_>) -> Result<Answer, Status> {
+    let gvk = Gvk::new("policy", "v1", "Eviction");
+    let decoded = decode::object_of(request, &gvk)?;
+    let sent = decoded.object;
+    if !sent.name().is_empty() && sent.name() != request.path.name {
+        return Err(Status::bad_request("name in URL does not match name in Eviction object"));
+    }
+    let options = sent.get(&["deleteOptions"]).cloned().unwrap_or_default();
+    let options = delete::Options::from_value(&options, Some(request))?;
+    delete::remove(request.server, &request.row, &request.key(), &options).await?;
+    Ok(created())
+}
+
+/// `pods/binding` and `bindings`: puts a pod on a node.
+pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<Answer, Status> {
+    let gvk = Gvk::new("", "v1", "Binding");
+    let sent = decode::object_of(request, &gvk)?.object;
+    let pod = if pod.is_empty() { sent.name() } else { pod };
+    let node = sent.str(&["target", "name"]).unwrap_or_default().to_owned();
+    if node.is_empty() {
+        return Err(Status::bad_request("target.name: Required value"));
+    }
+    let key = Key::new("pods", request.path.namespace.as_str(), pod);
+    let dry_run = super::write::is_dry_run(request)?;
+    let mut attempts = super::write::ATTEMPTS;
+    loop {
+        attempts -= 1;
+        let stored =
+            request.server.store.get(&key).ok_or_else(|| Status::not_found("", "pods", pod))?;
+        let object = bound(&stored.object(), &sent, &node, &request.server.clock.now_rfc3339())?;
+        if dry_run {
+            return Ok(created());
+        }
+        let expect = mainstay_store::Expect::Revision(stored.revision);
+        let change =
+            mainstay_store::Change::Put { key: key.clone(), object: &object, expect, guard: None };
+        match request.server.store.commit(change).await {
+            Ok(_) => return Ok(created()),
+            Err(mainstay_store::CommitError::Stale { .. }) if attempts > 0 => {}
+            Err(error) => return Err(super::write::commit_status(&request.row, pod, &error)),
+        }
+    }
+}
+
+/// A pod on a node.
+fn bound(pod: &Object, binding: &Object, node: &str, now: &str) -> Result<Object, Status> {
+    let conflict = |why: String| Err(Status::conflict("", "pods/binding", pod.name(), &why));
+    if pod.is_terminating() {
+        return conflict(format!(
+            "pod {} is being deleted, cannot be assigned to a host",
+            pod.name()
+        ));
+    }
+    let present = pod.str(&["spec", "nodeName"]).unwrap_or_default();
+    if !present.is_empty() {
+        return conflict(format!("pod {} is already assigned to node {present:?}", pod.name()));
+    }
+    if !binding.uid().is_empty() && binding.uid() != pod.uid() {
+        return conflict(format!(
+            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
+            binding.uid(),
+            pod.uid()
+        ));
+    }
+    let mut object = pod.clone();
+    object.set(&["spec", "nodeName"], node.into());
+    for (key, value) in binding.annotations() {
+        object.set_annotation(key, value);
+    }
+    let mut conditions: Vec<Value> = object
+        .array(&["status", "conditions"])
+        .iter()
+        .filter(|one| one.get("type").and_then(Value::as_str) != Some("PodScheduled"))
+        .cloned()
+        .collect();
+    conditions.push(json!({
+        "type": "PodScheduled", "status": "True", "lastProbeTime": null,
+        "lastTransitionTime": now,
+    }));
+    object.set(&["status", "conditions"], conditions.into());
+    Ok(object)
+}
+
+fn created() -> Answer {
+    Answer::value(
+        StatusCode::CREATED,
+        &json!({
+            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success", "code": 201,
+        }),
+    )
+}

@@ -1,0 +1,379 @@
+//! Watch.
+//!
+//! A watch holds a cursor into the store's ring of events and nothing else: a thousand plain watches
+//! of one kind send the same encoded lines. Selectors are applied to the state before and after a
+//! change, so that an object which stops matching is deleted for this client, and one which starts
+//! to match is added. A client that falls behind further than the ring reaches gets 410 and lists
+//! again; it never slows anybody else down.
+
+use super::{Request, present, read};
+use crate::convert;
+use crate::filter::Filter;
+use crate::http::Body;
+use crate::http::answer::Answer;
+use crate::http::negotiate::Form;
+use crate::print::{self, TableOptions};
+use crate::registry::KindRow;
+use crate::server::ApiServer;
+use bytes::Bytes;
+use futures::stream;
+use http::StatusCode;
+use mainstay_object::{FieldError, FieldPath, Object, Status};
+use mainstay_store::{Event, EventKind, Stored, Watch, WatchError, watch_frame};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Sleep;
+
+/// How often a client that wants bookmarks learns how far it has come.
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// How long before the end of a watch its last bookmark is sent.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// How long a watch lasts that names no end: between once and twice this.
+const USUAL_TIMEOUT: u64 = 30 * 60;
+/// Events taken from the ring at once.
+const BATCH: usize = 128;
+/// What marks the bookmark behind the last initial event.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// Where a watch begins.
+enum Start {
+    /// With the objects there are.
+    Everything,
+    /// After a revision.
+    After(u64),
+    /// Now.
+    Now,
+}
+
+/// A watch of a collection.
+pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
+    let query = &request.query;
+    let row = &request.row;
+    let server = request.server;
+    let filter = Filter::read(row, &request.path.namespace, query)?;
+    let form = request.form()?;
+    let shape = Shape::read(request, form)?;
+    let revision = read::revision(request)?;
+    let initial = query.tri("sendInitialEvents");
+    check_initial(request, initial)?;
+    let bookmarks = query.flag("allowWatchBookmarks");
+    let timeout = match query.integer("timeoutSeconds")?.and_then(|it| u64::try_from(it).ok()) {
+        Some(seconds) if seconds > 0 => Duration::from_secs(seconds),
+        _ => usual_timeout(),
+    };
+
+    let start = match (revision, initial) {
+        (_, Some(true)) => {
+            if let Some(revision) = revision {
+                read::refuse_future(request, revision)?;
+            }
+            Start::Everything
+        }
+        (None | Some(0), None) => Start::Everything,
+        (None | Some(0), Some(false)) => Start::Now,
+        (Some(revision), _) => Start::After(revision),
+    };
+    let namespace = filter.namespace.as_deref();
+    let mut waiting = VecDeque::new();
+    let opened = match start {
+        Start::Everything => {
+            let list = server.store.list(&row.storage, namespace);
+            for stored in list.iter().filter(|stored| filter.matches(stored)) {
+                waiting.push_back(Line::Added(stored.clone()));
+            }
+            if initial == Some(true) && bookmarks {
+                waiting.push_back(Line::InitialEnd(list.revision()));
+            }
+            server.store.watch(&row.storage, list.revision())
+        }
+        Start::After(revision) if revision > server.store.revision() => {
+            // A revision that this store never gave out, from before a restart in memory: waiting
+            // for it would be silence, so the client is told to list again.
+            return Ok(expired(&format!("too old resource version: {revision}")));
+        }
+        Start::After(revision) => server.store.watch(&row.storage, revision),
+        Start::Now => server.store.watch(&row.storage, server.store.revision()),
+    };
+    let watch = match opened {
+        Ok(watch) => watch,
+        Err(error) => return Ok(expired(&error.to_string())),
+    };
+    let lead = timeout.saturating_sub(BOOKMARK_BEFORE_END);
+    let stream = Streaming {
+        server: server.clone(),
+        watch,
+        filter,
+        shape,
+        waiting,
+        next_bookmark: bookmarks.then(|| Box::pin(tokio::time::sleep(BOOKMARK_EVERY.min(lead)))),
+        bookmarked: 0,
+        left_before_last: lead.saturating_sub(BOOKMARK_EVERY),
+        deadline: Box::pin(tokio::time::sleep(timeout)),
+        ended: false,
+    };
+    let frames = stream::unfold(stream, |mut stream| async move {
+        stream.next().await.map(|frame| (frame, stream))
+    });
+    Ok(Answer::body(StatusCode::OK, Body::stream(frames), 0))
+}
+
+/// Checks `sendInitialEvents` and `resourceVersionMatch` together.
+fn check_initial(request: &Request<'_>, initial: Option<bool>) -> Result<(), Status> {
+    let given = request.query.text("resourceVersionMatch");
+    let field = FieldPath::new("resourceVersionMatch");
+    let error = match (initial, given) {
+        (None, None) | (Some(_), Some("NotOlderThan")) => return Ok(()),
+        (None, Some(_)) => FieldError::forbidden(
+            &field,
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ),
+        (Some(_), None) => FieldError::forbidden(
+            &field,
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ),
+        (Some(_), Some(other)) => FieldError::not_supported(&field, other, &["NotOlderThan"]),
+    };
+    Err(Status::invalid("meta.k8s.io", "ListOptions", "", &[error]))
+}
+
+/// A watch that has nothing to say but that its revision is gone: 200 with one `ERROR` event, which
+/// is how the original answers once it has begun, and what every client understands.
+fn expired(message: &str) -> Answer {
+    Answer::bytes(StatusCode::OK, error_frame(message))
+}
+
+fn error_frame(message: &str) -> Bytes {
+    watch_frame("ERROR", Status::expired(message).to_value().to_string().as_bytes())
+}
+
+/// Ends are spread, so that clients that came together do not come back together.
+fn usual_timeout() -> Duration {
+    let mut random = [0_u8; 8];
+    // Without randomness all watches last equally long, which is no harm.
+    let _ = getrandom::fill(&mut random);
+    Duration::from_secs(USUAL_TIMEOUT + u64::from_le_bytes(random) % USUAL_TIMEOUT)
+}
+
+/// A line to send before the next event is looked at.
+enum Line {
+    Added(Arc<Stored>),
+    InitialEnd(u64),
+    Event(Arc<Event>),
+}
+
+struct Streaming {
+    server: Arc<ApiServer>,
+    watch: Watch,
+    filter: Filter,
+    shape: Shape,
+    waiting: VecDeque<Line>,
+    next_bookmark: Option<Pin<Box<Sleep>>>,
+    /// Revision of the last bookmark.
+    bookmarked: u64,
+    /// Time between the next bookmark and the last one.
+    left_before_last: Duration,
+    deadline: Pin<Box<Sleep>>,
+    ended: bool,
+}
+
+/// What woke a watch up.
+enum Woken {
+    Events(Result<Vec<Arc<Event>>, WatchError>),
+    Bookmark,
+    End,
+}
+
+impl Streaming {
+    /// The next line; none at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            while let Some(line) = self.waiting.pop_front() {
+                if let Some(frame) = self.frame(&line) {
+                    return Some(frame);
+                }
+            }
+            if self.ended {
+                return None;
+            }
+            match self.wake().await {
+                Woken::Events(Ok(events)) => {
+                    self.waiting.extend(events.into_iter().map(Line::Event))
+                }
+                Woken::Events(Err(WatchError::Expired(expired))) => {
+                    self.ended = true;
+                    return Some(error_frame(&expired.to_string()));
+                }
+                Woken::Bookmark => {
+                    let revision = self.watch.position();
+                    self.rearm();
+                    if revision > self.bookmarked {
+                        self.bookmarked = revision;
+                        return Some(self.shape.bookmark(revision, false));
+                    }
+                }
+                Woken::Events(Err(WatchError::Closed)) | Woken::End => self.ended = true,
+            }
+        }
+    }
+
+    async fn wake(&mut self) -> Woken {
+        let bookmark = async {
+            match &mut self.next_bookmark {
+                Some(sleep) => sleep.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            events = self.watch.next_batch(BATCH) => Woken::Events(events),
+            () = bookmark => Woken::Bookmark,
+            () = &mut self.deadline => Woken::End,
+            () = self.server.stop.cancelled() => Woken::End,
+        }
+    }
+
+    /// Sets the timer for the next bookmark: once a minute, and just before the end.
+    fn rearm(&mut self) {
+        self.next_bookmark = (!self.left_before_last.is_zero()).then(|| {
+            let wait = BOOKMARK_EVERY.min(self.left_before_last);
+            self.left_before_last = self.left_before_last.saturating_sub(wait);
+            Box::pin(tokio::time::sleep(wait))
+        });
+    }
+
+    /// A line as this client is to see it; none if it is not.
+    fn frame(&mut self, line: &Line) -> Option<Bytes> {
+        match line {
+            Line::Added(stored) => Some(self.shape.frame("ADDED", &stored.bytes)),
+            Line::InitialEnd(revision) => {
+                self.bookmarked = *revision;
+                Some(self.shape.bookmark(*revision, true))
+            }
+            Line::Event(event) => self.event(event),
+        }
+    }
+
+    fn event(&mut self, event: &Event) -> Option<Bytes> {
+        if self.filter.selects_all() && self.filter.namespace.is_none() {
+            return Some(self.same(event));
+        }
+        let before = event.previous.as_ref().filter(|one| self.filter.matches(one));
+        let now = event.kind != EventKind::Deleted && self.filter.matches(&event.object);
+        match (event.kind, before, now) {
+            (EventKind::Deleted, Some(_), _)
+            | (EventKind::Added, _, true)
+            | (EventKind::Modified, Some(_), true) => Some(self.same(event)),
+            (EventKind::Modified, None, true) => {
+                Some(self.shape.frame("ADDED", &event.object.bytes))
+            }
+            (EventKind::Modified, Some(before), false) => {
+                Some(self.shape.frame("DELETED", &before.bytes_at(event.revision)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The event as it happened: for plain watches of the stored form the line that all share.
+    fn same(&mut self, event: &Event) -> Bytes {
+        if self.shape.is_shared() {
+            return event.frame();
+        }
+        self.shape.frame(event.kind.as_str(), &event.object.bytes)
+    }
+}
+
+/// The form in which a watch shows objects.
+struct Shape {
+    row: Arc<KindRow>,
+    form: Form,
+    include: print::IncludeObject,
+    clock: mainstay_clock::Clock,
+    /// Whether the columns of a table have been told.
+    told: bool,
+}
+
+impl Shape {
+    fn read(request: &Request<'_>, form: Form) -> Result<Self, Status> {
+        let options = present::table_options(request.server, &request.query, "v1")?;
+        Ok(Self {
+            row: request.row.clone(),
+            form,
+            include: options.include,
+            clock: request.server.clock,
+            told: false,
+        })
+    }
+
+    /// Whether the store's own lines are what this client gets.
+    fn is_shared(&self) -> bool {
+        self.form == Form::Plain && convert::is_identity(&self.row)
+    }
+
+    /// A line about an object of the stored form.
+    fn frame(&mut self, kind: &str, bytes: &Bytes) -> Bytes {
+        if self.form == Form::Plain {
+            return watch_frame(kind, &convert::encoded(&self.row, bytes));
+        }
+        // Stored bytes were encoded from an object.
+        let mut object: Object = serde_json::from_slice(bytes).unwrap_or_default();
+        convert::from_storage(&self.row, &mut object);
+        let value = self.shaped(&object);
+        watch_frame(kind, value.to_string().as_bytes())
+    }
+
+    fn shaped(&mut self, object: &Object) -> Value {
+        match self.form {
+            Form::Table(version) => {
+                let options = TableOptions {
+                    version,
+                    include: self.include,
+                    no_headers: std::mem::replace(&mut self.told, true),
+                    now: self.clock.now(),
+                };
+                let metadata = json!({"resourceVersion": object.resource_version()});
+                print::table(&self.row, std::slice::from_ref(object), metadata, &options)
+            }
+            Form::Metadata(version) => print::partial(object, version),
+            Form::Plain | Form::Discovery(_) => object.to_value(),
+        }
+    }
+
+    /// A bookmark: an object of the kind with nothing but a revision.
+    fn bookmark(&mut self, revision: u64, initial_end: bool) -> Bytes {
+        let mut metadata = json!({
+            "creationTimestamp": null,
+            "resourceVersion": revision.to_string(),
+        });
+        if initial_end {
+            metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
+        }
+        let mut value = json!({
+            "apiVersion": &*self.row.api_version,
+            "kind": &*self.row.kind,
+            "metadata": metadata,
+        });
+        match self.form {
+            Form::Metadata(version) => {
+                value["apiVersion"] = format!("meta.k8s.io/{version}").into();
+                value["kind"] = "PartialObjectMetadata".into();
+            }
+            Form::Table(version) => {
+                let options = TableOptions {
+                    version,
+                    include: self.include,
+                    no_headers: std::mem::replace(&mut self.told, true),
+                    now: self.clock.now(),
+                };
+                let listed = json!({"resourceVersion": revision.to_string()});
+                let mut table = print::table(&self.row, &[], listed, &options);
+                // The row's object carries the annotation; without a row there is nowhere for it.
+                table["rows"] = json!([{"cells": [], "object": value}]);
+                value = table;
+            }
+            Form::Plain | Form::Discovery(_) => {}
+        }
+        watch_frame("BOOKMARK", value.to_string().as_bytes())
+    }
+}

@@ -1,0 +1,183 @@
+//! What every write has in common: defaults, validation, and the way into the store.
+
+use super::{Request, definitions, meta};
+use crate::registry::{KindRow, Source};
+use mainstay_object::{FieldError, FieldPath, Object, Reason, Status};
+use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
+use std::sync::Arc;
+
+/// Tries of a change that others overtake before the client is told.
+pub(super) const ATTEMPTS: usize = 8;
+
+/// Whether `dryRun=All` is asked for.
+pub(super) fn is_dry_run(request: &Request<'_>) -> Result<bool, Status> {
+    let mut dry = false;
+    for value in request.query.all("dryRun").filter(|value| !value.is_empty()) {
+        check_dry_run(value)?;
+        dry = true;
+    }
+    Ok(dry)
+}
+
+/// Refuses values of `dryRun` other than the one there is.
+pub(super) fn check_dry_run(value: &str) -> Result<(), Status> {
+    if value == "All" {
+        return Ok(());
+    }
+    let error = FieldError::not_supported(&FieldPath::new("dryRun"), value, &["All"]);
+    Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[error]))
+}
+
+/// Fills in what the client left out.
+pub(super) fn default(row: &KindRow, object: &mut Object) {
+    match &row.source {
+        Source::BuiltIn(_) => row.strategy.default(object),
+        Source::Custom(custom) => {
+            let mut value = std::mem::take(object).into_value();
+            custom.version().schema.default(&mut value);
+            // What went in as an object comes out as one.
+            *object = Object::from_value(value).unwrap_or_default();
+        }
+    }
+}
+
+/// Checks a whole object; on update against what is stored. 422 names every broken rule.
+pub(super) fn validate(row: &KindRow, object: &Object, old: Option<&Object>) -> Result<(), Status> {
+    let mut errors = meta::validate(row, object);
+    if let Some(old) = old {
+        errors.extend(meta::validate_update(object, old));
+    }
+    errors.extend(row.strategy.validate(object, old));
+    if let Source::Custom(custom) = &row.source {
+        let schema = &custom.version().schema;
+        let root = FieldPath::root();
+        let value = object.to_value();
+        errors.extend(match old {
+            None => schema.validate(&value, &root),
+            Some(old) => schema.validate_update(&value, &old.to_value(), &root),
+        });
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid(&row.group, &row.kind, object.name(), &errors))
+    }
+}
+
+/// Why a write did not happen.
+#[derive(Debug)]
+pub(super) enum PutError {
+    /// The object is refused.
+    Refused(Status),
+    /// The store refused: somebody was faster, or a precondition does not hold.
+    Commit(CommitError),
+}
+
+impl PutError {
+    /// The refusal that the client gets.
+    pub(super) fn to_status(&self, row: &KindRow, name: &str) -> Status {
+        match self {
+            Self::Refused(status) => status.clone(),
+            Self::Commit(error) => commit_status(row, name, error),
+        }
+    }
+}
+
+/// What a write made.
+#[derive(Debug)]
+pub(super) enum Written {
+    /// Stored.
+    Stored(Arc<Stored>),
+    /// What would be stored: a dry run.
+    Dry(Object),
+}
+
+/// Creates or replaces an object. Definitions are admitted on the way.
+pub(super) async fn put(
+    request: &Request<'_>,
+    key: Key,
+    mut object: Object,
+    old: Option<&Object>,
+    expect: Expect,
+    dry_run: bool,
+) -> Result<Written, PutError> {
+    let row = &request.row;
+    let server = request.server;
+    let _one_at_a_time = match &*row.storage {
+        definitions::STORAGE => Some(server.definitions.lock().await),
+        _ => None,
+    };
+    let admitted = if &*row.storage == definitions::STORAGE {
+        Some(definitions::admit(server, &mut object, old, dry_run).map_err(PutError::Refused)?)
+    } else {
+        None
+    };
+    if dry_run {
+        check_dry(request, &key, expect).map_err(PutError::Commit)?;
+        return Ok(Written::Dry(object));
+    }
+    let guard = (expect == Expect::Absent && !key.namespace.is_empty())
+        .then(|| Guard::namespace(key.namespace.clone()));
+    let change = Change::Put { key, object: &object, expect, guard };
+    match server.store.commit(change).await {
+        Ok(stored) => {
+            if let Some(admitted) = admitted {
+                admitted.keep(&stored);
+            }
+            Ok(Written::Stored(stored))
+        }
+        Err(error) => Err(PutError::Commit(error)),
+    }
+}
+
+/// What the store would say, asked without changing anything.
+fn check_dry(request: &Request<'_>, key: &Key, expect: Expect) -> Result<(), CommitError> {
+    let store = &request.server.store;
+    let current = store.get(key);
+    match (expect, current) {
+        (Expect::Absent, Some(current)) => Err(CommitError::AlreadyExists { current }),
+        (Expect::Absent, None) if !key.namespace.is_empty() => {
+            let guard = Guard::namespace(key.namespace.clone());
+            match store.get(&guard.alive) {
+                Some(found) if !found.terminating => Ok(()),
+                terminating => Err(CommitError::GuardFailed { guard, terminating }),
+            }
+        }
+        (Expect::Revision(expected), Some(current)) if current.revision != expected => {
+            Err(CommitError::Stale { current, expected })
+        }
+        (Expect::Revision(_) | Expect::Any, None) => Err(CommitError::Missing(key.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// The refusal that stands for an error of the store.
+pub(super) fn commit_status(row: &KindRow, name: &str, error: &CommitError) -> Status {
+    match error {
+        CommitError::AlreadyExists { .. } => Status::already_exists(&row.group, &row.plural, name),
+        CommitError::Missing(_) => Status::not_found(&row.group, &row.plural, name),
+        CommitError::Stale { .. } => Status::stale(&row.group, &row.plural, name),
+        CommitError::GuardFailed { guard, terminating } => {
+            let namespace = &guard.alive.name;
+            if terminating.is_none() {
+                return Status::not_found("", "namespaces", namespace);
+            }
+            let why = format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
+            );
+            Status::forbidden(&row.group, &row.plural, name, &why).with_cause(
+                "NamespaceTerminating",
+                format!("namespace {namespace} is being terminated"),
+                "metadata.namespace",
+            )
+        }
+        CommitError::TooDeep { .. } => Status::bad_request(error.to_string()),
+        CommitError::TooLarge { .. } => {
+            Status::new(Reason::RequestEntityTooLarge, error.to_string())
+        }
+        CommitError::Closed => {
+            Status::new(Reason::ServiceUnavailable, "the server is shutting down").retry_after(1)
+        }
+        CommitError::Encode(_) | CommitError::Engine(_) => Status::internal(error),
+    }
+}

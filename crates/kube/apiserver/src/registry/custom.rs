@@ -1,0 +1,105 @@
+//! Rows that custom resource definitions make.
+
+use super::{Custom, KindRow, Source, Subresource, order};
+use crate::strategy::Strategy;
+use mainstay_object::{Gvk, Object};
+use mainstay_schema::crd;
+use std::sync::Arc;
+
+const VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// What custom kinds have in common: their definitions say everything else.
+struct CustomStrategy;
+
+impl Strategy for CustomStrategy {
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
+}
+
+/// A custom kind: its definition and a row for each served version.
+#[derive(Clone, Debug)]
+pub(crate) struct CustomKind {
+    /// Name of the definition.
+    pub(crate) name: Arc<str>,
+    /// The definition.
+    pub(crate) definition: Arc<crd::Definition>,
+    /// Whether its names are free.
+    pub(crate) accepted: bool,
+    /// Rows of the served versions, preferred first; none while names conflict.
+    pub(crate) rows: Vec<Arc<KindRow>>,
+    /// The row of the stored version, whether served or not: what is kept is found by it.
+    pub(crate) stored: Arc<KindRow>,
+}
+
+/// The custom kind of a definition object that has been read as `definition`.
+///
+/// `accepted` says whether its names are free; a definition whose names are taken serves nothing.
+pub(crate) fn rows_of(object: &Object, definition: crd::Definition, accepted: bool) -> CustomKind {
+    let name: Arc<str> = object.name().into();
+    let definition = Arc::new(definition);
+    let mut served: Vec<usize> =
+        (0..definition.versions.len()).filter(|at| definition.versions[*at].served).collect();
+    served.sort_by(|a, b| {
+        order::versions(&definition.versions[*a].name, &definition.versions[*b].name)
+    });
+    if !accepted {
+        served.clear();
+    }
+    let names: Vec<Arc<str>> =
+        served.iter().map(|at| definition.versions[*at].name.as_str().into()).collect();
+    let stored = definition.storage_version().map_or("", |version| version.name.as_str());
+    let stored: Arc<str> = definition.gvk(stored).api_version().into();
+    let uid: Arc<str> = object.uid().into();
+    let terminating = object.is_terminating();
+    let row = |at: usize| {
+        Arc::new(KindRow {
+            group: definition.group.as_str().into(),
+            version: definition.versions[at].name.as_str().into(),
+            kind: definition.kind.as_str().into(),
+            list_kind: definition.list_kind.as_str().into(),
+            plural: definition.plural.as_str().into(),
+            singular: definition.singular.as_str().into(),
+            short_names: shared(&definition.short_names),
+            categories: shared(&definition.categories),
+            scope: definition.scope,
+            verbs: VERBS.iter().map(|verb| Arc::from(*verb)).collect(),
+            subresources: subresources(&definition, &definition.versions[at]),
+            storage: format!("{}/{}", definition.group, definition.plural).into(),
+            storage_api_version: stored.clone(),
+            api_version: definition.gvk(&definition.versions[at].name).api_version().into(),
+            served_versions: names.clone(),
+            source: Source::Custom(Arc::new(Custom {
+                name: name.clone(),
+                uid: uid.clone(),
+                definition: definition.clone(),
+                version: at,
+                terminating,
+            })),
+            strategy: &CustomStrategy,
+        })
+    };
+    let home = definition.versions.iter().position(|version| version.storage).unwrap_or(0);
+    let rows = served.into_iter().map(row).collect();
+    let stored = row(home);
+    CustomKind { name: name.clone(), definition: definition.clone(), accepted, rows, stored }
+}
+
+fn subresources(definition: &crd::Definition, version: &crd::Version) -> Vec<Subresource> {
+    let verbs = || ["get", "patch", "update"].map(Arc::from).to_vec();
+    let mut all = Vec::new();
+    if version.scale.is_some() {
+        let speaks = Gvk::new("autoscaling", "v1", "Scale");
+        all.push(Subresource { name: "scale".into(), speaks, verbs: verbs() });
+    }
+    if version.status {
+        let speaks = definition.gvk(&version.name);
+        all.push(Subresource { name: "status".into(), speaks, verbs: verbs() });
+    }
+    all
+}
+
+fn shared(texts: &[String]) -> Vec<Arc<str>> {
+    texts.iter().map(|text| text.as_str().into()).collect()
+}

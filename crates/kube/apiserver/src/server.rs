@@ -1,0 +1,274 @@
+//! The server: what it is made of, and from an HTTP request to a handler.
+
+use crate::authn::Authenticator;
+use crate::discovery::{self, Asked};
+use crate::handlers::{self, Request};
+use crate::http::answer::Answer;
+use crate::http::gather::gather;
+use crate::http::path::{self, Target};
+use crate::http::query::Query;
+use crate::http::{Body, negotiate};
+use crate::registry::Registry;
+use crate::strategy::Objects;
+use crate::{Identity, Readiness};
+use bytes::{Buf, Bytes};
+use futures::future::BoxFuture;
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderName, IF_NONE_MATCH};
+use http::{Method, Response, request};
+use mainstay_clock::Clock;
+use mainstay_object::{Object, Reason, Status};
+use mainstay_store::Store;
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio_util::sync::CancellationToken;
+
+/// What `/version` says.
+#[derive(Clone, Debug)]
+pub struct VersionInfo {
+    /// Major version of the Kubernetes API spoken.
+    pub major: String,
+    /// Minor version of the Kubernetes API spoken.
+    pub minor: String,
+    /// The version in full: the API's, with this program's own behind a `+`.
+    pub git_version: String,
+    /// Commit that the program was built from; may be empty.
+    pub git_commit: String,
+    /// When the program was built; may be empty.
+    pub build_date: String,
+}
+
+impl Default for VersionInfo {
+    fn default() -> Self {
+        Self {
+            major: "1".to_owned(),
+            minor: "35".to_owned(),
+            git_version: concat!("v1.35.0+mainstay-", env!("CARGO_PKG_VERSION")).to_owned(),
+            git_commit: String::new(),
+            build_date: String::new(),
+        }
+    }
+}
+
+/// What a server is made of.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where objects live.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// Issues and reads the tokens of service accounts.
+    pub authenticator: Arc<Authenticator>,
+    /// What `/version` says.
+    pub version: VersionInfo,
+    /// Ends watches and background work.
+    pub stop: CancellationToken,
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A namespace that every cluster has could not be made.
+    #[error("creating the namespace {name}: {status}")]
+    CreateNamespace {
+        /// Name of the namespace.
+        name: String,
+        /// The refusal.
+        status: Status,
+    },
+}
+
+/// A Kubernetes API server.
+#[derive(Debug)]
+pub struct ApiServer {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) authenticator: Arc<Authenticator>,
+    pub(crate) registry: Registry,
+    pub(crate) readiness: Readiness,
+    pub(crate) version: VersionInfo,
+    pub(crate) stop: CancellationToken,
+    /// Definitions change one at a time: whether names are free depends on all of them.
+    pub(crate) definitions: tokio::sync::Mutex<()>,
+}
+
+/// Looks at what the store holds.
+impl Objects for Store {
+    fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Object> {
+        self.find(resource, namespace, name).map(|stored| stored.object())
+    }
+
+    fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Object> {
+        Self::list(self, resource, namespace).iter().map(|stored| stored.object()).collect()
+    }
+}
+
+impl ApiServer {
+    /// Starts a server on a store: serves the kinds of the definitions that the store has, finishes
+    /// deletions of definitions that were under way, and makes the namespaces that every cluster has.
+    pub async fn start(config: Config) -> Result<Arc<Self>, StartError> {
+        let Config { store, clock, authenticator, version, stop } = config;
+        let server = Arc::new(Self {
+            store,
+            clock,
+            authenticator,
+            registry: Registry::new(),
+            readiness: Readiness::default(),
+            version,
+            stop,
+            definitions: tokio::sync::Mutex::default(),
+        });
+        handlers::definitions::restore(&server);
+        handlers::bootstrap::namespaces(&server).await?;
+        Ok(server)
+    }
+
+    /// The service as one identity uses it.
+    pub fn service(self: &Arc<Self>, identity: Identity) -> ApiService {
+        ApiService { server: self.clone(), identity }
+    }
+
+    /// The gates of `/readyz`.
+    pub const fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    /// The kinds that are served.
+    pub const fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Where objects live.
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The time.
+    pub const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Issues and reads the tokens of service accounts.
+    pub fn authenticator(&self) -> &Authenticator {
+        &self.authenticator
+    }
+
+    /// Cancelled when the server is to end.
+    pub const fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Answers one request of one identity.
+    pub async fn answer<B>(
+        self: &Arc<Self>,
+        identity: &Identity,
+        request: http::Request<B>,
+    ) -> Response<Body>
+    where
+        B: http_body::Body<Data: Buf, Error: fmt::Display> + Send,
+    {
+        let (parts, body) = request.into_parts();
+        let body = if matches!(parts.method, Method::GET | Method::HEAD) {
+            Ok(Bytes::new())
+        } else {
+            gather(body).await
+        };
+        self.respond(identity, &parts, body).await
+    }
+
+    async fn respond(
+        self: &Arc<Self>,
+        identity: &Identity,
+        parts: &request::Parts,
+        body: Result<Bytes, Status>,
+    ) -> Response<Body> {
+        let query = Query::parse(parts.uri.query());
+        let pretty = query.as_ref().is_ok_and(|query| query.flag("pretty"));
+        let answer = match (query, body) {
+            (Ok(query), Ok(body)) => self.route(identity, parts, query, body).await,
+            (Err(status), _) | (_, Err(status)) => Err(status),
+        };
+        let answer = answer.unwrap_or_else(|status| Answer::refusal(&status));
+        let gzip = negotiate::accepts_gzip(text(&parts.headers, &ACCEPT_ENCODING));
+        answer.into_response(gzip, pretty)
+    }
+
+    async fn route(
+        self: &Arc<Self>,
+        identity: &Identity,
+        parts: &request::Parts,
+        query: Query,
+        body: Bytes,
+    ) -> Result<Answer, Status> {
+        let target = path::parse(parts.uri.path());
+        if let Target::Resource(path) = target {
+            let row = self
+                .registry
+                .find(&path.group, &path.version, &path.plural)
+                .ok_or_else(Status::no_such_path)?;
+            let headers = &parts.headers;
+            let request = Request { server: self, identity, row, path, query, headers, body };
+            return handlers::dispatch(request, &parts.method).await;
+        }
+        if target == Target::Unknown {
+            return Err(Status::no_such_path());
+        }
+        if parts.method != Method::GET {
+            return Err(Status::new(
+                Reason::MethodNotAllowed,
+                "the server does not allow this method on the requested resource",
+            ));
+        }
+        let asked = Asked {
+            accept: text(&parts.headers, &ACCEPT),
+            known: text(&parts.headers, &IF_NONE_MATCH),
+        };
+        let kinds = self.registry.kinds();
+        match target {
+            Target::Root => Ok(discovery::root(&kinds)),
+            Target::CoreVersions => discovery::roots(&kinds, true, asked),
+            Target::Groups => discovery::roots(&kinds, false, asked),
+            Target::Group(group) => discovery::group(&kinds, &group),
+            Target::GroupVersion(group, version) => {
+                discovery::group_version(&kinds, &group, &version)
+            }
+            Target::Version => Ok(discovery::version(&self.version)),
+            Target::OpenApiV2 => discovery::swagger(asked.accept, &self.version.git_version),
+            Target::OpenApiV3 => Ok(discovery::index(&kinds, asked)),
+            Target::OpenApiV3Document(path) => discovery::document(&kinds, &path, asked),
+            Target::Health(path) => handlers::health(self, &path, &query),
+            Target::Resource(_) | Target::Unknown => Err(Status::no_such_path()),
+        }
+    }
+}
+
+/// A header as text; none if absent or not ASCII.
+pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The API as one identity uses it, without a socket: a tower service of HTTP requests.
+#[derive(Clone, Debug)]
+pub struct ApiService {
+    server: Arc<ApiServer>,
+    identity: Identity,
+}
+
+impl<B> tower::Service<http::Request<B>> for ApiService
+where
+    B: http_body::Body<Data: Buf + Send, Error: fmt::Display> + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let Self { server, identity } = self.clone();
+        Box::pin(async move { Ok(server.answer(&identity, request).await) })
+    }
+}
