@@ -1,1 +1,18 @@
-//! Opened with its first code.
+//! What Kubernetes types look like: built-in kinds, custom resource definitions, their documents.
+//!
+//! Five subjects: [`builtin`] kinds and their types as one generated table; [`strict`] decoding of
+//! objects of those types; [`structural`] schemas, which prune, default and validate custom
+//! objects; custom resource definitions themselves ([`crd`]); and [`openapi`] documents of both.
+//!
+//! Nothing here stores, serves or waits: it is plain functions of plain values.
+
+mod quantity;
+mod trail;
+
+pub mod builtin;
+pub mod crd;
+pub mod openapi;
+pub mod strict;
+pub mod structural;
+
+pub use quantity::canonical as canonical_quantity;

@@ -1,0 +1,616 @@
+//! `cargo xtask schema`: writes the table of built-in types that `mainstay-schema` carries.
+//!
+//! Two crates know Kubernetes' types, each a half: `k8s-openapi` has JSON names, types, required
+//! fields and descriptions; `k8s-pb` has the markers of the Go sources (list types, merge keys,
+//! defaults). Both are read as text from cargo's registry and joined by field name without case
+//! and underscores. What `k8s-pb` has and `k8s-openapi` does not are Go's inline embeds, whose
+//! fields are looked for one message deeper.
+//!
+//! Only what the kinds of `mainstay_schema::builtin::kinds` reach is written. The format is
+//! described, and read again, in `crates/kube/schema/src/builtin/table.rs`.
+//!
+//! ```text
+//! k8s-openapi ─► definitions ─┐
+//!                             ├─► closure over kinds() ─► one package each: types, texts ─► deflate
+//! k8s-pb ──────► markers ─────┘
+//! ```
+
+use anyhow::{Context, bail, ensure};
+use flate2::{Compression, write::DeflateEncoder};
+use mainstay_schema::builtin::{SubresourceKind, kinds};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TABLE: &str = "crates/kube/schema/src/builtin/table.bin";
+/// The release of Kubernetes, as the module of `k8s-openapi` that has its types.
+const RELEASE: &str = "v1_35";
+/// Types that the documents speak of and no kind reaches.
+const EXTRAS: [&str; 7] = [
+    "apimachinery.pkg.apis.meta.v1.APIGroup",
+    "apimachinery.pkg.apis.meta.v1.APIGroupList",
+    "apimachinery.pkg.apis.meta.v1.APIResourceList",
+    "apimachinery.pkg.apis.meta.v1.DeleteOptions",
+    "apimachinery.pkg.apis.meta.v1.Patch",
+    "apimachinery.pkg.apis.meta.v1.Status",
+    "apimachinery.pkg.apis.meta.v1.WatchEvent",
+];
+
+/// Writes the table, or with `check` fails if the one in the project differs.
+pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
+    let openapi = package_folder(root, "k8s-openapi")?.join("src").join(RELEASE);
+    let mut definitions = BTreeMap::new();
+    read_definitions(&openapi, &openapi, &mut definitions)?;
+    add_lists(&mut definitions)?;
+    let markers = read_messages(&package_folder(root, "k8s-pb")?.join("src"))?;
+    for (name, definition) in &mut definitions {
+        join(name, definition, &markers);
+    }
+    correct(&mut definitions)?;
+    let table = encode(&definitions, &reachable(&definitions)?)?;
+    let path = root.join(TABLE);
+    if check {
+        let present = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
+        ensure!(present == table, "{TABLE} is stale: run `cargo xtask schema`");
+    } else {
+        fs::write(&path, &table).with_context(|| format!("write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The sources of a crate in cargo's registry. `k8s-pb` is an optional dependency of `xtask` that
+/// nothing compiles; all features are asked for so that cargo fetches it.
+fn package_folder(root: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--format-version=1", "--all-features"])
+        .current_dir(root)
+        .output()
+        .context("run cargo metadata")?;
+    ensure!(
+        output.status.success(),
+        "cargo metadata failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().context("cargo metadata has packages")?;
+    let package = packages
+        .iter()
+        .find(|package| package["name"] == name)
+        .with_context(|| format!("{name} is not among the dependencies"))?;
+    let manifest = package["manifest_path"].as_str().context("a package has a manifest")?;
+    Ok(Path::new(manifest).parent().context("a manifest lies in a folder")?.to_owned())
+}
+
+/// A type. Names are without the leading `io.k8s.`.
+#[derive(Default)]
+struct Definition {
+    description: String,
+    /// Letter of a type that is no JSON object with known fields; see [`leaf`].
+    leaf: Option<char>,
+    /// The whole map is one value for server-side apply.
+    atomic: bool,
+    fields: BTreeMap<String, Field>,
+}
+
+#[derive(Default)]
+struct Field {
+    description: String,
+    kind: String,
+    required: bool,
+    options: BTreeMap<&'static str, String>,
+}
+
+/// Types with their own JSON form.
+fn leaf(name: &str) -> Option<char> {
+    Some(match name.rsplit('.').next()? {
+        "Time" => 't',
+        "MicroTime" => 'u',
+        "IntOrString" => 'x',
+        "Quantity" => 'q',
+        "RawExtension" | "FieldsV1" | "Patch" | "CustomResourceSubresourceStatus" => 'o',
+        "JSON" => 'a',
+        "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrStringArray" => 'a',
+        _ => return None,
+    })
+}
+
+/// Reads every `impl JsonSchema` below a folder.
+fn read_definitions(
+    base: &Path,
+    folder: &Path,
+    into: &mut BTreeMap<String, Definition>,
+) -> anyhow::Result<()> {
+    for path in sorted_entries(folder)? {
+        if path.is_dir() {
+            read_definitions(base, &path, into)?;
+            continue;
+        }
+        let text = fs::read_to_string(&path)?;
+        for part in text.split("JsonSchema for ").skip(1) {
+            let Some((_, rest)) = part.split_once("fn schema_name()") else { continue };
+            let Some((_, rest)) = rest.split_once("\"io.k8s.") else { continue };
+            let Some((name, rest)) = rest.split_once('"') else { continue };
+            let Some((_, rest)) = rest.split_once("json_schema!(") else { continue };
+            let value = MacroText { rest }
+                .value()
+                .with_context(|| format!("schema of {name} in {}", path.display()))?;
+            into.insert(name.to_owned(), definition(name, &value)?);
+        }
+    }
+    Ok(())
+}
+
+fn sorted_entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
+        .with_context(|| format!("read {}", folder.display()))?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    entries.sort();
+    Ok(entries)
+}
+
+/// JSON with calls in it, as the macro `json_schema!` takes it.
+struct MacroText<'a> {
+    rest: &'a str,
+}
+
+impl MacroText<'_> {
+    fn value(&mut self) -> anyhow::Result<Value> {
+        self.space();
+        if self.take("(") {
+            let inner = self.value()?;
+            self.expect(")")?;
+            return Ok(inner);
+        }
+        if self.take("__gen.subschema_for::<crate::") {
+            return self.reference();
+        }
+        if self.take("[") {
+            let mut items = Vec::new();
+            while !self.take("]") {
+                items.push(self.value()?);
+                self.take(",");
+            }
+            return Ok(Value::Array(items));
+        }
+        if self.take("{") {
+            if self.take("let mut schema_obj = __gen.subschema_for::<crate::") {
+                let mut reference = self.reference()?;
+                self.expect(";")?;
+                self.expect("schema_obj.ensure_object().insert(")?;
+                let key = self.value()?;
+                self.expect(".into(),")?;
+                reference[key.as_str().context("a key")?] = self.value()?;
+                self.expect(".into()")?;
+                self.take(",");
+                self.expect(")")?;
+                self.expect(";")?;
+                self.expect("schema_obj")?;
+                self.expect("}")?;
+                return Ok(reference);
+            }
+            let mut fields = serde_json::Map::new();
+            while !self.take("}") {
+                let key = self.value()?;
+                self.expect(":")?;
+                fields.insert(key.as_str().context("a key")?.to_owned(), self.value()?);
+                self.take(",");
+            }
+            return Ok(Value::Object(fields));
+        }
+        self.scalar()
+    }
+
+    /// A type's path, behind `subschema_for::<crate::`.
+    fn reference(&mut self) -> anyhow::Result<Value> {
+        let (path, rest) = self.rest.split_once(">()").context("the end of a call")?;
+        self.rest = rest;
+        Ok(serde_json::json!({"$ref": dotted(&path.replace("::", "/"))}))
+    }
+
+    fn scalar(&mut self) -> anyhow::Result<Value> {
+        if self.rest.starts_with('"') {
+            // Rust's escapes in these texts are JSON's.
+            let mut stream = serde_json::Deserializer::from_str(self.rest).into_iter::<String>();
+            let text = stream.next().context("a text")??;
+            let length = stream.byte_offset();
+            self.rest = &self.rest[length..];
+            return Ok(text.into());
+        }
+        let end = self.rest.find([',', '}', ']', ')', '\n']).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        serde_json::from_str(word.trim()).with_context(|| format!("a value at `{word}`"))
+    }
+
+    fn space(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+
+    fn take(&mut self, mark: &str) -> bool {
+        self.space();
+        let Some(rest) = self.rest.strip_prefix(mark) else { return false };
+        self.rest = rest;
+        true
+    }
+
+    fn expect(&mut self, mark: &str) -> anyhow::Result<()> {
+        if self.take(mark) {
+            return Ok(());
+        }
+        let found: String = self.rest.chars().take(40).collect();
+        bail!("expected `{mark}`, found `{found}`")
+    }
+}
+
+/// A module path of either crate as the definition's name.
+fn dotted(path: &str) -> String {
+    path.replace('/', ".")
+        .replace("apiextensions_apiserver", "apiextensions-apiserver")
+        .replace("kube_aggregator", "kube-aggregator")
+}
+
+fn text(value: &Value, key: &str) -> String {
+    value[key].as_str().unwrap_or_default().to_owned()
+}
+
+fn definition(name: &str, value: &Value) -> anyhow::Result<Definition> {
+    let mut it = Definition {
+        description: text(value, "description"),
+        leaf: leaf(name),
+        ..Definition::default()
+    };
+    let required: Vec<&str> =
+        value["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if it.leaf.is_some() {
+        return Ok(it);
+    }
+    for (key, property) in value["properties"].as_object().into_iter().flatten() {
+        // `k8s-openapi` makes metadata required for its own trait; Kubernetes does not.
+        let required = required.contains(&key.as_str()) && key != "metadata";
+        let kind = kind(name, property).with_context(|| format!("field {key} of {name}"))?;
+        let field = Field {
+            description: text(property, "description"),
+            kind,
+            required,
+            options: BTreeMap::new(),
+        };
+        it.fields.insert(key.clone(), field);
+    }
+    Ok(it)
+}
+
+fn package_of(name: &str) -> &str {
+    name.rsplit_once('.').map_or("", |parts| parts.0)
+}
+
+/// A type in the table's letters; `@` and a name for another definition, which is short inside
+/// its own package.
+fn kind(owner: &str, property: &Value) -> anyhow::Result<String> {
+    if let Some(name) = property["$ref"].as_str() {
+        let short = name.strip_prefix(package_of(owner)).and_then(|name| name.strip_prefix('.'));
+        let name = short.filter(|short| !short.contains('.')).unwrap_or(name);
+        return Ok(format!("@{name}"));
+    }
+    let format = property["format"].as_str().unwrap_or_default();
+    Ok(match (property["type"].as_str().unwrap_or_default(), format) {
+        ("string", "byte") => "y".to_owned(),
+        ("string", _) => "s".to_owned(),
+        ("integer", "int64") => "l".to_owned(),
+        ("integer", _) => "i".to_owned(),
+        ("number", _) => "d".to_owned(),
+        ("boolean", _) => "b".to_owned(),
+        ("array", _) => format!("[{}", kind(owner, &property["items"])?),
+        ("object", _) if property["additionalProperties"].is_object() => {
+            format!("{{{}", kind(owner, &property["additionalProperties"])?)
+        }
+        other => bail!("no letter for {other:?}"),
+    })
+}
+
+/// Definition names of all kinds with rows, and of those that subresources speak and that have a
+/// type here.
+fn kind_names(definitions: &BTreeMap<String, Definition>) -> anyhow::Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for row in kinds() {
+        let name = mainstay_schema::builtin::definition_name(row.group, row.version, row.kind)
+            .with_context(|| format!("group {} has no package", row.group))?;
+        ensure!(definitions.contains_key(&name), "{name} is in no source");
+        names.insert(name);
+        for subresource in row.subresources {
+            if let SubresourceKind::Foreign(group, version, kind) = subresource.kind {
+                names.extend(mainstay_schema::builtin::definition_name(group, version, kind));
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// List types, which `k8s-openapi` has only as one generic type.
+fn add_lists(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Result<()> {
+    for row in kinds().iter().filter(|row| row.has_verb("list")) {
+        let name = mainstay_schema::builtin::definition_name(row.group, row.version, row.kind)
+            .with_context(|| format!("group {} has no package", row.group))?;
+        let item = definitions.get(&name).with_context(|| format!("{name} is in no source"))?;
+        let described = |field: &str, kind: &str| Field {
+            description: item.fields.get(field).map_or(String::new(), |it| it.description.clone()),
+            kind: kind.to_owned(),
+            ..Field::default()
+        };
+        let fields = BTreeMap::from([
+            ("apiVersion".to_owned(), described("apiVersion", "s")),
+            ("kind".to_owned(), described("kind", "s")),
+            (
+                "items".to_owned(),
+                Field {
+                    description: format!("The objects of kind {}.", row.kind),
+                    kind: format!("[@{}", row.kind),
+                    required: true,
+                    ..Field::default()
+                },
+            ),
+            (
+                "metadata".to_owned(),
+                Field {
+                    description: "Standard list metadata.".to_owned(),
+                    kind: "@apimachinery.pkg.apis.meta.v1.ListMeta".to_owned(),
+                    ..Field::default()
+                },
+            ),
+        ]);
+        let description = format!("{} is a list of {} objects.", row.list_kind(), row.kind);
+        let list = Definition { description, fields, ..Definition::default() };
+        definitions.insert(format!("{name}List"), list);
+    }
+    Ok(())
+}
+
+/// A message of `k8s-pb`: its own marks and its fields'.
+#[derive(Default)]
+struct Message {
+    marks: Vec<String>,
+    fields: BTreeMap<String, Marked>,
+}
+
+struct Marked {
+    marks: Vec<String>,
+    /// The message it holds, by its short name in the same package.
+    message: Option<String>,
+}
+
+/// Reads the structs of every `mod.rs` below a folder.
+fn read_messages(folder: &Path) -> anyhow::Result<BTreeMap<String, Message>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for path in sorted_entries(&next)? {
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let package = next.strip_prefix(folder)?.to_string_lossy().into_owned();
+            read_messages_of(&dotted(&package), &fs::read_to_string(&path)?, &mut found);
+        }
+    }
+    Ok(found)
+}
+
+fn read_messages_of(package: &str, source: &str, found: &mut BTreeMap<String, Message>) {
+    let mut marks: Vec<String> = Vec::new();
+    let mut current: Option<(String, Message)> = None;
+    for line in source.lines().map(str::trim) {
+        if let Some(comment) = line.strip_prefix("///") {
+            marks.extend(comment.trim().strip_prefix('+').map(str::to_owned));
+        } else if let Some(rest) = line.strip_prefix("pub struct ") {
+            let name: String = rest.chars().take_while(|c| c.is_alphanumeric()).collect();
+            current =
+                Some((name, Message { marks: std::mem::take(&mut marks), ..Message::default() }));
+        } else if let Some((field, kind)) =
+            // A long type stands on the lines behind, and is then no message of interest.
+            line.strip_prefix("pub ").and_then(|rest| rest.split_once(':'))
+        {
+            let message = kind.trim().trim_end_matches([',', '>']).rsplit(['<', ':']).next();
+            let marked =
+                Marked { marks: std::mem::take(&mut marks), message: message.map(str::to_owned) };
+            if let Some((_, message)) = &mut current {
+                message.fields.insert(folded(field), marked);
+            }
+        } else if line == "}" {
+            if let Some((name, message)) = current.take() {
+                found.insert(format!("{package}.{name}"), message);
+            }
+            marks.clear();
+        }
+    }
+}
+
+/// What two spellings of a field name have in common.
+fn folded(name: &str) -> String {
+    name.trim_start_matches("r#")
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect()
+}
+
+/// Brings the markers of a message to the definition of the same name.
+fn join(name: &str, definition: &mut Definition, messages: &BTreeMap<String, Message>) {
+    let Some(message) = messages.get(name).or_else(|| messages.get(&same_message(name))) else {
+        return;
+    };
+    definition.atomic = message.marks.iter().any(|mark| mark == "structType=atomic");
+    let known: BTreeSet<String> = definition.fields.keys().map(|key| folded(key)).collect();
+    // Inline embeds: messages that the JSON form does not name.
+    let embeds = message.fields.iter().filter(|(field, _)| !known.contains(*field));
+    let embeds: Vec<&Message> = embeds
+        .filter_map(|(_, marked)| marked.message.as_ref())
+        .filter_map(|short| messages.get(&format!("{}.{short}", package_of(name))))
+        .collect();
+    for (key, field) in &mut definition.fields {
+        let key = folded(key);
+        let marked = message
+            .fields
+            .get(&key)
+            .or_else(|| embeds.iter().find_map(|embed| embed.fields.get(&key)));
+        for mark in marked.iter().flat_map(|marked| &marked.marks) {
+            option(field, mark);
+        }
+    }
+}
+
+/// Generated message names differ from Go's in acronyms only.
+fn same_message(name: &str) -> String {
+    let short = name.rsplit('.').next().unwrap_or_default();
+    let mut out = String::new();
+    let letters: Vec<char> = short.chars().collect();
+    for (at, letter) in letters.iter().enumerate() {
+        let before = at > 0 && letters[at - 1].is_uppercase();
+        let after = letters.get(at + 1).is_none_or(|next| !next.is_lowercase());
+        if before && after && letter.is_uppercase() {
+            out.push(letter.to_ascii_lowercase());
+        } else {
+            out.push(*letter);
+        }
+    }
+    format!("{}.{out}", package_of(name))
+}
+
+fn option(field: &mut Field, mark: &str) {
+    if mark == "optional" {
+        // `k8s-openapi` requires some names that Kubernetes does not.
+        field.required = false;
+    }
+    let Some((key, value)) = mark.split_once('=') else { return };
+    let value = value.trim().trim_matches('"');
+    let key = match key {
+        "listType" => "lt",
+        "mapType" | "structType" => "mt",
+        "listMapKey" => "k",
+        "patchMergeKey" => "mk",
+        "patchStrategy" => "ps",
+        "default" if !value.starts_with("ref(") => "d",
+        _ => return,
+    };
+    if key == "k" {
+        let keys = field.options.entry(key).or_default();
+        if !keys.is_empty() {
+            keys.push(',');
+        }
+        keys.push_str(value);
+    } else {
+        field.options.insert(key, value.to_owned());
+    }
+}
+
+/// What neither source says as a real server does: two required fields that `k8s-openapi` makes
+/// optional, two defaults that the Go sources name by a constant.
+fn correct(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Result<()> {
+    let rows = [
+        ("api.core.v1.Event", "metadata", None),
+        ("api.events.v1.Event", "eventTime", None),
+        ("api.core.v1.AzureDiskVolumeSource", "cachingMode", Some("ReadWrite")),
+        ("api.core.v1.AzureDiskVolumeSource", "kind", Some("Shared")),
+    ];
+    for (definition, field, default) in rows {
+        let it = definitions.get_mut(definition).and_then(|it| it.fields.get_mut(field));
+        let it = it.with_context(|| format!("{definition} has no field {field}"))?;
+        match default {
+            Some(text) => drop(it.options.insert("d", text.to_owned())),
+            None => it.required = true,
+        }
+    }
+    Ok(())
+}
+
+/// Everything that kinds and documents reach.
+fn reachable(definitions: &BTreeMap<String, Definition>) -> anyhow::Result<BTreeSet<String>> {
+    let mut open: Vec<String> = kind_names(definitions)?.into_iter().collect();
+    let lists: Vec<String> = open.iter().map(|name| format!("{name}List")).collect();
+    open.extend(lists.into_iter().filter(|name| definitions.contains_key(name)));
+    open.extend(EXTRAS.map(str::to_owned));
+    let mut reached = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        let definition =
+            definitions.get(&name).with_context(|| format!("{name} is in no source"))?;
+        if !reached.insert(name.clone()) {
+            continue;
+        }
+        for field in definition.fields.values() {
+            if let Some((_, target)) = field.kind.split_once('@') {
+                open.push(if target.contains('.') {
+                    target.to_owned()
+                } else {
+                    format!("{}.{target}", package_of(&name))
+                });
+            }
+        }
+    }
+    Ok(reached)
+}
+
+/// Writes the table: a directory, then the deflated types and texts of each package.
+fn encode(
+    definitions: &BTreeMap<String, Definition>,
+    reached: &BTreeSet<String>,
+) -> anyhow::Result<Vec<u8>> {
+    let mut packages: BTreeMap<&str, (String, String)> = BTreeMap::new();
+    for name in reached {
+        let definition = &definitions[name];
+        let (types, texts) = packages.entry(package_of(name)).or_default();
+        write_types(types, name, definition)?;
+        for line in std::iter::once(&definition.description)
+            .chain(definition.fields.values().map(|field| &field.description))
+        {
+            writeln!(texts, "{}", line.replace('\\', "\\\\").replace('\n', "\\n"))?;
+        }
+    }
+    let mut directory = String::new();
+    let mut data = Vec::new();
+    for (name, (types, texts)) in &packages {
+        let (packed, described) = (deflate(types)?, deflate(texts)?);
+        writeln!(
+            directory,
+            "{name} {} {} {} {}",
+            packed.len(),
+            types.len(),
+            described.len(),
+            texts.len()
+        )?;
+        data.extend(packed);
+        data.extend(described);
+    }
+    let mut table = directory.into_bytes();
+    table.push(b'\n');
+    table.extend(data);
+    Ok(table)
+}
+
+fn write_types(out: &mut String, name: &str, definition: &Definition) -> anyhow::Result<()> {
+    let short = name.rsplit('.').next().unwrap_or_default();
+    write!(out, "={short}")?;
+    if let Some(letter) = definition.leaf {
+        write!(out, " {letter}")?;
+    }
+    if definition.atomic {
+        write!(out, " atomic")?;
+    }
+    out.push('\n');
+    for (key, field) in &definition.fields {
+        write!(out, "{key}{} {}", if field.required { "!" } else { "" }, field.kind)?;
+        for (option, value) in &field.options {
+            write!(out, " {option}={value}")?;
+        }
+        out.push('\n');
+    }
+    Ok(())
+}
+
+fn deflate(text: &str) -> anyhow::Result<Vec<u8>> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes())?;
+    Ok(encoder.finish()?)
+}

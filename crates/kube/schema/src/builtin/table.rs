@@ -1,0 +1,440 @@
+//! The generated table of types, `table.bin`, which `cargo xtask schema` writes.
+//!
+//! The file begins with a directory, one line for each Go package of types: name, packed and plain
+//! length of its types, packed and plain length of its texts. An empty line ends it; the deflated
+//! parts follow in the directory's order.
+//!
+//! The types of a package are lines too. `=Pod` begins a definition, with a letter behind it when
+//! its JSON form is not an object with known fields, and `atomic` when server-side apply takes the
+//! whole as one value. Then follows one line for each field in order of names: name (with `!` when
+//! required), type, options. Types are letters: `s`tring, b`y`tes, `i`nt32, int6`4` as `l`,
+//! `d`ouble, `b`oolean, `[` and `{` for list and map of what follows, `@Name` for a definition.
+//! Options: `lt` list type, `k` list map keys, `mt` map type, `mk` patch merge key, `ps` patch
+//! strategies, `d` default.
+//!
+//! The texts of a package are one line for each definition and field, in the same order.
+
+use flate2::read::DeflateDecoder;
+use serde_json::Value;
+use std::io::Read;
+use std::sync::OnceLock;
+
+static TABLE: &[u8] = include_bytes!("table.bin");
+
+/// A type of the built-in API.
+#[derive(Debug)]
+pub struct Definition {
+    name: Box<str>,
+    shape: Shape,
+    atomic: bool,
+    fields: Vec<Field>,
+    /// Line of its description in the texts of its package.
+    line: usize,
+}
+
+/// What a [`Definition`] looks like in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// An object with the fields of [`Definition::fields`].
+    Object,
+    /// An object with any fields.
+    FreeObject,
+    /// Any value.
+    Any,
+    /// An RFC 3339 time.
+    Time,
+    /// An RFC 3339 time with microseconds.
+    MicroTime,
+    /// An integer or a text.
+    IntOrString,
+    /// A quantity such as `100m` or `2Gi`, as text or number.
+    Quantity,
+}
+
+/// A field of a [`Definition`].
+#[derive(Debug)]
+pub struct Field {
+    /// JSON name.
+    pub name: Box<str>,
+    /// Type of the value.
+    pub ty: Type,
+    /// Whether the API's documents call it required.
+    pub required: bool,
+    /// How server-side apply sees a list; none when the value is no list.
+    pub list_type: Option<ListType>,
+    /// Keys of the elements of a list that is a map.
+    pub list_map_keys: Vec<Box<str>>,
+    /// Whether server-side apply takes the whole object as one value.
+    pub atomic: bool,
+    /// Key by which strategic merge patch knows elements; none for lists of scalars.
+    pub patch_merge_key: Option<Box<str>>,
+    /// Whether strategic merge patch merges the list instead of replacing it.
+    pub patch_merge: bool,
+    /// Whether strategic merge patch understands `$retainKeys` in the value
+    /// (`patchStrategy: retainKeys`).
+    pub patch_retain_keys: bool,
+    /// What the server fills in.
+    pub default: Option<Value>,
+}
+
+/// Type of a value.
+#[derive(Debug)]
+pub enum Type {
+    /// Text.
+    String,
+    /// Bytes: base64 in JSON.
+    Bytes,
+    /// Integer of 32 bits.
+    Int32,
+    /// Integer of 64 bits.
+    Int64,
+    /// Floating point number.
+    Double,
+    /// Boolean.
+    Boolean,
+    /// List of values of one type.
+    List(Box<Self>),
+    /// Map from names to values of one type.
+    Map(Box<Self>),
+    /// Another definition, by its name.
+    Object(Box<str>),
+}
+
+/// `x-kubernetes-list-type`: how server-side apply sees a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListType {
+    /// One value.
+    Atomic,
+    /// A set of scalars.
+    Set,
+    /// A map: elements are known by [`Field::list_map_keys`].
+    Map,
+}
+
+impl ListType {
+    /// The text of the extension.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Atomic => "atomic",
+            Self::Set => "set",
+            Self::Map => "map",
+        }
+    }
+}
+
+impl Definition {
+    /// The name in OpenAPI documents without the leading `io.k8s.`, such as `api.core.v1.Pod`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The last part of the name, such as `Pod`.
+    pub fn short_name(&self) -> &str {
+        self.name.rsplit('.').next().unwrap_or_default()
+    }
+
+    /// What values look like.
+    pub const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Whether server-side apply takes the whole object as one value.
+    pub const fn is_atomic(&self) -> bool {
+        self.atomic
+    }
+
+    /// The fields, in order of their names.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The field of this JSON name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        let at = self.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
+        self.fields.get(at)
+    }
+}
+
+impl Type {
+    /// The definition, when the value is one.
+    pub fn definition(&self) -> Option<&'static Definition> {
+        match self {
+            Self::Object(name) => definition(name),
+            _ => None,
+        }
+    }
+
+    /// The type of the elements of a list or a map.
+    pub const fn element(&self) -> Option<&Self> {
+        match self {
+            Self::List(element) | Self::Map(element) => Some(element),
+            _ => None,
+        }
+    }
+}
+
+/// A part of the table.
+#[derive(Debug)]
+struct Package {
+    name: &'static str,
+    types: Packed,
+    texts: Packed,
+    definitions: OnceLock<Vec<Definition>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    bytes: &'static [u8],
+    length: usize,
+}
+
+impl Packed {
+    fn inflate(self) -> String {
+        let mut text = String::with_capacity(self.length);
+        // A table that cannot be read is a table without types; a test holds that it can.
+        if DeflateDecoder::new(self.bytes).read_to_string(&mut text).is_err() {
+            text.clear();
+        }
+        text
+    }
+}
+
+impl Package {
+    fn definitions(&self) -> &[Definition] {
+        self.definitions.get_or_init(|| read_types(self.name, &self.types.inflate()))
+    }
+}
+
+fn packages() -> &'static [Package] {
+    static PACKAGES: OnceLock<Vec<Package>> = OnceLock::new();
+    PACKAGES.get_or_init(|| read_directory(TABLE).unwrap_or_default())
+}
+
+fn read_directory(table: &'static [u8]) -> Option<Vec<Package>> {
+    let end = table.windows(2).position(|pair| pair == b"\n\n")?;
+    let (directory, mut rest) = (str::from_utf8(&table[..end]).ok()?, &table[end + 2..]);
+    let mut found = Vec::new();
+    for line in directory.lines() {
+        let mut words = line.split(' ');
+        let name = words.next()?;
+        let mut part = || {
+            let (packed, length) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            let (bytes, behind) = rest.split_at_checked(packed)?;
+            rest = behind;
+            Some(Packed { bytes, length })
+        };
+        found.push(Package { name, types: part()?, texts: part()?, definitions: OnceLock::new() });
+    }
+    Some(found)
+}
+
+fn read_types(package: &str, text: &str) -> Vec<Definition> {
+    let mut found: Vec<Definition> = Vec::new();
+    for (line, content) in text.lines().enumerate() {
+        if let Some(head) = content.strip_prefix('=') {
+            let mut words = head.split(' ');
+            let mut definition = Definition {
+                name: format!("{package}.{}", words.next().unwrap_or_default()).into(),
+                shape: Shape::Object,
+                atomic: false,
+                fields: Vec::new(),
+                line,
+            };
+            for word in words {
+                match word {
+                    "t" => definition.shape = Shape::Time,
+                    "u" => definition.shape = Shape::MicroTime,
+                    "x" => definition.shape = Shape::IntOrString,
+                    "q" => definition.shape = Shape::Quantity,
+                    "o" => definition.shape = Shape::FreeObject,
+                    "a" => definition.shape = Shape::Any,
+                    "atomic" => definition.atomic = true,
+                    _ => {}
+                }
+            }
+            found.push(definition);
+        } else if let Some(definition) = found.last_mut() {
+            definition.fields.push(read_field(package, content));
+        }
+    }
+    for definition in &mut found {
+        definition.fields.shrink_to_fit();
+    }
+    found
+}
+
+fn read_field(package: &str, line: &str) -> Field {
+    let mut words = line.split(' ');
+    let name = words.next().unwrap_or_default();
+    let ty = read_type(package, words.next().unwrap_or_default());
+    let mut field = Field {
+        name: name.trim_end_matches('!').into(),
+        required: name.ends_with('!'),
+        list_type: matches!(ty, Type::List(_)).then_some(ListType::Atomic),
+        ty,
+        list_map_keys: Vec::new(),
+        atomic: false,
+        patch_merge_key: None,
+        patch_merge: false,
+        patch_retain_keys: false,
+        default: None,
+    };
+    for (key, value) in words.filter_map(|word| word.split_once('=')) {
+        match (key, value) {
+            ("lt", "set") => field.list_type = Some(ListType::Set),
+            ("lt", "map") => field.list_type = Some(ListType::Map),
+            ("mt", "atomic") => field.atomic = true,
+            ("k", keys) => field.list_map_keys = keys.split(',').map(Into::into).collect(),
+            ("mk", key) => field.patch_merge_key = Some(key.into()),
+            ("ps", strategies) => {
+                field.patch_merge = strategies.split(',').any(|word| word == "merge");
+                field.patch_retain_keys = strategies.split(',').any(|word| word == "retainKeys");
+            }
+            ("d", text) => {
+                field.default = Some(match field.ty {
+                    Type::String | Type::Object(_) => text.into(),
+                    _ => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+                });
+            }
+            _ => {}
+        }
+    }
+    field
+}
+
+fn read_type(package: &str, letters: &str) -> Type {
+    let mut rest = letters.chars();
+    match rest.next() {
+        Some('y') => Type::Bytes,
+        Some('i') => Type::Int32,
+        Some('l') => Type::Int64,
+        Some('d') => Type::Double,
+        Some('b') => Type::Boolean,
+        Some('[') => Type::List(Box::new(read_type(package, rest.as_str()))),
+        Some('{') => Type::Map(Box::new(read_type(package, rest.as_str()))),
+        Some('@') if rest.as_str().contains('.') => Type::Object(rest.as_str().into()),
+        Some('@') => Type::Object(format!("{package}.{}", rest.as_str()).into()),
+        _ => Type::String,
+    }
+}
+
+fn package(name: &str) -> Option<&'static Package> {
+    packages().iter().find(|package| package.name == name)
+}
+
+/// The definition of this name, with or without the leading `io.k8s.`.
+pub fn definition(name: &str) -> Option<&'static Definition> {
+    let name = name.strip_prefix("io.k8s.").unwrap_or(name);
+    let package = package(name.rsplit_once('.')?.0)?;
+    let definitions = package.definitions();
+    let at = definitions.binary_search_by(|it| (*it.name).cmp(name)).ok()?;
+    definitions.get(at)
+}
+
+/// The name of the definition of a kind in a built-in group-version, whether or not there is one.
+pub fn definition_name(group: &str, version: &str, kind: &str) -> Option<String> {
+    let package = match group {
+        "" => "api.core",
+        "apiregistration.k8s.io" => "kube-aggregator.pkg.apis.apiregistration",
+        "apiextensions.k8s.io" => "apiextensions-apiserver.pkg.apis.apiextensions",
+        "meta.k8s.io" => "apimachinery.pkg.apis.meta",
+        other => {
+            super::kinds().iter().find(|row| row.group == other)?;
+            let first = other.split('.').next().unwrap_or_default();
+            return Some(format!("api.{first}.{version}.{kind}"));
+        }
+    };
+    Some(format!("{package}.{version}.{kind}"))
+}
+
+/// The descriptions of a package, inflated for as long as somebody makes a document of them.
+pub(crate) struct Texts {
+    lines: Vec<String>,
+}
+
+impl Texts {
+    /// Inflates the descriptions of the package that a definition belongs to.
+    pub(crate) fn of(definition: &Definition) -> Self {
+        let name = definition.name.rsplit_once('.').map_or("", |parts| parts.0);
+        let text = package(name).map(|package| package.texts.inflate()).unwrap_or_default();
+        Self { lines: text.lines().map(unescape).collect() }
+    }
+
+    /// What the type is for.
+    pub(crate) fn definition(&self, definition: &Definition) -> &str {
+        self.lines.get(definition.line).map_or("", String::as_str)
+    }
+
+    /// What a field is for, by its position in [`Definition::fields`].
+    pub(crate) fn field(&self, definition: &Definition, at: usize) -> &str {
+        self.lines.get(definition.line + 1 + at).map_or("", String::as_str)
+    }
+}
+
+fn unescape(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => match letters.next() {
+                Some('n') => out.push('\n'),
+                Some(other) => out.push(other),
+                None => {}
+            },
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// The whole table as bytes: what documents of built-in kinds are made of.
+pub(crate) const fn bytes() -> &'static [u8] {
+    TABLE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_definition_that_a_field_names_exists() {
+        assert!(packages().len() > 20);
+        for package in packages() {
+            assert!(!package.definitions().is_empty(), "{}", package.name);
+            let texts = package.texts.inflate();
+            assert_eq!(texts.lines().count(), package.types.inflate().lines().count());
+            for definition in package.definitions() {
+                assert!(definition.fields.is_sorted_by(|a, b| a.name < b.name));
+                for field in &definition.fields {
+                    let mut ty = &field.ty;
+                    while let Some(element) = ty.element() {
+                        ty = element;
+                    }
+                    if let Type::Object(name) = ty {
+                        assert!(ty.definition().is_some(), "{}: {name}", definition.name);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn markers_of_the_go_sources_arrive() {
+        let container = definition("io.k8s.api.core.v1.Container").unwrap();
+        let ports = container.field("ports").unwrap();
+        assert_eq!(ports.patch_merge_key.as_deref(), Some("containerPort"));
+        assert_eq!(ports.list_type, Some(ListType::Map));
+        assert_eq!(ports.list_map_keys, ["containerPort".into(), "protocol".into()]);
+        let port = ports.ty.element().unwrap().definition().unwrap();
+        assert_eq!(port.field("protocol").unwrap().default, Some("TCP".into()));
+        let spec = definition("api.core.v1.PodSpec").unwrap();
+        let volumes = spec.field("volumes").unwrap();
+        assert!(volumes.patch_merge && volumes.patch_retain_keys);
+        assert!(definition("api.core.v1.SecretKeySelector").unwrap().is_atomic());
+    }
+
+    #[test]
+    fn the_table_is_small() {
+        assert!(TABLE.len() < 400_000, "{}", TABLE.len());
+    }
+}

@@ -1,0 +1,443 @@
+//! Decoding as Go would: what the API says of fields it does not know, says twice, or cannot hold.
+//!
+//! The original decodes built-in kinds into Go structs, which drops unknown fields and nulls,
+//! refuses values of wrong types, and writes times and quantities in one form. [`decode`] does the
+//! same to a JSON value, along a [`Definition`]. What is unknown is returned, because
+//! `fieldValidation` decides whether that is an error, a warning or nothing. Repeated keys are
+//! visible only while the bytes are read, so [`parse`] notes them.
+//!
+//! It does not know Go's names of string types: a number for `imagePullPolicy` is refused as not
+//! being a `string`, where the original says `v1.PullPolicy`.
+//!
+//! ```text
+//! bytes ─ parse ─► value + duplicates ─ decode ─► clean value + unknown fields ─► findings ─► message
+//! ```
+
+use crate::builtin::{Definition, Shape, Type};
+use crate::quantity;
+use crate::trail::{Step, Trail};
+use base64::Engine as _;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use std::cell::RefCell;
+use std::fmt;
+
+/// More findings than this are not reported, as in the original.
+const MOST_FINDINGS: usize = 100;
+
+/// A body that was read, and what it said twice.
+#[derive(Debug)]
+pub struct Parsed {
+    /// The value; the last one of a repeated key.
+    pub value: Value,
+    /// Findings such as `duplicate field "spec.replicas"`, in the order of the body.
+    pub duplicates: Vec<String>,
+}
+
+/// Reads JSON and notes repeated keys. Nesting is bounded by `serde_json` (128 levels).
+pub fn parse(bytes: &[u8]) -> Result<Parsed, serde_json::Error> {
+    let duplicates = RefCell::new(Vec::new());
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value =
+        Reader { trail: Trail::default(), duplicates: &duplicates }.deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(Parsed { value, duplicates: duplicates.into_inner() })
+}
+
+/// The text of a refusal: `strict decoding error: unknown field "a", duplicate field "b"`.
+pub fn message(findings: &[String]) -> String {
+    format!("strict decoding error: {}", findings.join(", "))
+}
+
+/// A finding of an unknown field, for a path that pruning returned.
+pub fn unknown_field(path: &str) -> String {
+    format!("unknown field {path:?}")
+}
+
+/// The text around every refusal to decode a body.
+pub fn cannot_be_handled(version: &str, kind: &str, why: &str) -> String {
+    format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")
+}
+
+/// Reads a value and keeps where it stands.
+struct Reader<'a> {
+    trail: Trail<'a>,
+    duplicates: &'a RefCell<Vec<String>>,
+}
+
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(Reader {
+            trail: self.trail.then(Step::Index(items.len())),
+            duplicates: self.duplicates,
+        })? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let trail = self.trail.then(Step::Field(&key));
+            if fields.contains_key(&key) {
+                let mut found = self.duplicates.borrow_mut();
+                if found.len() < MOST_FINDINGS {
+                    found.push(format!("duplicate field {:?}", trail.to_string()));
+                }
+            }
+            let value = access.next_value_seed(Reader { trail, duplicates: self.duplicates })?;
+            fields.insert(key, value);
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+/// Decodes a value in place: unknown fields and nulls go, times and quantities get their one form.
+///
+/// Returns the findings of unknown fields (`unknown field "spec.foo"`), in order of their paths.
+///
+/// # Errors
+/// The first value of a wrong type, in Go's words:
+/// `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`.
+pub fn decode(definition: &Definition, value: &mut Value) -> Result<Vec<String>, String> {
+    let paths = decode_below(definition, value, "")?;
+    Ok(paths.iter().map(|path| unknown_field(path)).collect())
+}
+
+/// As [`decode`], for a part of an object that stands at `path`; returns bare paths.
+pub(crate) fn decode_below(
+    definition: &Definition,
+    value: &mut Value,
+    path: &str,
+) -> Result<Vec<String>, String> {
+    let mut decoder = Decoder { unknown: Vec::new() };
+    let trail = Trail::below(path);
+    decoder.object(definition, value, &Place { owner: definition, trail: &trail })?;
+    Ok(decoder.unknown)
+}
+
+/// The findings of unknown fields, without changing the value or looking at types.
+pub fn unknown_fields(definition: &Definition, value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    find_unknown(definition, value, &Trail::default(), &mut found);
+    found
+}
+
+fn find_unknown(
+    definition: &Definition,
+    value: &Value,
+    trail: &Trail<'_>,
+    found: &mut Vec<String>,
+) {
+    let (Shape::Object, Value::Object(fields)) = (definition.shape(), value) else { return };
+    for (key, value) in fields {
+        let trail = trail.then(Step::Field(key));
+        match definition.field(key) {
+            Some(field) => find_unknown_in(&field.ty, value, &trail, found),
+            None if found.len() < MOST_FINDINGS => found.push(unknown_field(&trail.to_string())),
+            None => {}
+        }
+    }
+}
+
+fn find_unknown_in(ty: &Type, value: &Value, trail: &Trail<'_>, found: &mut Vec<String>) {
+    match (ty, value) {
+        (Type::Object(_), _) => {
+            if let Some(definition) = ty.definition() {
+                find_unknown(definition, value, trail, found);
+            }
+        }
+        (Type::List(element), Value::Array(items)) => {
+            for (at, item) in items.iter().enumerate() {
+                find_unknown_in(element, item, &trail.then(Step::Index(at)), found);
+            }
+        }
+        (Type::Map(element), Value::Object(entries)) => {
+            for (key, entry) in entries {
+                find_unknown_in(element, entry, &trail.then(Step::Field(key)), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+struct Decoder {
+    unknown: Vec<String>,
+}
+
+/// Where a value stands: the struct whose field it is, and the way there.
+struct Place<'a> {
+    owner: &'a Definition,
+    trail: &'a Trail<'a>,
+}
+
+impl Decoder {
+    fn object(
+        &mut self,
+        definition: &Definition,
+        value: &mut Value,
+        at: &Place<'_>,
+    ) -> Result<(), String> {
+        match definition.shape() {
+            Shape::Object => {}
+            Shape::Any => return Ok(()),
+            Shape::FreeObject if value.is_object() => return Ok(()),
+            Shape::FreeObject => return Err(at.refuse(value, &go_name(definition))),
+            Shape::Time => return time(value, at, false),
+            Shape::MicroTime => return time(value, at, true),
+            Shape::IntOrString => return int_or_string(value, at),
+            Shape::Quantity => return amount(value),
+        }
+        let Value::Object(fields) = value else {
+            return Err(at.refuse(value, &go_name(definition)));
+        };
+        let mut result = Ok(());
+        fields.retain(|key, value| {
+            if result.is_err() {
+                return true;
+            }
+            let trail = at.trail.then(Step::Field(key));
+            let Some(field) = definition.field(key) else {
+                if self.unknown.len() < MOST_FINDINGS {
+                    self.unknown.push(trail.to_string());
+                }
+                return false;
+            };
+            if value.is_null() {
+                return false;
+            }
+            result = self.value(&field.ty, value, &Place { owner: definition, trail: &trail });
+            true
+        });
+        result
+    }
+
+    fn value(&mut self, ty: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), String> {
+        let fits = match (ty, &mut *value) {
+            (Type::Object(_), _) => {
+                return match ty.definition() {
+                    Some(definition) => self.object(definition, value, at),
+                    None => Ok(()),
+                };
+            }
+            (Type::List(element), Value::Array(items)) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    let trail = at.trail.then(Step::Index(index));
+                    self.element(element, item, &Place { owner: at.owner, trail: &trail })?;
+                }
+                return Ok(());
+            }
+            (Type::Map(element), Value::Object(entries)) => {
+                for (key, entry) in entries.iter_mut() {
+                    let trail = at.trail.then(Step::Key(key));
+                    self.element(element, entry, &Place { owner: at.owner, trail: &trail })?;
+                }
+                return Ok(());
+            }
+            (Type::Bytes, Value::String(text)) => return bytes(text),
+            (Type::String, Value::String(_))
+            | (Type::Boolean, Value::Bool(_))
+            | (Type::Double, Value::Number(_)) => true,
+            (Type::Int64, Value::Number(number)) => number.is_i64(),
+            (Type::Int32, Value::Number(number)) => {
+                number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
+            }
+            _ => false,
+        };
+        if fits { Ok(()) } else { Err(at.refuse(value, &go_type(ty))) }
+    }
+
+    /// An element of a list or map: Go makes a null there the zero value.
+    fn element(&mut self, ty: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), String> {
+        if value.is_null() {
+            *value = zero(ty);
+            return Ok(());
+        }
+        self.value(ty, value, at)
+    }
+}
+
+impl Place<'_> {
+    fn refuse(&self, value: &Value, ty: &str) -> String {
+        let found = match value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            Value::Number(number) if ty.starts_with("int") => format!("number {number}"),
+            Value::Number(_) => "number".to_owned(),
+            Value::String(_) => "string".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            Value::Object(_) => "object".to_owned(),
+        };
+        let fields = self.trail.fields();
+        if fields.is_empty() {
+            return format!("json: cannot unmarshal {found} into Go value of type {ty}");
+        }
+        let owner = self.owner.short_name();
+        format!("json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {ty}")
+    }
+}
+
+/// The name of a definition's Go type: the last part of its package and its own.
+fn go_name(definition: &Definition) -> String {
+    let mut parts = definition.name().rsplit('.');
+    let (name, package) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    format!("{package}.{name}")
+}
+
+fn go_type(ty: &Type) -> String {
+    match ty {
+        Type::String => "string".to_owned(),
+        Type::Bytes => "[]uint8".to_owned(),
+        Type::Int32 => "int32".to_owned(),
+        Type::Int64 => "int64".to_owned(),
+        Type::Double => "float64".to_owned(),
+        Type::Boolean => "bool".to_owned(),
+        Type::List(element) => format!("[]{}", go_type(element)),
+        Type::Map(element) => format!("map[string]{}", go_type(element)),
+        Type::Object(_) => ty.definition().map_or_else(String::new, go_name),
+    }
+}
+
+fn zero(ty: &Type) -> Value {
+    match ty {
+        Type::String => "".into(),
+        Type::Int32 | Type::Int64 | Type::Double => 0.into(),
+        Type::Boolean => false.into(),
+        Type::Bytes | Type::List(_) => Value::Null,
+        Type::Map(_) => Value::Object(Map::new()),
+        Type::Object(_) => match ty.definition().map(Definition::shape) {
+            Some(Shape::Object) => Value::Object(Map::new()),
+            Some(Shape::Quantity) => "0".into(),
+            Some(Shape::IntOrString) => 0.into(),
+            _ => Value::Null,
+        },
+    }
+}
+
+fn bytes(text: &str) -> Result<(), String> {
+    // Go's decoder skips line ends.
+    let packed: String;
+    let plain = if text.contains(['\n', '\r']) {
+        packed = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
+        &packed
+    } else {
+        text
+    };
+    let Err(error) = base64::engine::general_purpose::STANDARD.decode(plain) else { return Ok(()) };
+    let at = match error {
+        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => {
+            at
+        }
+        base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => plain.len(),
+    };
+    Err(format!("illegal base64 data at input byte {at}"))
+}
+
+fn time(value: &mut Value, at: &Place<'_>, micro: bool) -> Result<(), String> {
+    let Value::String(text) = value else { return Err(at.refuse(value, "string")) };
+    let parsed = parse_time(text, micro)?;
+    let parsed = parsed.to_zoned(jiff::tz::TimeZone::UTC);
+    *text = if micro {
+        parsed.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+    } else {
+        parsed.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    };
+    Ok(())
+}
+
+/// Reads an RFC 3339 time; the words of the refusal are those of Go's `time` package.
+fn parse_time(text: &str, micro: bool) -> Result<jiff::Timestamp, String> {
+    let (layout, shape) = if micro {
+        ("2006-01-02T15:04:05.000000Z07:00", "2006-01-02T15:04:05")
+    } else {
+        ("2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05")
+    };
+    let refuse = |rest: &str, part: &str| {
+        Err(format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}"))
+    };
+    // Go walks the layout part by part and names the part at which it stops.
+    let parts = ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"];
+    let mut rest = text;
+    for part in parts {
+        let digits = part.bytes().all(|byte| byte.is_ascii_digit());
+        let fits = match rest.get(..part.len()) {
+            Some(head) if digits => head.bytes().all(|byte| byte.is_ascii_digit()),
+            Some(head) => head == part,
+            None => false,
+        };
+        if !fits {
+            return refuse(rest, part);
+        }
+        rest = &rest[part.len()..];
+    }
+    debug_assert_eq!(shape.len(), text.len() - rest.len());
+    match text.parse() {
+        Ok(time) if !rest.is_empty() => Ok(time),
+        _ if rest.is_empty() || !rest.starts_with(['Z', '+', '-', '.']) => refuse(rest, "Z07:00"),
+        _ => Err(format!("parsing time {text:?}: out of range")),
+    }
+}
+
+fn int_or_string(value: &Value, at: &Place<'_>) -> Result<(), String> {
+    match value {
+        Value::String(_) => Ok(()),
+        Value::Number(number) if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {
+            Ok(())
+        }
+        other => Err(at.refuse(other, "int32")),
+    }
+}
+
+fn amount(value: &mut Value) -> Result<(), String> {
+    let text = match &*value {
+        Value::String(text) => quantity::canonical(text.trim()),
+        Value::Number(number) => quantity::canonical(&number.to_string()),
+        other => quantity::canonical(&other.to_string()),
+    };
+    *value = text.map_err(str::to_owned)?.into();
+    Ok(())
+}

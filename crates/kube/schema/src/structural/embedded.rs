@@ -1,0 +1,163 @@
+//! Objects inside objects (`x-kubernetes-embedded-resource`), and the metadata of both.
+
+use super::Schema;
+use crate::builtin;
+use crate::strict;
+use crate::trail::{Step, Trail};
+use mainstay_object::{FieldError, FieldErrorKind, FieldPath, names};
+use serde_json::Value;
+
+const META: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// Reads the metadata of an object as the type it is: unknown fields and nulls go. Returns the
+/// paths of unknown fields below `path`.
+pub(super) fn metadata(object: &mut Value, path: &str) -> Result<Vec<String>, String> {
+    let (Some(metadata), Some(definition)) =
+        (object.get_mut("metadata"), builtin::definition(META))
+    else {
+        return Ok(Vec::new());
+    };
+    if metadata.is_null() {
+        return Ok(Vec::new());
+    }
+    strict::decode_below(definition, metadata, path)
+}
+
+/// Reads type and metadata of every embedded object below a value.
+pub(super) fn coerce(
+    schema: &Schema,
+    value: &mut Value,
+    unknown: &mut Vec<String>,
+) -> Result<(), String> {
+    if schema.has_embedded() { walk(schema, value, &Trail::default(), unknown) } else { Ok(()) }
+}
+
+fn walk(
+    schema: &Schema,
+    value: &mut Value,
+    trail: &Trail<'_>,
+    unknown: &mut Vec<String>,
+) -> Result<(), String> {
+    if schema.embedded && value.is_object() {
+        for name in ["apiVersion", "kind"] {
+            if let Some(field) = value.get(name)
+                && !field.is_string()
+            {
+                let field = FieldError {
+                    field: trail.then(Step::Field(name)).to_string(),
+                    kind: FieldErrorKind::Invalid(field.clone()),
+                    detail: "must be a string".to_owned(),
+                };
+                return Err(field.to_string());
+            }
+        }
+        let path = trail.then(Step::Field("metadata")).to_string();
+        let before = value.get("metadata").cloned();
+        unknown.extend(metadata(value, &path).map_err(|detail| {
+            let kind = FieldErrorKind::Invalid(before.unwrap_or_default());
+            FieldError { field: path, kind, detail }.to_string()
+        })?);
+    }
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields.iter_mut() {
+                if let Some(schema) = schema.field(name) {
+                    walk(schema, field, &trail.then(Step::Field(name)), unknown)?;
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = &schema.items {
+                for (at, item) in items.iter_mut().enumerate() {
+                    walk(schema, item, &trail.then(Step::Index(at)), unknown)?;
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reports what is wrong with embedded objects below a value.
+pub(super) fn validate(
+    schema: &Schema,
+    value: &Value,
+    path: &FieldPath,
+    found: &mut Vec<FieldError>,
+) {
+    if schema.has_embedded() {
+        check(schema, value, &Trail::below(path.as_str()), found);
+    }
+}
+
+fn check(schema: &Schema, value: &Value, trail: &Trail<'_>, found: &mut Vec<FieldError>) {
+    if schema.embedded && value.is_object() {
+        object(value, trail, found);
+    }
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if let Some(property) = schema.property(name) {
+                    check(property, field, &trail.then(Step::Field(name)), found);
+                } else if let Some(additional) = schema.additional() {
+                    check(additional, field, &trail.then(Step::Key(name)), found);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = &schema.items {
+                for (at, item) in items.iter().enumerate() {
+                    check(schema, item, &trail.then(Step::Index(at)), found);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn object(value: &Value, trail: &Trail<'_>, found: &mut Vec<FieldError>) {
+    let mut report = |name: &str, kind: FieldErrorKind, detail: String| {
+        found.push(FieldError { field: trail.then(Step::Field(name)).to_string(), kind, detail });
+    };
+    for name in ["apiVersion", "kind"] {
+        match value.get(name) {
+            None => report(name, FieldErrorKind::Required, String::new()),
+            Some(Value::String(text)) => {
+                for detail in wrong_type_name(name, text) {
+                    report(name, FieldErrorKind::Invalid(text.clone().into()), detail);
+                }
+            }
+            Some(other) => {
+                let detail = "must be a string".to_owned();
+                report(name, FieldErrorKind::Invalid(other.clone()), detail);
+            }
+        }
+    }
+    let Some(Value::Object(metadata)) = value.get("metadata") else { return };
+    if let Some(Value::String(name)) = metadata.get("name") {
+        for detail in names::path_segment(name) {
+            report("metadata.name", FieldErrorKind::Invalid(name.clone().into()), detail);
+        }
+    }
+    for (key, label) in metadata.get("labels").and_then(Value::as_object).into_iter().flatten() {
+        for detail in names::qualified_name(key) {
+            report("metadata.labels", FieldErrorKind::Invalid(key.clone().into()), detail);
+        }
+        for detail in label.as_str().map(names::label_value).unwrap_or_default() {
+            report("metadata.labels", FieldErrorKind::Invalid(label.clone()), detail);
+        }
+    }
+}
+
+fn wrong_type_name(field: &str, text: &str) -> Option<String> {
+    if text.is_empty() {
+        return Some("must not be empty".to_owned());
+    }
+    if field == "apiVersion" {
+        let parts = text.split('/').count();
+        return (parts > 2).then(|| format!("unexpected GroupVersion string: {text}"));
+    }
+    let wrong = names::dns1035_label(&text.to_lowercase());
+    let rules = wrong.join(",");
+    (!wrong.is_empty()).then(|| format!("may have mixed case, but should otherwise match: {rules}"))
+}

@@ -1,0 +1,107 @@
+//! Elements that occur twice in sets and maps.
+
+use super::{ListType, Schema};
+use crate::trail::{Step, Trail};
+use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// Reports repeated elements below a value.
+pub(super) fn validate(
+    schema: &Schema,
+    value: &Value,
+    path: &FieldPath,
+    found: &mut Vec<FieldError>,
+) {
+    walk(schema, value, &Trail::below(path.as_str()), found);
+}
+
+fn walk(schema: &Schema, value: &Value, trail: &Trail<'_>, found: &mut Vec<FieldError>) {
+    match value {
+        Value::Array(items) => {
+            match schema.list_type {
+                Some(ListType::Set) => set(items.iter().collect(), trail, found),
+                Some(ListType::Map) => map(schema, items, trail, found),
+                Some(ListType::Atomic) | None => {}
+            }
+            if let Some(schema) = &schema.items {
+                for (at, item) in items.iter().enumerate() {
+                    walk(schema, item, &trail.then(Step::Index(at)), found);
+                }
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if let Some(additional) = schema.additional() {
+                    walk(additional, field, &trail.then(Step::Key(name)), found);
+                }
+                if let Some(property) = schema.property(name) {
+                    walk(property, field, &trail.then(Step::Field(name)), found);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Positions of elements that are equal to an earlier one; each value is reported once.
+fn repeated(values: &[String]) -> Vec<usize> {
+    let mut seen: HashMap<&str, usize> = HashMap::with_capacity(values.len());
+    let mut found = Vec::new();
+    for (at, value) in values.iter().enumerate() {
+        let times = seen.entry(value).or_default();
+        *times += 1;
+        if *times == 2 {
+            found.push(at);
+        }
+    }
+    found
+}
+
+fn set(items: Vec<&Value>, trail: &Trail<'_>, found: &mut Vec<FieldError>) {
+    if items.len() < 2 {
+        return;
+    }
+    let texts: Vec<String> = items.iter().map(ToString::to_string).collect();
+    for at in repeated(&texts) {
+        found.push(duplicate(trail, at, items[at].clone()));
+    }
+}
+
+fn map(schema: &Schema, items: &[Value], trail: &Trail<'_>, found: &mut Vec<FieldError>) {
+    if let Some(at) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
+        found.push(FieldError {
+            field: trail.then(Step::Index(at)).to_string(),
+            kind: FieldErrorKind::Invalid(items[at].clone()),
+            detail: "must be an object for an array of list-type map".to_owned(),
+        });
+        return;
+    }
+    if items.len() < 2 {
+        return;
+    }
+    let keys: Vec<Value> = items
+        .iter()
+        .map(|item| {
+            let mut key = Map::new();
+            for name in &schema.list_map_keys {
+                if let Some(value) = item.get(&**name) {
+                    key.insert((**name).to_owned(), value.clone());
+                }
+            }
+            Value::Object(key)
+        })
+        .collect();
+    let texts: Vec<String> = keys.iter().map(ToString::to_string).collect();
+    for at in repeated(&texts) {
+        found.push(duplicate(trail, at, keys[at].clone()));
+    }
+}
+
+fn duplicate(trail: &Trail<'_>, at: usize, value: Value) -> FieldError {
+    FieldError {
+        field: trail.then(Step::Index(at)).to_string(),
+        kind: FieldErrorKind::Duplicate(value),
+        detail: String::new(),
+    }
+}

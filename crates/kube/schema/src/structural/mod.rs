@@ -1,0 +1,230 @@
+//! Structural schemas: what a custom resource definition says its objects look like.
+//!
+//! A [`Schema`] is read once, when its CRD is, and then used by three walks over every object:
+//! [`Schema::prune`] drops what it does not know, [`Schema::default`] fills in what is missing,
+//! [`Schema::validate`] says what is wrong, in the words of the original (apiextensions-apiserver
+//! and kube-openapi). [`Schema::decode`] is what the original does to a body before anybody sees
+//! it: default, prune, drop nulls, and read `metadata` as the type it is.
+//!
+//! The schema of a value and the schemas below `allOf`, `anyOf`, `oneOf` and `not` are the same
+//! type; what the latter may not have is refused when the schema is read.
+//!
+//! CEL rules (`x-kubernetes-validations`) are not evaluated here.
+//!
+//! Depth: every walk goes down schema and value together. Values come from `serde_json`, which
+//! refuses more than 128 levels, and schemas likewise.
+
+mod default;
+mod embedded;
+mod formats;
+mod lists;
+mod parse;
+mod pattern;
+mod prune;
+mod validate;
+
+use formats::Format;
+use mainstay_object::{FieldError, FieldPath};
+use pattern::Pattern;
+use serde_json::Value;
+
+/// A structural schema.
+#[derive(Debug, Default, PartialEq)]
+pub struct Schema {
+    kind: Option<Kind>,
+    nullable: bool,
+    int_or_string: bool,
+    preserve_unknown: bool,
+    embedded: bool,
+    /// Whether this or a schema below is embedded; walks for embedded objects stop where not.
+    any_embedded: bool,
+    list_type: Option<ListType>,
+    list_map_keys: Vec<Box<str>>,
+    atomic_map: bool,
+    /// In order of their names.
+    properties: Vec<(Box<str>, Self)>,
+    additional: Option<Additional>,
+    items: Option<Box<Self>>,
+    default: Option<Box<Value>>,
+    rules: Option<Box<Rules>>,
+}
+
+/// `type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+}
+
+/// `x-kubernetes-list-type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ListType {
+    Atomic,
+    Set,
+    Map,
+}
+
+/// `additionalProperties`.
+#[derive(Debug, PartialEq)]
+enum Additional {
+    Any,
+    Schema(Box<Schema>),
+}
+
+/// What the value must fulfil beyond its type.
+#[derive(Debug, Default, PartialEq)]
+struct Rules {
+    format: Option<Format>,
+    maximum: Option<f64>,
+    exclusive_maximum: bool,
+    minimum: Option<f64>,
+    exclusive_minimum: bool,
+    multiple_of: Option<f64>,
+    max_length: Option<i64>,
+    min_length: Option<i64>,
+    pattern: Option<Pattern>,
+    max_items: Option<i64>,
+    min_items: Option<i64>,
+    max_properties: Option<i64>,
+    min_properties: Option<i64>,
+    allowed: Vec<Value>,
+    required: Vec<Box<str>>,
+    all_of: Vec<Schema>,
+    any_of: Vec<Schema>,
+    one_of: Vec<Schema>,
+    not: Option<Box<Schema>>,
+}
+
+impl Kind {
+    const ALL: [(Self, &'static str); 6] = [
+        (Self::Array, "array"),
+        (Self::Boolean, "boolean"),
+        (Self::Integer, "integer"),
+        (Self::Number, "number"),
+        (Self::Object, "object"),
+        (Self::String, "string"),
+    ];
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().find(|row| row.1 == text).map(|row| row.0)
+    }
+
+    fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    }
+}
+
+impl Schema {
+    /// Reads `openAPIV3Schema`. Errors name fields from its root.
+    pub fn parse(value: &Value) -> Result<Self, Vec<FieldError>> {
+        Self::parse_at(value, &FieldPath::root())
+    }
+
+    /// Reads `openAPIV3Schema`; errors name fields below `path`.
+    ///
+    /// Checked is what makes a schema structural. Whether patterns are regular expressions and
+    /// defaults fulfil the schema is [`Schema::check`]'s work, because it costs more and matters
+    /// only when the CRD is new.
+    ///
+    /// # Errors
+    /// All broken rules, sorted by their texts.
+    pub fn parse_at(value: &Value, path: &FieldPath) -> Result<Self, Vec<FieldError>> {
+        parse::schema(value, path)
+    }
+
+    /// What is wrong with patterns and defaults; errors name fields below `path`.
+    pub fn check(&self, path: &FieldPath) -> Vec<FieldError> {
+        let mut found = Vec::new();
+        parse::check(self, true, false, path, &mut found);
+        found
+    }
+
+    /// Does to a whole object what the original does when it reads one: fills in defaults, drops
+    /// unknown fields and nulls that may not be, reads `metadata` (also of embedded objects) as
+    /// the type it is, writes `2.0` as `2`. Returns the paths of unknown fields, such as `spec.foo`.
+    ///
+    /// # Errors
+    /// If `metadata` of the object or of an embedded object is not what it must be, in the words
+    /// of Go's decoder.
+    pub fn decode(&self, object: &mut Value) -> Result<Vec<String>, String> {
+        let mut unknown = embedded::metadata(object, "metadata")?;
+        self.default(object);
+        unknown.extend(self.prune(object));
+        default::drop_nulls(self, object);
+        embedded::coerce(self, object, &mut unknown)?;
+        default::whole_numbers(object);
+        unknown.sort();
+        Ok(unknown)
+    }
+
+    /// Drops what the schema does not have from a whole object, and returns the paths (such as
+    /// `spec.foo`) of what was dropped, sorted. `apiVersion`, `kind` and `metadata` stay.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        prune::value(self, object, true)
+    }
+
+    /// Fills in defaults.
+    pub fn default(&self, object: &mut Value) {
+        default::fill(self, object);
+    }
+
+    /// What is wrong with a value: types and rules, embedded objects, repeated elements of sets
+    /// and maps. Errors name fields below `path`, which is the root for a whole object.
+    pub fn validate(&self, value: &Value, path: &FieldPath) -> Vec<FieldError> {
+        let mut found = validate::value(self, value, None, path);
+        embedded::validate(self, value, path, &mut found);
+        lists::validate(self, value, path, &mut found);
+        found
+    }
+
+    /// What is wrong with a changed value. As in the original, what was wrong before and did not
+    /// change is let through; lists may keep repeated elements if they had some.
+    pub fn validate_update(&self, new: &Value, old: &Value, path: &FieldPath) -> Vec<FieldError> {
+        let mut found = validate::value(self, new, Some(old), path);
+        embedded::validate(self, new, path, &mut found);
+        let mut before = Vec::new();
+        lists::validate(self, old, path, &mut before);
+        if before.is_empty() {
+            lists::validate(self, new, path, &mut found);
+        }
+        found
+    }
+
+    /// The schema of a property, as [`Schema::validate`] takes it for a part of an object, such as
+    /// `status`.
+    pub fn property(&self, name: &str) -> Option<&Self> {
+        let at = self.properties.binary_search_by(|property| (*property.0).cmp(name)).ok()?;
+        self.properties.get(at).map(|property| &property.1)
+    }
+
+    /// The type's name, as the schema has it; none if it leaves the type open.
+    pub fn type_name(&self) -> Option<&'static str> {
+        self.kind.map(Kind::as_str)
+    }
+
+    const fn has_embedded(&self) -> bool {
+        self.any_embedded
+    }
+
+    /// The schema of the values of names that are not properties.
+    fn additional(&self) -> Option<&Self> {
+        match &self.additional {
+            Some(Additional::Schema(schema)) => Some(schema),
+            _ => None,
+        }
+    }
+
+    /// The schema of a field: its own, or that of additional properties.
+    fn field(&self, name: &str) -> Option<&Self> {
+        self.property(name).or_else(|| self.additional())
+    }
+}
+
+/// Fields that every object has, whether or not its schema says so.
+fn is_meta(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
+}

@@ -1,0 +1,416 @@
+//! Reading a schema, and refusing what is not structural.
+
+use super::formats::Format;
+use super::pattern::Pattern;
+use super::{Additional, Kind, ListType, Rules, Schema};
+use mainstay_object::{FieldError, FieldPath};
+use serde_json::{Map, Value};
+
+/// Where a schema stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Item,
+    Field,
+    /// Below `allOf`, `anyOf`, `oneOf` or `not`: rules only, no structure.
+    Rules,
+}
+
+/// Reads the schema of whole objects.
+pub(super) fn schema(value: &Value, path: &FieldPath) -> Result<Schema, Vec<FieldError>> {
+    let mut reader = Reader { found: Vec::new() };
+    let schema = reader.schema(value, Level::Root, path);
+    reader.complete(schema.rules.as_deref(), &schema, path, path);
+    if reader.found.is_empty() {
+        return Ok(schema);
+    }
+    reader.found.sort_by_cached_key(ToString::to_string);
+    Err(reader.found)
+}
+
+struct Reader {
+    found: Vec<FieldError>,
+}
+
+impl Reader {
+    fn schema(&mut self, value: &Value, level: Level, path: &FieldPath) -> Schema {
+        let empty = Map::new();
+        let source = value.as_object().unwrap_or(&empty);
+        let flag = |name: &str| source.get(name).and_then(Value::as_bool).unwrap_or_default();
+        let mut schema = Schema {
+            kind: source.get("type").and_then(Value::as_str).and_then(Kind::parse),
+            nullable: flag("nullable"),
+            int_or_string: flag("x-kubernetes-int-or-string"),
+            preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
+            embedded: flag("x-kubernetes-embedded-resource"),
+            list_type: match source.get("x-kubernetes-list-type").and_then(Value::as_str) {
+                Some("set") => Some(ListType::Set),
+                Some("map") => Some(ListType::Map),
+                Some(_) => Some(ListType::Atomic),
+                None => None,
+            },
+            list_map_keys: texts(source.get("x-kubernetes-list-map-keys")),
+            atomic_map: source.get("x-kubernetes-map-type").is_some_and(|it| it == "atomic"),
+            default: source.get("default").filter(|it| !it.is_null()).cloned().map(Box::new),
+            ..<Schema as Default>::default()
+        };
+        if level == Level::Rules {
+            self.forbidden(source, path);
+        }
+        let below = |level| if level == Level::Rules { Level::Rules } else { Level::Field };
+        self.structure(source, &mut schema, level, below(level), path);
+        self.rules(source, &mut schema, path);
+        if level != Level::Rules {
+            self.invariants(source, &schema, level, path);
+        }
+        schema
+    }
+
+    /// Properties, additional properties and items.
+    fn structure(
+        &mut self,
+        source: &Map<String, Value>,
+        schema: &mut Schema,
+        level: Level,
+        below: Level,
+        path: &FieldPath,
+    ) {
+        if let Some(Value::Object(properties)) = source.get("properties") {
+            let base = path.child("properties");
+            schema.properties = properties
+                .iter()
+                .map(|(name, value)| {
+                    (name.as_str().into(), self.schema(value, below, &base.key(name)))
+                })
+                .collect();
+        }
+        match source.get("additionalProperties") {
+            Some(value @ Value::Object(_)) => {
+                let inner = self.schema(value, below, &path.child("additionalProperties"));
+                schema.additional = Some(Additional::Schema(Box::new(inner)));
+            }
+            // `false` is refused by the CRD's own rules wherever it would matter.
+            Some(Value::Bool(_)) => schema.additional = Some(Additional::Any),
+            _ => {}
+        }
+        if let Some(items @ Value::Object(_)) = source.get("items") {
+            let level = if level == Level::Rules { Level::Rules } else { Level::Item };
+            schema.items = Some(Box::new(self.schema(items, level, &path.child("items"))));
+        }
+        schema.any_embedded = schema.embedded
+            || schema.properties.iter().any(|property| property.1.any_embedded)
+            || schema.additional().is_some_and(|schema| schema.any_embedded)
+            || schema.items.as_ref().is_some_and(|schema| schema.any_embedded);
+    }
+
+    fn rules(&mut self, source: &Map<String, Value>, schema: &mut Schema, path: &FieldPath) {
+        let text = |name: &str| source.get(name).and_then(Value::as_str).filter(|t| !t.is_empty());
+        let number = |name: &str| source.get(name).and_then(Value::as_f64);
+        #[expect(clippy::cast_possible_truncation, reason = "lengths; a fraction is not one")]
+        let integer = |name: &str| {
+            let value = source.get(name)?;
+            value.as_i64().or_else(|| value.as_f64().map(|float| float as i64))
+        };
+        let flag = |name: &str| source.get(name).and_then(Value::as_bool).unwrap_or_default();
+        let mut rules = Rules {
+            format: text("format").and_then(Format::parse),
+            maximum: number("maximum"),
+            exclusive_maximum: flag("exclusiveMaximum"),
+            minimum: number("minimum"),
+            exclusive_minimum: flag("exclusiveMinimum"),
+            multiple_of: number("multipleOf"),
+            max_length: integer("maxLength"),
+            min_length: integer("minLength"),
+            pattern: text("pattern").map(Pattern::new),
+            max_items: integer("maxItems"),
+            min_items: integer("minItems"),
+            max_properties: integer("maxProperties"),
+            min_properties: integer("minProperties"),
+            allowed: source.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
+            required: texts(source.get("required")),
+            ..Rules::default()
+        };
+        // The types of an int-or-string may be spelled out, and are then no rule of structure.
+        let spelled = schema.int_or_string && is_int_or_string(source.get("anyOf"));
+        let spelled_below = schema.int_or_string
+            && source
+                .get("allOf")
+                .and_then(|all| all.get(0))
+                .is_some_and(|first| is_int_or_string(first.get("anyOf")));
+        for (name, list) in [
+            ("allOf", &mut rules.all_of),
+            ("anyOf", &mut rules.any_of),
+            ("oneOf", &mut rules.one_of),
+        ] {
+            let values = source.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            let base = path.child(name);
+            for (at, value) in values.iter().enumerate() {
+                let before = self.found.len();
+                list.push(self.schema(value, Level::Rules, &base.index(at)));
+                if (name == "anyOf" && spelled) || (name == "allOf" && at == 0 && spelled_below) {
+                    self.found.truncate(before);
+                }
+            }
+        }
+        if let Some(not @ Value::Object(_)) = source.get("not") {
+            rules.not = Some(Box::new(self.schema(not, Level::Rules, &path.child("not"))));
+        }
+        if rules != Rules::default() {
+            schema.rules = Some(Box::new(rules));
+        }
+    }
+
+    fn invariants(
+        &mut self,
+        source: &Map<String, Value>,
+        schema: &Schema,
+        level: Level,
+        path: &FieldPath,
+    ) {
+        let kind = source.get("type").and_then(Value::as_str).unwrap_or_default();
+        if kind == "array" && schema.items.is_none() {
+            self.found.push(FieldError::required(&path.child("items"), "must be specified"));
+        }
+        if schema.additional.is_some() && level == Level::Root {
+            let path = path.child("additionalProperties");
+            self.found.push(FieldError::forbidden(&path, "must not be used at the root"));
+        }
+        for (set, name) in [
+            (schema.preserve_unknown, "x-kubernetes-preserve-unknown-fields"),
+            (schema.embedded, "x-kubernetes-embedded-resource"),
+        ] {
+            if schema.int_or_string && set {
+                let detail = "must be false if x-kubernetes-int-or-string is true";
+                self.found.push(FieldError::invalid(&path.child(name), true, detail));
+            }
+        }
+        self.type_invariants(schema, kind, level, path);
+        if level == Level::Root || schema.embedded {
+            self.meta_invariants(source, level, path);
+        }
+    }
+
+    fn type_invariants(&mut self, schema: &Schema, kind: &str, level: Level, path: &FieldPath) {
+        let at = path.child("type");
+        if schema.embedded && kind != "object" {
+            let detail = "must be object if x-kubernetes-embedded-resource is true";
+            self.found.push(if kind.is_empty() {
+                FieldError::required(&at, detail)
+            } else {
+                FieldError::invalid(&at, kind, detail)
+            });
+        } else if kind.is_empty() && !schema.int_or_string && !schema.preserve_unknown {
+            let detail = match level {
+                Level::Root => "must not be empty at the root",
+                Level::Item => "must not be empty for specified array items",
+                Level::Field | Level::Rules => "must not be empty for specified object fields",
+            };
+            self.found.push(FieldError::required(&at, detail));
+        }
+        if schema.embedded && schema.additional.is_some() {
+            self.found.push(FieldError::forbidden(
+                &path.child("additionalProperties"),
+                "must not be used if x-kubernetes-embedded-resource is set",
+            ));
+        }
+        if level == Level::Root && !kind.is_empty() && kind != "object" {
+            self.found.push(FieldError::invalid(&at, kind, "must be object at the root"));
+        }
+        if schema.embedded && !schema.preserve_unknown && schema.properties.is_empty() {
+            self.found.push(FieldError::required(
+                &path.child("properties"),
+                "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
+            ));
+        }
+    }
+
+    /// `kind`, `apiVersion` and `metadata` may be there, and may say little.
+    fn meta_invariants(&mut self, source: &Map<String, Value>, level: Level, path: &FieldPath) {
+        let Some(Value::Object(properties)) = source.get("properties") else { return };
+        let base = path.child("properties");
+        let kind_of =
+            |name: &str| properties.get(name).map(|it| it.get("type").and_then(Value::as_str));
+        for (name, wanted) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")]
+        {
+            if let Some(kind) = kind_of(name)
+                && kind != Some(wanted)
+            {
+                self.found.push(FieldError::invalid(
+                    &base.key(name).child("type"),
+                    kind.unwrap_or_default(),
+                    format!("must be {wanted}"),
+                ));
+            }
+        }
+        let Some(Value::Object(metadata)) = properties.get("metadata") else { return };
+        let harmless = metadata.iter().all(|(name, value)| match name.as_str() {
+            "type" | "description" | "default" => name != "description" || value == "",
+            "properties" => value.as_object().is_some_and(|properties| {
+                properties.keys().all(|name| name == "name" || name == "generateName")
+            }),
+            _ => false,
+        });
+        if level == Level::Root && !harmless {
+            self.found.push(FieldError::forbidden(
+                &base.key("metadata"),
+                "must not specify anything other than name and generateName, but metadata is implicitly specified",
+            ));
+        }
+    }
+
+    /// What schemas that are only rules may not have.
+    fn forbidden(&mut self, source: &Map<String, Value>, path: &FieldPath) {
+        const EMPTY: &str = "must be empty to be structural";
+        const UNDEFINED: &str = "must be undefined to be structural";
+        const FALSE: &str = "must be false to be structural";
+        for (name, detail) in [
+            ("type", EMPTY),
+            ("additionalProperties", UNDEFINED),
+            ("default", UNDEFINED),
+            ("title", EMPTY),
+            ("description", EMPTY),
+            ("nullable", FALSE),
+            ("x-kubernetes-preserve-unknown-fields", FALSE),
+            ("x-kubernetes-embedded-resource", FALSE),
+            ("x-kubernetes-int-or-string", FALSE),
+            ("x-kubernetes-list-map-keys", EMPTY),
+            ("x-kubernetes-list-type", UNDEFINED),
+            ("x-kubernetes-map-type", UNDEFINED),
+            ("x-kubernetes-validations", EMPTY),
+        ] {
+            let set = match source.get(name) {
+                None | Some(Value::Null | Value::Bool(false)) => false,
+                Some(Value::String(text)) => !text.is_empty(),
+                Some(Value::Array(items)) => !items.is_empty(),
+                Some(_) => true,
+            };
+            if set {
+                self.found.push(FieldError::forbidden(&path.child(name), detail));
+            }
+        }
+        if source.get("properties").is_some_and(|it| it.get("metadata").is_some()) {
+            let path = path.child("properties").key("metadata");
+            let detail = "must not be specified in a nested context";
+            self.found.push(FieldError::forbidden(&path, detail));
+        }
+    }
+
+    /// Every field that a rule speaks of must be part of the structure.
+    fn complete(
+        &mut self,
+        rules: Option<&Rules>,
+        schema: &Schema,
+        path: &FieldPath,
+        rule_path: &FieldPath,
+    ) {
+        let Some(rules) = rules else { return };
+        if let Some(not) = &rules.not {
+            self.complete_rule(not, schema, path, &rule_path.child("not"));
+        }
+        for (name, list) in
+            [("allOf", &rules.all_of), ("anyOf", &rules.any_of), ("oneOf", &rules.one_of)]
+        {
+            for (at, rule) in list.iter().enumerate() {
+                self.complete_rule(rule, schema, path, &rule_path.child(name).index(at));
+            }
+        }
+    }
+
+    fn complete_rule(
+        &mut self,
+        rule: &Schema,
+        schema: &Schema,
+        path: &FieldPath,
+        rule_path: &FieldPath,
+    ) {
+        self.complete(rule.rules.as_deref(), schema, path, rule_path);
+        if let Some(items) = &rule.items {
+            let (at, from) = (path.child("items"), rule_path.child("items"));
+            match &schema.items {
+                Some(schema) => self.complete_rule(items, schema, &at, &from),
+                None => self.found.push(undefined(&at, &from)),
+            }
+        }
+        for (name, property) in &rule.properties {
+            let at = path.child("properties").key(name);
+            let from = rule_path.child("properties").key(name);
+            match schema.property(name) {
+                Some(schema) => self.complete_rule(property, schema, &at, &from),
+                None => self.found.push(undefined(&at, &from)),
+            }
+        }
+    }
+}
+
+fn undefined(path: &FieldPath, from: &FieldPath) -> FieldError {
+    FieldError::required(path, format!("because it is defined in {from}"))
+}
+
+fn texts(value: Option<&Value>) -> Vec<Box<str>> {
+    let items = value.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).map(Into::into).collect()
+}
+
+/// Whether this is the one `anyOf` that may name types: integer, then string.
+fn is_int_or_string(any_of: Option<&Value>) -> bool {
+    any_of.is_some_and(|it| *it == serde_json::json!([{"type": "integer"}, {"type": "string"}]))
+}
+
+/// Patterns that are no regular expressions, defaults that do not fulfil their own schema.
+pub(super) fn check(
+    schema: &Schema,
+    root: bool,
+    inside_meta: bool,
+    path: &FieldPath,
+    found: &mut Vec<FieldError>,
+) {
+    if let Some(rules) = &schema.rules {
+        check_rules(rules, path, found);
+    }
+    if let Some(default) = &schema.default
+        && !inside_meta
+    {
+        let at = path.child("default");
+        let mut pruned = (**default).clone();
+        // A default is a part of an object; only an embedded one has metadata of its own.
+        let unknown = super::prune::value(schema, &mut pruned, schema.embedded);
+        if unknown.is_empty() {
+            found.extend(schema.validate(default, &at));
+        } else {
+            let detail = "must not have unknown fields";
+            found.push(FieldError::invalid(&at, (**default).clone(), detail));
+        }
+    }
+    for (name, property) in &schema.properties {
+        let meta = inside_meta || ((root || schema.embedded) && super::is_meta(name));
+        check(property, false, meta, &path.child("properties").key(name), found);
+    }
+    if let Some(additional) = schema.additional() {
+        check(additional, false, inside_meta, &path.child("additionalProperties"), found);
+    }
+    if let Some(items) = &schema.items {
+        check(items, false, inside_meta, &path.child("items"), found);
+    }
+}
+
+fn check_rules(rules: &Rules, path: &FieldPath, found: &mut Vec<FieldError>) {
+    if let Some(pattern) = &rules.pattern
+        && let Some(error) = pattern.error()
+    {
+        found.push(FieldError::invalid(
+            &path.child("pattern"),
+            &*pattern.text,
+            format!("must be a valid regular expression, but isn't: {error}"),
+        ));
+    }
+    for (name, list) in
+        [("allOf", &rules.all_of), ("anyOf", &rules.any_of), ("oneOf", &rules.one_of)]
+    {
+        for (at, rule) in list.iter().enumerate() {
+            check(rule, false, true, &path.child(name).index(at), found);
+        }
+    }
+    if let Some(not) = &rules.not {
+        check(not, false, true, &path.child("not"), found);
+    }
+}

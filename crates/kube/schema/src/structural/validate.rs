@@ -1,0 +1,514 @@
+//! What is wrong with a value: types, and rules beyond types.
+//!
+//! The original tries alternatives (`anyOf`, `oneOf`) and shows the errors of the one that came
+//! farthest, measured by how many of its checks passed. So the count of passed checks is kept here
+//! too; it has no other use.
+
+use super::{Kind, ListType, Rules, Schema};
+use crate::trail::{Step, Trail};
+use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
+use serde_json::Value;
+
+/// Errors, and how many checks passed.
+#[derive(Default)]
+struct Outcome {
+    errors: Vec<FieldError>,
+    passed: usize,
+}
+
+impl Outcome {
+    fn merge(&mut self, other: Self) {
+        self.passed += other.passed;
+        for error in other.errors {
+            self.add(error);
+        }
+    }
+
+    fn add(&mut self, error: FieldError) {
+        if !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
+    }
+}
+
+/// Checks a value below `base`. With `old`, errors of parts that did not change are dropped.
+pub(super) fn value(
+    schema: &Schema,
+    value: &Value,
+    old: Option<&Value>,
+    base: &FieldPath,
+) -> Vec<FieldError> {
+    Validator { base }.check(schema, value, old, &Trail::default()).errors
+}
+
+struct Validator<'a> {
+    base: &'a FieldPath,
+}
+
+impl Validator<'_> {
+    fn check(
+        &self,
+        schema: &Schema,
+        value: &Value,
+        old: Option<&Value>,
+        trail: &Trail<'_>,
+    ) -> Outcome {
+        let mut outcome = self.check_now(schema, value, old, trail);
+        if !outcome.errors.is_empty() && old == Some(value) {
+            outcome.errors.clear();
+        }
+        outcome
+    }
+
+    fn check_now(
+        &self,
+        schema: &Schema,
+        value: &Value,
+        old: Option<&Value>,
+        trail: &Trail<'_>,
+    ) -> Outcome {
+        let mut out = Outcome::default();
+        self.check_type(schema, value, trail, &mut out);
+        if value.is_null() {
+            if let Some(rules) = &schema.rules {
+                self.check_allowed(rules, value, trail, &mut out);
+            }
+            return out;
+        }
+        if let Some(rules) = &schema.rules {
+            self.check_alternatives(rules, value, old, trail, &mut out);
+        }
+        out.passed += 2;
+        match value {
+            Value::String(text) => {
+                if let Some(rules) = &schema.rules {
+                    self.check_text(rules, text, trail, &mut out);
+                }
+                out.passed += 1;
+            }
+            Value::Number(number) => {
+                if let Some(rules) = &schema.rules {
+                    self.check_number(rules, number, trail, &mut out);
+                }
+                out.passed += 2;
+            }
+            Value::Array(items) => {
+                self.check_items(schema, items, old, trail, &mut out);
+                out.passed += 2;
+            }
+            _ => {}
+        }
+        if let Some(rules) = &schema.rules {
+            self.check_allowed(rules, value, trail, &mut out);
+        }
+        out.passed += 1;
+        if let Value::Object(fields) = value {
+            self.check_fields(schema, fields, old, trail, &mut out);
+            out.passed += 1;
+        }
+        out.passed += 1;
+        out
+    }
+
+    fn error(&self, trail: &Trail<'_>, kind: FieldErrorKind, detail: String) -> FieldError {
+        let name = trail.to_string();
+        let field = match (self.base.as_str(), name.strip_prefix('.').unwrap_or(&name)) {
+            (base, "") => base.to_owned(),
+            ("", name) => name.to_owned(),
+            (base, name) => format!("{base}.{name}"),
+        };
+        FieldError { field, kind, detail }
+    }
+
+    /// An error that names no field, only the object.
+    fn composite(&self, detail: String) -> FieldError {
+        // Go prints the path of nothing so, and clients see it in the causes.
+        let field = match self.base.as_str() {
+            "" => "<nil>".to_owned(),
+            base => base.to_owned(),
+        };
+        FieldError { field, kind: FieldErrorKind::Invalid("".into()), detail }
+    }
+
+    fn check_type(&self, schema: &Schema, value: &Value, trail: &Trail<'_>, out: &mut Outcome) {
+        let format = schema.rules.as_ref().and_then(|rules| rules.format.as_ref());
+        if schema.kind.is_none() && !schema.int_or_string && format.is_none() {
+            return;
+        }
+        let wrong = |wanted: &str, found: &str| {
+            let kind = FieldErrorKind::TypeInvalid(found.to_owned());
+            self.error(trail, kind, format!("{trail} in body must be of type {wanted}: {found:?}"))
+        };
+        let wanted = || {
+            if schema.int_or_string {
+                "integer,string"
+            } else {
+                schema.kind.map_or("", Kind::as_str)
+            }
+        };
+        if value.is_null() {
+            if (schema.kind.is_some() || schema.int_or_string) && !schema.nullable {
+                out.errors.push(wrong(wanted(), "null"));
+            } else {
+                out.passed += 1;
+            }
+            return;
+        }
+        let numeric =
+            schema.int_or_string || matches!(schema.kind, Some(Kind::Number | Kind::Integer));
+        let found = kind_of(value);
+        let fits = type_fits(schema, value);
+        if let Some(format) = format {
+            if !matches!(found, Kind::String | Kind::Array) && !fits {
+                // The original names the machine's format of the value here.
+                let machine = match found {
+                    Kind::Integer => "int64",
+                    Kind::Number => "float64",
+                    _ => "",
+                };
+                out.errors.push(wrong(&format.name, machine));
+                out.passed += 1;
+                return;
+            }
+            if !numeric && matches!(found, Kind::String | Kind::Array) {
+                out.passed += 2;
+                return;
+            }
+        }
+        if fits {
+            out.passed += 2;
+        } else {
+            out.errors.push(wrong(wanted(), found.as_str()));
+            out.passed += 1;
+        }
+    }
+
+    fn check_alternatives(
+        &self,
+        rules: &Rules,
+        value: &Value,
+        old: Option<&Value>,
+        trail: &Trail<'_>,
+        out: &mut Outcome,
+    ) {
+        if !rules.any_of.is_empty() {
+            let mut best: Option<Outcome> = None;
+            let mut valid = None;
+            for schema in &rules.any_of {
+                let tried = self.check(schema, value, old, trail);
+                if tried.errors.is_empty() {
+                    valid = Some(tried);
+                    break;
+                }
+                if best.as_ref().is_none_or(|best| tried.passed > best.passed) {
+                    best = Some(tried);
+                }
+            }
+            if valid.is_none() {
+                let name = trail.to_string();
+                out.add(
+                    self.composite(format!("{name:?} must validate at least one schema (anyOf)")),
+                );
+            }
+            out.merge(valid.or(best).unwrap_or_default());
+        }
+        if !rules.one_of.is_empty() {
+            self.check_one_of(rules, value, old, trail, out);
+        }
+        if !rules.all_of.is_empty() {
+            let mut valid = 0;
+            for schema in &rules.all_of {
+                let tried = self.check(schema, value, old, trail);
+                valid += usize::from(tried.errors.is_empty());
+                out.merge(tried);
+            }
+            if valid != rules.all_of.len() {
+                let none = if valid == 0 { ". None validated" } else { "" };
+                let name = trail.to_string();
+                out.add(
+                    self.composite(format!("{name:?} must validate all the schemas (allOf){none}")),
+                );
+            }
+        }
+        if let Some(not) = &rules.not
+            && self.check(not, value, old, trail).errors.is_empty()
+        {
+            let name = trail.to_string();
+            out.add(self.composite(format!("{name:?} must not validate the schema (not)")));
+        }
+    }
+
+    fn check_one_of(
+        &self,
+        rules: &Rules,
+        value: &Value,
+        old: Option<&Value>,
+        trail: &Trail<'_>,
+        out: &mut Outcome,
+    ) {
+        let mut best: Option<Outcome> = None;
+        let mut first = None;
+        let mut valid = 0;
+        for schema in &rules.one_of {
+            let tried = self.check(schema, value, old, trail);
+            if tried.errors.is_empty() {
+                valid += 1;
+                best = None;
+                first.get_or_insert(tried);
+            } else if valid == 0 && best.as_ref().is_none_or(|best| tried.passed > best.passed) {
+                best = Some(tried);
+            }
+        }
+        if valid == 1 {
+            out.merge(first.unwrap_or_default());
+            return;
+        }
+        let found = match valid {
+            0 => "Found none valid".to_owned(),
+            valid => format!("Found {valid} valid alternatives"),
+        };
+        let name = trail.to_string();
+        out.add(
+            self.composite(format!(
+                "{name:?} must validate one and only one schema (oneOf). {found}"
+            )),
+        );
+        out.merge(best.unwrap_or_default());
+    }
+
+    fn check_allowed(&self, rules: &Rules, value: &Value, trail: &Trail<'_>, out: &mut Outcome) {
+        if rules.allowed.is_empty() || rules.allowed.iter().any(|allowed| same(allowed, value)) {
+            return;
+        }
+        let texts = rules.allowed.iter().map(|allowed| match allowed {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+        let kind = FieldErrorKind::NotSupported(value.clone(), texts.collect());
+        out.add(self.error(trail, kind, String::new()));
+    }
+
+    fn invalid(&self, trail: &Trail<'_>, value: Value, rule: &str) -> FieldError {
+        let kind = FieldErrorKind::Invalid(value);
+        self.error(trail, kind, format!("{trail} in body {rule}"))
+    }
+
+    fn check_text(&self, rules: &Rules, text: &str, trail: &Trail<'_>, out: &mut Outcome) {
+        let mut length = None;
+        let mut length = || {
+            *length.get_or_insert_with(|| i64::try_from(text.chars().count()).unwrap_or(i64::MAX))
+        };
+        if let Some(max) = rules.max_length
+            && length() > max
+        {
+            let kind = FieldErrorKind::TooLong(u64::try_from(max).ok());
+            out.add(self.error(trail, kind, String::new()));
+        } else if let Some(min) = rules.min_length
+            && length() < min
+        {
+            let rule = format!("should be at least {min} chars long");
+            out.add(self.invalid(trail, text.into(), &rule));
+        } else if let Some(pattern) = &rules.pattern
+            && !pattern.matches(text)
+        {
+            let rule = format!("should match '{}'", pattern.text);
+            out.add(self.invalid(trail, text.into(), &rule));
+        }
+        if let Some(format) = &rules.format {
+            if !format.matches(text) {
+                let kind = FieldErrorKind::TypeInvalid(text.to_owned());
+                let detail = format!("{trail} in body must be of type {}: {text:?}", format.name);
+                out.add(self.error(trail, kind, detail));
+            }
+            out.passed += 1;
+        }
+    }
+
+    fn check_number(
+        &self,
+        rules: &Rules,
+        number: &serde_json::Number,
+        trail: &Trail<'_>,
+        out: &mut Outcome,
+    ) {
+        let value = number.as_f64().unwrap_or_default();
+        // Integers are held against the integer part of a bound, as in the original.
+        let integer = number.is_i64();
+        let bound = |bound: f64| if integer { bound.trunc() } else { bound };
+        if let Some(factor) = rules.multiple_of {
+            let factor = bound(factor);
+            if factor <= 0.0 {
+                let shown = go_float(factor);
+                let value = if integer { 0.into() } else { factor.into() };
+                let rule =
+                    format!("factor MultipleOf declared for {trail} must be positive: {shown}");
+                out.add(self.error(trail, FieldErrorKind::Invalid(value), rule));
+            } else if (value / factor).fract().abs() > 1e-9 {
+                let rule = format!("should be a multiple of {}", go_float(factor));
+                out.add(self.invalid(trail, Value::Number(number.clone()), &rule));
+            }
+        }
+        if let Some(min) = rules.minimum.map(bound)
+            && (value < min || (rules.exclusive_minimum && value <= min))
+        {
+            let or_equal = if rules.exclusive_minimum { "" } else { "or equal to " };
+            let rule = format!("should be greater than {or_equal}{}", go_float(min));
+            out.add(self.invalid(trail, Value::Number(number.clone()), &rule));
+        }
+        if let Some(max) = rules.maximum.map(bound)
+            && (value > max || (rules.exclusive_maximum && value >= max))
+        {
+            let or_equal = if rules.exclusive_maximum { "" } else { "or equal to " };
+            let rule = format!("should be less than {or_equal}{}", go_float(max));
+            out.add(self.invalid(trail, Value::Number(number.clone()), &rule));
+        }
+    }
+
+    fn check_items(
+        &self,
+        schema: &Schema,
+        items: &[Value],
+        old: Option<&Value>,
+        trail: &Trail<'_>,
+        out: &mut Outcome,
+    ) {
+        if let Some(below) = &schema.items {
+            for (at, item) in items.iter().enumerate() {
+                let old = old.and_then(|old| counterpart(schema, item, old));
+                out.merge(self.check(below, item, old, &trail.then(Step::Index(at))));
+            }
+        }
+        let Some(rules) = &schema.rules else { return };
+        let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
+        if let Some(min) = rules.min_items
+            && count < min
+        {
+            let rule = format!("should have at least {min} items");
+            out.add(self.invalid(trail, count.into(), &rule));
+        }
+        if let Some(max) = rules.max_items
+            && count > max
+        {
+            let kind = FieldErrorKind::TooMany(items.len() as u64, u64::try_from(max).unwrap_or(0));
+            out.add(self.error(trail, kind, String::new()));
+        }
+    }
+
+    fn check_fields(
+        &self,
+        schema: &Schema,
+        fields: &serde_json::Map<String, Value>,
+        old: Option<&Value>,
+        trail: &Trail<'_>,
+        out: &mut Outcome,
+    ) {
+        if let Some(rules) = &schema.rules {
+            let count = i64::try_from(fields.len()).unwrap_or(i64::MAX);
+            if let Some(min) = rules.min_properties
+                && count < min
+            {
+                let rule = format!("should have at least {min} properties");
+                out.add(self.invalid(trail, count.into(), &rule));
+            }
+            if let Some(max) = rules.max_properties
+                && count > max
+            {
+                let max = u64::try_from(max).unwrap_or(0);
+                let kind = FieldErrorKind::TooMany(fields.len() as u64, max);
+                out.add(self.error(trail, kind, String::new()));
+            }
+        }
+        let root = trail.is_root() && self.base.as_str().is_empty();
+        if !schema.properties.is_empty() || schema.additional().is_some() {
+            for (name, field) in fields {
+                let Some(below) = schema.field(name) else { continue };
+                let typed = root && matches!(name.as_str(), "kind" | "apiVersion");
+                let old = if typed || schema.atomic_map { None } else { old };
+                let old = old.and_then(|old| old.get(name));
+                out.merge(self.check(below, field, old, &trail.then(Step::Field(name))));
+            }
+        }
+        for name in schema.rules.iter().flat_map(|rules| &rules.required) {
+            if !fields.contains_key(&**name) {
+                let trail = trail.then(Step::Field(name));
+                out.add(self.error(&trail, FieldErrorKind::Required, String::new()));
+            }
+        }
+    }
+}
+
+fn kind_of(value: &Value) -> Kind {
+    match value {
+        Value::Bool(_) => Kind::Boolean,
+        Value::Number(number) if number.is_i64() => Kind::Integer,
+        Value::Number(_) => Kind::Number,
+        Value::String(_) => Kind::String,
+        Value::Array(_) => Kind::Array,
+        Value::Object(_) | Value::Null => Kind::Object,
+    }
+}
+
+fn type_fits(schema: &Schema, value: &Value) -> bool {
+    let integral = |value: &Value| match value {
+        Value::Number(number) => {
+            number.is_i64() || number.as_f64().is_some_and(|float| float.fract() == 0.0)
+        }
+        _ => false,
+    };
+    if schema.int_or_string {
+        return value.is_string() || integral(value);
+    }
+    match schema.kind {
+        Some(Kind::Integer) => integral(value),
+        Some(Kind::Number) => value.is_number(),
+        Some(kind) => kind == kind_of(value),
+        None => false,
+    }
+}
+
+/// Equality of values, where `1` and `1.0` are the same number.
+fn same(one: &Value, other: &Value) -> bool {
+    one == other || (one.is_number() && one.as_f64() == other.as_f64())
+}
+
+/// The element of the old list that a new element comes from: known only in lists that are maps.
+fn counterpart<'a>(schema: &Schema, item: &Value, old: &'a Value) -> Option<&'a Value> {
+    if schema.list_type != Some(ListType::Map) {
+        return None;
+    }
+    old.as_array()?
+        .iter()
+        .find(|old| schema.list_map_keys.iter().all(|key| old.get(&**key) == item.get(&**key)))
+}
+
+/// A number as Go prints it with `%v`.
+fn go_float(number: f64) -> String {
+    let exponent = number.abs().log10().floor();
+    if number != 0.0 && !(-4.0..21.0).contains(&exponent) {
+        let text = format!("{number:e}");
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |d| ('-', d));
+        return format!("{mantissa}e{sign}{digits:0>2}");
+    }
+    format!("{number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_print_as_in_go() {
+        for (number, text) in [
+            (1.0, "1"),
+            (0.5, "0.5"),
+            (100_000.0, "100000"),
+            (1e21, "1e+21"),
+            (0.000_01, "1e-05"),
+            (-2.5, "-2.5"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(go_float(number), text);
+        }
+    }
+}

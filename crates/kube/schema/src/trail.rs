@@ -1,0 +1,86 @@
+//! Where a walk through a value stands, without allocating until somebody must read it.
+
+use std::fmt;
+
+/// One step down.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step<'a> {
+    /// A field of an object: `.name`.
+    Field(&'a str),
+    /// An element of a list: `[3]`.
+    Index(usize),
+    /// An entry of a map, as field errors print it: `[key]`.
+    Key(&'a str),
+}
+
+/// A chain of steps that lies on the stack of the walk.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Trail<'a> {
+    above: Option<(&'a Self, Step<'a>)>,
+    prefix: &'a str,
+}
+
+impl<'a> Trail<'a> {
+    /// Begins below a path that is text already; empty for the root.
+    pub(crate) const fn below(prefix: &'a str) -> Self {
+        Self { above: None, prefix }
+    }
+
+    /// One step further.
+    pub(crate) const fn then<'b>(&'b self, step: Step<'b>) -> Trail<'b>
+    where
+        'a: 'b,
+    {
+        Trail { above: Some((self, step)), prefix: "" }
+    }
+
+    /// Whether this is the very beginning, with nothing before it.
+    pub(crate) const fn is_root(&self) -> bool {
+        self.above.is_none() && self.prefix.is_empty()
+    }
+
+    /// The names of fields alone, with dots between: how Go names where decoding failed.
+    pub(crate) fn fields(&self) -> String {
+        let mut names = Vec::new();
+        let mut at = self;
+        while let Some((above, step)) = at.above {
+            if let Step::Field(name) = step {
+                names.push(name);
+            }
+            at = above;
+        }
+        names.reverse();
+        names.join(".")
+    }
+}
+
+impl fmt::Display for Trail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((above, step)) = self.above else { return f.write_str(self.prefix) };
+        above.fmt(f)?;
+        match step {
+            Step::Field(name) if above.is_root() => f.write_str(name),
+            Step::Field(name) => write!(f, ".{name}"),
+            Step::Index(at) => write!(f, "[{at}]"),
+            Step::Key(key) => write!(f, "[{key}]"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trail_prints_as_a_field_path() {
+        let root = Trail::default();
+        let spec = root.then(Step::Field("spec"));
+        let list = spec.then(Step::Field("list"));
+        let third = list.then(Step::Index(3));
+        let name = third.then(Step::Field("name"));
+        assert_eq!(name.to_string(), "spec.list[3].name");
+        assert_eq!(name.fields(), "spec.list.name");
+        assert_eq!(spec.then(Step::Key("a/b")).to_string(), "spec[a/b]");
+        assert_eq!(Trail::below("x.y").then(Step::Field("z")).to_string(), "x.y.z");
+    }
+}

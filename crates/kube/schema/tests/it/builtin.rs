@@ -1,0 +1,84 @@
+//! The table of built-in kinds against recorded objects of Kubernetes itself.
+
+use mainstay_object::{Gvk, Scope};
+use mainstay_schema::builtin;
+use mainstay_schema::strict;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+
+#[test]
+fn every_row_has_a_type_and_every_stored_one_a_list_type() {
+    for row in builtin::kinds() {
+        assert!(builtin::definition_of(&row.gvk()).is_some(), "{}", row.gvk());
+        let list = Gvk::new(row.group, row.version, row.list_kind());
+        assert_eq!(builtin::definition_of(&list).is_some(), row.has_verb("list"), "{list}");
+        assert!(row.verbs.is_sorted() && row.subresources.is_sorted_by_key(|it| it.name));
+    }
+}
+
+#[test]
+fn rows_are_unique_and_found_by_kind_and_by_plural() {
+    let mut seen = BTreeSet::new();
+    for row in builtin::kinds() {
+        assert!(seen.insert((row.group, row.version, row.kind)));
+        assert!(std::ptr::eq(builtin::kind(row.group, row.version, row.kind).unwrap(), row));
+        assert!(std::ptr::eq(builtin::resource(row.group, row.version, row.plural).unwrap(), row));
+    }
+    let node = builtin::resource("", "v1", "nodes").unwrap();
+    assert_eq!((node.kind, node.scope), ("Node", Scope::Cluster));
+    assert_eq!(builtin::kind("events.k8s.io", "v1", "Event").unwrap().storage, "events");
+    let eviction = builtin::resource("", "v1", "pods").unwrap().subresource("eviction").unwrap();
+    assert_eq!(eviction.gvk(builtin::resource("", "v1", "pods").unwrap()).group, "policy");
+}
+
+/// Objects with every field filled, as Kubernetes' own tests carry them: they are not part of this
+/// project and are read from the folder that `MAINSTAY_TESTDATA` names.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test that needs data from outside")]
+fn recorded_objects_have_a_row_and_no_unknown_field() {
+    let Some(folder) = std::env::var_os("MAINSTAY_TESTDATA") else {
+        eprintln!("skipped: MAINSTAY_TESTDATA is not set");
+        return;
+    };
+    let archive = PathBuf::from(folder).join("kubernetes-api.tar.xz");
+    let scratch = tempfile::tempdir().unwrap();
+    let status =
+        Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(scratch.path()).status();
+    assert!(status.unwrap().success(), "tar could not unpack {}", archive.display());
+    let recorded = scratch.path().join("kubernetes-api/testdata/v1.35.0");
+    let groups: BTreeSet<&str> = builtin::kinds().iter().map(|row| row.group).collect();
+    let mut checked = 0;
+    let mut skipped = BTreeSet::new();
+    for entry in std::fs::read_dir(recorded).unwrap() {
+        let path = entry.unwrap().path();
+        // `after_roundtrip` is how a later release would write the object.
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if !name.ends_with(".json") || name.ends_with(".after_roundtrip.json") {
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let mut value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        let gvk = Gvk::from_api_version(
+            value["apiVersion"].as_str().unwrap(),
+            value["kind"].as_str().unwrap(),
+        );
+        let served = gvk.version == "v1" || (gvk.group == "autoscaling" && gvk.version == "v2");
+        // Kinds that nothing serves: options of requests, answers, parts of others.
+        let unserved = builtin::definition_of(&gvk).is_none();
+        if !served || !groups.contains(gvk.group.as_str()) || unserved {
+            skipped.insert((gvk.group, gvk.version, gvk.kind));
+            continue;
+        }
+        let definition =
+            builtin::definition_of(&gvk).unwrap_or_else(|| panic!("no type for {gvk}"));
+        assert_eq!(strict::unknown_fields(definition, &value), [""; 0], "{gvk}");
+        assert_eq!(strict::decode(definition, &mut value), Ok(Vec::new()), "{gvk}");
+        checked += 1;
+    }
+    assert!(checked > 60, "{checked} objects");
+    for row in builtin::kinds() {
+        let kind = (row.group.to_owned(), row.version.to_owned(), row.kind.to_owned());
+        assert!(!skipped.contains(&kind), "{kind:?}");
+    }
+}

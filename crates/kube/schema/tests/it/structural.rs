@@ -1,0 +1,190 @@
+//! Structural schemas against what a Kubernetes 1.35 API server answered (`recorded/`): for each
+//! spec of a custom object the unknown fields, the errors or what was stored.
+
+use mainstay_object::{FieldPath, Status};
+use mainstay_schema::structural::Schema;
+use serde_json::{Value, json};
+
+fn schema() -> Schema {
+    let crd: Value = serde_json::from_str(include_str!("recorded/thing.json")).unwrap();
+    Schema::parse(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]).unwrap()
+}
+
+/// `[field, reason, message]` of each cause, sorted: the original's order is that of a hash map.
+fn causes(status: &Status) -> Value {
+    let mut rows: Vec<[String; 3]> = status
+        .details
+        .causes
+        .iter()
+        .map(|cause| [cause.field.clone(), cause.reason.clone(), cause.message.clone()])
+        .collect();
+    rows.sort();
+    json!(rows)
+}
+
+#[test]
+fn objects_are_read_and_refused_as_the_original_does() {
+    let schema = schema();
+    let cases: Vec<Value> = serde_json::from_str(include_str!("recorded/structural.json")).unwrap();
+    assert!(cases.len() > 70);
+    for case in cases {
+        let spec = &case["spec"];
+        let mut object = json!({
+            "apiVersion": "t.io/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec,
+        });
+        let unknown = match schema.decode(&mut object) {
+            Ok(unknown) => unknown,
+            Err(why) => {
+                let why = mainstay_schema::strict::cannot_be_handled("v1", "Thing", &why);
+                assert_eq!(case["message"], why, "{spec}");
+                continue;
+            }
+        };
+        assert_eq!(json!(unknown), *case.get("unknown").unwrap_or(&json!([])), "{spec}");
+        let errors = schema.validate(&object, &FieldPath::root());
+        if let Some(expected) = case.get("causes") {
+            let mut expected: Vec<Vec<String>> = serde_json::from_value(expected.clone()).unwrap();
+            expected.sort();
+            let status = Status::invalid("t.io", "Thing", "t", &errors);
+            assert_eq!(causes(&status), json!(expected), "{spec}");
+        } else {
+            assert!(errors.is_empty(), "{spec}: {errors:?}");
+            assert_eq!(object["spec"], *case.get("result").unwrap_or(spec), "{spec}");
+        }
+    }
+}
+
+#[test]
+fn metadata_is_read_as_the_type_it_is() {
+    let schema = schema();
+    for (metadata, words) in [
+        (
+            json!({"labels": {"a": 5}}),
+            "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
+        ),
+        (
+            json!({"labels": []}),
+            "json: cannot unmarshal array into Go struct field ObjectMeta.labels of type map[string]string",
+        ),
+        (json!("x"), "json: cannot unmarshal string into Go value of type v1.ObjectMeta"),
+    ] {
+        let mut object = json!({"metadata": metadata, "spec": {"size": 1}});
+        assert_eq!(schema.decode(&mut object), Err(words.to_owned()));
+    }
+    let mut object = json!({"metadata": {"name": "t", "zz": 1, "labels": null}, "foo": 1});
+    assert_eq!(schema.decode(&mut object).unwrap(), ["foo", "metadata.zz"]);
+    assert_eq!(object, json!({"metadata": {"name": "t"}}));
+}
+
+#[test]
+fn a_part_is_checked_below_its_path() {
+    let schema = schema();
+    let status = json!({"phase": "long", "conditions": [{}]});
+    let errors = schema.property("status").unwrap().validate(&status, &FieldPath::new("status"));
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "status.conditions[0].type: Required value",
+            "status.phase: Too long: may not be more than 3 bytes",
+        ]
+    );
+}
+
+#[test]
+fn what_was_wrong_before_and_did_not_change_is_let_through() {
+    let schema = schema();
+    let root = FieldPath::root();
+    let old = json!({"spec": {"size": 9, "map": [{"k": "a", "v": "x"}, {"k": "b"}]}});
+    let new =
+        json!({"spec": {"size": 9, "color": "red", "map": [{"k": "b"}, {"k": "a", "v": "x"}]}});
+    assert_eq!(schema.validate(&new, &root).len(), 2);
+    assert!(schema.validate_update(&new, &old, &root).is_empty());
+    let worse = json!({"spec": {"size": 8, "map": [{"k": "a", "v": 1}]}});
+    assert_eq!(schema.validate_update(&worse, &old, &root).len(), 1);
+    let was_double = json!({"spec": {"size": 1, "set": ["a", "a"]}});
+    assert!(schema.validate_update(&was_double, &was_double, &root).is_empty());
+    assert_eq!(schema.validate(&was_double, &root).len(), 1);
+}
+
+#[test]
+fn a_schema_that_is_not_structural_is_refused_with_every_reason() {
+    for (value, words) in [
+        (json!({}), "type: Required value: must not be empty at the root"),
+        (
+            json!({"type": "array"}),
+            "items: Required value: must be specified; type: Invalid value: \"array\": must be object at the root",
+        ),
+        (
+            json!({"type": "object", "additionalProperties": true}),
+            "additionalProperties: Forbidden: must not be used at the root",
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {}}}),
+            "properties[a].type: Required value: must not be empty for specified object fields",
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "array", "items": {}}}}),
+            "properties[a].items.type: Required value: must not be empty for specified array items",
+        ),
+        (
+            json!({"type": "object", "anyOf": [{"type": "object", "properties": {"a": {"description": "x"}}}]}),
+            "anyOf[0].properties[a].description: Forbidden: must be empty to be structural; anyOf[0].type: Forbidden: must be empty to be structural; properties[a]: Required value: because it is defined in anyOf[0].properties[a]",
+        ),
+        (
+            json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}}}),
+            "properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified",
+        ),
+        (
+            json!({"type": "object", "properties": {"e": {"type": "string", "x-kubernetes-embedded-resource": true}}}),
+            "properties[e].properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields; properties[e].type: Invalid value: \"string\": must be object if x-kubernetes-embedded-resource is true",
+        ),
+    ] {
+        let errors = Schema::parse(&value).unwrap_err();
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(texts.join("; "), words);
+    }
+}
+
+#[test]
+fn patterns_and_defaults_are_checked_on_request() {
+    let schema = Schema::parse(&json!({"type": "object", "properties": {
+        "a": {"type": "string", "pattern": "(x", "default": "y"},
+        "b": {"type": "object", "default": {"zz": 1}, "properties": {"c": {"type": "integer"}}},
+        "d": {"type": "integer", "default": "x"},
+        "e": {"type": "integer", "default": 5, "maximum": 6},
+    }}))
+    .unwrap();
+    let texts: Vec<String> =
+        schema.check(&FieldPath::root()).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "properties[a].pattern: Invalid value: \"(x\": must be a valid regular expression, but isn't: unclosed group",
+            "properties[a].default: Invalid value: \"y\":  in body should match '(x'",
+            "properties[b].default: Invalid value: {\"zz\":1}: must not have unknown fields",
+            "properties[d].default: Invalid value: \"string\":  in body must be of type integer: \"string\"",
+        ]
+    );
+}
+
+proptest::proptest! {
+    /// Pruning and defaulting have nothing left to do when done once.
+    #[test]
+    fn reading_twice_changes_nothing(
+        size in 0_i64..9,
+        extra in "[a-d]{1,2}",
+        keep in proptest::bool::ANY,
+        null in proptest::bool::ANY,
+    ) {
+        let schema = schema();
+        let mut object = json!({"metadata": {"name": "t"}, "spec": {"size": size}});
+        object["spec"][&extra] = json!([1, {"x": null}]);
+        if keep { object["spec"]["keep"] = json!({&*extra: 1, "strict": {&*extra: 2}}); }
+        if null { object["spec"]["def"] = Value::Null; }
+        schema.decode(&mut object).unwrap();
+        let once = object.clone();
+        proptest::prop_assert!(schema.decode(&mut object).unwrap().is_empty());
+        proptest::prop_assert_eq!(once, object);
+    }
+}
