@@ -16,11 +16,13 @@ use std::path::Path;
 
 mod layers;
 mod sample;
+mod schema;
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let check = arguments.iter().any(|word| word == "--check");
-    let chores: Vec<&str> = arguments.iter().map(String::as_str).filter(|word| *word != "--check").collect();
+    let chores: Vec<&str> =
+        arguments.iter().map(String::as_str).filter(|word| *word != "--check").collect();
     let [chore] = chores.as_slice() else {
         bail!("name one chore: layers, schema, crds, sample or check");
     };
@@ -29,9 +31,11 @@ fn main() -> anyhow::Result<()> {
     match *chore {
         "layers" => layers::run()?,
         "sample" => sample::run(root, check)?,
+        "schema" => schema::run(root, check)?,
         "check" => {
             layers::run()?;
             sample::run(root, true)?;
+            schema::run(root, true)?;
         }
         other => bail!("unknown chore `{other}`: one of layers, schema, crds, sample, check"),
     }
