@@ -1,0 +1,349 @@
+//! A published catalog, every package of it, with nothing but `kubectl apply`.
+//!
+//! What is expected of each package follows from the catalog's own text: a head that needs other
+//! packages or has webhooks is refused with words that name them, every other one reaches
+//! `Succeeded`, and then accounts, rules and pod templates on the cluster are held against what its
+//! ClusterServiceVersion says.
+
+use crate::harness::{Kubectl, Up, ran, skipped, tls_cluster, until};
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
+use mainstay_catalog::{Bundle, Catalog, LoadOptions, Package};
+use mainstay_client::{Cluster, ListParams};
+use mainstay_object::known::{CLUSTER_ROLE, DEPLOYMENT, NAMESPACE, ROLE, SERVICE_ACCOUNT};
+use mainstay_object::{Object, Resource};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// The one API that bundles of this catalog use and no bundle brings: Prometheus' operator.
+const SERVICE_MONITORS: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: servicemonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {kind: ServiceMonitor, plural: servicemonitors, singular: servicemonitor}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+/// The catalog's folder inside `target`, unpacked; none, said visibly, without the data.
+fn unpack(target: &Path) -> Option<PathBuf> {
+    let Some(data) = std::env::var_os("MAINSTAY_TESTDATA") else {
+        skipped("the published catalog: MAINSTAY_TESTDATA is not set");
+        return None;
+    };
+    let archive = Path::new(&data).join("catalog-certified-v4.14.tar.xz");
+    let status = Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(target).status();
+    assert!(status.expect("tar runs").success(), "{} unpacks", archive.display());
+    let mut entries = std::fs::read_dir(target).expect("the folder").map(|entry| entry.expect("an entry").path());
+    entries.find(|path| path.is_dir())
+}
+
+/// Applies manifests: with kubectl where there is one, through the API otherwise.
+struct Hands {
+    kubectl: Option<Kubectl>,
+    cluster: Cluster,
+}
+
+impl Hands {
+    async fn apply(&self, resource: &Resource, value: Value) {
+        if let Some(kubectl) = &self.kubectl {
+            let text = value.to_string();
+            tokio::task::block_in_place(|| kubectl.run(&["apply", "-f", "-"], &text));
+        } else {
+            let object = Object::from_value(value).expect("an object");
+            self.cluster.apply(resource, &object, "test").await.expect("applied");
+        }
+    }
+
+    /// A namespace with the OperatorGroup that suits the operator, and a Subscription.
+    async fn subscribe(&self, namespace: &str, package: &str, channel: &str, start: Option<&str>, csv: &Object) {
+        self.apply(&NAMESPACE, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).await;
+        let mut group = json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+            "metadata": {"name": "group", "namespace": namespace}, "spec": {},
+        });
+        if supports(csv, "OwnNamespace") {
+            group["spec"]["targetNamespaces"] = json!([namespace]);
+        }
+        self.apply(&mainstay_api::resources::OPERATOR_GROUP, group).await;
+        let mut subscription = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": package, "namespace": namespace},
+            "spec": {"name": package, "channel": channel, "source": "certified", "sourceNamespace": "olm"},
+        });
+        if let Some(start) = start {
+            subscription["spec"]["startingCSV"] = start.into();
+        }
+        self.apply(&SUBSCRIPTION, subscription).await;
+    }
+}
+
+fn supports(csv: &Object, mode: &str) -> bool {
+    csv.array(&["spec", "installModes"]).iter().any(|it| it["type"] == mode && it["supported"] == true)
+}
+
+/// What must be said if the bundle cannot be installed; empty if it can.
+fn obstacles(bundle: &Bundle, csv: &Object) -> Vec<String> {
+    let mut words = Vec::new();
+    words.extend(bundle.required_packages().map(|need| need.package_name));
+    words.extend(bundle.required_apis().map(|need| need.kind));
+    for webhook in csv.array(&["spec", "webhookdefinitions"]) {
+        words.push(webhook["generateName"].as_str().unwrap_or_default().to_owned());
+    }
+    words
+}
+
+fn text(value: &Value, key: &str) -> String {
+    value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// How a Subscription ends: the installed version that succeeded, or why not.
+async fn outcome(cluster: &Cluster, namespace: &str, package: &str, wanted: &str) -> Result<(), String> {
+    let refused = until(cluster, &SUBSCRIPTION, Some(namespace), |object| {
+        if object.name() != package {
+            return None;
+        }
+        if object.str(&["status", "installedCSV"]) == Some(wanted) {
+            return Some(None);
+        }
+        let conditions = object.array(&["status", "conditions"]).iter();
+        let failed = ["ResolutionFailed", "InstallPlanFailed"];
+        conditions
+            .filter(|it| it["status"] == "True" && failed.contains(&text(it, "type").as_str()))
+            .map(|it| Some(text(it, "message")))
+            .next()
+    });
+    if let Some(message) = refused.await {
+        return Err(message);
+    }
+    until(cluster, &CLUSTER_SERVICE_VERSION, Some(namespace), |object| {
+        (object.name() == wanted && object.str(&["status", "phase"]) == Some("Succeeded")).then_some(())
+    })
+    .await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(content) = unpack(folder.path()) else { return };
+    let catalog = Catalog::load(&content, &LoadOptions::default()).expect("the catalog is sound");
+    let argument = format!("certified={}", content.display());
+    let up = Up::start(folder.path(), &["--in-memory", "--catalog", &argument]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let kubectl = Kubectl::find(&up.kubeconfig, "applying with kubectl");
+    let hands = Hands { kubectl, cluster: cluster.clone() };
+    let monitors = mainstay_yaml::one(SERVICE_MONITORS.as_bytes(), &mainstay_yaml::Options::default());
+    hands.apply(&mainstay_object::known::CUSTOM_RESOURCE_DEFINITION, monitors.expect("YAML")).await;
+
+    let (mut vendors, mut own_only) = (BTreeSet::new(), 0);
+    let (mut succeeded, mut refused) = (0, 0);
+    for package in catalog.packages() {
+        let (bundle, csv) = head(package, &package.default_channel);
+        let namespace = format!("p-{}", package.name);
+        hands.subscribe(&namespace, &package.name, &package.default_channel, None, &csv).await;
+        let outcome = outcome(&cluster, &namespace, &package.name, &bundle.name).await;
+        let obstacles = obstacles(&bundle, &csv);
+        match outcome {
+            Ok(()) => {
+                assert_eq!(obstacles, Vec::<String>::new(), "{} should have been refused", bundle.name);
+                as_its_text_says(&cluster, &namespace, &csv).await;
+                succeeded += 1;
+                vendors.insert(csv.str(&["spec", "provider", "name"]).unwrap_or_default().to_owned());
+                let others = ["SingleNamespace", "MultiNamespace", "AllNamespaces"];
+                own_only += u32::from(!others.iter().any(|mode| supports(&csv, mode)));
+            }
+            Err(message) => {
+                assert!(!obstacles.is_empty(), "{} should succeed: {message}", bundle.name);
+                for word in obstacles {
+                    assert!(message.contains(&word), "{}: no `{word}` in: {message}", bundle.name);
+                }
+                refused += 1;
+            }
+        }
+    }
+    assert!(succeeded >= 20 && vendors.len() >= 8 && own_only >= 3, "{succeeded} {vendors:?} {own_only}");
+    ran(&format!(
+        "{succeeded} packages of {} vendors succeed ({own_only} in their own namespace only), {refused} are refused with the right words",
+        vendors.len()
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_long_chains_walk_from_an_old_version_to_the_head() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(content) = unpack(folder.path()) else { return };
+    let catalog = Catalog::load(&content, &LoadOptions::default()).expect("the catalog is sound");
+    let argument = format!("certified={}", content.display());
+    let up = Up::start(folder.path(), &["--in-memory", "--catalog", &argument]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let kubectl = Kubectl::find(&up.kubeconfig, "applying with kubectl");
+    let hands = Hands { kubectl, cluster: cluster.clone() };
+    let monitors = mainstay_yaml::one(SERVICE_MONITORS.as_bytes(), &mainstay_yaml::Options::default());
+    hands.apply(&mainstay_object::known::CUSTOM_RESOURCE_DEFINITION, monitors.expect("YAML")).await;
+    // By replaces: six hops and more. By skipRange: one hop from far away.
+    for (name, least) in [
+        ("hpe-csi-operator", 6),
+        ("visionone-containersecurity", 6),
+        ("dell-csm-operator-certified", 6),
+        ("trident-operator", 1),
+        ("habana-ai-operator", 1),
+    ] {
+        let package = catalog.package(name).expect("the package");
+        let (head, csv) = head(package, &package.default_channel);
+        let path = longest(package, &package.default_channel);
+        assert!(path.len() > least, "{name}: {path:?}");
+        let namespace = format!("c-{name}");
+        hands.subscribe(&namespace, name, &package.default_channel, Some(&path[0]), &csv).await;
+        outcome(&cluster, &namespace, name, &head.name).await.unwrap_or_else(|why| panic!("{name}: {why}"));
+        as_its_text_says(&cluster, &namespace, &csv).await;
+        // Every hop left its plan, or was collected: the plans that are there name the path's end.
+        let plans = cluster
+            .list(&mainstay_api::resources::INSTALL_PLAN, Some(&namespace), &ListParams::default())
+            .await
+            .expect("plans");
+        let mut walked: Vec<(i64, String)> = plans
+            .items
+            .iter()
+            .map(|plan| {
+                let names = plan.array(&["spec", "clusterServiceVersionNames"]);
+                let name = names[0].as_str().unwrap_or_default().to_owned();
+                (plan.i64(&["spec", "generation"]).unwrap_or_default(), name)
+            })
+            .collect();
+        walked.sort();
+        let walked: Vec<String> = walked.into_iter().map(|(_, name)| name).collect();
+        assert!(path.ends_with(&walked), "{name}: {path:?} was walked as {walked:?}");
+        ran(&format!("{name}: {} hops from {} to {}", path.len() - 1, path[0], head.name));
+    }
+}
+
+fn head(package: &Package, channel: &str) -> (Arc<Bundle>, Object) {
+    let head = package.channel(channel).expect("the channel").head();
+    let bundle = package.bundle(&head.name).expect("the bundle");
+    let csv = bundle.csv().expect("readable manifests").expect("a ClusterServiceVersion");
+    (Arc::clone(bundle), csv)
+}
+
+/// The longest walk to the head of a channel that hops as the documentation says: to the newest
+/// entry that replaces, skips or covers the installed one.
+fn longest(package: &Package, channel: &str) -> Vec<String> {
+    let channel = package.channel(channel).expect("the channel");
+    let mut best = Vec::new();
+    for start in channel.entries() {
+        let mut path = vec![start.name.to_string()];
+        loop {
+            let current = path.last().expect("never empty").clone();
+            let version = &package.bundle(&current).expect("the bundle").version;
+            let next = channel.chain().find(|entry| {
+                let range = entry.skip_range.as_deref().and_then(|it| mainstay_version::Range::parse(it).ok());
+                *entry.name != *current
+                    && (entry.replaces.as_deref() == Some(&*current)
+                        || entry.skips.iter().any(|skipped| **skipped == *current)
+                        || range.is_some_and(|range| range.contains(version)))
+            });
+            match next {
+                Some(next) if !path.contains(&next.name.to_string()) => path.push(next.name.to_string()),
+                _ => break,
+            }
+        }
+        if path.last().map(String::as_str) == Some(&*channel.head().name) && path.len() > best.len() {
+            best = path;
+        }
+    }
+    best
+}
+
+/// Accounts, rules and pod templates on the cluster are those of the text.
+async fn as_its_text_says(cluster: &Cluster, namespace: &str, csv: &Object) {
+    let owner = format!("olm.owner={}", csv.name());
+    for (part, kind) in [("permissions", &ROLE), ("clusterPermissions", &CLUSTER_ROLE)] {
+        let scope = kind.is_namespaced().then_some(namespace);
+        let params = ListParams::labels(format!("{owner},olm.owner.namespace={namespace}"));
+        let live = cluster.list(kind, scope, &params).await.expect("roles");
+        let live: Vec<Value> = live.items.iter().map(|role| role.get(&["rules"]).cloned().unwrap_or_default()).collect();
+        for permission in csv.array(&["spec", "install", "spec", part]) {
+            let account = text(permission, "serviceAccountName");
+            cluster
+                .get(&SERVICE_ACCOUNT, Some(namespace), &account)
+                .await
+                .unwrap_or_else(|error| panic!("{}: account {account}: {error}", csv.name()));
+            // For a group of all namespaces the rules are lifted to the cluster as well.
+            assert!(
+                live.iter().any(|rules| same_rules(rules, &permission["rules"])),
+                "{}: no {} with the rules of {account}",
+                csv.name(),
+                kind.kind
+            );
+        }
+    }
+    for wanted in csv.array(&["spec", "install", "spec", "deployments"]) {
+        let name = text(wanted, "name");
+        let live = cluster.get(&DEPLOYMENT, Some(namespace), &name).await.expect("the Deployment");
+        let live = live.get(&["spec"]).expect("a spec");
+        if let Err(at) = covers(&wanted["spec"], live, "spec") {
+            panic!("{}: Deployment {name} lacks {at}", csv.name());
+        }
+    }
+}
+
+/// Equal rules; absent and empty lists are the same.
+fn same_rules(live: &Value, wanted: &Value) -> bool {
+    let clean = |rules: &Value| -> Vec<Value> {
+        let rules = rules.as_array().cloned().unwrap_or_default();
+        let mut rules = rules;
+        for rule in &mut rules {
+            if let Some(fields) = rule.as_object_mut() {
+                fields.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+            }
+        }
+        rules
+    };
+    clean(live) == clean(wanted)
+}
+
+/// Whether everything that is wanted is there; lists may have more at their end. The path of what
+/// is missing otherwise.
+fn covers(wanted: &Value, live: &Value, at: &str) -> Result<(), String> {
+    match (wanted, live) {
+        (Value::Null, _) => Ok(()),
+        (Value::Object(wanted), live) => {
+            for (key, value) in wanted {
+                // Empty values are not stored.
+                let empty = match value {
+                    Value::Null => true,
+                    Value::Object(fields) => fields.is_empty(),
+                    Value::Array(items) => items.is_empty(),
+                    _ => false,
+                };
+                let found = live.get(key);
+                if found.is_none() && (empty || key == "creationTimestamp") {
+                    continue;
+                }
+                covers(value, found.unwrap_or(&Value::Null), &format!("{at}.{key}"))?;
+            }
+            Ok(())
+        }
+        (Value::Array(wanted), Value::Array(live)) if wanted.len() <= live.len() => {
+            for (index, (wanted, live)) in wanted.iter().zip(live).enumerate() {
+                covers(wanted, live, &format!("{at}[{index}]"))?;
+            }
+            Ok(())
+        }
+        // Quantities and int-or-string values may be written in another way.
+        (wanted, live) if wanted == live || plain(wanted) == plain(live) => Ok(()),
+        (wanted, live) => Err(format!("{at}: {wanted}, there is {live}")),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
