@@ -1,1 +1,50 @@
-//! Opened with its first code.
+//! Which operators are installed together in a namespace, and which upgrades are taken.
+//!
+//! [`resolve`] is a pure function: a [`World`] (catalogs as [`Snapshot`]s, Subscriptions, existing
+//! ClusterServiceVersions, OperatorGroups of one namespace) in, an [`Outcome`] out. It asks nobody
+//! and remembers nothing, so the same world gives the same answer down to the last byte, whatever
+//! the order in which its parts are listed.
+//!
+//! ```text
+//! World ─► existing entries ─┐
+//!                            ├─► variables and constraints ─► search ─┬─► chosen entries ─► Outcome
+//! Snapshots ─► candidates ───┘                                        └─► core of reasons ─► Failure
+//! ```
+//!
+//! * A [`Snapshot`] is made once per catalog content. It holds what resolution asks of a catalog in
+//!   decoded and indexed form; candidates are numbers into it, never copies.
+//! * The *problem* has a variable for each Subscription and each candidate, with the constraints of
+//!   the original: what must be there, what must not, what requires what, and of what there may be
+//!   only one. The rules for candidates and their order are in `candidates`.
+//! * The *search* tries favourites first, breadth first over requirements, and undoes what leads
+//!   nowhere; what it finds is what the original finds wherever that is determined. Where the
+//!   original depends on the order of a map, the order here is: existing ClusterServiceVersions by
+//!   name, then Subscriptions by name.
+//! * A failure names an irreducible set of reasons: each of them is needed for the contradiction.
+//!
+//! Messages that end up in conditions are the original's. What is not supported yet is refused by
+//! name, see [`FailureKind::Unsupported`].
+//!
+//! What this does not do: make install plans, look at roles or install modes, or talk to anything.
+
+mod candidates;
+mod channel;
+mod existing;
+mod explain;
+mod outcome;
+mod predicate;
+mod problem;
+mod property;
+mod snapshot;
+mod solve;
+mod texts;
+mod world;
+
+pub use outcome::{
+    Chosen, Failure, FailureKind, Install, NewSubscription, Outcome, UpdatedSubscription, resolve,
+};
+pub use property::{Api, LegacyDependency, Property};
+pub use snapshot::{BundleFacts, EntryFacts, KnownBundle, Snapshot, SnapshotBuilder};
+pub use world::{
+    CatalogKey, CatalogView, Content, CrdReference, Csv, OperatorGroup, Subscription, World,
+};

@@ -1,0 +1,197 @@
+//! Existing ClusterServiceVersions as entries of a catalog of their own.
+
+use crate::predicate::Predicate;
+use crate::property::{Api, Facts, Property, go_error};
+use crate::snapshot::{EntryFacts, Snapshot, SnapshotBuilder};
+use crate::world::{CrdReference, Csv, World};
+use mainstay_version::{Version, quote};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// The name of the catalog of existing operators.
+pub(crate) const CATALOG: &str = "@existing";
+
+/// Existing operators of a namespace.
+#[derive(Debug, Default)]
+pub(crate) struct Existing {
+    /// As a catalog, sorted by name.
+    pub snapshot: Snapshot,
+    /// For each entry, whether a Subscription says that it is its installed version.
+    pub subscribed: Vec<bool>,
+    /// Why existing operators cannot be told; the snapshot is empty then.
+    pub error: Option<String>,
+}
+
+impl Existing {
+    /// Reads the existing operators of a world.
+    pub(crate) fn of(world: &World<'_>, fail_forward: bool) -> Self {
+        let mut csvs: Vec<&Csv> = world.csvs.iter().collect();
+        csvs.sort_by(|a, b| a.name.cmp(&b.name));
+        match read(world, &csvs, fail_forward) {
+            Ok(existing) => existing,
+            Err(error) => Self { error: Some(error), ..Self::default() },
+        }
+    }
+}
+
+fn read(world: &World<'_>, csvs: &[&Csv], fail_forward: bool) -> Result<Existing, String> {
+    let successors: HashMap<&str, &Csv> = csvs
+        .iter()
+        .filter(|csv| !csv.replaces.is_empty())
+        .map(|csv| (csv.replaces.as_str(), *csv))
+        .collect();
+    let mut builder = SnapshotBuilder::default();
+    let mut subscribed = Vec::new();
+    for csv in csvs.iter().filter(|csv| !csv.copied) {
+        if fail_forward
+            && chain_fails(&world.namespace, csv, &successors)?
+            && csv.phase == "Replacing"
+        {
+            continue;
+        }
+        let (package, facts) = facts(world, csv)?;
+        let version = Some(csv.version.clone().unwrap_or_else(|| Version::new(0, 0, 0)));
+        let known = builder.keep(&package, version, facts);
+        builder.entry(&known, &EntryFacts { name: &csv.name, ..EntryFacts::default() });
+        subscribed.push(world.subscriptions.iter().any(|sub| sub.installed_csv == csv.name));
+    }
+    Ok(Existing { snapshot: builder.finish(), subscribed, error: None })
+}
+
+/// Whether the chain of successors of a version ends with one that failed.
+///
+/// Every version of the chain but the last must be in the phase `Replacing`.
+fn chain_fails(
+    namespace: &str,
+    csv: &Csv,
+    successors: &HashMap<&str, &Csv>,
+) -> Result<bool, String> {
+    let mut seen = HashSet::new();
+    let mut current = csv;
+    loop {
+        if !seen.insert(&*current.name) {
+            return Err(format!("csv {namespace}/{} has already been seen", current.name));
+        }
+        let Some(next) = successors.get(current.name.as_str()) else {
+            return Ok(current.phase == "Failed");
+        };
+        if current.phase != "Replacing" {
+            return Err(format!(
+                "csv {namespace}/{} in phase {} instead of Replacing",
+                current.name, current.phase
+            ));
+        }
+        current = next;
+    }
+}
+
+/// The package of an existing version, empty if unknown, and what its properties mean.
+fn facts(world: &World<'_>, csv: &Csv) -> Result<(String, Facts), String> {
+    // Names are judged even when the annotation overrules them.
+    let owned = apis(&csv.owned_crds, &csv.owned_apis)?;
+    let required = apis(&csv.required_crds, &csv.required_apis)?;
+    let mut facts = Facts::default();
+    if let Some(annotation) = &csv.properties {
+        for (kind, json) in annotated(annotation).map_err(|error| {
+            format!(
+                "failed to retrieve properties of csv {}: failed to unmarshal properties \
+                 annotation: {error}",
+                quote(&csv.name)
+            )
+        })? {
+            facts
+                .add(Property { kind: &kind, json: json.as_deref().map_or("null", RawValue::get) });
+        }
+    } else {
+        facts.apis.extend(owned);
+        for api in required {
+            facts.require(Predicate::Api(api));
+        }
+        if let Some(package) = inferred_package(world, csv) {
+            let version = csv.version.as_ref().map(ToString::to_string);
+            let version = version.filter(|version| version != "0.0.0").unwrap_or_default();
+            let value = json!({"packageName": package, "version": version}).to_string();
+            facts.add(Property { kind: "olm.package", json: &value });
+        }
+    }
+    let package = facts.packages.last().map(|(name, _)| name.clone()).unwrap_or_default();
+    Ok((package, facts))
+}
+
+/// The package that the Subscriptions of a version agree on.
+fn inferred_package<'a>(world: &'a World<'_>, csv: &Csv) -> Option<&'a str> {
+    let packages: BTreeSet<&str> = world
+        .subscriptions
+        .iter()
+        .filter(|sub| sub.installed_csv == csv.name && !sub.package.is_empty())
+        .map(|sub| sub.package.as_str())
+        .collect();
+    (packages.len() == 1).then(|| packages.into_iter().next()).flatten()
+}
+
+fn apis(crds: &[CrdReference], served: &[Api]) -> Result<BTreeSet<Api>, String> {
+    let mut all: BTreeSet<Api> = served.iter().cloned().collect();
+    for crd in crds {
+        let Some((_, group)) = crd.name.split_once('.') else {
+            return Err(format!("error parsing crd name: {}", crd.name));
+        };
+        all.insert(Api::new(group, &*crd.version, &*crd.kind));
+    }
+    Ok(all)
+}
+
+type Annotated = Vec<(String, Option<Box<RawValue>>)>;
+
+/// The properties in the text of the annotation.
+fn annotated(text: &str) -> Result<Annotated, String> {
+    #[derive(Deserialize)]
+    struct List {
+        properties: Option<Vec<Item>>,
+    }
+    #[derive(Deserialize)]
+    struct Item {
+        #[serde(rename = "type", default)]
+        kind: String,
+        value: Option<Box<RawValue>>,
+    }
+    let list: List = serde_json::from_str(text).map_err(|error| go_error(text, &error))?;
+    Ok(list.properties.into_iter().flatten().map(|item| (item.kind, item.value)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn csv(name: &str, replaces: &str, phase: &str) -> Csv {
+        Csv {
+            name: name.to_owned(),
+            replaces: replaces.to_owned(),
+            phase: phase.to_owned(),
+            ..Csv::default()
+        }
+    }
+
+    #[test]
+    fn chains_of_successors_end_in_failure_or_not() {
+        let chain = |csvs: &[Csv]| {
+            let successors =
+                csvs.iter().map(|csv| (csv.replaces.as_str(), csv)).collect::<HashMap<_, _>>();
+            chain_fails("bar", &csvs[0], &successors)
+        };
+        let (r, f, s) = ("Replacing", "Failed", "Succeeded");
+        assert_eq!(chain(&[csv("v1", "", f)]), Ok(true));
+        assert_eq!(chain(&[csv("v1", "", s)]), Ok(false));
+        assert_eq!(chain(&[csv("v1", "", r), csv("v2", "v1", s)]), Ok(false));
+        assert_eq!(chain(&[csv("v1", "", r), csv("v2", "v1", r), csv("v3", "v2", f)]), Ok(true));
+        assert_eq!(
+            chain(&[csv("v1", "", r), csv("v2", "v1", f), csv("v3", "v2", f)]),
+            Err("csv bar/v2 in phase Failed instead of Replacing".to_owned())
+        );
+        assert_eq!(
+            chain(&[csv("v1", "v2", r), csv("v2", "v1", r)]),
+            Err("csv bar/v1 has already been seen".to_owned())
+        );
+    }
+}

@@ -1,0 +1,313 @@
+//! Requirements as conditions on one candidate.
+
+use crate::property::Facts;
+use crate::property::{Api, GoFields, go_error, go_kind};
+use crate::snapshot::Entry;
+use mainstay_version::{Range, quote};
+use serde_json::Value;
+use std::fmt;
+
+/// The greatest `olm.constraint` that is read, in bytes.
+const MAX_CONSTRAINT: usize = 131_072;
+/// How deep constraints may nest. The original has no limit besides the size.
+const MAX_DEPTH: usize = 2_000;
+
+/// A condition on one candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Predicate {
+    /// Provides a kind.
+    Api(Api),
+    /// Is of a package.
+    Package(String),
+    /// Has a version inside a range.
+    InRange(Range),
+    /// Has a label.
+    Label(String),
+    /// Every one holds.
+    All(Vec<Self>),
+    /// One holds at least.
+    Any(Vec<Self>),
+    /// None holds.
+    Not(Vec<Self>),
+    /// A rule in the Common Expression Language; not evaluated yet.
+    Cel {
+        /// The rule.
+        rule: String,
+        /// What its author says when nothing satisfies it.
+        message: String,
+    },
+}
+
+impl Predicate {
+    /// Whether it holds for a candidate.
+    pub(crate) fn holds(&self, entry: &Entry, facts: &Facts) -> bool {
+        match self {
+            Self::Api(api) => facts.apis.contains(api),
+            Self::Package(package) => {
+                *entry.package == **package
+                    || facts.packages.iter().any(|(name, _)| name == package)
+            }
+            Self::InRange(range) => {
+                let mut versions =
+                    facts.packages.iter().filter_map(|(_, version)| version.as_ref());
+                versions.any(|version| range.contains(version))
+                    || entry.version.as_ref().is_some_and(|version| range.contains(version))
+            }
+            Self::Label(label) => facts.labels.contains(label),
+            Self::All(all) => all.iter().all(|one| one.holds(entry, facts)),
+            Self::Any(any) => any.iter().any(|one| one.holds(entry, facts)),
+            Self::Not(none) => !none.iter().any(|one| one.holds(entry, facts)),
+            // Refused before anything is evaluated, see `cel`.
+            Self::Cel { .. } => false,
+        }
+    }
+
+    /// A rule inside that cannot be evaluated yet.
+    pub(crate) fn cel(&self) -> Option<&str> {
+        match self {
+            Self::Cel { rule, .. } => Some(rule),
+            Self::All(inner) | Self::Any(inner) | Self::Not(inner) => {
+                inner.iter().find_map(Self::cel)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Predicate {
+    /// The text behind "requires an operator".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Api(Api { group, version, kind }) => {
+                write!(f, "providing an API with group: {group}, version: {version}, kind: {kind}")
+            }
+            Self::Package(package) => write!(f, "with package: {package}"),
+            Self::InRange(range) => write!(f, "with version in range: {range}"),
+            Self::Label(label) => write!(f, "with label: {label}"),
+            Self::All(all) => join(f, all, " and "),
+            Self::Any(any) => join(f, any, " or "),
+            Self::Not(none) => {
+                f.write_str("not ")?;
+                join(f, none, " and not ")
+            }
+            Self::Cel { rule, message } => {
+                write!(f, "with constraint: {} and message: {}", quote(rule), quote(message))
+            }
+        }
+    }
+}
+
+fn join(f: &mut fmt::Formatter<'_>, parts: &[Predicate], by: &str) -> fmt::Result {
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            f.write_str(by)?;
+        }
+        fmt::Display::fmt(part, f)?;
+    }
+    Ok(())
+}
+
+/// The requirement that a property states; none if its type is not one of requirements.
+///
+/// Errors are the original's texts.
+pub(crate) fn from_property(kind: &str, json: &str) -> Option<Result<Predicate, String>> {
+    Some(match kind {
+        "olm.gvk.required" => gvk(json),
+        "olm.package.required" => package(json, "versionRange"),
+        "olm.label.required" => label(json),
+        "olm.constraint" => constraint(json),
+        _ => return None,
+    })
+}
+
+/// The requirement that an older dependency states. The outer error drops the whole bundle.
+pub(crate) fn from_legacy(
+    kind: &str,
+    json: &str,
+) -> Result<Option<Result<Predicate, String>>, String> {
+    match kind {
+        "olm.gvk" => gvk(json).map(|it| Some(Ok(it))),
+        "olm.package" => {
+            // The value must decode; its range is judged when the bundle is looked at.
+            object(json, "struct").and_then(|value| {
+                let fields = GoFields::new_or_null(&value).ok_or_else(String::new)?;
+                fields.text("packageName")?;
+                fields.text("version").map(|_| ())
+            })?;
+            Ok(Some(package(json, "version")))
+        }
+        "olm.label" => Ok(Some(label(json))),
+        "olm.constraint" => Ok(Some(constraint(json))),
+        _ => Ok(None),
+    }
+}
+
+fn gvk(json: &str) -> Result<Predicate, String> {
+    let value = object(
+        json,
+        "struct { Group string \"json:\\\"group\\\"\"; Version string \"json:\\\"version\\\"\"; \
+         Kind string \"json:\\\"kind\\\"\" }",
+    )?;
+    let fields = GoFields::new_or_null(&value).ok_or_else(String::new)?;
+    Api::from_fields(&fields).map(Predicate::Api)
+}
+
+fn package(json: &str, range: &str) -> Result<Predicate, String> {
+    let value = object(
+        json,
+        "struct { PackageName string \"json:\\\"packageName\\\"\"; VersionRange string \
+         \"json:\\\"versionRange\\\"\" }",
+    )?;
+    let fields = GoFields::new_or_null(&value).ok_or_else(String::new)?;
+    package_in_range(fields.text("packageName")?, &fields.text(range)?)
+}
+
+fn package_in_range(package: String, range: &str) -> Result<Predicate, String> {
+    let range = Range::parse(range).map_err(|error| error.to_string())?;
+    Ok(Predicate::All(vec![Predicate::Package(package), Predicate::InRange(range)]))
+}
+
+fn label(json: &str) -> Result<Predicate, String> {
+    let value = object(json, "struct { Label string \"json:\\\"label\\\"\" }")?;
+    let fields = GoFields::new_or_null(&value).ok_or_else(String::new)?;
+    fields.text("label").map(Predicate::Label)
+}
+
+/// A JSON object or null; `target` is the Go type that errors name.
+fn object(json: &str, target: &str) -> Result<Value, String> {
+    let value: Value = serde_json::from_str(json).map_err(|error| go_error(json, &error))?;
+    if value.is_object() || value.is_null() {
+        return Ok(value);
+    }
+    Err(format!("json: cannot unmarshal {} into Go value of type {target}", go_kind(&value)))
+}
+
+fn constraint(json: &str) -> Result<Predicate, String> {
+    if json.len() > MAX_CONSTRAINT {
+        return Err(format!(
+            "parse olm.constraint: olm.constraint value is greater than max constraint size \
+             {MAX_CONSTRAINT} bytes"
+        ));
+    }
+    // Only the first value is read; text behind it is noticed when the properties are written.
+    let value = match serde_json::Deserializer::from_str(json).into_iter::<Value>().next() {
+        Some(Ok(value)) => value,
+        Some(Err(error)) => {
+            return Err(format!("parse olm.constraint: {}", go_error(json, &error)));
+        }
+        None => return Err("parse olm.constraint: EOF".to_owned()),
+    };
+    check_fields(&value, "constraints.Constraint", 0)
+        .map_err(|reason| format!("parse olm.constraint: {reason}"))?;
+    tree(&value).map_err(|reason| format!("convert olm.constraint to resolver predicate: {reason}"))
+}
+
+/// Refuses fields that no constraint has, and values of the wrong type.
+fn check_fields(value: &Value, target: &str, depth: usize) -> Result<(), String> {
+    let fields = match value {
+        Value::Null => return Ok(()),
+        Value::Object(fields) => fields,
+        other => {
+            let kind = go_kind(other);
+            return Err(format!("json: cannot unmarshal {kind} into Go value of type {target}"));
+        }
+    };
+    if depth > MAX_DEPTH {
+        return Err("the constraint is nested too deeply".to_owned());
+    }
+    let texts = |value: &Value, known: &[&str], target: &str| {
+        let fields = match value {
+            Value::Null => return Ok(()),
+            Value::Object(fields) => fields,
+            other => {
+                let kind = go_kind(other);
+                return Err(format!(
+                    "json: cannot unmarshal {kind} into Go value of type {target}"
+                ));
+            }
+        };
+        for (key, value) in fields {
+            if !known.iter().any(|name| name.eq_ignore_ascii_case(key)) {
+                return Err(format!("json: unknown field {}", quote(key)));
+            }
+            if !value.is_string() && !value.is_null() {
+                let kind = go_kind(value);
+                return Err(format!(
+                    "json: cannot unmarshal {kind} into Go struct field .{key} of type string"
+                ));
+            }
+        }
+        Ok(())
+    };
+    for (key, value) in fields {
+        match key.to_ascii_lowercase().as_str() {
+            "failuremessage" if value.is_string() || value.is_null() => {}
+            "failuremessage" => {
+                return Err(format!(
+                    "json: cannot unmarshal {} into Go struct field Constraint.failureMessage of \
+                     type string",
+                    go_kind(value)
+                ));
+            }
+            "gvk" => texts(value, &["group", "version", "kind"], "constraints.GVKConstraint")?,
+            "package" => {
+                texts(value, &["packageName", "versionRange"], "constraints.PackageConstraint")?;
+            }
+            "cel" => texts(value, &["rule"], "constraints.Cel")?,
+            "all" | "any" | "not" => {
+                let inner = match value {
+                    Value::Null => continue,
+                    Value::Object(inner) => inner,
+                    other => {
+                        return Err(format!(
+                            "json: cannot unmarshal {} into Go value of type \
+                             constraints.CompoundConstraint",
+                            go_kind(other)
+                        ));
+                    }
+                };
+                for (key, value) in inner {
+                    if !key.eq_ignore_ascii_case("constraints") {
+                        return Err(format!("json: unknown field {}", quote(key)));
+                    }
+                    for child in value.as_array().into_iter().flatten() {
+                        check_fields(child, "constraints.Constraint", depth + 1)?;
+                    }
+                }
+            }
+            _ => return Err(format!("json: unknown field {}", quote(key))),
+        }
+    }
+    Ok(())
+}
+
+/// The condition that a constraint states. Of several keys the first of this order counts.
+fn tree(value: &Value) -> Result<Predicate, String> {
+    let empty = || "constraint is empty".to_owned();
+    let fields = GoFields::new_or_null(value).ok_or_else(empty)?;
+    let given = |name| fields.get(name).filter(|value| !value.is_null());
+    let inner = |value: &Value| {
+        GoFields::new_or_null(value)
+            .and_then(|fields| fields.get("constraints"))
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .map(tree)
+            .collect::<Result<Vec<_>, _>>()
+    };
+    if let Some(gvk) = given("gvk").and_then(GoFields::new_or_null) {
+        Api::from_fields(&gvk).map(Predicate::Api)
+    } else if let Some(package) = given("package").and_then(GoFields::new_or_null) {
+        package_in_range(package.text("packageName")?, &package.text("versionRange")?)
+    } else if let Some(all) = given("all") {
+        inner(all).map(Predicate::All)
+    } else if let Some(any) = given("any") {
+        inner(any).map(Predicate::Any)
+    } else if let Some(not) = given("not") {
+        inner(not).map(Predicate::Not)
+    } else if let Some(cel) = given("cel").and_then(GoFields::new_or_null) {
+        Ok(Predicate::Cel { rule: cel.text("rule")?, message: fields.text("failureMessage")? })
+    } else {
+        Err(empty())
+    }
+}

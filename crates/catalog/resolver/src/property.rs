@@ -1,0 +1,200 @@
+//! Properties: what a bundle says about itself, decoded once.
+
+use crate::predicate::{self, Predicate};
+use mainstay_version::{Version, parse_strict};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// A kind of object that an operator provides or requires.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Api {
+    /// Group.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+}
+
+impl Api {
+    /// Builds one from its three parts.
+    pub fn new(
+        group: impl Into<String>,
+        version: impl Into<String>,
+        kind: impl Into<String>,
+    ) -> Self {
+        Self { group: group.into(), version: version.into(), kind: kind.into() }
+    }
+
+    pub(crate) fn from_fields(fields: &GoFields<'_>) -> Result<Self, String> {
+        Ok(Self {
+            group: fields.text("group")?,
+            version: fields.text("version")?,
+            kind: fields.text("kind")?,
+        })
+    }
+}
+
+impl fmt::Display for Api {
+    /// `Kind (group/version)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}/{})", self.kind, self.group, self.version)
+    }
+}
+
+/// A property as catalogs carry it.
+#[derive(Clone, Copy, Debug)]
+pub struct Property<'a> {
+    /// Type, such as `olm.gvk`.
+    pub kind: &'a str,
+    /// Value as JSON text; what is no JSON is kept and judged when it matters.
+    pub json: &'a str,
+}
+
+/// A requirement in the older form that the registry protocol has besides properties.
+#[derive(Clone, Copy, Debug)]
+pub struct LegacyDependency<'a> {
+    /// `olm.gvk`, `olm.package`, `olm.label` or `olm.constraint`; others are passed over.
+    pub kind: &'a str,
+    /// Value as JSON text.
+    pub json: &'a str,
+}
+
+/// What the properties of a bundle mean to resolution.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    /// Packages it says to be, with the version where that can be read strictly.
+    pub packages: Vec<(String, Option<Version>)>,
+    /// Kinds it provides, as often as it lists them.
+    pub apis: Vec<Api>,
+    /// Free tags.
+    pub labels: Vec<String>,
+    /// Whether it must never be chosen.
+    pub deprecated: bool,
+    /// What it requires, in the order of its properties.
+    pub requirements: Vec<Predicate>,
+    /// Why its requirements cannot be read: the first reason.
+    pub unreadable: Option<String>,
+    /// Why its properties cannot be written into an install plan: the first reason.
+    pub unwritable: Option<String>,
+}
+
+impl Facts {
+    /// Takes note of one property.
+    pub(crate) fn add(&mut self, property: Property<'_>) {
+        let value = match serde_json::from_str::<Value>(property.json) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                if self.unwritable.is_none() {
+                    self.unwritable = Some(go_error(property.json, &error));
+                }
+                None
+            }
+        };
+        let fields = value.as_ref().and_then(GoFields::new_or_null);
+        match property.kind {
+            "olm.package" => {
+                if let Some(fields) = fields
+                    && let (Ok(name), Ok(version)) =
+                        (fields.text("packageName"), fields.text("version"))
+                {
+                    self.packages.push((name, parse_strict(&version).ok()));
+                }
+            }
+            "olm.gvk" => {
+                if let Some(fields) = fields
+                    && let Ok(api) = Api::from_fields(&fields)
+                {
+                    self.apis.push(api);
+                }
+            }
+            "olm.label" => {
+                if let Some(fields) = fields
+                    && let Ok(label) = fields.text("label")
+                {
+                    self.labels.push(label);
+                }
+            }
+            "olm.deprecated" => self.deprecated = true,
+            kind => match predicate::from_property(kind, property.json) {
+                Some(Ok(requirement)) => self.require(requirement),
+                Some(Err(reason)) => {
+                    self.unreadable.get_or_insert(reason);
+                }
+                None => {}
+            },
+        }
+    }
+
+    /// Takes note of a requirement; one that is known already changes nothing.
+    pub(crate) fn require(&mut self, requirement: Predicate) {
+        if !self.requirements.contains(&requirement) {
+            self.requirements.push(requirement);
+        }
+    }
+}
+
+/// The fields of a JSON object as Go's decoder finds them: names match in any case.
+pub(crate) struct GoFields<'a>(Option<&'a Map<String, Value>>);
+
+impl<'a> GoFields<'a> {
+    /// The fields of an object; null has none.
+    pub(crate) fn new_or_null(value: &'a Value) -> Option<Self> {
+        match value {
+            Value::Null => Some(Self(None)),
+            Value::Object(fields) => Some(Self(Some(fields))),
+            _ => None,
+        }
+    }
+
+    /// A field; the last one wins among those that differ in case only.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
+        let fields = self.0?;
+        fields.get(name).or_else(|| {
+            fields.iter().rev().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, v)| v)
+        })
+    }
+
+    /// The text in a field; empty if absent or null, an error if of another type.
+    pub(crate) fn text(&self, name: &str) -> Result<String, String> {
+        match self.get(name) {
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(other) => Err(format!(
+                "json: cannot unmarshal {} into Go struct field .{name} of type string",
+                go_kind(other)
+            )),
+        }
+    }
+}
+
+/// Go's word for the type of a JSON value.
+pub(crate) const fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Go's text for a syntax error, as far as it is the same question.
+pub(crate) fn go_error(json: &str, error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
+    if let Some(Ok(_)) = values.next()
+        && let Some(next) = json[values.byte_offset()..].trim_start().chars().next()
+    {
+        return format!("invalid character '{next}' after top-level value");
+    }
+    match json.trim_start().chars().next() {
+        Some(first) if !"{[\"-0123456789tfn".contains(first) => {
+            format!("invalid character '{first}' looking for beginning of value")
+        }
+        _ => error.to_string(),
+    }
+}

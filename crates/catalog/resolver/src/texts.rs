@@ -1,0 +1,77 @@
+//! The original's texts for constraints and lists of errors.
+
+use crate::candidates::Candidates;
+use crate::problem::{Constraint, Reason, Rule, Subject, Var};
+
+/// `A, B and C`, or with another last word.
+fn list(names: &[String], last: &str) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+    }
+}
+
+/// Several errors as one text; equal ones count once.
+pub(crate) fn aggregate(errors: &[String]) -> String {
+    let mut distinct: Vec<&str> = Vec::new();
+    for error in errors {
+        if !distinct.contains(&error.as_str()) {
+            distinct.push(error);
+        }
+    }
+    match distinct.as_slice() {
+        [one] => (*one).to_owned(),
+        all => format!("[{}]", all.join(", ")),
+    }
+}
+
+/// What a constraint says.
+pub(crate) fn constraint(world: &Candidates<'_>, constraint: &Constraint) -> String {
+    let names = |vars: &[Var]| vars.iter().map(|var| world.identifier(*var)).collect::<Vec<_>>();
+    let subject = constraint.subject.map(|var| (var, world.problem.subjects[var.index()]));
+    let subscription = match subject {
+        Some((_, Subject::Subscription(at))) => &*world.subscriptions[at].name,
+        _ => "",
+    };
+    let bundle = match subject {
+        Some((_, Subject::Bundle(entry))) => &*world.entry(entry).0.name,
+        _ => "",
+    };
+    let identifier = || subject.map(|(var, _)| world.identifier(var)).unwrap_or_default();
+    match (&constraint.rule, &constraint.reason) {
+        (_, Reason::Exists) => format!("subscription {subscription} exists"),
+        (_, Reason::Invalid(text)) => text.clone(),
+        (_, Reason::Unsubscribed) => {
+            format!("clusterserviceversion {bundle} exists and is not referenced by a subscription")
+        }
+        (_, Reason::Deprecated) => format!("bundle {} is deprecated", identifier()),
+        (Rule::Dependency(vars), Reason::Wanted) => match vars.len() {
+            0 => format!("no operators found matching the criteria of subscription {subscription}"),
+            1 => format!("subscription {subscription} requires {}", list(&names(vars), "or")),
+            _ => format!(
+                "subscription {subscription} requires at least one of {}",
+                list(&names(vars), "or")
+            ),
+        },
+        (_, Reason::Required(at)) => {
+            let requirement = match subject {
+                Some((_, Subject::Bundle(entry))) => world.entry(entry).1.requirements.get(*at),
+                _ => None,
+            };
+            let text = requirement.map(ToString::to_string).unwrap_or_default();
+            format!("bundle {bundle} requires an operator {text}")
+        }
+        (Rule::Conflict(other), _) => {
+            format!("{} conflicts with {}", identifier(), world.identifier(*other))
+        }
+        (Rule::AtMostOne(vars), Reason::OneProvider(api)) => {
+            format!("{} provide {api}", list(&names(vars), "and"))
+        }
+        (Rule::AtMostOne(vars), Reason::OneOfPackage(package)) => {
+            format!("{} originate from package {package}", list(&names(vars), "and"))
+        }
+        // No other combination is made.
+        _ => identifier(),
+    }
+}

@@ -1,0 +1,136 @@
+//! What resolution looks at.
+
+use crate::property::Api;
+use crate::snapshot::Snapshot;
+use mainstay_version::Version;
+use std::fmt;
+
+/// Name and namespace of a catalog.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CatalogKey {
+    /// Name of the CatalogSource.
+    pub name: String,
+    /// Namespace of the CatalogSource.
+    pub namespace: String,
+}
+
+impl CatalogKey {
+    /// Builds one from its two parts.
+    pub fn new(name: impl Into<String>, namespace: impl Into<String>) -> Self {
+        Self { name: name.into(), namespace: namespace.into() }
+    }
+}
+
+impl fmt::Display for CatalogKey {
+    /// `name/namespace`, the order of candidate names.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.name, self.namespace)
+    }
+}
+
+/// Everything that the resolution of one namespace depends on.
+///
+/// The order of the lists has no influence on the outcome.
+#[derive(Clone, Debug, Default)]
+pub struct World<'a> {
+    /// The namespace that is resolved.
+    pub namespace: String,
+    /// The namespace whose catalogs every other one sees.
+    pub global_namespace: String,
+    /// The OperatorGroups of the namespace; anything but one is an error.
+    pub operator_groups: Vec<OperatorGroup>,
+    /// Every CatalogSource; those of other namespaces are passed over.
+    pub catalogs: Vec<CatalogView<'a>>,
+    /// The Subscriptions of the namespace.
+    pub subscriptions: Vec<Subscription>,
+    /// The ClusterServiceVersions of the namespace.
+    pub csvs: Vec<Csv>,
+}
+
+/// What resolution needs to know of an OperatorGroup.
+#[derive(Clone, Debug, Default)]
+pub struct OperatorGroup {
+    /// Name.
+    pub name: String,
+    /// Whether versions that failed may be replaced.
+    pub fail_forward: bool,
+    /// Whether catalogs of the global namespace are left out.
+    pub exclude_global: bool,
+}
+
+/// A catalog as resolution sees it.
+#[derive(Clone, Debug)]
+pub struct CatalogView<'a> {
+    /// Its CatalogSource.
+    pub key: CatalogKey,
+    /// Weight; higher is preferred.
+    pub priority: i64,
+    /// What it offers.
+    pub content: Content<'a>,
+}
+
+/// What a catalog offers.
+#[derive(Clone, Debug)]
+pub enum Content<'a> {
+    /// Its content, indexed.
+    Ready(&'a Snapshot),
+    /// There has been no content so far.
+    NotConnected,
+    /// The content could not be read, for this reason.
+    Failed(String),
+}
+
+/// What resolution needs to know of a Subscription.
+#[derive(Clone, Debug, Default)]
+pub struct Subscription {
+    /// Name.
+    pub name: String,
+    /// `spec.name`: the package.
+    pub package: String,
+    /// `spec.channel`; empty for any, with preference for the default channel.
+    pub channel: String,
+    /// `spec.source` and `spec.sourceNamespace`; both empty for every catalog.
+    pub catalog: CatalogKey,
+    /// `spec.startingCSV`; empty if not given.
+    pub starting_csv: String,
+    /// `status.installedCSV`; empty if nothing is installed.
+    pub installed_csv: String,
+    /// `status.currentCSV`; empty if nothing was resolved yet.
+    pub current_csv: String,
+}
+
+/// What resolution needs to know of an existing ClusterServiceVersion.
+#[derive(Clone, Debug, Default)]
+pub struct Csv {
+    /// Name.
+    pub name: String,
+    /// `spec.version`; none means 0.0.0.
+    pub version: Option<Version>,
+    /// `spec.replaces`; empty if nothing.
+    pub replaces: String,
+    /// `status.phase`.
+    pub phase: String,
+    /// Whether it is a copy from another namespace.
+    pub copied: bool,
+    /// The annotation `operatorframework.io/properties`, which overrules the four lists below.
+    pub properties: Option<String>,
+    /// Custom resource definitions it owns.
+    pub owned_crds: Vec<CrdReference>,
+    /// Custom resource definitions it requires.
+    pub required_crds: Vec<CrdReference>,
+    /// APIs its own servers serve.
+    pub owned_apis: Vec<Api>,
+    /// APIs of other servers that it requires.
+    pub required_apis: Vec<Api>,
+}
+
+/// How a ClusterServiceVersion names a custom resource definition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CrdReference {
+    /// `plural.group`.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+}
