@@ -114,6 +114,13 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Controller<K> {
         self
     }
 
+    /// Reconciles nothing before this future is done.
+    #[must_use]
+    pub fn after(mut self, ready: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.ready.push(ready.boxed());
+        self
+    }
+
     /// Starts. Must be called inside a tokio runtime. Cancelling the token ends it: running
     /// reconciliations are dropped at their next await.
     pub fn start<R: Reconciler<Key = K>>(
@@ -181,8 +188,15 @@ impl<K: Clone + Eq + Hash> ControllerHandle<K> {
     /// Returns once every cache it reads is synced and reconciling has begun. Also returns when the
     /// controller was ended before that.
     pub async fn synced(&self) {
+        self.when_synced().await;
+    }
+
+    /// As [`Self::synced`], as a future that does not hold on to the handle.
+    pub fn when_synced(&self) -> impl Future<Output = ()> + Send + use<K> {
         let mut synced = self.synced.clone();
-        let _ = synced.wait_for(|synced| *synced).await;
+        async move {
+            let _ = synced.wait_for(|synced| *synced).await;
+        }
     }
 
     /// Returns once the controller has ended.

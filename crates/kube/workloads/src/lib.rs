@@ -1,1 +1,140 @@
-//! Opened with its first code.
+//! The controllers and simulated nodes that make a bare Kubernetes API behave like a cluster.
+//!
+//! Namespaces get their default objects and are emptied when they are deleted, dependents of deleted
+//! owners are collected, Deployments roll out through `ReplicaSets` to Pods, Pods are scheduled on
+//! simulated nodes and become Ready, Jobs complete, Services find their Pods. Everything goes
+//! through [`Cluster`], so it runs against any Kubernetes API that lacks its own controllers.
+//!
+//! ```text
+//! caches (projections) ─► queue of keys ─► observe: live object + caches ─► decide (pure) ─► apply
+//! ```
+//!
+//! Every decision is a function of plain data in a file of its own and table-tested; nothing polls,
+//! and a world that is as it should be is not written to. What happens to containers is described
+//! in [`simulate`].
+//!
+//! What this does not do: real containers, volumes and their claims, resource accounting in
+//! scheduling, autoscalers, `CronJobs`, `ResourceQuotas`, disruption budgets.
+
+mod collector;
+mod common;
+mod daemon_set;
+mod deployment;
+mod job;
+mod namespace;
+mod node;
+mod pod;
+mod replica_set;
+mod service;
+mod stateful_set;
+mod template;
+mod views;
+
+pub mod simulate;
+
+use crate::common::Context;
+use crate::views::Views;
+use futures::future::{BoxFuture, join_all};
+use mainstay_client::{Cluster, Recorder};
+use mainstay_clock::Clock;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How the simulated part of a cluster looks.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many nodes there are; zero leaves every pod pending.
+    pub nodes: usize,
+    /// What time it is.
+    pub clock: Clock,
+    /// The certificates (PEM) that clients in pods shall trust: `ca.crt` of the ConfigMap
+    /// `kube-root-ca.crt` in every namespace. None leaves that ConfigMap out.
+    pub root_ca: Option<String>,
+    /// The version that nodes report, such as `v1.35.0`.
+    pub kubelet_version: String,
+}
+
+impl Options {
+    /// One node and no certificates.
+    pub fn new(clock: Clock) -> Self {
+        Self { nodes: 1, clock, root_ca: None, kubelet_version: "v1.35.0".to_owned() }
+    }
+}
+
+/// The running controllers.
+pub struct Workloads {
+    stop: CancellationToken,
+    synced: watch::Receiver<bool>,
+    ended: Vec<BoxFuture<'static, ()>>,
+}
+
+impl Workloads {
+    /// Starts everything. Must be called inside a tokio runtime.
+    pub fn start(cluster: &Cluster, options: Options) -> Self {
+        let stop = CancellationToken::new();
+        let context = Context {
+            cluster: cluster.clone(),
+            clock: options.clock,
+            recorder: Recorder::start(cluster, "mainstay-workloads", options.clock, stop.clone()),
+            stop: stop.clone(),
+        };
+        let views = Views::start(&context);
+        let mut started = Started::default();
+        started.background(node::start(&context, &options));
+        let collector = collector::start(&context, &mut started);
+        namespace::start(&context, &options, &collector, &mut started);
+        pod::start(&context, &views, &mut started);
+        replica_set::start(&context, &views, &mut started);
+        deployment::start(&context, &views, &mut started);
+        stateful_set::start(&context, &views, &mut started);
+        daemon_set::start(&context, &views, &mut started);
+        job::start(&context, &views, &mut started);
+        service::start(&context, &views, &mut started);
+        let (all, synced) = watch::channel(false);
+        tokio::spawn(async move {
+            join_all(started.synced).await;
+            // Nobody may be waiting.
+            let _ = all.send(true);
+        });
+        Self { stop, synced, ended: started.ended }
+    }
+
+    /// Returns once every controller has its caches complete and works.
+    pub async fn synced(&self) {
+        let mut synced = self.synced.clone();
+        // Fails only when the runtime is ending.
+        let _ = synced.wait_for(|synced| *synced).await;
+    }
+
+    /// Ends every controller and returns when they have ended. Dropping the handle instead leaves
+    /// them running until the runtime ends.
+    pub async fn shutdown(self) {
+        self.stop.cancel();
+        join_all(self.ended).await;
+    }
+}
+
+/// Collects what has been started, for [`Workloads`].
+#[derive(Default)]
+struct Started {
+    synced: Vec<BoxFuture<'static, ()>>,
+    ended: Vec<BoxFuture<'static, ()>>,
+}
+
+impl Started {
+    fn controller<K>(&mut self, handle: mainstay_client::ControllerHandle<K>)
+    where
+        K: Clone + Eq + std::hash::Hash + Send + Sync + 'static,
+    {
+        let synced = handle.when_synced();
+        self.synced.push(Box::pin(synced));
+        self.ended.push(Box::pin(handle.ended()));
+    }
+
+    fn background(&mut self, task: tokio::task::JoinHandle<()>) {
+        self.ended.push(Box::pin(async move {
+            // A task that panicked has ended as well; the panic is in the log.
+            let _ = task.await;
+        }));
+    }
+}

@@ -1,0 +1,432 @@
+//! Garbage collection along owner references.
+//!
+//! ```text
+//! discovery + CRDs ─► one metadata cache for each kind ─► Graph ─► items ─► live object ─► verdict
+//! ```
+//!
+//! The graph only says what to look at: before anything is deleted, the object and those owners
+//! that the graph does not know are read live, and the deletion carries uid and revision. Kinds of
+//! CRDs come and go with their CRDs. Events are not collected; the server lets them expire.
+
+mod graph;
+mod verdict;
+
+use crate::Started;
+use crate::common::{Context, overtaken};
+use futures::future::{BoxFuture, FutureExt, join_all};
+use graph::{FOREGROUND, Graph, Item, Node, ORPHAN};
+use mainstay_client::{
+    Action, ApiResource, Backoff, Cache, Controller, DeleteOptions, Error, Patch, Queue,
+    Reconciler, Selection,
+};
+use mainstay_object::{Object, OwnerReference, Resource, Scope, known};
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use verdict::{Standing, Verdict, decide};
+
+type Gone = Box<dyn Fn(&str) + Send + Sync>;
+
+/// The running collector, as others see it. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Collector {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    graph: Mutex<Graph>,
+    /// Kinds by group and kind, to find owners; any served version does.
+    kinds: RwLock<FxHashMap<(String, String), Arc<Resource>>>,
+    gone: RwLock<Vec<Gone>>,
+}
+
+impl Collector {
+    /// Calls `hear` with the namespace of every object that is gone.
+    pub(crate) fn on_gone(&self, hear: impl Fn(&str) + Send + Sync + 'static) {
+        self.shared.gone.write().push(Box::new(hear));
+    }
+}
+
+/// What the collector keeps of a CRD: how its objects are addressed. None until it is established.
+#[derive(Clone, Debug, PartialEq)]
+struct CustomKind(Option<Resource>);
+
+impl CustomKind {
+    fn of(crd: &Object) -> Self {
+        if crd.condition("Established") != Some("True") {
+            return Self(None);
+        }
+        let text = |path: &[&str]| crd.str(path).unwrap_or_default().to_owned();
+        let versions = crd.array(&["spec", "versions"]);
+        let is = |version: &Value, field: &str| {
+            version.get(field).and_then(Value::as_bool) == Some(true)
+        };
+        let version = versions
+            .iter()
+            .find(|version| is(version, "served") && is(version, "storage"))
+            .or_else(|| versions.iter().find(|version| is(version, "served")))
+            .and_then(|version| version.get("name"))
+            .and_then(Value::as_str);
+        let scope = match crd.str(&["spec", "scope"]) {
+            Some("Namespaced") => Scope::Namespaced,
+            _ => Scope::Cluster,
+        };
+        Self(version.map(|version| {
+            Resource::new(
+                text(&["spec", "group"]),
+                version,
+                text(&["spec", "names", "kind"]),
+                text(&["spec", "names", "plural"]),
+                scope,
+            )
+        }))
+    }
+}
+
+/// A CRD by name, and how its objects are addressed now.
+type KindChange = (Arc<str>, Option<Resource>);
+
+/// Starts the collector.
+pub(crate) fn start(context: &Context, started: &mut Started) -> Collector {
+    let shared = Arc::new(Shared {
+        graph: Mutex::new(Graph::default()),
+        kinds: RwLock::new(FxHashMap::default()),
+        gone: RwLock::new(Vec::new()),
+    });
+    let controller = Controller::new("collector");
+    let (changes, inbox) = mpsc::unbounded_channel::<KindChange>();
+    let crds = Cache::builder(Selection::all(known::CUSTOM_RESOURCE_DEFINITION), |crd| {
+        Some(CustomKind::of(crd))
+    })
+    .subscribe(move |change| {
+        let resource = change.after.and_then(|kind| kind.0.clone());
+        // The receiver lives as long as the collector.
+        let _ = changes.send((Arc::clone(&change.key.name), resource));
+    })
+    .start(&context.cluster, context.stop.clone());
+    let (complete, completed) = tokio::sync::oneshot::channel();
+    let monitors = Monitors {
+        context: context.clone(),
+        shared: Arc::clone(&shared),
+        queue: controller.queue(),
+        custom: FxHashMap::default(),
+    };
+    let stop = context.stop.clone();
+    started.background(tokio::spawn(async move {
+        stop.run_until_cancelled(monitors.run(crds, inbox, complete)).await;
+    }));
+    let reconciler = Reconcile { context: context.clone(), shared: Arc::clone(&shared) };
+    // Nothing is judged before the graph has been complete once.
+    let ready = async move {
+        let _ = completed.await;
+    };
+    started.controller(controller.after(ready).start(reconciler, context.stop.clone()));
+    Collector { shared }
+}
+
+/// The caches that feed the graph. One task owns them.
+struct Monitors {
+    context: Context,
+    shared: Arc<Shared>,
+    queue: Queue<Item>,
+    /// Caches of custom kinds by the name of their CRD, each with its own end.
+    custom: FxHashMap<Arc<str>, (Resource, Cache<Node>, CancellationToken)>,
+}
+
+impl Monitors {
+    async fn run(
+        mut self,
+        crds: Cache<CustomKind>,
+        mut inbox: mpsc::UnboundedReceiver<KindChange>,
+        complete: tokio::sync::oneshot::Sender<()>,
+    ) {
+        crds.synced().await;
+        let builtin = self.discover(&crds).await;
+        let mut synced: Vec<BoxFuture<'static, ()>> = Vec::new();
+        let mut caches = Vec::new();
+        for api in builtin {
+            let cache = self.follow(&api.resource, self.context.stop.clone());
+            synced.push(wait_for(&cache));
+            caches.push(cache);
+        }
+        while let Ok((name, resource)) = inbox.try_recv() {
+            self.change(name, resource);
+        }
+        // A kind whose CRD just goes away must not hold up everything.
+        synced.extend(self.custom.values().map(|(_, cache, stop)| {
+            let (cache, stop) = (wait_for(cache), stop.clone());
+            async move {
+                stop.run_until_cancelled(cache).await;
+            }
+            .boxed()
+        }));
+        join_all(synced).await;
+        // The receiver is gone only at shutdown.
+        let _ = complete.send(());
+        while let Some((name, resource)) = inbox.recv().await {
+            self.change(name, resource);
+        }
+    }
+
+    /// Every kind that can be collected and is not made by a CRD.
+    async fn discover(&self, crds: &Cache<CustomKind>) -> Vec<ApiResource> {
+        let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(30));
+        loop {
+            match self.context.cluster.resources().await {
+                Ok(found) => {
+                    return found
+                        .resources
+                        .into_iter()
+                        .filter(|api| {
+                            let name = api.resource.group_resource();
+                            api.preferred
+                                && ["list", "watch", "delete"].iter().all(|verb| api.can(verb))
+                                && api.resource.kind != "Event"
+                                && crds
+                                    .get(&mainstay_object::NamespacedName::cluster(name))
+                                    .is_none()
+                        })
+                        .collect();
+                }
+                Err(error) => {
+                    let wait = backoff.fail();
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        ?wait,
+                        "cannot discover what to collect, trying again"
+                    );
+                    tokio::time::sleep(wait).await;
+                }
+            }
+        }
+    }
+
+    fn change(&mut self, crd: Arc<str>, resource: Option<Resource>) {
+        if let Some((known, cache, stop)) = self.custom.get(&crd) {
+            if resource.as_ref() == Some(known) {
+                return;
+            }
+            stop.cancel();
+            // A kind that is not served has no objects: what depended on them is free.
+            for (_, node) in cache.list(None) {
+                forget(&self.shared, &self.queue, &node);
+            }
+            self.custom.remove(&crd);
+        }
+        if let Some(resource) = resource {
+            let stop = self.context.stop.child_token();
+            let cache = self.follow(&resource, stop.clone());
+            self.custom.insert(crd, (resource, cache, stop));
+        }
+    }
+
+    fn follow(&self, resource: &Resource, stop: CancellationToken) -> Cache<Node> {
+        let resource = Arc::new(resource.clone());
+        let kind = (resource.group.clone().into_owned(), resource.kind.clone().into_owned());
+        self.shared.kinds.write().insert(kind, Arc::clone(&resource));
+        let (shared, queue) = (Arc::clone(&self.shared), self.queue.clone());
+        let selection = Selection::all(resource.as_ref().clone()).metadata_only();
+        Cache::builder(selection, move |object| Some(Node::of(&resource, object)))
+            .subscribe(move |change| {
+                match (change.before, change.after) {
+                    // Deleted and made again between two lists.
+                    (Some(before), Some(after)) if before.item.uid != after.item.uid => {
+                        forget(&shared, &queue, before);
+                    }
+                    (Some(before), None) => forget(&shared, &queue, before),
+                    _ => {}
+                }
+                if let Some(after) = change.after {
+                    let look = shared.graph.lock().put(after);
+                    look.into_iter().for_each(|item| queue.add(item));
+                }
+            })
+            .start(&self.context.cluster, stop)
+    }
+}
+
+fn wait_for(cache: &Cache<Node>) -> BoxFuture<'static, ()> {
+    let cache = cache.clone();
+    async move { cache.synced().await }.boxed()
+}
+
+fn forget(shared: &Shared, queue: &Queue<Item>, node: &Node) {
+    let look = shared.graph.lock().remove(&node.item.uid);
+    look.into_iter().for_each(|item| queue.add(item));
+    if let Some(namespace) = node.item.key.namespace() {
+        shared.gone.read().iter().for_each(|hear| hear(namespace));
+    }
+}
+
+struct Reconcile {
+    context: Context,
+    shared: Arc<Shared>,
+}
+
+impl Reconciler for Reconcile {
+    type Key = Item;
+    type Error = Error;
+
+    async fn reconcile(&self, item: &Item) -> Result<Action, Error> {
+        let outcome = self.look_at(item).await;
+        match outcome {
+            Err(error) if overtaken(&error) => Ok(Action::Done),
+            other => other.map(|()| Action::Done),
+        }
+    }
+}
+
+impl Reconcile {
+    async fn look_at(&self, item: &Item) -> Result<(), Error> {
+        let (node, dependents) = {
+            let graph = self.shared.graph.lock();
+            let Some(node) = graph.get(&item.uid).cloned() else { return Ok(()) };
+            (node, graph.dependents(&item.uid))
+        };
+        if node.orphan {
+            return self.orphan(&node, &dependents).await;
+        }
+        if node.foreground {
+            return self.release(&node, &dependents).await;
+        }
+        if node.terminating || node.owners.is_empty() {
+            return Ok(());
+        }
+        self.judge(item, !dependents.is_empty()).await
+    }
+
+    /// The live object of an item; none if it is gone or another one by now.
+    async fn live(&self, item: &Item) -> Result<Option<Object>, Error> {
+        let found =
+            self.context.cluster.find(&item.resource, item.key.namespace(), &item.key.name).await?;
+        Ok(found.filter(|live| live.uid() == &*item.uid))
+    }
+
+    async fn judge(&self, item: &Item, has_dependents: bool) -> Result<(), Error> {
+        let Some(live) = self.live(item).await? else { return Ok(()) };
+        if live.is_terminating() {
+            return Ok(());
+        }
+        let mut owners = Vec::new();
+        for owner in live.owner_references() {
+            let standing = self.standing(item, &owner).await?;
+            owners.push((owner, standing));
+        }
+        match decide(&live, &owners, has_dependents) {
+            Verdict::Keep => {}
+            Verdict::DropOwners(gone) => self.drop_owners(item, &live, &gone).await?,
+            Verdict::Delete(propagation) => {
+                let options = DeleteOptions::exactly(&live).propagation(propagation);
+                let namespace = item.key.namespace();
+                self.context
+                    .cluster
+                    .delete(&item.resource, namespace, &item.key.name, &options)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn standing(&self, item: &Item, owner: &OwnerReference) -> Result<Standing, Error> {
+        if let Some(known) = self.shared.graph.lock().get(&owner.uid) {
+            return Ok(if known.foreground { Standing::Waiting } else { Standing::Solid });
+        }
+        let (group, _) = owner.api_version.split_once('/').unwrap_or_default();
+        let kind = (group.to_owned(), owner.kind.clone());
+        let resource = self.shared.kinds.read().get(&kind).cloned();
+        // A kind that is not served has no objects.
+        let Some(resource) = resource else { return self.unknown_kind(owner).await };
+        let namespace = item.key.namespace();
+        if resource.is_namespaced() && namespace.is_none() {
+            // A cluster-scoped object cannot be owned from inside a namespace: such a reference
+            // says nothing, and nothing is deleted because of it.
+            return Ok(Standing::Solid);
+        }
+        let found = self.context.cluster.find(&resource, namespace, &owner.name).await?;
+        Ok(match found {
+            Some(found) if found.uid() == owner.uid => {
+                let waits = found.is_terminating() && found.finalizers().any(|it| it == FOREGROUND);
+                if waits { Standing::Waiting } else { Standing::Solid }
+            }
+            _ => Standing::Dangling,
+        })
+    }
+
+    /// A kind that was never followed: served by somebody whom discovery did not show, or not at all.
+    async fn unknown_kind(&self, owner: &OwnerReference) -> Result<Standing, Error> {
+        let gvk = mainstay_object::Gvk::from_api_version(&owner.api_version, owner.kind.as_str());
+        Ok(match self.context.cluster.resource_of(&gvk).await? {
+            // Without a watch on it nobody can tell whether it is gone; keep what it owns.
+            Some(_) => Standing::Solid,
+            None => Standing::Dangling,
+        })
+    }
+
+    async fn drop_owners(&self, item: &Item, live: &Object, gone: &[String]) -> Result<(), Error> {
+        let kept: Vec<&Value> = live
+            .array(&["metadata", "ownerReferences"])
+            .iter()
+            .filter(|entry| {
+                let uid = entry.get("uid").and_then(Value::as_str);
+                !gone.iter().any(|gone| Some(gone.as_str()) == uid)
+            })
+            .collect();
+        self.patch_metadata(item, live, "ownerReferences", json!(kept)).await
+    }
+
+    /// Makes dependents forget an owner that is being deleted, then lets it go.
+    async fn orphan(&self, node: &Node, dependents: &[Arc<Node>]) -> Result<(), Error> {
+        for dependent in dependents {
+            if let Some(live) = self.live(&dependent.item).await? {
+                let gone = [node.item.uid.as_ref().to_owned()];
+                match self.drop_owners(&dependent.item, &live, &gone).await {
+                    Err(error) if overtaken(&error) => {}
+                    other => other?,
+                }
+            }
+        }
+        self.remove_finalizer(&node.item, ORPHAN).await
+    }
+
+    /// Lets an owner go that waits for its dependents, once none of them blocks it.
+    async fn release(&self, node: &Node, dependents: &[Arc<Node>]) -> Result<(), Error> {
+        let blocks = |dependent: &&Arc<Node>| {
+            dependent.owners.iter().any(|owner| {
+                owner.uid == *node.item.uid && owner.block_owner_deletion == Some(true)
+            })
+        };
+        // Dependents are items of their own; the last that goes brings this one back.
+        if dependents.iter().any(|dependent| blocks(&dependent)) {
+            return Ok(());
+        }
+        self.remove_finalizer(&node.item, FOREGROUND).await
+    }
+
+    async fn remove_finalizer(&self, item: &Item, name: &str) -> Result<(), Error> {
+        let Some(live) = self.live(item).await? else { return Ok(()) };
+        if !live.finalizers().any(|held| held == name) {
+            return Ok(());
+        }
+        let kept: Vec<&str> = live.finalizers().filter(|held| *held != name).collect();
+        self.patch_metadata(item, &live, "finalizers", json!(kept)).await
+    }
+
+    async fn patch_metadata(
+        &self,
+        item: &Item,
+        live: &Object,
+        field: &str,
+        value: Value,
+    ) -> Result<(), Error> {
+        let patch = Patch::Merge(json!({
+            "metadata": {"resourceVersion": live.resource_version(), field: value},
+        }));
+        let namespace = item.key.namespace();
+        self.context.cluster.patch(&item.resource, namespace, &item.key.name, &patch).await?;
+        Ok(())
+    }
+}

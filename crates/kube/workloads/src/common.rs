@@ -1,0 +1,123 @@
+//! What every controller here needs.
+
+use mainstay_client::{Cluster, Error, EventType, Recorder};
+use mainstay_clock::Clock;
+use mainstay_object::{Object, OwnerReference, Resource};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+/// The surroundings of a controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub(crate) cluster: Cluster,
+    pub(crate) clock: Clock,
+    pub(crate) recorder: Recorder,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Context {
+    /// Replaces the status of an object that was just read, unless it is that already. The
+    /// `resourceVersion` that was read is the precondition.
+    pub(crate) async fn write_status(
+        &self,
+        resource: &Resource,
+        live: &Object,
+        status: Value,
+    ) -> Result<(), Error> {
+        let empty = json!({});
+        if live.get(&["status"]).unwrap_or(&empty) == &status {
+            return Ok(());
+        }
+        let mut object = live.clone();
+        object.set(&["status"], status);
+        self.cluster.update_status(resource, &object).await?;
+        Ok(())
+    }
+
+    /// Tells people that something happened to an object.
+    pub(crate) fn normal(&self, about: &Object, reason: &str, message: String) {
+        self.recorder.publish(about, EventType::Normal, reason, message);
+    }
+
+    /// Tells people that something is wrong with an object.
+    pub(crate) fn warning(&self, about: &Object, reason: &str, message: String) {
+        self.recorder.publish(about, EventType::Warning, reason, message);
+    }
+}
+
+/// What remains to be said about an error whose object has gone or changed meanwhile: a later event
+/// brings the key back, so there is nothing to retry.
+pub(crate) fn overtaken(error: &Error) -> bool {
+    error.is_not_found()
+}
+
+/// The reference by which a controller's object owns what it makes.
+pub(crate) fn controller_reference(owner: &Object) -> OwnerReference {
+    OwnerReference {
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+        ..owner.owner_reference()
+    }
+}
+
+/// A controller reference as JSON.
+pub(crate) fn controller_reference_value(owner: &Object) -> Value {
+    let reference = controller_reference(owner);
+    json!({
+        "apiVersion": reference.api_version,
+        "kind": reference.kind,
+        "name": reference.name,
+        "uid": reference.uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
+
+/// An integer that may be given as a percentage of `whole`; percentages are rounded as told.
+pub(crate) fn int_or_percent(
+    value: Option<&Value>,
+    default: &str,
+    whole: i64,
+    round_up: bool,
+) -> i64 {
+    let text = match value {
+        Some(Value::Number(number)) => return number.as_i64().unwrap_or_default().max(0),
+        Some(Value::String(text)) => text,
+        _ => default,
+    };
+    match text.strip_suffix('%').and_then(|percent| percent.parse::<i64>().ok()) {
+        Some(percent) if round_up => (percent * whole + 99).div_euclid(100).max(0),
+        Some(percent) => (percent * whole).div_euclid(100).max(0),
+        None => text.parse::<i64>().unwrap_or_default().max(0),
+    }
+}
+
+/// Sets an integer field of a status, or leaves it out when it is zero, as Go's `omitempty` does.
+pub(crate) fn put_count(status: &mut serde_json::Map<String, Value>, field: &str, count: i64) {
+    if count == 0 {
+        status.remove(field);
+    } else {
+        status.insert(field.to_owned(), count.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_round_as_told() {
+        for (value, whole, up, count) in [
+            (json!("25%"), 1, true, 1),
+            (json!("25%"), 1, false, 0),
+            (json!("25%"), 10, true, 3),
+            (json!("25%"), 10, false, 2),
+            (json!("100%"), 3, false, 3),
+            (json!(2), 3, false, 2),
+            (json!("3"), 3, false, 3),
+        ] {
+            assert_eq!(int_or_percent(Some(&value), "25%", whole, up), count, "{value} of {whole}");
+        }
+        assert_eq!(int_or_percent(None, "25%", 4, true), 1);
+    }
+}

@@ -1,0 +1,323 @@
+//! Which `ReplicaSets` a Deployment needs, and how large each may be now.
+//!
+//! The rules are those of the original's rolling update: there are never more pods than wanted plus
+//! `maxSurge`, and never fewer available ones than wanted less `maxUnavailable`. While a rollout is
+//! paused or being scaled the newest set takes the difference; sets in between are not resized in
+//! proportion.
+
+use super::{DESIRED, MAX, Named, REVISION, REVISION_HISTORY, fingerprint};
+use crate::common::int_or_percent;
+use crate::template;
+use crate::views::ReplicaSetView;
+use mainstay_object::Object;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Annotations of a Deployment that its `ReplicaSets` do not get.
+const NOT_COPIED: [&str; 5] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "deprecated.deployment.rollback.to",
+    REVISION,
+    DESIRED,
+    MAX,
+];
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// A new set for the template.
+    Create { name: String, hash: String, replicas: i64 },
+    /// A set gets another size, other annotations, or both.
+    Update {
+        set: Arc<ReplicaSetView>,
+        replicas: Option<i64>,
+        annotations: BTreeMap<String, String>,
+    },
+    /// An old set that nobody needs.
+    Delete { set: Arc<ReplicaSetView> },
+}
+
+/// What to do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Decision {
+    /// Writes, in order.
+    pub(crate) steps: Vec<Step>,
+    /// The set of the present template, if it exists.
+    pub(crate) new: Option<Named>,
+    /// Annotations that the set of the present template has or gets.
+    pub(crate) annotations: BTreeMap<String, String>,
+    /// The number of the present template.
+    pub(crate) revision: Option<String>,
+    /// How often a name was taken by another template.
+    pub(crate) collisions: i64,
+}
+
+/// How many pods a Deployment wants, and how far a rollout may stray from that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) replicas: i64,
+    pub(crate) surge: i64,
+    pub(crate) unavailable: i64,
+}
+
+impl Bounds {
+    /// Reads them from a Deployment.
+    pub(crate) fn of(deployment: &Object) -> Self {
+        let replicas = deployment.i64(&["spec", "replicas"]).unwrap_or(1).max(0);
+        if is_recreate(deployment) {
+            return Self { replicas, surge: 0, unavailable: 0 };
+        }
+        let field = |name: &str| deployment.get(&["spec", "strategy", "rollingUpdate", name]);
+        let surge = int_or_percent(field("maxSurge"), "25%", replicas, true);
+        let mut unavailable = int_or_percent(field("maxUnavailable"), "25%", replicas, false);
+        if surge == 0 && unavailable == 0 {
+            // Rounding must not bring a rollout to a halt.
+            unavailable = 1;
+        }
+        Self { replicas, surge, unavailable: unavailable.min(replicas) }
+    }
+}
+
+fn is_recreate(deployment: &Object) -> bool {
+    deployment.str(&["spec", "strategy", "type"]) == Some("Recreate")
+}
+
+fn revision_of(set: &ReplicaSetView) -> i64 {
+    set.annotations.get(REVISION).and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Decides. `sets` are those that the Deployment owns; `pods_left` says how many pods of each set
+/// exist in any state.
+pub(crate) fn decide(
+    deployment: &Object,
+    sets: &[Named],
+    pods_left: &FxHashMap<Arc<str>, usize>,
+) -> Decision {
+    let mut decision = Decision {
+        collisions: deployment.i64(&["status", "collisionCount"]).unwrap_or_default(),
+        ..Decision::default()
+    };
+    let print = fingerprint(deployment);
+    // Of several sets of one template the oldest is the one.
+    decision.new = sets
+        .iter()
+        .filter(|(_, set)| set.fingerprint == print)
+        .min_by_key(|(key, set)| (set.created, key.clone()))
+        .cloned();
+    if deployment.is_terminating() {
+        return decision;
+    }
+    let mut old: Vec<&Named> = sets
+        .iter()
+        .filter(|(_, set)| decision.new.as_ref().is_none_or(|(_, new)| new.uid != set.uid))
+        .collect();
+    old.sort_by_key(|(key, set)| (set.created, key.clone()));
+    let bounds = Bounds::of(deployment);
+    let paused = deployment.bool(&["spec", "paused"]) == Some(true);
+    number(&mut decision, deployment, &old, &bounds);
+
+    let sizes = Sizes::plan(deployment, &decision, &old, &bounds, pods_left, paused);
+    match &decision.new {
+        None if paused => {}
+        None => create(&mut decision, deployment, sets, print, sizes.new),
+        Some((_, new)) => {
+            let replicas = (new.replicas != sizes.new).then_some(sizes.new);
+            let annotations = changed(new, &decision.annotations);
+            if replicas.is_some() || !annotations.is_empty() {
+                let set = Arc::clone(new);
+                decision.steps.push(Step::Update { set, replicas, annotations });
+            }
+        }
+    }
+    for ((_, set), size) in old.iter().zip(&sizes.old) {
+        let annotations: BTreeMap<String, String> = sized(&bounds);
+        let annotations =
+            if set.replicas > 0 { changed(set, &annotations) } else { BTreeMap::new() };
+        let replicas = (set.replicas != *size).then_some(*size);
+        if replicas.is_some() || !annotations.is_empty() {
+            let set = Arc::clone(set);
+            decision.steps.push(Step::Update { set, replicas, annotations });
+        }
+    }
+    if !paused {
+        clean(&mut decision, deployment, &old, &bounds);
+    }
+    decision
+}
+
+fn sized(bounds: &Bounds) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        (DESIRED.to_owned(), bounds.replicas.to_string()),
+        (MAX.to_owned(), (bounds.replicas + bounds.surge).to_string()),
+    ])
+}
+
+fn changed(set: &ReplicaSetView, wanted: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let differs = |(key, value): &(&String, &String)| set.annotations.get(*key) != Some(*value);
+    let wanted = wanted.iter().filter(differs);
+    wanted.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// Numbers the present template: one more than any other, and what it was before goes on record.
+fn number(decision: &mut Decision, deployment: &Object, old: &[&Named], bounds: &Bounds) {
+    let newest_old = old.iter().map(|(_, set)| revision_of(set)).max().unwrap_or_default();
+    let mut annotations = sized(bounds);
+    for (key, value) in deployment.annotations() {
+        if !NOT_COPIED.contains(&key) {
+            annotations.insert(key.to_owned(), value.to_owned());
+        }
+    }
+    let present = decision.new.as_ref().map(|(_, set)| revision_of(set)).unwrap_or_default();
+    let revision = if present > newest_old { present } else { newest_old + 1 };
+    annotations.insert(REVISION.to_owned(), revision.to_string());
+    if let Some((_, new)) = &decision.new
+        && present > 0
+        && present != revision
+    {
+        let history = new.annotations.get(REVISION_HISTORY).map(String::as_str).unwrap_or_default();
+        let history =
+            if history.is_empty() { present.to_string() } else { format!("{history},{present}") };
+        annotations.insert(REVISION_HISTORY.to_owned(), history);
+    }
+    decision.revision = (decision.new.is_some()
+        || deployment.bool(&["spec", "paused"]) != Some(true))
+    .then(|| revision.to_string());
+    decision.annotations = annotations;
+}
+
+fn create(decision: &mut Decision, deployment: &Object, sets: &[Named], print: u64, replicas: i64) {
+    loop {
+        let hash = template::name_hash(print, decision.collisions);
+        let name = format!("{}-{hash}", deployment.name());
+        // A set of another template has the name: hash again with another seed.
+        let taken = sets.iter().any(|(key, set)| *key.name == *name && !set.terminating);
+        if !taken {
+            decision.steps.push(Step::Create { name, hash, replicas });
+            return;
+        }
+        decision.collisions += 1;
+    }
+}
+
+/// How large the new set and each old one shall be.
+struct Sizes {
+    new: i64,
+    old: Vec<i64>,
+}
+
+impl Sizes {
+    fn plan(
+        deployment: &Object,
+        decision: &Decision,
+        old: &[&Named],
+        bounds: &Bounds,
+        pods_left: &FxHashMap<Arc<str>, usize>,
+        paused: bool,
+    ) -> Self {
+        let new = decision.new.as_ref().map(|(_, set)| set);
+        let mut sizes = Self {
+            new: new.map_or(0, |set| set.replicas),
+            old: old.iter().map(|(_, set)| set.replicas).collect(),
+        };
+        if paused {
+            sizes.scale_paused(bounds.replicas, new.is_some());
+            return sizes;
+        }
+        if is_recreate(deployment) {
+            sizes.old.fill(0);
+            let gone = old.iter().all(|(_, set)| {
+                set.replicas == 0 && pods_left.get(&set.uid).copied().unwrap_or_default() == 0
+            });
+            if gone {
+                sizes.new = bounds.replicas;
+            }
+            return sizes;
+        }
+        let total = sizes.new + sizes.old.iter().sum::<i64>();
+        if sizes.new >= bounds.replicas {
+            sizes.new = bounds.replicas;
+        } else {
+            let room = bounds.replicas + bounds.surge - total;
+            sizes.new += room.clamp(0, bounds.replicas - sizes.new);
+        }
+        // What the new set is about to get is not available yet; judge it by what it had.
+        let (had, available) = new.map_or((0, 0), |set| (set.replicas, set.available));
+        sizes.shrink_old(old, bounds, had, available);
+        sizes
+    }
+
+    /// While paused only the size wanted is followed, by the newest set that has pods.
+    fn scale_paused(&mut self, wanted: i64, has_new: bool) {
+        let total = self.new + self.old.iter().sum::<i64>();
+        let mut missing = wanted - total;
+        if has_new && (self.new > 0 || self.old.iter().all(|size| *size == 0)) {
+            let before = self.new;
+            self.new = (self.new + missing).max(0);
+            missing -= self.new - before;
+        }
+        for size in self.old.iter_mut().rev() {
+            if missing == 0 || (*size == 0 && missing > 0) {
+                continue;
+            }
+            let before = *size;
+            *size = (*size + missing).max(0);
+            missing -= *size - before;
+        }
+    }
+
+    /// `had` and `available` are the pods that the new set was to have and those that were available.
+    fn shrink_old(&mut self, old: &[&Named], bounds: &Bounds, had: i64, available: i64) {
+        let min_available = bounds.replicas - bounds.unavailable;
+        let total = had + self.old.iter().sum::<i64>();
+        let mut room = total - min_available - (had - available).max(0);
+        if room <= 0 {
+            return;
+        }
+        // Pods that are not available serve nobody: they go first.
+        for ((_, set), size) in old.iter().zip(&mut self.old) {
+            let unhealthy = (*size - set.available).clamp(0, room);
+            *size -= unhealthy;
+            room -= unhealthy;
+        }
+        let old_available: i64 = old.iter().map(|(_, set)| set.available).sum();
+        let mut spare = (old_available + available - min_available).min(room);
+        for size in &mut self.old {
+            let cut = spare.clamp(0, *size);
+            *size -= cut;
+            spare -= cut;
+        }
+    }
+}
+
+/// Deletes the oldest of the old sets that history has no room for, once the rollout is complete.
+fn clean(decision: &mut Decision, deployment: &Object, old: &[&Named], bounds: &Bounds) {
+    let Some((_, new)) = &decision.new else { return };
+    let complete = new.available >= bounds.replicas
+        && new.status_replicas == bounds.replicas
+        && old.iter().all(|(_, set)| set.status_replicas == 0);
+    let limit = deployment.i64(&["spec", "revisionHistoryLimit"]).unwrap_or(10);
+    let Ok(limit) = usize::try_from(limit) else { return };
+    let mut done: Vec<&Named> = old
+        .iter()
+        .filter(|(_, set)| {
+            set.replicas == 0
+                && set.status_replicas == 0
+                && set.generation <= set.observed_generation
+                && !set.terminating
+        })
+        .copied()
+        .collect();
+    if !complete || done.len() <= limit {
+        return;
+    }
+    done.sort_by_key(|(key, set)| (revision_of(set), key.clone()));
+    let surplus = done.len() - limit;
+    for (_, set) in done.into_iter().take(surplus) {
+        decision.steps.push(Step::Delete { set: Arc::clone(set) });
+    }
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

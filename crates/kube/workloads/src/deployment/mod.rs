@@ -1,0 +1,286 @@
+//! Deployments: templates rolled out through `ReplicaSets`.
+//!
+//! ```text
+//! live Deployment + its ReplicaSets ─► decide ─► at most one step for each set ─► status
+//! ```
+//!
+//! Every step writes with the revision it was decided on; a set that changed meanwhile refuses, and
+//! its event brings the Deployment back.
+
+mod decide;
+mod status;
+
+use crate::Started;
+use crate::common::{Context, controller_reference_value, overtaken};
+use crate::template::{self, TEMPLATE_HASH};
+use crate::views::{ORPHANS, ReplicaSetView, Views, selector};
+use decide::{Decision, Step};
+use mainstay_client::{Action, Controller, DeleteOptions, Error, Patch, Propagation, Reconciler};
+use mainstay_object::{NamespacedName, Object, known};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Annotation: the number of a template, on the Deployment and on its `ReplicaSets`.
+pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
+/// Annotation: earlier numbers of a template that came back.
+const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
+/// Annotation: how many replicas the Deployment wants.
+const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
+/// Annotation: how many there may be while rolling.
+const MAX: &str = "deployment.kubernetes.io/max-replicas";
+
+/// A ReplicaSet by name.
+pub(crate) type Named = (NamespacedName, Arc<ReplicaSetView>);
+
+/// Starts the controller of Deployments.
+pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
+    let controller = Controller::new("deployments");
+    let queue = controller.queue();
+    views.deployments.subscribe(move |change| {
+        if change.after.is_some() {
+            queue.add(change.key.clone());
+        }
+    });
+    let (queue, deployments) = (controller.queue(), views.deployments.clone());
+    views.replica_sets.subscribe(move |change| {
+        for set in [change.before, change.after].into_iter().flatten() {
+            let namespace = &change.key.namespace;
+            match &set.owner {
+                Some(owner) if &*owner.kind == "Deployment" => {
+                    queue.add(NamespacedName::new(Arc::clone(namespace), Arc::clone(&owner.name)));
+                }
+                Some(_) => {}
+                None => {
+                    for (key, deployment) in deployments.list(Some(namespace)) {
+                        let label = |key: &str| set.labels.get(key).map(String::as_str);
+                        if deployment.selector.as_ref().is_some_and(|it| it.matches_with(label)) {
+                            queue.add(key);
+                        }
+                    }
+                }
+            }
+        }
+    });
+    let (queue, sets) = (controller.queue(), views.replica_sets.clone());
+    // A `Recreate` rollout waits for the last old pod to be really gone.
+    views.pods.subscribe(move |change| {
+        let Some(owner) = change.before.and_then(|pod| pod.owner.as_ref()) else { return };
+        if change.after.is_none() && &*owner.kind == "ReplicaSet" {
+            let set =
+                NamespacedName::new(Arc::clone(&change.key.namespace), Arc::clone(&owner.name));
+            if let Some(set) = sets.get(&set)
+                && let Some(owner) = &set.owner
+            {
+                queue.add(NamespacedName::new(
+                    Arc::clone(&change.key.namespace),
+                    Arc::clone(&owner.name),
+                ));
+            }
+        }
+    });
+    let reconciler = Reconcile { context: context.clone(), views: views.clone() };
+    let controller = controller.reads(&views.deployments).reads(&views.replica_sets);
+    started.controller(controller.start(reconciler, context.stop.clone()));
+}
+
+struct Reconcile {
+    context: Context,
+    views: Views,
+}
+
+impl Reconciler for Reconcile {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        if self.views.deployments.get(key).is_none() {
+            return Ok(Action::Done);
+        }
+        match self.roll(key).await {
+            Err(error) if overtaken(&error) || error.is_namespace_terminating() => Ok(Action::Done),
+            other => other,
+        }
+    }
+}
+
+impl Reconcile {
+    async fn roll(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let cluster = &self.context.cluster;
+        let mut deployment = cluster.get(&known::DEPLOYMENT, key.namespace(), &key.name).await?;
+        if !deployment.is_terminating() {
+            self.adopt(&deployment).await?;
+        }
+        let sets = self.views.replica_sets.indexed(deployment.uid());
+        let pods_left = sets
+            .iter()
+            .map(|(_, set)| (Arc::clone(&set.uid), self.views.pods.indexed(&set.uid).len()))
+            .collect();
+        let now = self.context.clock.now();
+        let decision = decide::decide(&deployment, &sets, &pods_left);
+        let mut failure = None;
+        let mut created = None;
+        let mut collisions = decision.collisions;
+        for step in &decision.steps {
+            match self.take(&deployment, &decision, step).await {
+                Ok(name) => created = created.or(name),
+                Err(error) if error.is_already_exists() => {
+                    if self.is_own(&deployment, step).await? {
+                        // The cache was behind; the set's event is on its way.
+                        return Ok(Action::Done);
+                    }
+                    // The status carries the collision, and its event brings the Deployment back.
+                    collisions += 1;
+                    break;
+                }
+                Err(error) if matches!(step, Step::Create { .. }) && !error.is_conflict() => {
+                    failure = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(revision) = &decision.revision
+            && deployment.annotation(REVISION) != Some(revision)
+        {
+            let patch = Patch::Merge(json!({"metadata": {
+                "resourceVersion": deployment.resource_version(),
+                "annotations": {REVISION: revision},
+            }}));
+            deployment =
+                cluster.patch(&known::DEPLOYMENT, key.namespace(), &key.name, &patch).await?;
+        }
+        let text = failure.as_ref().map(ToString::to_string);
+        let (status, again) = status::status(&status::Observed {
+            deployment: &deployment,
+            sets: &sets,
+            new: decision.new.as_ref(),
+            created: created.as_deref(),
+            failure: text.as_deref(),
+            collisions,
+            now,
+        });
+        self.context.write_status(&known::DEPLOYMENT, &deployment, status).await?;
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(again.map_or(Action::Done, |wait| Action::After(Duration::from_secs(wait)))),
+        }
+    }
+
+    /// Takes sets that nobody owns and the Deployment selects.
+    async fn adopt(&self, deployment: &Object) -> Result<(), Error> {
+        let Some(selector) = selector(deployment) else { return Ok(()) };
+        let cluster = &self.context.cluster;
+        for (key, set) in self.views.replica_sets.indexed(ORPHANS) {
+            let label = |key: &str| set.labels.get(key).map(String::as_str);
+            if *key.namespace != *deployment.namespace()
+                || set.terminating
+                || !selector.matches_with(label)
+            {
+                continue;
+            }
+            let patch = Patch::Merge(json!({"metadata": {
+                "resourceVersion": &*set.resource_version,
+                "ownerReferences": [controller_reference_value(deployment)],
+            }}));
+            let adopted =
+                cluster.patch(&known::REPLICA_SET, key.namespace(), &key.name, &patch).await?;
+            self.views.replica_sets.seen(adopted.resource_version()).await;
+        }
+        Ok(())
+    }
+
+    /// Takes one step and returns the name of a set that it created.
+    async fn take(
+        &self,
+        deployment: &Object,
+        decision: &Decision,
+        step: &Step,
+    ) -> Result<Option<String>, Error> {
+        let cluster = &self.context.cluster;
+        let namespace = Some(deployment.namespace());
+        match step {
+            Step::Create { name, hash, replicas } => {
+                let set = new_set(deployment, decision, name, hash, *replicas);
+                let created = cluster.create(&known::REPLICA_SET, &set).await?;
+                self.tell_scaled(deployment, name, 0, *replicas);
+                // Names are fixed, so a second create would be refused; waiting for the cache only
+                // saves that refusal.
+                self.views.replica_sets.seen(created.resource_version()).await;
+                Ok(Some(name.clone()))
+            }
+            Step::Update { set, replicas, annotations } => {
+                let mut patch = json!({"metadata": {"resourceVersion": &*set.resource_version}});
+                if !annotations.is_empty() {
+                    patch["metadata"]["annotations"] = json!(annotations);
+                }
+                if let Some(replicas) = replicas {
+                    patch["spec"] = json!({"replicas": replicas});
+                }
+                let patch = Patch::Merge(patch);
+                let updated =
+                    cluster.patch(&known::REPLICA_SET, namespace, &set.name, &patch).await?;
+                if let Some(replicas) = replicas {
+                    self.tell_scaled(deployment, &set.name, set.replicas, *replicas);
+                }
+                self.views.replica_sets.seen(updated.resource_version()).await;
+                Ok(None)
+            }
+            Step::Delete { set } => {
+                let options = DeleteOptions::uid(set.uid.as_ref())
+                    .resource_version(set.resource_version.as_ref())
+                    .propagation(Propagation::Background);
+                cluster.ensure_deleted(&known::REPLICA_SET, namespace, &set.name, &options).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether the set whose name is taken is the one that was to be created.
+    async fn is_own(&self, deployment: &Object, step: &Step) -> Result<bool, Error> {
+        let Step::Create { name, .. } = step else { return Ok(false) };
+        let namespace = Some(deployment.namespace());
+        let live = self.context.cluster.get(&known::REPLICA_SET, namespace, name).await?;
+        let owner = live.controller_owner();
+        Ok(owner.is_some_and(|owner| owner.uid == deployment.uid())
+            && fingerprint(&live) == fingerprint(deployment))
+    }
+
+    fn tell_scaled(&self, deployment: &Object, set: &str, from: i64, to: i64) {
+        if from != to {
+            let direction = if to > from { "up" } else { "down" };
+            let message = format!("Scaled {direction} replica set {set} from {from} to {to}");
+            self.context.normal(deployment, "ScalingReplicaSet", message);
+        }
+    }
+}
+
+/// The ReplicaSet of a template.
+fn new_set(
+    deployment: &Object,
+    decision: &Decision,
+    name: &str,
+    hash: &str,
+    replicas: i64,
+) -> Object {
+    let mut template = deployment.get(&["spec", "template"]).cloned().unwrap_or_else(|| json!({}));
+    template["metadata"]["labels"][TEMPLATE_HASH] = hash.into();
+    let mut selector = deployment.get(&["spec", "selector"]).cloned().unwrap_or_else(|| json!({}));
+    selector["matchLabels"][TEMPLATE_HASH] = hash.into();
+    let mut set = Object::new(&known::REPLICA_SET.gvk(), name);
+    set.set(&["metadata", "namespace"], deployment.namespace().into());
+    set.set(&["metadata", "labels"], template["metadata"]["labels"].clone());
+    set.set(&["metadata", "annotations"], json!(decision.annotations));
+    set.set(&["metadata", "ownerReferences"], json!([controller_reference_value(deployment)]));
+    let mut spec = json!({"replicas": replicas, "selector": selector, "template": template});
+    if let Some(seconds) = deployment.get(&["spec", "minReadySeconds"]) {
+        spec["minReadySeconds"] = seconds.clone();
+    }
+    set.set(&["spec"], spec);
+    set
+}
+
+/// The fingerprint of a Deployment's template.
+fn fingerprint(deployment: &Object) -> u64 {
+    template::fingerprint(deployment.get(&["spec", "template"]).unwrap_or(&Value::Null))
+}

@@ -1,0 +1,364 @@
+//! What every namespace has, and how a deleted one is emptied.
+//!
+//! A living namespace gets the ServiceAccount `default` and, if there is a certificate authority,
+//! the ConfigMap `kube-root-ca.crt`. A deleted one is emptied of every kind that discovery names,
+//! then its finalizer `kubernetes` is removed; meanwhile its conditions say what is left.
+
+use crate::collector::Collector;
+use crate::common::Context;
+use crate::{Options, Started};
+use mainstay_client::conditions::{self, Condition};
+use mainstay_client::{
+    Action, Cache, Controller, DeleteOptions, Error, ListParams, Propagation, Queue, Reconciler,
+    Selection,
+};
+use mainstay_object::{NamespacedName, Object, Resource, known};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+const ROOT_CA: &str = "kube-root-ca.crt";
+const ROOT_CA_NOTE: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
+const FINALIZER: &str = "kubernetes";
+/// Other clients may hold things back for long; looking again costs little.
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// Starts the controller of namespaces.
+pub(crate) fn start(
+    context: &Context,
+    options: &Options,
+    collector: &Collector,
+    started: &mut Started,
+) {
+    let controller = Controller::new("namespaces");
+    let queue = controller.queue();
+    let hear = queue.clone();
+    let namespaces = Cache::builder(Selection::all(known::NAMESPACE), |namespace| {
+        let held = namespace.array(&["spec", "finalizers"]).iter().any(|it| it == FINALIZER);
+        Some((namespace.is_terminating(), held))
+    })
+    .subscribe(move |change| hear.add(NamespacedName::cluster(change.key.name.as_ref())))
+    .start(&context.cluster, context.stop.clone());
+
+    let terminating = namespaces.clone();
+    let hear = queue.clone();
+    collector.on_gone(move |namespace| {
+        let key = NamespacedName::cluster(namespace);
+        if terminating.get(&key).is_some_and(|namespace| namespace.0) {
+            hear.add(key);
+        }
+    });
+    let accounts = defaults(context, &known::SERVICE_ACCOUNT, "default", &queue);
+    let certificates = options
+        .root_ca
+        .as_ref()
+        .map(|pem| (pem.clone(), defaults(context, &known::CONFIG_MAP, ROOT_CA, &queue)));
+    let mut controller = controller.reads(&namespaces).reads(&accounts);
+    if let Some((_, cache)) = &certificates {
+        controller = controller.reads(cache);
+    }
+    let reconciler = Reconcile { context: context.clone(), namespaces, accounts, certificates };
+    started.controller(controller.start(reconciler, context.stop.clone()));
+}
+
+/// A cache of the objects of one name, that wakes the namespaces they are in.
+fn defaults(
+    context: &Context,
+    resource: &Resource,
+    name: &str,
+    queue: &Queue<NamespacedName>,
+) -> Cache<Option<String>> {
+    let queue = queue.clone();
+    Cache::builder(
+        Selection::all(resource.clone()).fields(format!("metadata.name={name}")),
+        |object| Some(object.str(&["data", "ca.crt"]).map(ToOwned::to_owned)),
+    )
+    .subscribe(move |change| queue.add(NamespacedName::cluster(change.key.namespace.as_ref())))
+    .start(&context.cluster, context.stop.clone())
+}
+
+struct Reconcile {
+    context: Context,
+    namespaces: Cache<(bool, bool)>,
+    accounts: Cache<Option<String>>,
+    certificates: Option<(String, Cache<Option<String>>)>,
+}
+
+impl Reconciler for Reconcile {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let outcome = match self.namespaces.get(key).as_deref() {
+            None => return Ok(Action::Done),
+            Some((false, _)) => self.furnish(&key.name).await,
+            Some((true, true)) => self.empty(&key.name).await,
+            Some((true, false)) => return Ok(Action::Done),
+        };
+        match outcome {
+            // Deleted meanwhile: the event of that brings it back.
+            Err(error) if error.is_not_found() || error.is_namespace_terminating() => {
+                Ok(Action::Done)
+            }
+            other => other,
+        }
+    }
+}
+
+impl Reconcile {
+    async fn furnish(&self, namespace: &str) -> Result<Action, Error> {
+        let cluster = &self.context.cluster;
+        if self.accounts.get(&NamespacedName::new(namespace, "default")).is_none() {
+            let mut account = Object::new(&known::SERVICE_ACCOUNT.gvk(), "default");
+            account.set(&["metadata", "namespace"], namespace.into());
+            ignore_existing(cluster.create(&known::SERVICE_ACCOUNT, &account).await)?;
+        }
+        if let Some((pem, cache)) = &self.certificates {
+            let present = cache.get(&NamespacedName::new(namespace, ROOT_CA));
+            if present.as_deref().and_then(Option::as_deref) != Some(pem) {
+                let mut map = Object::new(&known::CONFIG_MAP.gvk(), ROOT_CA);
+                map.set(&["metadata", "namespace"], namespace.into());
+                map.set_annotation("kubernetes.io/description", ROOT_CA_NOTE);
+                map.set(&["data", "ca.crt"], pem.clone().into());
+                cluster.apply(&known::CONFIG_MAP, &map, "mainstay-workloads").await?;
+            }
+        }
+        Ok(Action::Done)
+    }
+
+    async fn empty(&self, name: &str) -> Result<Action, Error> {
+        let cluster = &self.context.cluster;
+        let live = cluster.get(&known::NAMESPACE, None, name).await?;
+        if !live.is_terminating() {
+            return Ok(Action::Done);
+        }
+        let found = cluster.resources().await?;
+        let mut left = Left { complete: found.complete, ..Left::default() };
+        for api in found.resources {
+            let emptied = api.preferred && api.resource.is_namespaced();
+            if !emptied || !api.can("list") || !api.can("delete") {
+                continue;
+            }
+            if let Err(error) =
+                self.sweep(&api.resource, name, api.can("deletecollection"), &mut left).await
+            {
+                // A kind that went away meanwhile holds nothing.
+                if !error.is_not_found() {
+                    left.failures.push(format!("{}: {error}", api.resource.group_resource()));
+                }
+            }
+        }
+        if left.is_empty() {
+            let mut done = live;
+            let kept: Vec<Value> = done
+                .array(&["spec", "finalizers"])
+                .iter()
+                .filter(|held| *held != FINALIZER)
+                .cloned()
+                .collect();
+            done.set(&["spec", "finalizers"], Value::Array(kept));
+            cluster.update_subresource(&known::NAMESPACE, "finalize", &done).await?;
+            return Ok(Action::Done);
+        }
+        let now = self.context.clock.now_rfc3339();
+        let mut list = live.array(&["status", "conditions"]).to_vec();
+        for condition in left.conditions() {
+            conditions::set(&mut list, &condition, &now);
+        }
+        let mut status = live.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
+        status["phase"] = "Terminating".into();
+        status["conditions"] = Value::Array(list);
+        self.context.write_status(&known::NAMESPACE, &live, status).await?;
+        if left.failures.is_empty() {
+            Ok(Action::After(LOOK_AGAIN))
+        } else {
+            Ok(Action::After(std::time::Duration::from_secs(1)))
+        }
+    }
+
+    /// Deletes every object of a kind in a namespace and counts what is left of them.
+    async fn sweep(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        at_once: bool,
+        left: &mut Left,
+    ) -> Result<(), Error> {
+        let cluster = &self.context.cluster;
+        let metadata = ListParams { metadata_only: true, ..ListParams::default() };
+        let mut objects = cluster.list_pages(resource, Some(namespace), &metadata).await?.items;
+        if objects.is_empty() {
+            return Ok(());
+        }
+        let options = DeleteOptions::default().propagation(Propagation::Background);
+        if objects.iter().any(|object| !object.is_terminating()) {
+            if at_once {
+                let all = ListParams::default();
+                cluster.delete_collection(resource, Some(namespace), &all, &options).await?;
+            } else {
+                for object in objects.iter().filter(|object| !object.is_terminating()) {
+                    let options = DeleteOptions::uid(object.uid());
+                    cluster
+                        .ensure_deleted(resource, Some(namespace), object.name(), &options)
+                        .await?;
+                }
+            }
+            objects = cluster.list_pages(resource, Some(namespace), &metadata).await?.items;
+        }
+        left.count(resource, &objects);
+        Ok(())
+    }
+}
+
+fn ignore_existing(outcome: Result<Object, Error>) -> Result<(), Error> {
+    match outcome {
+        Err(error) if error.is_already_exists() => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// What keeps a namespace from going away.
+#[derive(Debug, Default)]
+struct Left {
+    complete: bool,
+    failures: Vec<String>,
+    /// Objects by resource, in the API's way of writing it.
+    remaining: BTreeMap<String, usize>,
+    finalizers: BTreeMap<String, usize>,
+}
+
+impl Left {
+    fn is_empty(&self) -> bool {
+        self.complete && self.failures.is_empty() && self.remaining.is_empty()
+    }
+
+    fn count(&mut self, resource: &Resource, objects: &[Object]) {
+        if objects.is_empty() {
+            return;
+        }
+        // The original always writes the dot, also for the core group.
+        let name = format!("{}.{}", resource.plural, resource.group);
+        *self.remaining.entry(name).or_default() += objects.len();
+        for finalizer in objects.iter().flat_map(Object::finalizers) {
+            *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+        }
+    }
+
+    fn conditions(&self) -> Vec<Condition> {
+        let list = |entries: &BTreeMap<String, usize>, verb: &str| {
+            let mut text = String::new();
+            for (at, (name, count)) in entries.iter().enumerate() {
+                let comma = if at > 0 { ", " } else { "" };
+                // Writing into a String does not fail.
+                let _ = write!(text, "{comma}{name} {verb} {count} resource instances");
+            }
+            text
+        };
+        let mut all = vec![
+            if self.complete {
+                Condition::new(
+                    "NamespaceDeletionDiscoveryFailure",
+                    false,
+                    "ResourcesDiscovered",
+                    "All resources successfully discovered",
+                )
+            } else {
+                Condition::new(
+                    "NamespaceDeletionDiscoveryFailure",
+                    true,
+                    "DiscoveryFailed",
+                    "Discovery failed for some groups",
+                )
+            },
+            Condition::new(
+                "NamespaceDeletionGroupVersionParsingFailure",
+                false,
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed",
+            ),
+        ];
+        all.push(if self.failures.is_empty() {
+            Condition::new(
+                "NamespaceDeletionContentFailure",
+                false,
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization",
+            )
+        } else {
+            let failures = self.failures.join(", ");
+            Condition::new(
+                "NamespaceDeletionContentFailure",
+                true,
+                "ContentDeletionFailed",
+                format!(
+                    "Failed to delete all resource types, {} remaining: {failures}",
+                    self.failures.len()
+                ),
+            )
+        });
+        all.push(if self.remaining.is_empty() {
+            Condition::new(
+                "NamespaceContentRemaining",
+                false,
+                "ContentRemoved",
+                "All content successfully removed",
+            )
+        } else {
+            let list = list(&self.remaining, "has");
+            Condition::new(
+                "NamespaceContentRemaining",
+                true,
+                "SomeResourcesRemain",
+                format!("Some resources are remaining: {list}"),
+            )
+        });
+        all.push(if self.finalizers.is_empty() {
+            Condition::new(
+                "NamespaceFinalizersRemaining",
+                false,
+                "ContentHasNoFinalizers",
+                "All content-preserving finalizers finished",
+            )
+        } else {
+            let list = list(&self.finalizers, "in");
+            Condition::new(
+                "NamespaceFinalizersRemaining",
+                true,
+                "SomeFinalizersRemain",
+                format!("Some content in the namespace has finalizers remaining: {list}"),
+            )
+        });
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_name_what_is_left() {
+        let mut left = Left { complete: true, ..Left::default() };
+        assert!(left.is_empty());
+        let held = Object::from_value(json!({"metadata": {"finalizers": ["a/b"]}})).unwrap();
+        left.count(&known::POD, &[held.clone(), held]);
+        left.count(&known::DEPLOYMENT, &[Object::default()]);
+        left.count(&known::SECRET, &[]);
+        assert!(!left.is_empty());
+        let messages: Vec<String> = left
+            .conditions()
+            .into_iter()
+            .map(|it| format!("{}: {}", it.status.as_str(), it.message))
+            .collect();
+        assert_eq!(
+            messages,
+            [
+                "False: All resources successfully discovered",
+                "False: All legacy kube types successfully parsed",
+                "False: All content successfully deleted, may be waiting on finalization",
+                "True: Some resources are remaining: deployments.apps has 1 resource instances, pods. has 2 resource instances",
+                "True: Some content in the namespace has finalizers remaining: a/b in 2 resource instances",
+            ]
+        );
+    }
+}

@@ -1,0 +1,257 @@
+//! Pods: scheduled on a node, brought to life there, and taken away when they are deleted.
+//!
+//! One controller is scheduler and kubelet of all simulated nodes at once.
+
+mod schedule;
+
+use crate::Started;
+use crate::common::{Context, overtaken};
+use crate::simulate::{self, Place};
+use crate::views::{NodeView, PodView, Views};
+use mainstay_client::{Action, Controller, DeleteOptions, Error, Patch, Reconciler};
+use mainstay_object::{NamespacedName, Object, known};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use schedule::Choice;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Starts scheduler and kubelet.
+pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
+    let controller = Controller::new("pods").workers(8);
+    let queue = controller.queue();
+    views.pods.subscribe(move |change| {
+        if change.after.is_some() {
+            queue.add(change.key.clone());
+        }
+    });
+    let (queue, pods) = (controller.queue(), views.pods.clone());
+    // A node that appears, or becomes better, may help pods that wait.
+    views.nodes.subscribe(move |change| {
+        if change.after.is_some() {
+            for (key, pod) in pods.list(None) {
+                if pod.node.is_none() && !pod.is_finished() {
+                    queue.add(key);
+                }
+            }
+        }
+    });
+    let reconciler =
+        Reconcile { context: context.clone(), views: views.clone(), addresses: Mutex::default() };
+    let controller = controller.reads(&views.pods).reads(&views.nodes);
+    started.controller(controller.start(reconciler, context.stop.clone()));
+}
+
+/// Addresses given to pods, by the pod's uid, so that no two pods get the same.
+#[derive(Default)]
+struct Addresses {
+    next: u32,
+    given: FxHashMap<Arc<str>, u32>,
+    taken: rustc_hash::FxHashSet<u32>,
+}
+
+/// Pod addresses are 10.244.0.0/16 without the first and last of each 256: nobody routes them.
+const ADDRESSES: u32 = 256 * 254;
+
+fn address(number: u32) -> String {
+    format!("10.244.{}.{}", number / 254, number % 254 + 1)
+}
+
+fn address_number(address: &str) -> Option<u32> {
+    let (high, low) = address.strip_prefix("10.244.")?.split_once('.')?;
+    Some(high.parse::<u32>().ok()? * 254 + low.parse::<u32>().ok()?.checked_sub(1)?)
+}
+
+impl Addresses {
+    /// The address of a pod; `used` are those of the pods there are.
+    fn of(&mut self, uid: &Arc<str>, used: impl Fn() -> Vec<(Arc<str>, Arc<str>)>) -> String {
+        if let Some(number) = self.given.get(uid) {
+            return address(*number);
+        }
+        if self.given.is_empty() || self.taken.len() * 2 > ADDRESSES as usize {
+            // At start, and when half of them are gone: see which are really in use.
+            self.given = used()
+                .into_iter()
+                .filter_map(|(uid, ip)| Some((uid, address_number(&ip)?)))
+                .collect();
+            self.taken = self.given.values().copied().collect();
+        }
+        let mut number = self.next;
+        // With more pods than addresses, addresses repeat; nothing here routes by them.
+        for _ in 0..ADDRESSES {
+            if !self.taken.contains(&number) {
+                break;
+            }
+            number = (number + 1) % ADDRESSES;
+        }
+        self.next = (number + 1) % ADDRESSES;
+        self.given.insert(Arc::clone(uid), number);
+        self.taken.insert(number);
+        address(number)
+    }
+}
+
+struct Reconcile {
+    context: Context,
+    views: Views,
+    addresses: Mutex<Addresses>,
+}
+
+impl Reconciler for Reconcile {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let Some(pod) = self.views.pods.get(key) else { return Ok(Action::Done) };
+        let outcome = if pod.terminating {
+            self.end(key, &pod).await
+        } else if pod.is_finished() {
+            Ok(())
+        } else if let Some(node) = &pod.node {
+            self.live(key, &pod, node).await
+        } else {
+            self.schedule(key, &pod).await
+        };
+        match outcome {
+            Err(error) if overtaken(&error) => Ok(Action::Done),
+            other => other.map(|()| Action::Done),
+        }
+    }
+}
+
+impl Reconcile {
+    /// Ends a pod whose deletion was asked for: containers of simulated pods end at once.
+    async fn end(&self, key: &NamespacedName, pod: &PodView) -> Result<(), Error> {
+        // Without grace left, only finalizers of others keep it.
+        if pod.grace == Some(0) {
+            return Ok(());
+        }
+        let options = DeleteOptions::uid(pod.uid.as_ref()).grace_period(0);
+        let cluster = &self.context.cluster;
+        cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await
+    }
+
+    async fn schedule(&self, key: &NamespacedName, view: &PodView) -> Result<(), Error> {
+        let cluster = &self.context.cluster;
+        let pod = cluster.get(&known::POD, key.namespace(), &key.name).await?;
+        let foreign = pod.str(&["spec", "schedulerName"]).unwrap_or("default-scheduler");
+        if pod.uid() != &*view.uid
+            || pod.str(&["spec", "nodeName"]).is_some_and(|node| !node.is_empty())
+            || pod.is_terminating()
+            || foreign != "default-scheduler"
+        {
+            return Ok(());
+        }
+        let nodes = self.views.nodes.list(None);
+        let loads: Vec<(Arc<NodeView>, usize)> = nodes
+            .into_iter()
+            .map(|(key, node)| {
+                let load = self.views.pods.indexed(&format!("node/{}", key.name)).len();
+                (node, load)
+            })
+            .collect();
+        match schedule::choose(&pod, &loads) {
+            Choice::Node(node) => {
+                self.bind(&pod, &node).await?;
+                let message = format!("Successfully assigned {key} to {node}");
+                self.context.normal(&pod, "Scheduled", message);
+                Ok(())
+            }
+            Choice::Nowhere(message) => {
+                let now = self.context.clock.now_rfc3339();
+                let Some(status) = schedule::unschedulable(&pod, &message, &now) else {
+                    return Ok(());
+                };
+                self.context.warning(&pod, "FailedScheduling", message);
+                self.context.write_status(&known::POD, &pod, status).await
+            }
+        }
+    }
+
+    async fn bind(&self, pod: &Object, node: &str) -> Result<(), Error> {
+        let cluster = &self.context.cluster;
+        let binding = Object::from_value(json!({
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod.name(), "namespace": pod.namespace(), "uid": pod.uid()},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }))
+        .unwrap_or_default();
+        let namespace = Some(pod.namespace());
+        let bound = cluster
+            .create_subresource(&known::POD, namespace, pod.name(), "binding", &binding)
+            .await;
+        match bound {
+            // Assigned meanwhile: the event of that is on its way.
+            Err(error) if error.is_conflict() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    async fn live(&self, key: &NamespacedName, view: &PodView, node: &str) -> Result<(), Error> {
+        let cluster = &self.context.cluster;
+        let Some(node) = self.views.nodes.get(&NamespacedName::cluster(node)) else {
+            // A pod on a node that nobody simulates belongs to somebody else's kubelet.
+            return Ok(());
+        };
+        let pod = cluster.get(&known::POD, key.namespace(), &key.name).await?;
+        if pod.uid() != &*view.uid || pod.is_terminating() {
+            return Ok(());
+        }
+        let known_ip = pod.str(&["status", "podIP"]).filter(|ip| !ip.is_empty());
+        let pod_ip = match known_ip {
+            Some(ip) => ip.to_owned(),
+            None => self.addresses.lock().of(&view.uid, || {
+                let pods = self.views.pods.list(None);
+                pods.into_iter()
+                    .filter_map(|(_, pod)| Some((Arc::clone(&pod.uid), pod.ip.clone()?)))
+                    .collect()
+            }),
+        };
+        let place = Place { host_ip: node.ip.as_deref().unwrap_or("127.0.0.1"), pod_ip: &pod_ip };
+        let now = self.context.clock.now_rfc3339();
+        if let Some(status) = simulate::status(&pod, &place, &now) {
+            self.context.write_status(&known::POD, &pod, status).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes a pod follow its owner: adds the reference of a controller that selects it.
+pub(crate) async fn adopt(
+    context: &Context,
+    owner: &Object,
+    key: &NamespacedName,
+    pod: &PodView,
+) -> Result<(), Error> {
+    let cluster = &context.cluster;
+    let live = cluster.get(&known::POD, key.namespace(), &key.name).await?;
+    if live.uid() != &*pod.uid || live.controller_owner().is_some() || live.is_terminating() {
+        return Ok(());
+    }
+    let mut owners: Vec<Value> = live.array(&["metadata", "ownerReferences"]).to_vec();
+    owners.push(crate::common::controller_reference_value(owner));
+    let patch = Patch::Merge(json!({"metadata": {
+        "resourceVersion": live.resource_version(), "ownerReferences": owners,
+    }}));
+    cluster.patch(&known::POD, key.namespace(), &key.name, &patch).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_not_given_twice_and_stay_with_their_pod() {
+        let mut addresses = Addresses::default();
+        let used = || vec![("old".into(), "10.244.0.1".into()), ("odd".into(), "1.2.3.4".into())];
+        let (a, b) = (addresses.of(&"a".into(), used), addresses.of(&"b".into(), used));
+        assert_eq!((a.as_str(), b.as_str()), ("10.244.0.2", "10.244.0.3"));
+        assert_eq!(addresses.of(&"a".into(), used), a);
+        for number in [0, 253, 254, ADDRESSES - 1] {
+            assert_eq!(address_number(&address(number)), Some(number));
+        }
+        assert_eq!(address_number("10.244.1.0"), None);
+    }
+}

@@ -1,0 +1,220 @@
+//! What a ReplicaSet does and says, given its pods.
+
+use super::Named;
+use crate::common::put_count;
+use crate::views::PodView;
+use jiff::Timestamp;
+use mainstay_object::Object;
+use serde_json::{Map, Value, json};
+use std::cmp::Reverse;
+
+/// What is decided on.
+pub(crate) struct Observed<'a> {
+    pub(crate) set: &'a Object,
+    pub(crate) pods: &'a [Named],
+    pub(crate) now: Timestamp,
+}
+
+/// Pods, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) replicas: i64,
+    pub(crate) fully_labeled: i64,
+    pub(crate) ready: i64,
+    pub(crate) available: i64,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Decision {
+    /// So many new pods.
+    pub(crate) create: usize,
+    /// These pods are too many.
+    pub(crate) delete: Vec<Named>,
+    /// Pods before that.
+    pub(crate) counts: Counts,
+    /// In so many seconds a ready pod becomes available.
+    pub(crate) again: Option<u64>,
+}
+
+/// Decides.
+pub(crate) fn decide(observed: &Observed<'_>) -> Decision {
+    let set = observed.set;
+    let wanted = usize::try_from(set.i64(&["spec", "replicas"]).unwrap_or(1)).unwrap_or(0);
+    let min_ready = set.i64(&["spec", "minReadySeconds"]).unwrap_or_default();
+    let labels = set.get(&["spec", "template", "metadata", "labels"]).and_then(Value::as_object);
+    let active: Vec<&Named> = observed.pods.iter().filter(|(_, pod)| pod.is_active()).collect();
+
+    let mut counts = Counts::default();
+    let mut again = None;
+    for (_, pod) in &active {
+        counts.replicas += 1;
+        counts.ready += i64::from(pod.is_ready());
+        counts.available += i64::from(pod.is_available(min_ready, observed.now));
+        let labelled = labels
+            .into_iter()
+            .flatten()
+            .all(|(key, value)| pod.labels.get(key).map(String::as_str) == value.as_str());
+        counts.fully_labeled += i64::from(labelled);
+        if let Some(since) = pod.ready_since {
+            let left = min_ready - (observed.now.as_second() - since.as_second());
+            if let Ok(left @ 1..) = u64::try_from(left) {
+                again = Some(again.map_or(left, |again: u64| again.min(left)));
+            }
+        }
+    }
+    let mut decision = Decision { counts, again, ..Decision::default() };
+    if set.is_terminating() {
+        return decision;
+    }
+    if active.len() < wanted {
+        decision.create = wanted - active.len();
+    } else if active.len() > wanted {
+        let surplus = active.len() - wanted;
+        let mut active = active;
+        active.sort_by_key(|(key, pod)| (worth(pod), key.clone()));
+        decision.delete = active.into_iter().take(surplus).cloned().collect();
+    }
+    decision
+}
+
+/// Pods of little worth go first: without a node, not running, not ready, then the youngest.
+fn worth(pod: &PodView) -> (bool, crate::views::Phase, bool, Reverse<Option<Timestamp>>) {
+    (pod.node.is_some(), pod.phase, pod.is_ready(), Reverse(pod.created))
+}
+
+/// The status of the set.
+pub(crate) fn status(set: &Object, counts: &Counts, failure: Option<&str>, now: &str) -> Value {
+    let old = set.get(&["status"]).and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut status: Map<String, Value> = old;
+    status.insert("replicas".to_owned(), counts.replicas.into());
+    put_count(&mut status, "fullyLabeledReplicas", counts.fully_labeled);
+    put_count(&mut status, "readyReplicas", counts.ready);
+    put_count(&mut status, "availableReplicas", counts.available);
+    put_count(&mut status, "observedGeneration", set.generation());
+    let mut conditions = set.array(&["status", "conditions"]).to_vec();
+    let kind = "ReplicaFailure";
+    match failure {
+        Some(message) => {
+            let known = conditions
+                .iter()
+                .any(|it| it["type"] == kind && it["status"] == "True" && it["message"] == message);
+            if !known {
+                conditions.retain(|it| it["type"] != kind);
+                conditions.push(json!({
+                    "type": kind, "status": "True", "reason": "FailedCreate", "message": message,
+                    "lastTransitionTime": now,
+                }));
+            }
+        }
+        None => conditions.retain(|it| it["type"] != kind),
+    }
+    if conditions.is_empty() {
+        status.remove("conditions");
+    } else {
+        status.insert("conditions".to_owned(), Value::Array(conditions));
+    }
+    Value::Object(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainstay_object::NamespacedName;
+    use std::sync::Arc;
+
+    const NOW: &str = "2026-01-01T00:01:00Z";
+
+    fn set(replicas: i64, min_ready: i64) -> Object {
+        Object::from_value(json!({
+            "metadata": {"name": "rs", "namespace": "n", "uid": "u", "generation": 2},
+            "spec": {
+                "replicas": replicas, "minReadySeconds": min_ready,
+                "template": {"metadata": {"labels": {"app": "a"}}},
+            },
+        }))
+        .unwrap()
+    }
+
+    fn pod(name: &str, change: Value) -> Named {
+        let mut it = Object::from_value(json!({
+            "metadata": {
+                "name": name, "namespace": "n", "uid": name, "labels": {"app": "a"},
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            },
+            "spec": {"nodeName": "node-1"},
+            "status": {"phase": "Running", "conditions": [
+                {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:50Z"},
+            ]},
+        }))
+        .unwrap();
+        for (path, value) in change.as_object().unwrap() {
+            let path: Vec<&str> = path.split('.').collect();
+            it.set(&path, value.clone());
+        }
+        (NamespacedName::new("n", name), Arc::new(PodView::of(&it)))
+    }
+
+    fn decide_on(set: &Object, pods: &[Named]) -> Decision {
+        decide(&Observed { set, pods, now: NOW.parse().unwrap() })
+    }
+
+    #[test]
+    fn finished_and_departing_pods_are_replaced() {
+        let pods = [
+            pod("a", json!({})),
+            pod("b", json!({"status.phase": "Failed"})),
+            pod("c", json!({"metadata.deletionTimestamp": NOW})),
+        ];
+        let decision = decide_on(&set(2, 0), &pods);
+        assert_eq!((decision.create, decision.delete.len()), (1, 0));
+        assert_eq!(
+            decision.counts,
+            Counts { replicas: 1, fully_labeled: 1, ready: 1, available: 1 }
+        );
+    }
+
+    #[test]
+    fn the_least_worthy_pods_go_first() {
+        let pods = [
+            pod("ready-old", json!({})),
+            pod("ready-young", json!({"metadata.creationTimestamp": "2026-01-01T00:00:30Z"})),
+            pod("unready", json!({"status.conditions": []})),
+            pod("pending", json!({"status.phase": "Pending"})),
+            pod("unscheduled", json!({"spec.nodeName": "", "status.phase": "Pending"})),
+        ];
+        let order = ["unscheduled", "pending", "unready", "ready-young", "ready-old"];
+        for surplus in 0..=5 {
+            let decision = decide_on(&set(5 - i64::try_from(surplus).unwrap(), 0), &pods);
+            let names: Vec<&str> = decision.delete.iter().map(|(key, _)| &*key.name).collect();
+            assert_eq!(names, order[..surplus]);
+        }
+    }
+
+    #[test]
+    fn a_ready_pod_is_available_only_after_its_time() {
+        let decision = decide_on(&set(1, 30), &[pod("a", json!({}))]);
+        assert_eq!((decision.counts.ready, decision.counts.available), (1, 0));
+        assert_eq!(decision.again, Some(20));
+        assert_eq!(decide_on(&set(1, 10), &[pod("a", json!({}))]).counts.available, 1);
+    }
+
+    #[test]
+    fn a_set_that_goes_makes_nothing() {
+        let mut going = set(3, 0);
+        going.set(&["metadata", "deletionTimestamp"], NOW.into());
+        assert_eq!(decide_on(&going, &[]).create, 0);
+    }
+
+    #[test]
+    fn the_status_settles_and_remembers_a_failure() {
+        let mut it = set(1, 0);
+        let counts = Counts { replicas: 1, ..Counts::default() };
+        it.set(&["status"], status(&it, &counts, Some("quota"), NOW));
+        assert_eq!(it.condition("ReplicaFailure"), Some("True"));
+        assert_eq!(it.i64(&["status", "observedGeneration"]), Some(2));
+        assert_eq!(&status(&it, &counts, Some("quota"), "later"), it.get(&["status"]).unwrap());
+        it.set(&["status"], status(&it, &counts, None, NOW));
+        assert_eq!(it.get(&["status", "conditions"]), None);
+    }
+}

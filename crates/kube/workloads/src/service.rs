@@ -1,0 +1,391 @@
+//! Services: which pods are behind them, as `EndpointSlices` and as Endpoints.
+//!
+//! A Service with a selector gets one slice for each thousand pods and one Endpoints object of its
+//! own name. Both are made by name, so that a second attempt finds the first. Services without a
+//! selector are left to whoever writes their endpoints.
+
+use crate::Started;
+use crate::common::{Context, controller_reference_value, overtaken};
+use crate::views::{PodView, Views};
+use mainstay_client::{
+    Action, Cache, Controller, DeleteOptions, Error, Patch, Reconciler, Selection, difference,
+};
+use mainstay_object::selector::LabelSelector;
+use mainstay_object::{NamespacedName, Object, Resource, fnv, known};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const MANAGER: &str = "endpointslice-controller.k8s.io";
+/// As many as the API allows in one slice.
+const SLICE: usize = 1000;
+
+#[derive(Clone, Debug, PartialEq)]
+struct ServiceView {
+    selector: Option<LabelSelector>,
+    resource_version: Arc<str>,
+}
+
+/// Starts the controller of Services.
+pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
+    let controller = Controller::new("services");
+    let queue = controller.queue();
+    let services = Cache::builder(Selection::all(known::SERVICE), |service| {
+        Some(ServiceView {
+            selector: selector(service),
+            resource_version: service.resource_version().into(),
+        })
+    })
+    .subscribe(move |change| {
+        if change.after.is_some() {
+            queue.add(change.key.clone());
+        }
+    })
+    .start(&context.cluster, context.stop.clone());
+    let queue = controller.queue();
+    let slices = Cache::builder(
+        Selection::all(known::ENDPOINT_SLICE).labels(format!("{MANAGED_BY}={MANAGER}")),
+        |slice| {
+            let service = slice.label(SERVICE_NAME)?.to_owned();
+            Some((service, Arc::<str>::from(slice.resource_version())))
+        },
+    )
+    .subscribe(move |change| {
+        // Others may not change or delete what is ours.
+        for (service, _) in [change.before, change.after].into_iter().flatten().map(|it| &**it) {
+            queue.add(NamespacedName::new(Arc::clone(&change.key.namespace), service.as_str()));
+        }
+    })
+    .start(&context.cluster, context.stop.clone());
+    let (queue, all) = (controller.queue(), services.clone());
+    views.pods.subscribe(move |change| {
+        let (before, after) = (change.before, change.after);
+        if let (Some(before), Some(after)) = (before, after)
+            && endpoint_parts(before) == endpoint_parts(after)
+        {
+            return;
+        }
+        for (key, service) in all.list(Some(&change.key.namespace)) {
+            let Some(selector) = &service.selector else { continue };
+            if [before, after].into_iter().flatten().any(|pod| pod.matches(selector)) {
+                queue.add(key);
+            }
+        }
+    });
+    let controller = controller.reads(&services).reads(&slices).reads(&views.pods);
+    let reconciler = Reconcile { context: context.clone(), views: views.clone(), services, slices };
+    started.controller(controller.start(reconciler, context.stop.clone()));
+}
+
+/// What of a pod shows in endpoints.
+fn endpoint_parts(pod: &PodView) -> impl PartialEq + use<'_> {
+    (&pod.labels, &pod.ip, &pod.node, pod.is_ready(), pod.terminating, pod.is_finished())
+}
+
+fn selector(service: &Object) -> Option<LabelSelector> {
+    if service.str(&["spec", "type"]) == Some("ExternalName") {
+        return None;
+    }
+    let labels = service.get(&["spec", "selector"])?.as_object()?;
+    let pairs =
+        labels.iter().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()));
+    let selector = LabelSelector::from_pairs(pairs);
+    (!selector.is_everything()).then_some(selector)
+}
+
+struct Reconcile {
+    context: Context,
+    views: Views,
+    services: Cache<ServiceView>,
+    slices: Cache<(String, Arc<str>)>,
+}
+
+impl Reconciler for Reconcile {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        match self.run(key).await {
+            Err(error) if overtaken(&error) || error.is_namespace_terminating() => Ok(Action::Done),
+            other => other.map(|()| Action::Done),
+        }
+    }
+}
+
+impl Reconcile {
+    async fn run(&self, key: &NamespacedName) -> Result<(), Error> {
+        let cluster = &self.context.cluster;
+        let Some(view) = self.services.get(key) else {
+            // Slices are collected with their Service; Endpoints of the same name as well.
+            return Ok(());
+        };
+        if view.selector.is_none() {
+            return Ok(());
+        }
+        let service = cluster.get(&known::SERVICE, key.namespace(), &key.name).await?;
+        let Some(selector) = selector(&service) else { return Ok(()) };
+        if service.is_terminating() {
+            return Ok(());
+        }
+        let mut pods = self.views.pods.list(Some(&key.namespace));
+        pods.retain(|(_, pod)| pod.matches(&selector) && pod.ip.is_some() && !pod.is_finished());
+        let wanted = slices(&service, &pods);
+        for slice in &wanted {
+            self.write(&known::ENDPOINT_SLICE, slice).await?;
+        }
+        for (name, slice) in self.slices.list(Some(&key.namespace)) {
+            let ours = slice.0 == *key.name;
+            if ours && !wanted.iter().any(|wanted| *wanted.name() == *name.name) {
+                let options = DeleteOptions::default();
+                let resource = &known::ENDPOINT_SLICE;
+                cluster.ensure_deleted(resource, name.namespace(), &name.name, &options).await?;
+            }
+        }
+        self.write(&known::ENDPOINTS, &endpoints(&service, &pods)).await
+    }
+
+    /// Makes an object have the wanted content, lists and all.
+    async fn write(&self, resource: &Resource, wanted: &Object) -> Result<(), Error> {
+        let cluster = &self.context.cluster;
+        let namespace = Some(wanted.namespace());
+        let Some(live) = cluster.find(resource, namespace, wanted.name()).await? else {
+            return match cluster.create(resource, wanted).await {
+                // Made since: its event brings the Service back.
+                Err(error) if error.is_already_exists() => Ok(()),
+                other => other.map(|_| ()),
+            };
+        };
+        let Some(mut patch) = difference(&live.to_value(), &wanted.to_value()) else {
+            return Ok(());
+        };
+        patch["metadata"]["resourceVersion"] = live.resource_version().into();
+        cluster.patch(resource, namespace, wanted.name(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+}
+
+type Named = (NamespacedName, Arc<PodView>);
+
+/// The port of a pod that a Service's port leads to; none if the pod has no port of that name.
+fn target_port(port: &Value, pod: &PodView) -> Option<i64> {
+    match port.get("targetPort") {
+        Some(Value::String(name)) => {
+            pod.ports.iter().find(|(known, _)| known == name).map(|(_, number)| *number)
+        }
+        Some(number) if number.as_i64().is_some_and(|number| number > 0) => number.as_i64(),
+        _ => port.get("port")?.as_i64(),
+    }
+}
+
+/// The ports as endpoints list them, for one pod.
+fn ports(service: &Object, pod: &PodView) -> Vec<Value> {
+    let ports = service.array(&["spec", "ports"]).iter();
+    ports
+        .filter_map(|port| {
+            let protocol = port.get("protocol").and_then(Value::as_str).unwrap_or("TCP");
+            let name = port.get("name").and_then(Value::as_str).unwrap_or_default();
+            let mut entry =
+                json!({"name": name, "port": target_port(port, pod)?, "protocol": protocol});
+            if let Some(app) = port.get("appProtocol") {
+                entry["appProtocol"] = app.clone();
+            }
+            Some(entry)
+        })
+        .collect()
+}
+
+/// Pods by the ports they offer, because a slice has one list of ports for all its endpoints.
+fn by_ports<'a>(service: &Object, pods: &'a [Named]) -> Vec<(Vec<Value>, Vec<&'a Named>)> {
+    let mut groups: Vec<(Vec<Value>, Vec<&Named>)> = Vec::new();
+    for pod in pods {
+        let ports = ports(service, &pod.1);
+        match groups.iter_mut().find(|(known, _)| *known == ports) {
+            Some((_, members)) => members.push(pod),
+            None => groups.push((ports, vec![pod])),
+        }
+    }
+    groups
+}
+
+fn reference(key: &NamespacedName, pod: &PodView) -> Value {
+    json!({"kind": "Pod", "name": &*key.name, "namespace": &*key.namespace, "uid": &*pod.uid})
+}
+
+fn slices(service: &Object, pods: &[Named]) -> Vec<Object> {
+    let publish = service.bool(&["spec", "publishNotReadyAddresses"]) == Some(true);
+    let mut groups = by_ports(service, pods);
+    if groups.is_empty() {
+        // A Service without pods has a slice that says so.
+        groups.push((Vec::new(), Vec::new()));
+    }
+    let mut slices = Vec::new();
+    for (ports, members) in groups {
+        let chunks: Vec<&[&Named]> =
+            if members.is_empty() { vec![&[]] } else { members.chunks(SLICE).collect() };
+        for chunk in chunks {
+            let endpoints: Vec<Value> = chunk
+                .iter()
+                .map(|(key, pod)| {
+                    let mut endpoint = json!({
+                        "addresses": [pod.ip.as_deref().unwrap_or_default()],
+                        "conditions": {
+                            "ready": publish || (pod.is_ready() && !pod.terminating),
+                            "serving": publish || pod.is_ready(),
+                            "terminating": pod.terminating,
+                        },
+                        "targetRef": reference(key, pod),
+                    });
+                    if let Some(node) = &pod.node {
+                        endpoint["nodeName"] = (**node).into();
+                    }
+                    endpoint
+                })
+                .collect();
+            slices.push(slice(service, slices.len(), ports.clone(), endpoints));
+        }
+    }
+    slices
+}
+
+fn slice(service: &Object, at: usize, ports: Vec<Value>, endpoints: Vec<Value>) -> Object {
+    let seed = format!("{}/{at}", service.uid());
+    let hash = fnv::safe_encode(&format!("{:05}", fnv::fnv32a(seed.as_bytes()) % 100_000));
+    let mut slice =
+        Object::new(&known::ENDPOINT_SLICE.gvk(), &format!("{}-{hash}", service.name()));
+    slice.set(&["metadata", "namespace"], service.namespace().into());
+    for (key, value) in service.labels() {
+        slice.set_label(key, value);
+    }
+    slice.set_label(SERVICE_NAME, service.name());
+    slice.set_label(MANAGED_BY, MANAGER);
+    if is_headless(service) {
+        slice.set_label("service.kubernetes.io/headless", "");
+    }
+    slice.set(&["metadata", "ownerReferences"], json!([controller_reference_value(service)]));
+    let family = service.array(&["spec", "ipFamilies"]).first().and_then(Value::as_str);
+    let family = if family == Some("IPv6") { "IPv6" } else { "IPv4" };
+    slice.set(&["addressType"], family.into());
+    slice.set(&["endpoints"], Value::Array(endpoints));
+    slice.set(&["ports"], Value::Array(ports));
+    slice
+}
+
+fn is_headless(service: &Object) -> bool {
+    service.str(&["spec", "clusterIP"]) == Some("None")
+}
+
+fn endpoints(service: &Object, pods: &[Named]) -> Object {
+    let publish = service.bool(&["spec", "publishNotReadyAddresses"]) == Some(true);
+    let subsets: Vec<Value> = by_ports(service, pods)
+        .into_iter()
+        .filter_map(|(ports, members)| {
+            let mut subset = json!({});
+            for (field, ready) in [("addresses", true), ("notReadyAddresses", false)] {
+                let addresses: Vec<Value> = members
+                    .iter()
+                    .filter(|(_, pod)| !pod.terminating && (publish || pod.is_ready()) == ready)
+                    .take(SLICE)
+                    .map(|(key, pod)| {
+                        json!({
+                            "ip": pod.ip.as_deref(), "nodeName": pod.node.as_deref(),
+                            "targetRef": reference(key, pod),
+                        })
+                    })
+                    .collect();
+                if !addresses.is_empty() {
+                    subset[field] = Value::Array(addresses);
+                }
+            }
+            let empty = subset.as_object().is_none_or(serde_json::Map::is_empty);
+            if !ports.is_empty() {
+                subset["ports"] = Value::Array(ports);
+            }
+            (!empty).then_some(subset)
+        })
+        .collect();
+    let mut object = Object::new(&known::ENDPOINTS.gvk(), service.name());
+    object.set(&["metadata", "namespace"], service.namespace().into());
+    for (key, value) in service.labels() {
+        object.set_label(key, value);
+    }
+    object.set_label("endpoints.kubernetes.io/managed-by", "endpoint-controller");
+    object.set(&["metadata", "ownerReferences"], json!([controller_reference_value(service)]));
+    object.set(&["subsets"], Value::Array(subsets));
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(ports: Value) -> Object {
+        Object::from_value(json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "web", "namespace": "n", "uid": "s", "labels": {"team": "a"}},
+            "spec": {"selector": {"app": "web"}, "ports": ports},
+        }))
+        .unwrap()
+    }
+
+    fn pod(name: &str, ready: &str, port: i64) -> Named {
+        let it = Object::from_value(json!({
+            "metadata": {"name": name, "namespace": "n", "uid": name},
+            "spec": {
+                "nodeName": "node-1",
+                "containers": [{"ports": [{"name": "http", "containerPort": port}]}],
+            },
+            "status": {
+                "podIP": format!("10.0.0.{name}"),
+                "conditions": [{"type": "Ready", "status": ready}],
+            },
+        }))
+        .unwrap();
+        (it.key(), Arc::new(PodView::of(&it)))
+    }
+
+    #[test]
+    fn a_named_port_is_looked_up_in_each_pod() {
+        let it = service(json!([{"name": "web", "port": 80, "targetPort": "http"}]));
+        let slices = slices(&it, &[pod("1", "True", 8080), pod("2", "True", 9090)]);
+        let ports: Vec<&Value> =
+            slices.iter().map(|slice| &slice.array(&["ports"])[0]["port"]).collect();
+        assert_eq!(ports, [&json!(8080), &json!(9090)]);
+        assert_ne!(slices[0].name(), slices[1].name());
+        assert_eq!(slices[0].label(SERVICE_NAME), Some("web"));
+    }
+
+    #[test]
+    fn readiness_shows_in_both_forms() {
+        let it = service(json!([{"port": 80}]));
+        let pods = [pod("1", "True", 1), pod("2", "False", 1)];
+        let slice = &slices(&it, &pods)[0];
+        let ready: Vec<&Value> =
+            slice.array(&["endpoints"]).iter().map(|it| &it["conditions"]["ready"]).collect();
+        assert_eq!(ready, [&json!(true), &json!(false)]);
+        let subset = &endpoints(&it, &pods).array(&["subsets"])[0].clone();
+        assert_eq!(subset["addresses"][0]["ip"], "10.0.0.1");
+        assert_eq!(subset["notReadyAddresses"][0]["ip"], "10.0.0.2");
+        assert_eq!(subset["ports"], json!([{"name": "", "port": 80, "protocol": "TCP"}]));
+    }
+
+    #[test]
+    fn no_pods_make_an_empty_slice_and_no_subsets() {
+        let it = service(json!([{"port": 80}]));
+        let slices = slices(&it, &[]);
+        assert_eq!(slices.len(), 1);
+        assert_eq!(slices[0].array(&["endpoints"]).len(), 0);
+        assert_eq!(endpoints(&it, &[]).array(&["subsets"]).len(), 0);
+    }
+
+    #[test]
+    fn only_services_with_a_selector_are_looked_after() {
+        let mut it = service(json!([]));
+        assert!(selector(&it).is_some());
+        it.set(&["spec", "type"], "ExternalName".into());
+        assert!(selector(&it).is_none());
+        it.set(&["spec", "type"], "ClusterIP".into());
+        it.set(&["spec", "selector"], json!({}));
+        assert!(selector(&it).is_none());
+    }
+}

@@ -1,0 +1,331 @@
+//! What a simulated pod does, as a pure function of its spec.
+//!
+//! Containers start at once. In a pod with `restartPolicy: Always` they run for ever and are ready;
+//! in others they do their work in no time and end with exit code 0. Volumes, probes and images are
+//! believed. The annotation [`ANNOTATION`] on a pod (or in a template) asks for something else:
+//!
+//! | value | effect |
+//! |---|---|
+//! | `crash` | containers end with exit code 1: `CrashLoopBackOff`, or phase `Failed` when they must not restart |
+//! | `stuck` | containers wait for ever with `ImagePullBackOff`; the pod stays `Pending` |
+//! | `not-ready` | containers run and are never ready |
+//! | `run` | containers run for ever whatever `restartPolicy` says |
+//!
+//! Changing or removing the annotation on a living pod changes what it does; a pod that has ended
+//! stays as it is.
+
+use mainstay_object::Object;
+use mainstay_object::fnv;
+use serde_json::{Map, Value, json};
+
+/// The annotation that asks for a behaviour.
+pub const ANNOTATION: &str = "mainstay.dev/simulate";
+
+/// What the containers of a pod do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behaviour {
+    Run,
+    Complete,
+    Crash,
+    Stuck,
+    NotReady,
+}
+
+impl Behaviour {
+    fn of(pod: &Object) -> Self {
+        let restarts = !matches!(pod.str(&["spec", "restartPolicy"]), Some("Never" | "OnFailure"));
+        match pod.annotation(ANNOTATION) {
+            Some("crash") => Self::Crash,
+            Some("stuck") => Self::Stuck,
+            Some("not-ready") => Self::NotReady,
+            Some("run") => Self::Run,
+            _ if restarts => Self::Run,
+            _ => Self::Complete,
+        }
+    }
+}
+
+/// Where a pod runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) host_ip: &'a str,
+    pub(crate) pod_ip: &'a str,
+}
+
+/// The status that a scheduled pod shall have; none if it is as it shall be. `now` is RFC 3339.
+pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value> {
+    let old = pod.get(&["status"]).and_then(Value::as_object).cloned().unwrap_or_default();
+    if matches!(old.get("phase").and_then(Value::as_str), Some("Succeeded" | "Failed")) {
+        return None;
+    }
+    let behaviour = Behaviour::of(pod);
+    let restarts = !matches!(pod.str(&["spec", "restartPolicy"]), Some("Never"));
+    let phase = match behaviour {
+        Behaviour::Run | Behaviour::NotReady => "Running",
+        Behaviour::Complete => "Succeeded",
+        Behaviour::Crash if restarts => "Running",
+        Behaviour::Crash => "Failed",
+        Behaviour::Stuck => "Pending",
+    };
+    let ready = behaviour == Behaviour::Run;
+    let mut status = old.clone();
+    status.insert("phase".to_owned(), phase.into());
+    status.insert("hostIP".to_owned(), place.host_ip.into());
+    status.insert("hostIPs".to_owned(), json!([{"ip": place.host_ip}]));
+    let host_network = pod.bool(&["spec", "hostNetwork"]) == Some(true);
+    let pod_ip = if host_network { place.host_ip } else { place.pod_ip };
+    status.insert("podIP".to_owned(), pod_ip.into());
+    status.insert("podIPs".to_owned(), json!([{"ip": pod_ip}]));
+    status.entry("startTime").or_insert_with(|| now.into());
+
+    let old_conditions = pod.array(&["status", "conditions"]);
+    let finished = matches!(phase, "Succeeded" | "Failed");
+    let (reason, message) = if ready {
+        (None, None)
+    } else if phase == "Succeeded" {
+        (Some("PodCompleted"), None)
+    } else if phase == "Failed" {
+        (Some("PodFailed"), None)
+    } else {
+        let names: Vec<&str> = names(pod, "containers").collect();
+        let message = format!("containers with unready status: [{}]", names.join(" "));
+        (Some("ContainersNotReady"), Some(message))
+    };
+    let mut conditions = Vec::new();
+    for (kind, holds) in [
+        ("PodReadyToStartContainers", !finished),
+        ("Initialized", true),
+        ("Ready", ready),
+        ("ContainersReady", ready),
+        ("PodScheduled", true),
+    ] {
+        let readiness = matches!(kind, "Ready" | "ContainersReady");
+        let why = match reason {
+            Some(reason) if readiness => Some((reason, message.as_deref())),
+            Some("PodCompleted") if kind == "Initialized" => Some(("PodCompleted", None)),
+            _ => None,
+        };
+        conditions.push(condition(old_conditions, kind, holds, why, now));
+    }
+    // Readiness gates and other conditions of the pod belong to others.
+    conditions.extend(
+        old_conditions
+            .iter()
+            .filter(|old| {
+                let kind = old.get("type").and_then(Value::as_str).unwrap_or_default();
+                !conditions.iter().any(|new| new["type"] == kind)
+            })
+            .cloned()
+            .collect::<Vec<_>>(),
+    );
+    status.insert("conditions".to_owned(), Value::Array(conditions));
+
+    let running_inits = matches!(behaviour, Behaviour::Run | Behaviour::NotReady);
+    for (list, field, is_init) in [
+        ("initContainers", "initContainerStatuses", true),
+        ("containers", "containerStatuses", false),
+    ] {
+        let statuses: Vec<Value> = pod
+            .array(&["spec", list])
+            .iter()
+            .map(|container| {
+                let sidecar =
+                    container.get("restartPolicy").and_then(Value::as_str) == Some("Always");
+                let behaviour = match behaviour {
+                    Behaviour::Stuck => Behaviour::Stuck,
+                    _ if is_init && sidecar && running_inits => Behaviour::Run,
+                    _ if is_init => Behaviour::Complete,
+                    other => other,
+                };
+                container_status(pod, container, field, behaviour, restarts, now)
+            })
+            .collect();
+        if !statuses.is_empty() {
+            status.insert(field.to_owned(), Value::Array(statuses));
+        }
+    }
+    (status != old).then_some(Value::Object(status))
+}
+
+fn names<'a>(pod: &'a Object, list: &str) -> impl Iterator<Item = &'a str> {
+    pod.array(&["spec", list]).iter().filter_map(|it| it.get("name").and_then(Value::as_str))
+}
+
+fn find<'a>(list: &'a [Value], key: &str, value: &str) -> Option<&'a Value> {
+    list.iter().find(|entry| entry.get(key).and_then(Value::as_str) == Some(value))
+}
+
+fn condition(
+    old: &[Value],
+    kind: &str,
+    holds: bool,
+    why: Option<(&str, Option<&str>)>,
+    now: &str,
+) -> Value {
+    let status = if holds { "True" } else { "False" };
+    let since = find(old, "type", kind)
+        .filter(|old| old.get("status").and_then(Value::as_str) == Some(status))
+        .and_then(|old| old.get("lastTransitionTime"))
+        .and_then(Value::as_str)
+        .unwrap_or(now);
+    let mut condition = json!({
+        "type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since,
+    });
+    if let Some((reason, message)) = why {
+        condition["reason"] = reason.into();
+        if let Some(message) = message {
+            condition["message"] = message.into();
+        }
+    }
+    condition
+}
+
+fn container_status(
+    pod: &Object,
+    container: &Value,
+    field: &str,
+    behaviour: Behaviour,
+    restarts: bool,
+    now: &str,
+) -> Value {
+    let name = container.get("name").and_then(Value::as_str).unwrap_or_default();
+    let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
+    let old = find(pod.array(&["status", field]), "name", name);
+    let seed = format!("{}/{name}", pod.uid());
+    let id = format!("simulated://{:016x}", fnv::fnv64a(seed.as_bytes()));
+    let ended = |code: i64, reason: &str| {
+        // The times of an end do not move while it stays the same end.
+        let known = ["state", "lastState"].iter().find_map(|field| {
+            let ended = old?.get(field)?.get("terminated")?;
+            (ended.get("exitCode").and_then(Value::as_i64) == Some(code)).then(|| ended.clone())
+        });
+        known.unwrap_or_else(|| {
+            json!({
+                "exitCode": code, "reason": reason, "startedAt": now, "finishedAt": now,
+                "containerID": id,
+            })
+        })
+    };
+    let running = || {
+        let since = old
+            .and_then(|old| old.get("state")?.get("running")?.get("startedAt")?.as_str())
+            .unwrap_or(now);
+        json!({"running": {"startedAt": since}})
+    };
+    let mut last_state = json!({});
+    let (state, ready, started) = match behaviour {
+        Behaviour::Run => (running(), true, true),
+        Behaviour::NotReady => (running(), false, true),
+        Behaviour::Complete => {
+            // Init containers that completed count as ready.
+            let is_init = field == "initContainerStatuses";
+            (json!({"terminated": ended(0, "Completed")}), is_init, false)
+        }
+        Behaviour::Crash if restarts => {
+            last_state = json!({"terminated": ended(1, "Error")});
+            let message = format!(
+                "back-off 5m0s restarting failed container={name} pod={}_{}({})",
+                pod.name(),
+                pod.namespace(),
+                pod.uid()
+            );
+            (json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}}), false, false)
+        }
+        Behaviour::Crash => (json!({"terminated": ended(1, "Error")}), false, false),
+        Behaviour::Stuck => {
+            let message = format!("Back-off pulling image \"{image}\"");
+            (json!({"waiting": {"reason": "ImagePullBackOff", "message": message}}), false, false)
+        }
+    };
+    let mut status = Map::new();
+    status.insert("name".to_owned(), name.into());
+    status.insert("image".to_owned(), image.into());
+    status.insert("ready".to_owned(), ready.into());
+    status.insert("started".to_owned(), started.into());
+    status.insert("state".to_owned(), state);
+    status.insert("lastState".to_owned(), last_state);
+    let restarted = i64::from(behaviour == Behaviour::Crash && restarts);
+    status.insert("restartCount".to_owned(), restarted.into());
+    if behaviour == Behaviour::Stuck {
+        status.insert("imageID".to_owned(), "".into());
+    } else {
+        status.insert("imageID".to_owned(), image.into());
+        status.insert("containerID".to_owned(), id.into());
+    }
+    Value::Object(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "2026-01-01T00:00:00Z";
+    const PLACE: Place<'static> = Place { host_ip: "172.18.0.2", pod_ip: "10.244.0.5" };
+
+    fn pod(annotation: Option<&str>, restart: &str) -> Object {
+        let mut pod = Object::from_value(json!({
+            "metadata": {"name": "p", "namespace": "n", "uid": "u"},
+            "spec": {
+                "restartPolicy": restart,
+                "initContainers": [{"name": "init", "image": "i"}],
+                "containers": [{"name": "main", "image": "m"}],
+            },
+        }))
+        .unwrap();
+        if let Some(value) = annotation {
+            pod.set_annotation(ANNOTATION, value);
+        }
+        pod
+    }
+
+    #[test]
+    fn each_behaviour_has_its_phase_readiness_and_state() {
+        for (annotation, restart, phase, ready, state) in [
+            (None, "Always", "Running", "True", "running"),
+            (None, "Never", "Succeeded", "False", "terminated"),
+            (None, "OnFailure", "Succeeded", "False", "terminated"),
+            (Some("run"), "Never", "Running", "True", "running"),
+            (Some("crash"), "Always", "Running", "False", "waiting"),
+            (Some("crash"), "Never", "Failed", "False", "terminated"),
+            (Some("stuck"), "Always", "Pending", "False", "waiting"),
+            (Some("not-ready"), "Always", "Running", "False", "running"),
+            (Some("nonsense"), "Always", "Running", "True", "running"),
+        ] {
+            let mut it = pod(annotation, restart);
+            it.set(&["status"], status(&it, &PLACE, NOW).unwrap());
+            let case = format!("{annotation:?} {restart}");
+            assert_eq!(it.str(&["status", "phase"]), Some(phase), "{case}");
+            assert_eq!(it.condition("Ready"), Some(ready), "{case}");
+            let main = &it.array(&["status", "containerStatuses"])[0];
+            assert!(main["state"].get(state).is_some(), "{case}: {main}");
+            assert_eq!(status(&it, &PLACE, "2027-01-01T00:00:00Z"), None, "{case}: settles");
+        }
+    }
+
+    #[test]
+    fn a_living_pod_follows_its_annotation_and_a_dead_one_does_not() {
+        let mut it = pod(Some("not-ready"), "Always");
+        it.set(&["status"], status(&it, &PLACE, NOW).unwrap());
+        it.remove(&["metadata", "annotations"]);
+        it.set(&["status"], status(&it, &PLACE, "2026-01-01T00:01:00Z").unwrap());
+        assert_eq!(it.condition("Ready"), Some("True"));
+        let ready = find(it.array(&["status", "conditions"]), "type", "Ready").unwrap();
+        assert_eq!(ready["lastTransitionTime"], "2026-01-01T00:01:00Z");
+        assert!(ready.get("reason").is_none());
+
+        let mut dead = pod(None, "Never");
+        dead.set(&["status"], status(&dead, &PLACE, NOW).unwrap());
+        dead.set_annotation(ANNOTATION, "crash");
+        assert_eq!(status(&dead, &PLACE, NOW), None);
+    }
+
+    #[test]
+    fn conditions_of_others_are_kept() {
+        let mut it = pod(None, "Always");
+        it.set(&["status", "conditions"], json!([{"type": "example.com/gate", "status": "True"}]));
+        it.set(&["status", "qosClass"], "BestEffort".into());
+        it.set(&["status"], status(&it, &PLACE, NOW).unwrap());
+        assert_eq!(it.condition("example.com/gate"), Some("True"));
+        assert_eq!(it.str(&["status", "qosClass"]), Some("BestEffort"));
+    }
+}

@@ -1,0 +1,94 @@
+//! Pods made from templates, and the hashes that tell templates apart.
+
+use crate::common::controller_reference_value;
+use mainstay_object::{Object, fnv, known};
+use serde_json::{Map, Value, json};
+
+/// The label that names the template of a ReplicaSet of a Deployment.
+pub(crate) const TEMPLATE_HASH: &str = "pod-template-hash";
+/// The label that names the template of a pod of a `StatefulSet` or `DaemonSet`.
+pub(crate) const REVISION_HASH: &str = "controller-revision-hash";
+
+/// A hash of a pod template: equal templates have equal hashes, whatever order their fields had.
+/// The label that carries the hash itself does not count.
+pub(crate) fn fingerprint(template: &Value) -> u64 {
+    let carries_hash = template
+        .get("metadata")
+        .and_then(|metadata| metadata.get("labels"))
+        .is_some_and(|labels| labels.get(TEMPLATE_HASH).is_some());
+    if carries_hash {
+        let mut template = template.clone();
+        if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
+            labels.remove(TEMPLATE_HASH);
+        }
+        return fnv::fnv64a(template.to_string().as_bytes());
+    }
+    // `serde_json` keeps keys sorted, so the text is canonical.
+    fnv::fnv64a(template.to_string().as_bytes())
+}
+
+/// The hash as it appears in names: ten letters at most. `collisions` makes another name for the
+/// same template after a collision.
+pub(crate) fn name_hash(fingerprint: u64, collisions: i64) -> String {
+    let seed = format!("{fingerprint:016x}/{collisions}");
+    fnv::safe_encode(&fnv::fnv32a(seed.as_bytes()).to_string())
+}
+
+/// A pod as a template describes it, owned by `owner`, without a name.
+pub(crate) fn pod(owner: &Object, template: &Value) -> Object {
+    let mut pod = Object::new(&known::POD.gvk(), "");
+    let mut metadata = Map::new();
+    metadata.insert("namespace".to_owned(), owner.namespace().into());
+    for field in ["labels", "annotations", "finalizers"] {
+        if let Some(value) = template.get("metadata").and_then(|metadata| metadata.get(field)) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+    metadata.insert("ownerReferences".to_owned(), json!([controller_reference_value(owner)]));
+    pod.set(&["metadata"], Value::Object(metadata));
+    pod.set(&["spec"], template.get("spec").cloned().unwrap_or_else(|| json!({})));
+    pod
+}
+
+/// As [`pod`], with a name that the server completes.
+pub(crate) fn generated_pod(owner: &Object, template: &Value) -> Object {
+    let mut pod = pod(owner, template);
+    pod.set(&["metadata", "generateName"], format!("{}-", owner.name()).into());
+    pod
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_label_is_not_part_of_the_fingerprint() {
+        let bare = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"x": 1}});
+        let labelled =
+            json!({"spec": {"x": 1}, "metadata": {"labels": {"app": "a", TEMPLATE_HASH: "h"}}});
+        assert_eq!(fingerprint(&bare), fingerprint(&labelled));
+        assert_ne!(fingerprint(&bare), fingerprint(&json!({"spec": {"x": 2}})));
+    }
+
+    #[test]
+    fn a_collision_gives_another_name_of_safe_letters() {
+        assert_ne!(name_hash(7, 0), name_hash(7, 1));
+        assert_eq!(name_hash(7, 0), name_hash(7, 0));
+        assert!((1..=10).contains(&name_hash(7, 0).len()));
+    }
+
+    #[test]
+    fn a_pod_has_the_templates_marks_and_one_owner() {
+        let owner = Object::from_value(json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": {"name": "rs", "namespace": "ns", "uid": "u"},
+        }))
+        .unwrap();
+        let template =
+            json!({"metadata": {"labels": {"a": "b"}, "name": "ignored"}, "spec": {"c": 1}});
+        let pod = generated_pod(&owner, &template);
+        assert_eq!(pod.str(&["metadata", "generateName"]), Some("rs-"));
+        assert_eq!((pod.name(), pod.namespace(), pod.label("a")), ("", "ns", Some("b")));
+        assert_eq!(pod.controller_owner().unwrap().uid, "u");
+    }
+}

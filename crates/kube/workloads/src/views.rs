@@ -1,0 +1,331 @@
+//! The caches that several controllers share, and what each keeps of an object.
+
+use crate::common::Context;
+use crate::template;
+use jiff::Timestamp;
+use mainstay_client::{Cache, Selection, conditions};
+use mainstay_object::selector::LabelSelector;
+use mainstay_object::{NamespacedName, Object, Resource, known};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Who manages an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) kind: Arc<str>,
+    pub(crate) name: Arc<str>,
+    pub(crate) uid: Arc<str>,
+}
+
+impl Owner {
+    fn of(object: &Object) -> Option<Self> {
+        let owner = object.controller_owner()?;
+        Some(Self { kind: owner.kind.into(), name: owner.name.into(), uid: owner.uid.into() })
+    }
+}
+
+/// Where a pod is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    Pending,
+    Running,
+    Succeeded,
+    Failed,
+}
+
+/// What controllers read of a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PodView {
+    pub(crate) uid: Arc<str>,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) node: Option<Arc<str>>,
+    pub(crate) phase: Phase,
+    /// Since when the pod is ready; none if it is not.
+    pub(crate) ready_since: Option<Timestamp>,
+    pub(crate) terminating: bool,
+    /// Seconds that a terminating pod may still run.
+    pub(crate) grace: Option<i64>,
+    pub(crate) ip: Option<Arc<str>>,
+    pub(crate) created: Option<Timestamp>,
+    /// Named ports of its containers.
+    pub(crate) ports: Vec<(String, i64)>,
+    /// What the pod shall simulate.
+    pub(crate) simulate: Option<Arc<str>>,
+    /// Whether it waits for nodes: the scheduler found none.
+    pub(crate) unschedulable: bool,
+}
+
+impl PodView {
+    /// Reads a pod.
+    pub(crate) fn of(pod: &Object) -> Self {
+        let list = pod.array(&["status", "conditions"]);
+        let ready = conditions::find(list, "Ready")
+            .filter(|condition| condition.get("status").and_then(Value::as_str) == Some("True"));
+        let ready_since = ready.and_then(|condition| {
+            let since = condition.get("lastTransitionTime").and_then(Value::as_str)?;
+            since.parse().ok()
+        });
+        let scheduled = conditions::find(list, "PodScheduled");
+        let text = |path: &[&str]| pod.str(path).filter(|text| !text.is_empty()).map(Arc::from);
+        let ports = pod
+            .array(&["spec", "containers"])
+            .iter()
+            .filter_map(|container| container.get("ports").and_then(Value::as_array))
+            .flatten()
+            .filter_map(|port| {
+                Some((port.get("name")?.as_str()?.to_owned(), port.get("containerPort")?.as_i64()?))
+            })
+            .collect();
+        Self {
+            uid: pod.uid().into(),
+            owner: Owner::of(pod),
+            labels: pod.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            node: text(&["spec", "nodeName"]),
+            phase: match pod.str(&["status", "phase"]) {
+                Some("Running") => Phase::Running,
+                Some("Succeeded") => Phase::Succeeded,
+                Some("Failed") => Phase::Failed,
+                _ => Phase::Pending,
+            },
+            ready_since: ready_since.or_else(|| ready.map(|_| Timestamp::UNIX_EPOCH)),
+            terminating: pod.is_terminating(),
+            grace: pod.i64(&["metadata", "deletionGracePeriodSeconds"]),
+            ip: text(&["status", "podIP"]),
+            created: pod.creation_timestamp(),
+            ports,
+            simulate: pod.annotation(crate::simulate::ANNOTATION).map(Arc::from),
+            unschedulable: scheduled.and_then(|it| it.get("reason")).and_then(Value::as_str)
+                == Some("Unschedulable"),
+        }
+    }
+
+    /// Whether it counts towards what its controller wants: neither finished nor going.
+    pub(crate) fn is_active(&self) -> bool {
+        !self.terminating && !self.is_finished()
+    }
+
+    /// Whether its containers have ended for good.
+    pub(crate) fn is_finished(&self) -> bool {
+        matches!(self.phase, Phase::Succeeded | Phase::Failed)
+    }
+
+    /// Whether it is ready.
+    pub(crate) const fn is_ready(&self) -> bool {
+        self.ready_since.is_some()
+    }
+
+    /// Whether it has been ready for that many seconds.
+    pub(crate) fn is_available(&self, min_ready_seconds: i64, now: Timestamp) -> bool {
+        self.ready_since
+            .is_some_and(|since| now.as_second() - since.as_second() >= min_ready_seconds)
+    }
+
+    /// Whether its labels match.
+    pub(crate) fn matches(&self, selector: &LabelSelector) -> bool {
+        selector.matches_with(|key| self.labels.get(key).map(String::as_str))
+    }
+}
+
+/// What a Deployment reads of a ReplicaSet, and what pods without an owner are matched with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ReplicaSetView {
+    pub(crate) name: Arc<str>,
+    pub(crate) uid: Arc<str>,
+    pub(crate) resource_version: Arc<str>,
+    pub(crate) generation: i64,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) selector: Option<LabelSelector>,
+    pub(crate) fingerprint: u64,
+    pub(crate) terminating: bool,
+    pub(crate) created: Option<Timestamp>,
+    pub(crate) annotations: BTreeMap<String, String>,
+    /// Wanted.
+    pub(crate) replicas: i64,
+    pub(crate) status_replicas: i64,
+    pub(crate) ready: i64,
+    pub(crate) available: i64,
+    pub(crate) observed_generation: i64,
+    /// Reason and message of the condition `ReplicaFailure`.
+    pub(crate) failure: Option<(String, String)>,
+}
+
+impl ReplicaSetView {
+    /// Reads a ReplicaSet.
+    pub(crate) fn of(object: &Object) -> Self {
+        let count = |field: &str| object.i64(&["status", field]).unwrap_or_default();
+        let failure = conditions::find(object.array(&["status", "conditions"]), "ReplicaFailure")
+            .filter(|it| it.get("status").and_then(Value::as_str) == Some("True"))
+            .map(|it| {
+                let text =
+                    |key: &str| it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+                (text("reason"), text("message"))
+            });
+        let pairs = |pairs: &mut dyn Iterator<Item = (&str, &str)>| {
+            pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+        };
+        Self {
+            name: object.name().into(),
+            uid: object.uid().into(),
+            resource_version: object.resource_version().into(),
+            generation: object.generation(),
+            owner: Owner::of(object),
+            labels: pairs(&mut object.labels()),
+            selector: selector(object),
+            fingerprint: object.get(&["spec", "template"]).map_or(0, template::fingerprint),
+            terminating: object.is_terminating(),
+            created: object.creation_timestamp(),
+            annotations: pairs(&mut object.annotations()),
+            replicas: object.i64(&["spec", "replicas"]).unwrap_or(1),
+            status_replicas: count("replicas"),
+            ready: count("readyReplicas"),
+            available: count("availableReplicas"),
+            observed_generation: count("observedGeneration"),
+            failure,
+        }
+    }
+}
+
+/// What wakes a controller that reads the live object itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Trigger {
+    pub(crate) uid: Arc<str>,
+    pub(crate) resource_version: Arc<str>,
+    pub(crate) selector: Option<LabelSelector>,
+}
+
+impl Trigger {
+    fn of(object: &Object) -> Self {
+        Self {
+            uid: object.uid().into(),
+            resource_version: object.resource_version().into(),
+            selector: selector(object),
+        }
+    }
+}
+
+/// What the scheduler reads of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NodeView {
+    pub(crate) name: Arc<str>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) ready: bool,
+    pub(crate) unschedulable: bool,
+    pub(crate) ip: Option<Arc<str>>,
+    /// Key, value and effect of each taint that keeps pods away.
+    pub(crate) taints: Vec<(String, String, String)>,
+}
+
+impl NodeView {
+    fn of(node: &Object) -> Self {
+        let address = node
+            .array(&["status", "addresses"])
+            .iter()
+            .find(|address| address.get("type").and_then(Value::as_str) == Some("InternalIP"));
+        let text = |value: &Value, key: &str| {
+            value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        Self {
+            name: node.name().into(),
+            labels: node.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            ready: node.condition("Ready") == Some("True"),
+            unschedulable: node.bool(&["spec", "unschedulable"]) == Some(true),
+            ip: address.and_then(|it| it.get("address")).and_then(Value::as_str).map(Arc::from),
+            taints: node
+                .array(&["spec", "taints"])
+                .iter()
+                .map(|taint| (text(taint, "key"), text(taint, "value"), text(taint, "effect")))
+                .filter(|(_, _, effect)| effect != "PreferNoSchedule")
+                .collect(),
+        }
+    }
+}
+
+/// `spec.selector` of a workload; none if absent or unreadable, which matches nothing.
+pub(crate) fn selector(object: &Object) -> Option<LabelSelector> {
+    let selector = LabelSelector::from_value(object.get(&["spec", "selector"])?).ok()?;
+    (!selector.is_everything()).then_some(selector)
+}
+
+/// Under this value the index of pods lists those that nobody controls.
+pub(crate) const ORPHANS: &str = "orphans";
+
+/// The caches.
+#[derive(Clone)]
+pub(crate) struct Views {
+    /// Indexed by the uid of the controller (or [`ORPHANS`]) and by `node/` and the node's name.
+    pub(crate) pods: Cache<PodView>,
+    /// Indexed by the uid of the controller, or [`ORPHANS`].
+    pub(crate) replica_sets: Cache<ReplicaSetView>,
+    pub(crate) deployments: Cache<Trigger>,
+    pub(crate) stateful_sets: Cache<Trigger>,
+    pub(crate) daemon_sets: Cache<Trigger>,
+    pub(crate) jobs: Cache<Trigger>,
+    pub(crate) nodes: Cache<NodeView>,
+}
+
+impl Views {
+    /// Starts them.
+    pub(crate) fn start(context: &Context) -> Self {
+        let triggers = |resource: Resource| {
+            Cache::builder(Selection::all(resource), |object| Some(Trigger::of(object)))
+                .start(&context.cluster, context.stop.clone())
+        };
+        Self {
+            pods: Cache::builder(Selection::all(known::POD), |pod| Some(PodView::of(pod)))
+                .index(|pod| {
+                    let owner = match &pod.owner {
+                        Some(owner) => Arc::clone(&owner.uid),
+                        None => ORPHANS.into(),
+                    };
+                    let node = pod.node.as_ref().map(|node| format!("node/{node}").into());
+                    std::iter::once(owner).chain(node).collect()
+                })
+                .start(&context.cluster, context.stop.clone()),
+            replica_sets: Cache::builder(Selection::all(known::REPLICA_SET), |object| {
+                Some(ReplicaSetView::of(object))
+            })
+            .index(|set| {
+                vec![set.owner.as_ref().map_or_else(|| ORPHANS.into(), |it| Arc::clone(&it.uid))]
+            })
+            .start(&context.cluster, context.stop.clone()),
+            deployments: triggers(known::DEPLOYMENT),
+            stateful_sets: triggers(known::STATEFUL_SET),
+            daemon_sets: triggers(known::DAEMON_SET),
+            jobs: triggers(known::JOB),
+            nodes: Cache::builder(Selection::all(known::NODE), |node| Some(NodeView::of(node)))
+                .start(&context.cluster, context.stop.clone()),
+        }
+    }
+
+    /// Tells `hear` the key of the owner of each pod that changes, if the owner has this kind; for
+    /// pods that nobody owns, the keys of all of `candidates` that select it.
+    pub(crate) fn on_pods<T: PartialEq + Send + Sync + 'static>(
+        &self,
+        kind: &'static str,
+        candidates: Cache<T>,
+        selector: impl Fn(&T) -> Option<&LabelSelector> + Send + Sync + 'static,
+        hear: impl Fn(NamespacedName) + Send + Sync + 'static,
+    ) {
+        self.pods.subscribe(move |change| {
+            for pod in [change.before, change.after].into_iter().flatten() {
+                match &pod.owner {
+                    Some(owner) if &*owner.kind == kind => {
+                        let namespace = Arc::clone(&change.key.namespace);
+                        hear(NamespacedName::new(namespace, Arc::clone(&owner.name)));
+                    }
+                    Some(_) => {}
+                    None => {
+                        for (key, candidate) in candidates.list(Some(&change.key.namespace)) {
+                            if selector(&candidate).is_some_and(|it| pod.matches(it)) {
+                                hear(key);
+                            }
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
