@@ -1,34 +1,287 @@
 //! What holds on every engine.
 
-use crate::support::{delete, in_memory, key, put, shown};
-use mainstay_store::{CommitError, Expect};
+use crate::support::*;
+use mainstay_object::selector::LabelSelector;
+use mainstay_store::{CommitError, Expect, Key, Store, WatchError};
+use std::sync::Arc;
 
-#[tokio::test]
-async fn expectations_are_held() {
-    let store = in_memory();
-    assert_eq!(store.revision(), 1);
+/// Runs each rule on a store in memory and on one in a folder, which is then opened again.
+macro_rules! on_every_engine {
+    ($($rule:ident)*) => {
+        mod in_memory {
+            $(#[tokio::test]
+            async fn $rule() {
+                super::$rule(&crate::support::in_memory()).await;
+            })*
+        }
+
+        mod on_disk {
+            $(#[tokio::test]
+            async fn $rule() {
+                let folder = tempfile::tempdir().unwrap();
+                let store = crate::support::on_disk(folder.path());
+                super::$rule(&store).await;
+                super::is_the_same_when_opened_again(store, folder.path()).await;
+            })*
+        }
+    };
+}
+
+on_every_engine! {
+    expectations_are_held
+    every_change_has_its_own_revision
+    putting_what_is_stored_changes_nothing
+    a_dead_namespace_takes_no_new_objects
+    a_list_is_ordered_and_does_not_change
+    a_list_goes_on_after_any_place
+    labels_select_without_a_parse
+    a_watch_tells_each_change_once_in_order
+    a_watch_goes_on_from_a_list_without_a_gap
+    a_watch_knows_how_far_it_has_come
+    an_object_that_cannot_be_read_back_is_refused
+    after_closing_there_is_reading_and_nothing_else
+}
+
+async fn is_the_same_when_opened_again(store: Store, folder: &std::path::Path) {
+    let state = |store: &Store| {
+        let all = store.resources();
+        let objects: Vec<_> =
+            all.iter().flat_map(|(name, _)| shown_all(store.list(name, None).iter())).collect();
+        (store.revision(), all, objects)
+    };
+    let before = state(&store);
+    store.close().await.unwrap();
+    assert_eq!(state(&on_disk(folder)), before);
+}
+
+async fn expectations_are_held(store: &Store) {
     let at = ("a", "x");
-    assert!(matches!(
-        put(&store, at, "1", Expect::Revision(1)).await,
-        Err(CommitError::Missing(_))
-    ));
-    assert!(matches!(delete(&store, at, Expect::Any).await, Err(CommitError::Missing(_))));
-    let first = put(&store, at, "1", Expect::Absent).await.unwrap();
-    assert_eq!(shown(&first), "a/x=1@2");
-    assert!(matches!(
-        put(&store, at, "2", Expect::Absent).await,
-        Err(CommitError::AlreadyExists { .. })
-    ));
-    let stale = put(&store, at, "2", Expect::Revision(1)).await.unwrap_err();
-    assert_eq!(stale.to_string(), "configmaps a/x is at revision 2, not 1");
-    let second = put(&store, at, "2", Expect::Revision(2)).await.unwrap();
-    assert_eq!(shown(&second), "a/x=2@3");
-    assert!(matches!(
-        delete(&store, at, Expect::Revision(2)).await,
-        Err(CommitError::Stale { .. })
-    ));
-    let gone = delete(&store, at, Expect::Revision(3)).await.unwrap();
-    assert_eq!(shown(&gone), "a/x=2@4");
+    assert_eq!(store.revision(), 1);
+    let refused = |result: Result<_, CommitError>| result.unwrap_err().to_string();
+    let missing = "configmaps a/x does not exist";
+    assert_eq!(refused(put(store, at, "1", Expect::Revision(1)).await), missing);
+    assert_eq!(refused(delete(store, at, Expect::Any).await), missing);
+    assert_eq!(refused(delete(store, at, Expect::Revision(7)).await), missing);
+    assert_eq!(shown(&put(store, at, "1", Expect::Absent).await.unwrap()), "a/x=1@2");
+    let exists = "configmaps a/x already exists";
+    assert_eq!(refused(put(store, at, "2", Expect::Absent).await), exists);
+    let stale = "configmaps a/x is at revision 2, not 1";
+    assert_eq!(refused(put(store, at, "2", Expect::Revision(1)).await), stale);
+    assert_eq!(refused(delete(store, at, Expect::Revision(1)).await), stale);
+    assert_eq!(store.revision(), 2, "a refusal uses no revision");
+    assert_eq!(shown(&put(store, at, "2", Expect::Revision(2)).await.unwrap()), "a/x=2@3");
+    assert_eq!(shown(&put(store, at, "3", Expect::Any).await.unwrap()), "a/x=3@4");
+    assert_eq!(shown(&delete(store, at, Expect::Revision(4)).await.unwrap()), "a/x=3@5");
     assert!(store.get(&key("a", "x")).is_none());
-    assert_eq!(store.revision(), 4);
+    assert!(store.find(MAPS, "a", "x").is_none());
+    assert_eq!(shown(&put(store, at, "4", Expect::Absent).await.unwrap()), "a/x=4@6");
+}
+
+async fn every_change_has_its_own_revision(store: &Store) {
+    let names: Vec<_> = (0..200).map(|it| format!("n{it}")).collect();
+    let tasks: Vec<_> = names
+        .into_iter()
+        .map(|name| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let stored = put(&store, ("a", &name), "1", Expect::Absent).await.unwrap();
+                // What was answered can be read.
+                assert!(Arc::ptr_eq(&stored, &store.get(&key("a", &name)).unwrap()));
+                stored.revision
+            })
+        })
+        .collect();
+    let mut revisions = Vec::new();
+    for task in tasks {
+        revisions.push(task.await.unwrap());
+    }
+    revisions.sort_unstable();
+    assert_eq!(revisions, (2..202).collect::<Vec<_>>());
+    assert_eq!(store.revision(), 201);
+}
+
+async fn putting_what_is_stored_changes_nothing(store: &Store) {
+    let at = ("a", "x");
+    let first = put(store, at, "1", Expect::Absent).await.unwrap();
+    let again = put(store, at, "1", Expect::Revision(2)).await.unwrap();
+    assert!(Arc::ptr_eq(&first, &again));
+    assert_eq!(store.revision(), 2);
+    // The same text at another revision, and another text of the same length, are changes.
+    put(store, at, "2", Expect::Any).await.unwrap();
+    assert_eq!(put(store, at, "1", Expect::Any).await.unwrap().revision, 4);
+}
+
+async fn a_dead_namespace_takes_no_new_objects(store: &Store) {
+    let refused = put_guarded(store, ("a", "x")).await.unwrap_err();
+    assert_eq!(refused.to_string(), "namespaces a does not exist");
+    put_namespace(store, "a", false).await;
+    put_guarded(store, ("a", "x")).await.unwrap();
+    let terminating = put_namespace(store, "a", true).await;
+    assert!(terminating.terminating);
+    let refused = put_guarded(store, ("a", "y")).await.unwrap_err();
+    assert_eq!(refused.to_string(), "namespaces a is being terminated");
+    let CommitError::GuardFailed { terminating: Some(shown), .. } = refused else { panic!() };
+    assert!(Arc::ptr_eq(&shown, &terminating));
+    // What is there may still change and go.
+    put(store, ("a", "x"), "2", Expect::Any).await.unwrap();
+    delete(store, ("a", "x"), Expect::Any).await.unwrap();
+}
+
+async fn a_list_is_ordered_and_does_not_change(store: &Store) {
+    for (namespace, name) in [("b", "a"), ("a", "z"), ("a", "b"), ("ab", "c"), ("", "q")] {
+        put(store, (namespace, name), "1", Expect::Absent).await.unwrap();
+    }
+    let all = store.list(MAPS, None);
+    let before = ["/q=1@6", "a/b=1@4", "a/z=1@3", "ab/c=1@5", "b/a=1@2"];
+    assert_eq!(shown_all(all.iter()), before);
+    assert_eq!((all.len(), all.revision(), all.is_empty()), (5, 6, false));
+    let one = store.list(MAPS, Some("a"));
+    assert_eq!(shown_all(one.iter()), ["a/b=1@4", "a/z=1@3"]);
+    assert_eq!((one.len(), one.revision(), one.is_empty()), (2, 6, false));
+    assert!(store.list(MAPS, Some("nowhere")).is_empty());
+    assert!(store.list("nothing", None).is_empty());
+    delete(store, ("a", "b"), Expect::Any).await.unwrap();
+    put(store, ("b", "a"), "2", Expect::Any).await.unwrap();
+    assert_eq!(shown_all(all.iter()), before);
+    assert_eq!(store.resources(), [(MAPS.into(), 4)]);
+}
+
+async fn a_list_goes_on_after_any_place(store: &Store) {
+    for (namespace, name) in [("a", "b"), ("a", "d"), ("b", "a"), ("b", "c")] {
+        put(store, (namespace, name), "1", Expect::Absent).await.unwrap();
+    }
+    let rows: [(Option<&str>, &str, &str, &[&str]); 7] = [
+        (None, "", "", &["a/b=1@2", "a/d=1@3", "b/a=1@4", "b/c=1@5"]),
+        (None, "a", "b", &["a/d=1@3", "b/a=1@4", "b/c=1@5"]),
+        (None, "a", "c", &["a/d=1@3", "b/a=1@4", "b/c=1@5"]),
+        (None, "b", "c", &[]),
+        (Some("b"), "a", "b", &["b/a=1@4", "b/c=1@5"]),
+        (Some("a"), "a", "b", &["a/d=1@3"]),
+        (Some("a"), "b", "a", &[]),
+    ];
+    for (listed, namespace, name, expected) in rows {
+        let list = store.list(MAPS, listed);
+        assert_eq!(
+            shown_all(list.after(namespace, name)),
+            expected,
+            "{listed:?} {namespace}/{name}"
+        );
+    }
+}
+
+async fn labels_select_without_a_parse(store: &Store) {
+    put(store, ("a", "x"), "1", Expect::Absent).await.unwrap();
+    put(store, ("a", "y"), "2", Expect::Absent).await.unwrap();
+    let selected = |text: &str| -> Vec<_> {
+        let selector = LabelSelector::parse(text).unwrap();
+        let list = store.list(MAPS, None);
+        list.iter().filter(|it| it.matches(&selector)).map(|it| it.key.name.to_string()).collect()
+    };
+    assert_eq!(selected("text=1"), ["x"]);
+    assert_eq!(selected("text!=1"), ["y"]);
+    assert_eq!(selected("text,!other"), ["x", "y"]);
+    assert_eq!(selected(""), ["x", "y"]);
+}
+
+async fn a_watch_tells_each_change_once_in_order(store: &Store) {
+    let mut watch = store.watch(MAPS, 1).unwrap();
+    put(store, ("a", "x"), "1", Expect::Absent).await.unwrap();
+    // Another resource moves the revision on and is not told.
+    put_namespace(store, "a", false).await;
+    put(store, ("a", "x"), "2", Expect::Any).await.unwrap();
+    delete(store, ("a", "x"), Expect::Any).await.unwrap();
+    let first = watch.next().await.unwrap();
+    assert_eq!(told(&first), "ADDED a/x=1@2");
+    let rest = watch.next_batch(10).await.unwrap();
+    let rest: Vec<_> = rest.iter().map(|it| told(it)).collect();
+    assert_eq!(
+        rest,
+        ["MODIFIED a/x=2@4 (was a/x=1@2)", "DELETED a/x=2@5 (was a/x=2@4)"],
+        "a deletion shows the last state at its own revision"
+    );
+    assert!(watch.try_next().unwrap().is_none());
+    let line = String::from_utf8(first.frame().to_vec()).unwrap();
+    let object = String::from_utf8(first.object.bytes.to_vec()).unwrap();
+    assert_eq!(line, format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n"));
+}
+
+async fn a_watch_goes_on_from_a_list_without_a_gap(store: &Store) {
+    let writer = store.clone();
+    let writing = tokio::spawn(async move {
+        for it in 0..100 {
+            put(&writer, ("a", &format!("n{}", it % 7)), &it.to_string(), Expect::Any)
+                .await
+                .unwrap();
+        }
+    });
+    while store.revision() < 50 {
+        tokio::task::yield_now().await;
+    }
+    let list = store.list(MAPS, None);
+    let mut watch = store.watch(MAPS, list.revision()).unwrap();
+    for expected in list.revision() + 1..=101 {
+        assert_eq!(watch.next().await.unwrap().revision, expected);
+    }
+    writing.await.unwrap();
+    // A watch from the future is told nothing before it.
+    let mut watch = store.watch(MAPS, 102).unwrap();
+    put(store, ("a", "x"), "102", Expect::Any).await.unwrap();
+    put(store, ("a", "x"), "103", Expect::Any).await.unwrap();
+    assert_eq!(watch.next().await.unwrap().revision, 103);
+}
+
+async fn a_watch_knows_how_far_it_has_come(store: &Store) {
+    let mut watch = store.watch(MAPS, 1).unwrap();
+    assert_eq!(watch.position(), 1);
+    put_namespace(store, "a", false).await;
+    assert_eq!(watch.position(), 2, "nothing waits, so other resources move it on");
+    put(store, ("a", "x"), "1", Expect::Absent).await.unwrap();
+    put(store, ("a", "x"), "2", Expect::Any).await.unwrap();
+    assert_eq!(watch.position(), 2, "an event waits");
+    watch.next().await.unwrap();
+    assert_eq!(watch.position(), 3);
+    watch.next().await.unwrap();
+    put_namespace(store, "b", false).await;
+    assert_eq!(watch.position(), 5);
+}
+
+async fn an_object_that_cannot_be_read_back_is_refused(store: &Store) {
+    let mut deep = serde_json::json!(1);
+    for _ in 0..126 {
+        deep = serde_json::json!([deep]);
+    }
+    let mut fits = object("a", "x", "");
+    fits.set(&["deep"], deep.clone());
+    let mut exceeds = object("a", "y", "");
+    exceeds.set(&["deep"], serde_json::json!([deep]));
+    let commit = |name: &'static str, object| {
+        let change = mainstay_store::Change::Put {
+            key: Key::new(MAPS, "a", name),
+            object,
+            expect: Expect::Any,
+            guard: None,
+        };
+        store.commit(change)
+    };
+    assert_eq!(commit("x", &fits).await.unwrap().object().get(&["deep"]), fits.get(&["deep"]));
+    let refused = commit("y", &exceeds).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the object nests more than 127 levels deep");
+}
+
+async fn after_closing_there_is_reading_and_nothing_else(store: &Store) {
+    put(store, ("a", "x"), "1", Expect::Absent).await.unwrap();
+    let mut watch = store.watch(MAPS, 1).unwrap();
+    let waiting = tokio::spawn({
+        let mut watch = store.watch(MAPS, 2).unwrap();
+        async move { watch.next().await.unwrap_err() }
+    });
+    tokio::task::yield_now().await;
+    store.close().await.unwrap();
+    assert_eq!(waiting.await.unwrap(), WatchError::Closed);
+    assert_eq!(told(&watch.next().await.unwrap()), "ADDED a/x=1@2");
+    assert_eq!(watch.next().await.unwrap_err(), WatchError::Closed);
+    let refused = put(store, ("a", "y"), "1", Expect::Absent).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the store is closed");
+    assert_eq!(store.list(MAPS, None).len(), 1);
+    store.close().await.unwrap();
 }

@@ -1,4 +1,13 @@
-//! The store as its users see it, on every engine.
+//! The store as its users see it.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in tests, of which clippy knows only the functions marked so"
+)]
 
+mod batch;
 mod contract;
+mod folder;
+mod kill;
+mod replay;
 mod support;
+mod views;

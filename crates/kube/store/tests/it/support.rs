@@ -1,12 +1,9 @@
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests, which clippy does not recognise as such"
-)]
 //! Short words for the tests.
 
 use mainstay_object::Object;
-use mainstay_store::{Change, CommitError, Expect, Guard, Key, Options, Store, Stored};
+use mainstay_store::{Change, CommitError, Event, Expect, Guard, Key, Options, Store, Stored};
 use serde_json::json;
+use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) const MAPS: &str = "configmaps";
@@ -32,10 +29,29 @@ pub(crate) async fn put(
     text: &str,
     expect: Expect,
 ) -> Result<Arc<Stored>, CommitError> {
-    let object = object(namespace, name, text);
-    store
-        .commit(Change::Put { key: key(namespace, name), object: &object, expect, guard: None })
-        .await
+    let (key, object) = (key(namespace, name), object(namespace, name, text));
+    store.commit(Change::Put { key, object: &object, expect, guard: None }).await
+}
+
+/// Creates an object if its namespace is alive.
+pub(crate) async fn put_guarded(
+    store: &Store,
+    (namespace, name): (&str, &str),
+) -> Result<Arc<Stored>, CommitError> {
+    let (key, object) = (key(namespace, name), object(namespace, name, "guarded"));
+    let guard = Some(Guard::namespace(namespace));
+    store.commit(Change::Put { key, object: &object, expect: Expect::Absent, guard }).await
+}
+
+/// Puts a namespace, alive or terminating.
+pub(crate) async fn put_namespace(store: &Store, name: &str, terminating: bool) -> Arc<Stored> {
+    let mut object = object("", name, "");
+    if terminating {
+        object.set(&["metadata", "deletionTimestamp"], "2026-01-02T03:04:05Z".into());
+    }
+    let key = Key::cluster("namespaces", name);
+    let change = Change::Put { key, object: &object, expect: Expect::Any, guard: None };
+    store.commit(change).await.unwrap()
 }
 
 pub(crate) async fn delete(
@@ -44,20 +60,6 @@ pub(crate) async fn delete(
     expect: Expect,
 ) -> Result<Arc<Stored>, CommitError> {
     store.commit(Change::Delete { key: key(namespace, name), expect }).await
-}
-
-pub(crate) async fn put_guarded(
-    store: &Store,
-    (namespace, name): (&str, &str),
-) -> Result<Arc<Stored>, CommitError> {
-    store
-        .commit(Change::Put {
-            key: key(namespace, name),
-            object: &object(namespace, name, "guarded"),
-            expect: Expect::Absent,
-            guard: Some(Guard::namespace(namespace)),
-        })
-        .await
 }
 
 /// `namespace/name=text@revision`, by which tests compare.
@@ -78,6 +80,20 @@ pub(crate) fn shown_all<'a>(objects: impl Iterator<Item = &'a Arc<Stored>>) -> V
     objects.map(|it| shown(it)).collect()
 }
 
+/// `KIND object (was object)`.
+pub(crate) fn told(event: &Event) -> String {
+    assert_eq!(event.revision, event.object.revision);
+    let previous =
+        event.previous.as_ref().map_or_else(String::new, |it| format!(" (was {})", shown(it)));
+    format!("{} {}{previous}", event.kind.as_str(), shown(&event.object))
+}
+
 pub(crate) fn in_memory() -> Store {
     Store::in_memory(Options::default())
+}
+
+pub(crate) fn on_disk(folder: &Path) -> Store {
+    // Small enough for snapshots to be made while a test runs.
+    let options = Options { snapshot_after: 2000, ..Options::default() };
+    Store::open(folder, options).unwrap().0
 }

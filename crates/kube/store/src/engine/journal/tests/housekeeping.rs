@@ -86,7 +86,7 @@ async fn a_journal_that_cannot_be_begun_leaves_the_old_one_in_use() {
     let (disk, _) = written().await;
     let store = open_with(&disk, 0).unwrap().0;
     disk.fail(Step::Sync, "journal-0000000000000001", ErrorKind::Other, 0);
-    engine_error_of(put(&store, "d", "no").await);
+    assert!(matches!(put(&store, "d", "no").await, Err(CommitError::Engine(_))));
     disk.fail(Step::Open, "journal-0000000000000007", ErrorKind::StorageFull, 0);
     put(&store, "d", "6").await.unwrap();
     put(&store, "e", "7").await.unwrap();
@@ -94,10 +94,6 @@ async fn a_journal_that_cannot_be_begun_leaves_the_old_one_in_use() {
     store.close().await.unwrap();
     assert_eq!(disk.pending_faults(), 0);
     assert_eq!(live(&open(&disk).unwrap().0), expected);
-}
-
-fn engine_error_of(result: Result<Arc<Stored>, CommitError>) {
-    assert!(matches!(result, Err(CommitError::Engine(_))));
 }
 
 #[tokio::test]

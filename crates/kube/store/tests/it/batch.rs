@@ -1,0 +1,118 @@
+//! What becomes durable together is decided together.
+
+use crate::support::*;
+use mainstay_store::{
+    CommitError, Engine, EngineError, Event, Expect, Loader, OpenError, Options, Recovery, Store,
+};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+/// An engine whose appends wait for the test, so that a batch gathers behind each.
+struct Gate {
+    appended: Sender<usize>,
+    verdicts: Mutex<Receiver<Result<(), EngineError>>>,
+}
+
+impl Engine for Gate {
+    fn load(&mut self, loader: &mut Loader) -> Result<Recovery, OpenError> {
+        loader.begin_history(1);
+        Ok(Recovery::default())
+    }
+
+    fn append(&mut self, events: &[Arc<Event>]) -> Result<(), EngineError> {
+        // The test may have seen enough.
+        let _ = self.appended.send(events.len());
+        let verdict = self.verdicts.get_mut().ok().and_then(|verdicts| verdicts.recv().ok());
+        verdict.unwrap_or(Ok(()))
+    }
+}
+
+/// A store whose appends are released by sending to the channel.
+fn gated() -> (Store, Receiver<usize>, Sender<Result<(), EngineError>>) {
+    let ((appended, sizes), (release, verdicts)) = (channel(), channel());
+    let gate = Gate { appended, verdicts: Mutex::new(verdicts) };
+    (Store::with_engine(Box::new(gate), Options::default()).unwrap().0, sizes, release)
+}
+
+/// Has the engine wait in the append of a change, so that what is asked for now gathers behind it.
+async fn hold(store: &Store, sizes: &Receiver<usize>) {
+    let store = store.clone();
+    tokio::spawn(async move { put_namespace(&store, "a", false).await });
+    tokio::task::yield_now().await;
+    assert_eq!(sizes.recv().unwrap(), 1);
+}
+
+#[tokio::test]
+async fn changes_that_gather_are_checked_against_each_other() {
+    let (store, sizes, release) = gated();
+    hold(&store, &sizes).await;
+    let (created, twice, replaced, stale, deleted, missing, ()) = tokio::join!(
+        put_guarded(&store, ("a", "x")),
+        put_guarded(&store, ("a", "x")),
+        put(&store, ("a", "x"), "2", Expect::Revision(3)),
+        put(&store, ("a", "x"), "3", Expect::Revision(3)),
+        delete(&store, ("a", "x"), Expect::Revision(4)),
+        delete(&store, ("a", "x"), Expect::Any),
+        async {
+            assert_eq!(store.revision(), 1, "what is not durable is not visible");
+            release.send(Ok(())).unwrap();
+            release.send(Ok(())).unwrap();
+        },
+    );
+    assert_eq!(sizes.recv().unwrap(), 3);
+    assert_eq!(shown(&created.unwrap()), "a/x=guarded@3");
+    assert!(matches!(twice, Err(CommitError::AlreadyExists { current }) if current.revision == 3));
+    assert_eq!(shown(&replaced.unwrap()), "a/x=2@4");
+    assert!(matches!(stale, Err(CommitError::Stale { current, .. }) if current.revision == 4));
+    assert_eq!(shown(&deleted.unwrap()), "a/x=2@5");
+    assert!(matches!(missing, Err(CommitError::Missing(_))));
+    let mut watch = store.watch(MAPS, 2).unwrap();
+    let told: Vec<_> = watch.next_batch(9).await.unwrap().iter().map(|it| told(it)).collect();
+    assert_eq!(
+        told,
+        [
+            "ADDED a/x=guarded@3",
+            "MODIFIED a/x=2@4 (was a/x=guarded@3)",
+            "DELETED a/x=2@5 (was a/x=2@4)"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_batch_that_fails_fails_for_all_who_relied_on_it() {
+    let (store, sizes, release) = gated();
+    let disk_full = || Err(EngineError::Other("the disk is full".into()));
+    hold(&store, &sizes).await;
+    let (created, exists, ()) = tokio::join!(
+        put(&store, ("a", "x"), "1", Expect::Absent),
+        put(&store, ("a", "x"), "1", Expect::Absent),
+        async {
+            release.send(Ok(())).unwrap();
+            release.send(disk_full()).unwrap();
+        },
+    );
+    for refused in [created, exists] {
+        let text = refused.unwrap_err().to_string();
+        assert_eq!(text, "the change was not saved: the disk is full");
+    }
+    assert_eq!((store.revision(), store.list(MAPS, None).len()), (2, 0));
+    // Its revisions were seen by nobody and are used by the next change.
+    release.send(Ok(())).unwrap();
+    assert_eq!(shown(&put(&store, ("a", "y"), "1", Expect::Absent).await.unwrap()), "a/y=1@3");
+}
+
+#[tokio::test]
+async fn a_caller_who_stops_waiting_does_not_stop_the_others() {
+    let (store, sizes, release) = gated();
+    {
+        let (dropped, kept) = (put(&store, ("a", "x"), "1", Expect::Absent), async {
+            sizes.recv().unwrap();
+        });
+        tokio::pin!(dropped);
+        tokio::select! { biased; _ = &mut dropped => panic!("not released"), () = kept => {} }
+    }
+    release.send(Ok(())).unwrap();
+    release.send(Ok(())).unwrap();
+    put(&store, ("a", "y"), "1", Expect::Absent).await.unwrap();
+    assert_eq!(store.list(MAPS, None).len(), 2);
+}

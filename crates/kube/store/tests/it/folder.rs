@@ -1,0 +1,72 @@
+//! A store in a real folder.
+
+use crate::support::*;
+use mainstay_store::{Expect, OpenError, Options, Store};
+use std::fs;
+
+#[tokio::test]
+async fn a_folder_is_created_and_belongs_to_one_store_at_a_time() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("not/yet/there");
+    let store = on_disk(&folder);
+    let refused = Store::open(&folder, Options::default()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        format!(
+            "the data folder {} is in use by process {}; stop it, or choose another folder",
+            folder.display(),
+            std::process::id()
+        )
+    );
+    assert!(matches!(Store::repair(&folder), Err(OpenError::Locked { .. })));
+    store.close().await.unwrap();
+    on_disk(&folder);
+}
+
+#[tokio::test]
+async fn dropping_a_store_loses_nothing_and_frees_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 1..20_u64 {
+        let store = on_disk(folder.path());
+        assert_eq!(store.revision(), round);
+        put(&store, ("a", "x"), &round.to_string(), Expect::Any).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_is_no_folder_is_refused_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let refused = Store::open(&file, Options::default()).unwrap_err().to_string();
+    assert!(refused.starts_with(&format!("cannot create {}: ", file.display())), "{refused}");
+}
+
+#[tokio::test]
+async fn a_repair_keeps_the_originals_beside_what_it_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = on_disk(folder.path());
+    for name in ["x", "y"] {
+        put(&store, ("a", name), "1", Expect::Absent).await.unwrap();
+    }
+    store.close().await.unwrap();
+    assert_eq!(Store::repair(folder.path()).unwrap().lost, []);
+    let journal = folder.path().join("journal-0000000000000001");
+    let mut bytes = fs::read(&journal).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&journal, &bytes).unwrap();
+    let OpenError::Damaged(damage) = Store::open(folder.path(), Options::default()).unwrap_err()
+    else {
+        panic!("damage is not noticed")
+    };
+    assert_eq!((damage.file, damage.sound), (journal.clone(), Some(2)));
+    let repaired = Store::repair(folder.path()).unwrap();
+    assert_eq!((repaired.revision, repaired.objects, repaired.lost.len()), (4, 1, 1));
+    let original = repaired.originals.unwrap().join("journal-0000000000000001");
+    assert_eq!(fs::read(original).unwrap(), bytes);
+    assert!(!journal.exists());
+    let store = on_disk(folder.path());
+    assert_eq!(shown_all(store.list(MAPS, None).iter()), ["a/x=1@2"]);
+    assert_eq!(put(&store, ("a", "y"), "2", Expect::Absent).await.unwrap().revision, 5);
+}
