@@ -35,11 +35,9 @@ pub enum RangeError {
     /// A part starts with something that is not a comparator.
     #[error(
         "Could not parse Range {}: Could not parse comparator {} in {}",
-        quote(.range), quote(.comparator), quote(.part)
+        quote(.part), quote(.comparator), quote(.part)
     )]
     Comparator {
-        /// The whole range.
-        range: String,
         /// What stands where a comparator should.
         comparator: String,
         /// The part.
@@ -48,11 +46,9 @@ pub enum RangeError {
     /// A part has a version that cannot be read.
     #[error(
         "Could not parse Range {}: Could not parse version {} in {}: {source}",
-        quote(.range), quote(.version), quote(.part)
+        quote(.part), quote(.version), quote(.part)
     )]
     Version {
-        /// The whole range.
-        range: String,
         /// What stands where a version should.
         version: String,
         /// The part.
@@ -85,7 +81,7 @@ impl Range {
         for group in groups.iter().filter(|group| !group.is_empty()) {
             let mut all = IntervalSet::all();
             for part in group {
-                all = all.intersection(&comparison(text, part)?);
+                all = all.intersection(&comparison(part)?);
             }
             set = set.union(&all);
         }
@@ -205,17 +201,15 @@ fn wildcard_end(version: &str, start: &str) -> String {
     numbers.join(".")
 }
 
-fn comparison(range: &str, part: &str) -> Result<IntervalSet, RangeError> {
+fn comparison(part: &str) -> Result<IntervalSet, RangeError> {
     let (comparator, text) = split(part)?;
     if !matches!(comparator, "" | "=" | "==" | "!" | "!=" | ">" | ">=" | "<" | "<=") {
         return Err(RangeError::Comparator {
-            range: range.to_owned(),
             comparator: comparator.to_owned(),
             part: format!("{comparator}{text}"),
         });
     }
     let version = parse_strict(text).map_err(|source| RangeError::Version {
-        range: range.to_owned(),
         version: text.to_owned(),
         part: format!("{comparator}{text}"),
         source,
@@ -280,6 +274,10 @@ mod tests {
             ("*", "Last element in range is '||'"),
             ("x", "Last element in range is '||'"),
             (">", "Last element in range is '||'"),
+            (
+                "<1.0.0 || || >2",
+                "Could not parse Range \">2\": Could not parse version \"2\" in \">2\": No Major.Minor.Patch elements found",
+            ),
             ("<1.0.0 ||", "Last element in range is '||'"),
             ("|| <1.0.0", "First element in range is '||'"),
             ("||", "First element in range is '||'"),

@@ -86,10 +86,8 @@ impl fmt::Display for Predicate {
             Self::Label(label) => write!(f, "with label: {label}"),
             Self::All(all) => join(f, all, " and "),
             Self::Any(any) => join(f, any, " or "),
-            Self::Not(none) => {
-                f.write_str("not ")?;
-                join(f, none, " and not ")
-            }
+            // The original says "not" between the parts only.
+            Self::Not(none) => join(f, none, " and not "),
             Self::Cel { rule, message } => {
                 write!(f, "with constraint: {} and message: {}", quote(rule), quote(message))
             }

@@ -1,0 +1,5 @@
+//! Integration tests of the resolver.
+
+mod answers;
+mod data;
+mod universe;
