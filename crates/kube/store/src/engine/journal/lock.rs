@@ -9,7 +9,7 @@ use std::path::Path;
 /// The hold on a folder, until it is dropped or the process ends in whatever way.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -47,6 +47,17 @@ impl Lock {
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         written.map_err(failed("write"))?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+}
+
+impl Drop for Lock {
+    /// Gives the folder free by name. Closing the file would do, were it not for a child process
+    /// that another thread is just starting: it has a copy of every open file until it runs its own
+    /// program, and the lock would live as long as the last copy.
+    fn drop(&mut self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!("cannot unlock the data folder: {error}");
+        }
     }
 }
