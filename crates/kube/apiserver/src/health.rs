@@ -109,17 +109,17 @@ fn all_open(gates: &[State]) -> bool {
 }
 
 fn summary(endpoint: &str, checks: &[State], verbose: bool, excluded: &[&str]) -> Report {
-    let mut lines = String::new();
+    let mut lines = Vec::new();
     let mut failed = false;
     for State { name, closed } in checks {
-        lines += &match closed {
+        lines.push(match closed {
             _ if excluded.contains(&name.as_str()) => format!("[+]{name} excluded: ok\n"),
             None => format!("[+]{name} ok\n"),
             Some(reason) => {
                 failed = true;
                 format!("[-]{name} failed: {reason}\n")
             }
-        };
+        });
     }
     let mut unknown: Vec<String> = excluded
         .iter()
@@ -129,11 +129,12 @@ fn summary(endpoint: &str, checks: &[State], verbose: bool, excluded: &[&str]) -
     if !unknown.is_empty() {
         unknown.sort();
         unknown.dedup();
-        lines += &format!(
+        lines.push(format!(
             "warn: some health checks cannot be excluded: no matches for {}\n",
             unknown.join(",")
-        );
+        ));
     }
+    let lines = lines.concat();
     if failed {
         // A failure always tells everything.
         Report { code: 500, text: format!("{lines}{endpoint} check failed\n") }

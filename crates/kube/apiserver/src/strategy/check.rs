@@ -18,8 +18,8 @@ pub(super) use core::{
 pub(super) use network::{endpoint_slice, ingress, network_policy, service, service_update};
 pub(super) use pod::{pod, pod_update_problems};
 pub(super) use workloads::{
-    autoscaler, cron_job, daemon_set, deployment, disruption_budget, job, job_update,
-    replica_set, selector_update, stateful_set, stateful_set_update,
+    autoscaler, cron_job, daemon_set, deployment, disruption_budget, job, job_update, replica_set,
+    selector_update, stateful_set, stateful_set_update,
 };
 
 use super::fields::{entries, field, has, items, number, part, text};
@@ -158,7 +158,8 @@ fn immutable(new: &Value, old: &Value, path: &FieldPath, errors: &mut Errors) {
 pub(super) fn priority_class(object: &Object, errors: &mut Errors) {
     let value = object.i64(&["value"]).unwrap_or_default();
     if object.name().starts_with("system-") {
-        let known = [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
+        let known =
+            [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
         if !known.contains(&(object.name(), value)) {
             let words = format!(
                 "priority class names with 'system-' prefix are reserved for system use only. error: {} is not a known system priority class",
@@ -173,7 +174,9 @@ pub(super) fn priority_class(object: &Object, errors: &mut Errors) {
 }
 
 pub(super) fn priority_class_update(object: &Object, old: &Object, errors: &mut Errors) {
-    for (key, words) in [("value", "may not be changed in an update."), ("preemptionPolicy", IMMUTABLE)] {
+    for (key, words) in
+        [("value", "may not be changed in an update."), ("preemptionPolicy", IMMUTABLE)]
+    {
         if field(object, key) != field(old, key) {
             errors.push(FieldError::forbidden(&FieldPath::new(key), words));
         }
@@ -250,10 +253,10 @@ fn webhook_client(client: &Value, path: &FieldPath, errors: &mut Errors) {
         let service = part(client, "service");
         required(service, "name", &path.child("service"), errors);
         required(service, "namespace", &path.child("service"), errors);
-    } else if let Some((scheme, _)) = text(client, "url").split_once("://").filter(|(s, _)| *s != "https")
+    } else if let Some((scheme, _)) =
+        text(client, "url").split_once("://").filter(|(s, _)| *s != "https")
     {
-        let words =
-            "'https' is the only allowed URL scheme; desired format: https://host[/path]";
+        let words = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
         errors.push(FieldError::invalid(&path.child("url"), scheme, words));
     }
 }

@@ -1,10 +1,9 @@
 //! Kinds of the core group that make no pods.
 
-use super::Context;
 use super::fields::{Fields, each, fill, inner, open, text_in};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mainstay_object::{Object, Status};
+use mainstay_object::Object;
 use serde_json::{Value, json};
 
 /// Label by which selectors find a namespace by its name.
@@ -20,7 +19,7 @@ pub(super) fn default_namespace(object: &mut Object) {
 }
 
 /// The finalizer keeps the namespace until its content is gone.
-pub(super) fn create_namespace(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
+pub(super) fn create_namespace(object: &mut Object) {
     object.set(&["status"], json!({"phase": "Active"}));
     if let Some(spec) = open(object.fields_mut(), "spec") {
         fill(spec, "finalizers", json!([]));
@@ -31,7 +30,6 @@ pub(super) fn create_namespace(object: &mut Object, _: &Context<'_>) -> Result<(
             finalizers.push("kubernetes".into());
         }
     }
-    Ok(())
 }
 
 /// `stringData` is a way to write `data`; it is never stored.

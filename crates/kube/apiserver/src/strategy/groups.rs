@@ -138,7 +138,8 @@ pub(super) fn default_autoscaler(object: &mut Object) {
         spec.insert("metrics".to_owned(), json!([cpu]));
     }
     let Some(behavior) = inner(spec, "behavior") else { return };
-    let policy = |kind: &str, value: i64| json!({"type": kind, "value": value, "periodSeconds": 15});
+    let policy =
+        |kind: &str, value: i64| json!({"type": kind, "value": value, "periodSeconds": 15});
     if let Some(up) = open(behavior, "scaleUp") {
         fill(up, "stabilizationWindowSeconds", 0);
         fill(up, "selectPolicy", "Max");

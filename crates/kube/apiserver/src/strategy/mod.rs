@@ -2,7 +2,21 @@
 //! select by.
 //!
 //! Everything that all kinds have in common is in the handlers; a kind without anything special
-//! has [`Plain`].
+//! has [`Plain`]. Built-in kinds are rows again, of plain functions ([`for_kind`]): what a kind
+//! defaults, allocates and checks can be read off one table.
+//!
+//! What this does not do: admission that needs permissions, quotas or webhooks; mounting tokens
+//! into pods; defaults of rarely used volume sources.
+
+mod check;
+mod core;
+mod fields;
+mod groups;
+mod kinds;
+mod pods;
+pub(crate) mod quantity;
+mod services;
+mod workloads;
 
 use crate::Identity;
 use crate::registry::KindRow;
@@ -124,8 +138,10 @@ pub struct Plain;
 
 impl Strategy for Plain {}
 
-/// The strategy of a built-in kind.
+/// The strategy of a built-in kind, by the version that is stored.
 pub fn for_kind(gvk: &Gvk) -> &'static dyn Strategy {
-    let _ = gvk;
-    &Plain
+    kinds::rules(&gvk.group, &gvk.kind)
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,7 +1,7 @@
 //! Pods and what pods are made from.
 
 use super::fields::{Fields, each, fill, fill_number, inner, open, text_in};
-use super::{Context, quantity};
+use super::{Context, check, quantity};
 use mainstay_object::{Object, Status};
 use serde_json::{Value, json};
 
@@ -75,7 +75,8 @@ fn mirror_account(spec: &mut Fields) {
 }
 
 fn default_container(container: &mut Fields) {
-    let policy = if follows_latest(text_in(container, "image")) { "Always" } else { "IfNotPresent" };
+    let policy =
+        if follows_latest(text_in(container, "image")) { "Always" } else { "IfNotPresent" };
     fill(container, "imagePullPolicy", policy);
     fill(container, "terminationMessagePath", "/dev/termination-log");
     fill(container, "terminationMessagePolicy", "File");
@@ -188,10 +189,10 @@ pub(super) fn create_pod(object: &mut Object, context: &Context<'_>) -> Result<(
         "system-cluster-critical" => (2_000_000_000, None),
         "system-node-critical" => (2_000_001_000, None),
         name => {
-            let class = context
-                .objects
-                .get("scheduling.k8s.io/priorityclasses", "", name)
-                .ok_or_else(|| forbidden(&format!("no PriorityClass with name {name} was found")))?;
+            let class =
+                context.objects.get("scheduling.k8s.io/priorityclasses", "", name).ok_or_else(
+                    || forbidden(&format!("no PriorityClass with name {name} was found")),
+                )?;
             let policy = class.str(&["preemptionPolicy"]).map(ToOwned::to_owned);
             (class.i64(&["value"]).unwrap_or_default(), policy)
         }
@@ -203,6 +204,21 @@ pub(super) fn create_pod(object: &mut Object, context: &Context<'_>) -> Result<(
     let class = quality(spec);
     object.set(&["status"], json!({"phase": "Pending", "qosClass": class}));
     Ok(())
+}
+
+/// Most of a pod never changes; subresources have their own rules.
+pub(super) fn update_pod(
+    object: &mut Object,
+    old: &Object,
+    context: &Context<'_>,
+) -> Result<(), Status> {
+    if !context.subresource.is_empty() {
+        return Ok(());
+    }
+    match check::pod_update_problems(object, old) {
+        None => Ok(()),
+        Some(error) => Err(Status::invalid("", "Pod", object.name(), &[error])),
+    }
 }
 
 /// A pod leaves a lost node after a while, unless it says what it tolerates itself.

@@ -37,7 +37,8 @@ pub(crate) fn nano(text: &str) -> Option<i128> {
         }
     };
     let scale = |power: i32| base.checked_pow(u32::try_from(power).ok()?);
-    let (numerator, mut divisor) = if power >= 0 { (scale(power)?, 1) } else { (1, scale(-power)?) };
+    let (numerator, mut divisor) =
+        if power >= 0 { (scale(power)?, 1) } else { (1, scale(-power)?) };
     let numerator = if base == 1024 { numerator.checked_mul(1_000_000_000)? } else { numerator };
     let mut digits: i128 = 0;
     for digit in whole.bytes() {

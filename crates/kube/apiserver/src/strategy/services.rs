@@ -119,9 +119,9 @@ fn keep_allocated(object: &mut Object, old: &Object) {
     } else if !has_node_ports(&kind) {
         // The port of the node goes with the type, unless the client asks for it (and is refused).
         each(spec, "ports", |port| {
-            let same = items(&before, "ports")
-                .iter()
-                .any(|one| port.get("nodePort").is_some() && one.get("nodePort") == port.get("nodePort"));
+            let same = items(&before, "ports").iter().any(|one| {
+                port.get("nodePort").is_some() && one.get("nodePort") == port.get("nodePort")
+            });
             if same {
                 port.remove("nodePort");
             }
@@ -129,7 +129,11 @@ fn keep_allocated(object: &mut Object, old: &Object) {
     }
 }
 
-fn allocate(object: &mut Object, old: Option<&Object>, context: &Context<'_>) -> Result<(), Status> {
+fn allocate(
+    object: &mut Object,
+    old: Option<&Object>,
+    context: &Context<'_>,
+) -> Result<(), Status> {
     let name = object.name().to_owned();
     let seed = fnv_seed(object);
     let key = object.key();
@@ -252,7 +256,12 @@ fn in_network(address: Ipv4Addr) -> bool {
     (1..NETWORK_SIZE - 1).contains(&offset)
 }
 
-fn allocate_ports(spec: &mut Fields, mut used: BTreeSet<i64>, seed: u32, errors: &mut Vec<FieldError>) {
+fn allocate_ports(
+    spec: &mut Fields,
+    mut used: BTreeSet<i64>,
+    seed: u32,
+    errors: &mut Vec<FieldError>,
+) {
     if spec.get("allocateLoadBalancerNodePorts") == Some(&Value::Bool(false)) {
         return;
     }
@@ -275,7 +284,8 @@ fn allocate_ports(spec: &mut Fields, mut used: BTreeSet<i64>, seed: u32, errors:
             used.insert(free);
             port["nodePort"] = free.into();
         } else if !NODE_PORTS.contains(&wanted) {
-            let words = "provided port is not in the valid range. The range of valid ports is 30000-32767";
+            let words =
+                "provided port is not in the valid range. The range of valid ports is 30000-32767";
             errors.push(FieldError::invalid(&field, wanted, words));
         } else if !own.contains(&(wanted, protocol.clone()))
             && own.iter().any(|(port, _)| *port == wanted)

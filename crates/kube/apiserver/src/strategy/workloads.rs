@@ -1,9 +1,8 @@
 //! What makes pods: deployments, replica sets, stateful sets, daemon sets, jobs, cron jobs.
 
-use super::Context;
 use super::fields::{Fields, each, fill, inner, open, text_in};
 use super::pods::default_template;
-use mainstay_object::{Object, Status};
+use mainstay_object::Object;
 use serde_json::{Value, json};
 
 /// Annotation that counts changes of a daemon set's template.
@@ -117,16 +116,11 @@ pub(super) fn default_daemon_set(object: &mut Object) {
     }
 }
 
-pub(super) fn create_daemon_set(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
+pub(super) fn create_daemon_set(object: &mut Object) {
     object.set_annotation(TEMPLATE_GENERATION, "1");
-    Ok(())
 }
 
-pub(super) fn update_daemon_set(
-    object: &mut Object,
-    old: &Object,
-    _: &Context<'_>,
-) -> Result<(), Status> {
+pub(super) fn update_daemon_set(object: &mut Object, old: &Object) {
     let before: u64 =
         old.annotation(TEMPLATE_GENERATION).and_then(|text| text.parse().ok()).unwrap_or_default();
     let changed = object.get(&["spec", "template"]) != old.get(&["spec", "template"]);
@@ -134,7 +128,6 @@ pub(super) fn update_daemon_set(
     if now > 0 {
         object.set_annotation(TEMPLATE_GENERATION, now.to_string());
     }
-    Ok(())
 }
 
 pub(super) fn default_job(object: &mut Object) {
@@ -170,13 +163,13 @@ fn default_job_template(spec: &mut Fields) {
 }
 
 /// Ties the pods to come to this job, unless its author does that.
-pub(super) fn create_job(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
+pub(super) fn create_job(object: &mut Object) {
     object.set(&["status"], json!({}));
     if object.bool(&["spec", "manualSelector"]) == Some(true) {
-        return Ok(());
+        return;
     }
     let (name, uid) = (object.name().to_owned(), object.uid().to_owned());
-    let Some(spec) = inner(object.fields_mut(), "spec") else { return Ok(()) };
+    let Some(spec) = inner(object.fields_mut(), "spec") else { return };
     let template = open(spec, "template").and_then(|template| open(template, "metadata"));
     if let Some(labels) = template.and_then(|metadata| open(metadata, "labels")) {
         for label in JOB_NAME_LABELS {
@@ -195,7 +188,6 @@ pub(super) fn create_job(object: &mut Object, _: &Context<'_>) -> Result<(), Sta
     {
         object.set(&["metadata", "labels"], labels);
     }
-    Ok(())
 }
 
 pub(super) fn default_cron_job(object: &mut Object) {

@@ -26,7 +26,9 @@ pub(in super::super) fn pod_update_problems(object: &Object, old: &Object) -> Op
             fields.remove(key);
         }
         for list in ["containers", "initContainers"] {
-            for container in fields.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            for container in
+                fields.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten()
+            {
                 if let Some(container) = container.as_object_mut() {
                     container.remove("image");
                 }
@@ -181,7 +183,11 @@ fn handler(handler: &Value, path: &FieldPath, errors: &mut Errors) {
             let words = "may not specify more than 1 handler type";
             errors.push(FieldError::forbidden(&path.child(kind), words));
         } else if matches!(kind, "httpGet" | "tcpSocket" | "grpc") {
-            port_or_name(part(part(handler, kind), "port"), &path.child(kind).child("port"), errors);
+            port_or_name(
+                part(part(handler, kind), "port"),
+                &path.child(kind).child("port"),
+                errors,
+            );
         }
     }
     if handlers == 0 {
@@ -245,8 +251,12 @@ fn variable_source(variable: &Value, path: &FieldPath, errors: &mut Errors) {
         field_reference(part(source, "fieldRef"), &path.child("fieldRef"), errors);
     }
     let words = match present.len() {
-        0 => "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
-        _ if !text(variable, "value").is_empty() => "may not be specified when `value` is not empty",
+        0 => {
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        }
+        _ if !text(variable, "value").is_empty() => {
+            "may not be specified when `value` is not empty"
+        }
         1 => return,
         _ => "may not have more than one field specified at a time",
     };
@@ -325,7 +335,8 @@ fn resources(resources: &Value, path: &FieldPath, errors: &mut Errors) {
             if let Some((limit_text, Some(limit))) = limit
                 && nano > limit
             {
-                let words = format!("must be less than or equal to {resource} limit of {limit_text}");
+                let words =
+                    format!("must be less than or equal to {resource} limit of {limit_text}");
                 errors.push(FieldError::invalid(&path.child("requests"), text, words));
             }
         }

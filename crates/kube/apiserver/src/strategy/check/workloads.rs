@@ -2,9 +2,12 @@
 
 use super::super::fields::{has, items, number, part, text};
 use super::pod::{restarts_always, template};
-use super::{Errors, IMMUTABLE, NOT_NEGATIVE, field, immutable, not_negative, one_of, required, selector, selects};
+use super::{
+    Errors, IMMUTABLE, NOT_NEGATIVE, field, immutable, not_negative, one_of, required, selector,
+    selects,
+};
 use mainstay_object::{FieldError, FieldPath, Object};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const UNMATCHED: &str = "`selector` does not match template `labels`";
 
@@ -18,7 +21,7 @@ fn selector_and_template(spec: &Value, kind: &str, path: &FieldPath, errors: &mu
     } else {
         let before = errors.len();
         usable = selector(wanted, &field, errors);
-        let words = if !usable && LABELS_ONLY.iter().any(|kind_with| *kind_with == kind) {
+        let words = if !usable && LABELS_ONLY.contains(&kind) {
             Some("invalid label selector".to_owned())
         } else if errors.len() == before
             && wanted.as_object().is_none_or(|map| map.values().all(is_empty))
@@ -61,7 +64,11 @@ pub(in super::super) fn deployment(object: &Object, errors: &mut Errors) {
         not_negative(spec, "progressDeadlineSeconds", &path, errors);
         if deadline <= number(spec, "minReadySeconds").unwrap_or_default() {
             let words = "must be greater than minReadySeconds";
-            errors.push(FieldError::invalid(&path.child("progressDeadlineSeconds"), deadline, words));
+            errors.push(FieldError::invalid(
+                &path.child("progressDeadlineSeconds"),
+                deadline,
+                words,
+            ));
         }
     }
 }
@@ -82,13 +89,17 @@ fn rollout(strategy: &Value, path: &FieldPath, errors: &mut Errors) {
             let unavailable = share(part(rolling, "maxUnavailable"), &field, errors);
             if (surge, unavailable) == (Some(0), Some(0)) {
                 let value = part(rolling, "maxUnavailable").clone();
-                errors.push(FieldError::invalid(&field, value, "may not be 0 when `maxSurge` is 0"));
+                errors.push(FieldError::invalid(
+                    &field,
+                    value,
+                    "may not be 0 when `maxSurge` is 0",
+                ));
             }
         }
-        other => {
-            // The original prints its internal form, whose fields begin with capitals.
-            let value = json!({"Type": other, "RollingUpdate": rolling});
-            errors.push(FieldError::not_supported(path, value, &["Recreate", "RollingUpdate"]));
+        _ => {
+            // Here and below the original prints its internal form; the client's says more.
+            let allowed = ["Recreate", "RollingUpdate"];
+            errors.push(FieldError::not_supported(path, strategy.clone(), &allowed));
         }
     }
 }
@@ -128,9 +139,9 @@ pub(in super::super) fn daemon_set(object: &Object, errors: &mut Errors) {
     not_negative(spec, "minReadySeconds", &path, errors);
     let strategy = part(spec, "updateStrategy");
     if !matches!(text(strategy, "type"), "RollingUpdate" | "OnDelete") {
-        let value = json!({"Type": text(strategy, "type"), "RollingUpdate": null});
         let allowed = ["RollingUpdate", "OnDelete"];
-        errors.push(FieldError::not_supported(&path.child("updateStrategy"), value, &allowed));
+        let path = path.child("updateStrategy");
+        errors.push(FieldError::not_supported(&path, strategy.clone(), &allowed));
     }
 }
 
@@ -143,9 +154,8 @@ pub(in super::super) fn stateful_set(object: &Object, errors: &mut Errors) {
     }
     let strategy = part(spec, "updateStrategy");
     if !matches!(text(strategy, "type"), "RollingUpdate" | "OnDelete") {
-        let value = json!({"Type": text(strategy, "type"), "RollingUpdate": null});
         let words = "must be 'RollingUpdate' or 'OnDelete'";
-        errors.push(FieldError::invalid(&path.child("updateStrategy"), value, words));
+        errors.push(FieldError::invalid(&path.child("updateStrategy"), strategy.clone(), words));
     }
     not_negative(spec, "replicas", &path, errors);
     not_negative(spec, "minReadySeconds", &path, errors);
@@ -191,7 +201,8 @@ pub(in super::super) fn job(object: &Object, errors: &mut Errors) {
         errors.push(FieldError::required(&path.child("selector"), ""));
     } else {
         let usable = selector(wanted, &path.child("selector"), errors);
-        let generated = number_of_labels(wanted) == 1 || spec.get("manualSelector") == Some(&Value::Bool(true));
+        let generated =
+            number_of_labels(wanted) == 1 || spec.get("manualSelector") == Some(&Value::Bool(true));
         if !generated {
             let words = "`selector` not auto-generated";
             errors.push(FieldError::invalid(&path.child("selector"), wanted.clone(), words));
@@ -232,10 +243,9 @@ fn job_template(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let field = path.child("spec").child("restartPolicy");
     match text(part(part(spec, "template"), "spec"), "restartPolicy") {
         "OnFailure" | "Never" => {}
-        "" | "Always" => errors.push(FieldError::required(
-            &field,
-            "valid values: \"OnFailure\", \"Never\"",
-        )),
+        "" | "Always" => {
+            errors.push(FieldError::required(&field, "valid values: \"OnFailure\", \"Never\""));
+        }
         other => errors.push(FieldError::not_supported(&field, other, &["OnFailure", "Never"])),
     }
 }
@@ -297,14 +307,8 @@ fn schedule_problem(schedule: &str) -> Option<String> {
 pub(in super::super) fn disruption_budget(object: &Object, errors: &mut Errors) {
     let (spec, path) = (field(object, "spec"), FieldPath::new("spec"));
     if has(spec, "minAvailable") && has(spec, "maxUnavailable") {
-        let value = json!({
-            "MinAvailable": part(spec, "minAvailable"),
-            "Selector": part(spec, "selector"),
-            "MaxUnavailable": part(spec, "maxUnavailable"),
-            "UnhealthyPodEvictionPolicy": part(spec, "unhealthyPodEvictionPolicy"),
-        });
         let words = "minAvailable and maxUnavailable cannot be both set";
-        errors.push(FieldError::invalid(&path, value, words));
+        errors.push(FieldError::invalid(&path, spec.clone(), words));
     }
     for key in ["minAvailable", "maxUnavailable"] {
         share(part(spec, key), &path.child(key), errors);
@@ -323,7 +327,11 @@ pub(in super::super) fn autoscaler(object: &Object, errors: &mut Errors) {
         errors.push(FieldError::invalid(&path.child("minReplicas"), least, words));
     }
     if most < 1 {
-        errors.push(FieldError::invalid(&path.child("maxReplicas"), most, "must be greater than 0"));
+        errors.push(FieldError::invalid(
+            &path.child("maxReplicas"),
+            most,
+            "must be greater than 0",
+        ));
     }
     if most < least {
         let words = "must be greater than or equal to `minReplicas`";
