@@ -1,0 +1,261 @@
+//! Create, get, update.
+
+use crate::harness::{AS_METADATA, AS_TABLE, Api, MAPS, config_map, map};
+use http::Method;
+use serde_json::json;
+
+#[tokio::test]
+async fn a_created_object_has_what_the_server_decides_and_reads_back_the_same() {
+    let api = Api::new().await;
+    let made = api.post(MAPS, &config_map("a")).await;
+    assert_eq!(made.code, 201);
+    let made = made.ok();
+    let meta = &made["metadata"];
+    assert_eq!(meta["namespace"], "default");
+    assert_eq!(meta["creationTimestamp"], "2026-01-02T03:04:05Z");
+    assert_eq!(meta["uid"].as_str().unwrap().len(), 36);
+    assert!(meta["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap() > 0);
+    assert_eq!(api.get(&map("a")).await.ok(), made);
+}
+
+#[tokio::test]
+async fn names_are_generated_from_their_prefix() {
+    let api = Api::new().await;
+    let mut body = config_map("");
+    body["metadata"] = json!({"generateName": "pre-"});
+    let one = api.post(MAPS, &body).await.ok();
+    let two = api.post(MAPS, &body).await.ok();
+    let name = |it: &serde_json::Value| it["metadata"]["name"].as_str().unwrap().to_owned();
+    assert!(name(&one).starts_with("pre-") && name(&one).len() == 9);
+    assert_ne!(name(&one), name(&two));
+}
+
+#[tokio::test]
+async fn refusals_have_the_words_that_clients_know() {
+    let api = Api::new().await;
+    api.post(MAPS, &config_map("a")).await.ok();
+    let with = |key: &str, value: serde_json::Value| {
+        let mut body = config_map("b");
+        body["metadata"][key] = value;
+        body
+    };
+    for (path, body, code, message) in [
+        (MAPS, config_map("a"), 409, "configmaps \"a\" already exists"),
+        (
+            MAPS,
+            config_map(""),
+            422,
+            "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required",
+        ),
+        (
+            "/api/v1/namespaces/nope/configmaps",
+            config_map("x"),
+            404,
+            "namespaces \"nope\" not found",
+        ),
+        (
+            MAPS,
+            with("namespace", json!("other")),
+            400,
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+        (
+            MAPS,
+            with("resourceVersion", json!("5")),
+            400,
+            "resourceVersion should not be set on objects to be created",
+        ),
+        (
+            MAPS,
+            with("labels", json!({"a b": "c"})),
+            422,
+            "ConfigMap \"b\" is invalid: metadata.labels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        ),
+        (
+            MAPS,
+            with("finalizers", json!(["plain"])),
+            422,
+            "ConfigMap \"b\" is invalid: metadata.finalizers: Invalid value: \"plain\": name is neither a standard finalizer name nor is it fully qualified",
+        ),
+        (
+            MAPS,
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b"}}),
+            400,
+            "the kind in the data (Secret) does not match the expected kind (ConfigMap)",
+        ),
+        (
+            MAPS,
+            json!({"apiVersion": "v2", "kind": "ConfigMap", "metadata": {"name": "b"}}),
+            400,
+            "the API version in the data (v2) does not match the expected API version (v1)",
+        ),
+    ] {
+        let answer = api.post(path, &body).await;
+        assert_eq!(answer.refused(), (code, message.to_owned()));
+    }
+    let missing = api.get(&map("zz")).await;
+    assert_eq!(missing.refused(), (404, "configmaps \"zz\" not found".to_owned()));
+    let details = &missing.json()["details"];
+    assert_eq!((&details["name"], &details["kind"]), (&json!("zz"), &json!("configmaps")));
+}
+
+#[tokio::test]
+async fn paths_methods_and_types_that_do_not_exist_are_told_apart() {
+    let api = Api::new().await;
+    api.post(MAPS, &config_map("a")).await.ok();
+    let ask = |method: Method, path: String, headers: Vec<(&'static str, &'static str)>| {
+        let api = &api;
+        async move { api.call(method, &path, &headers, "{}").await.refused().0 }
+    };
+    for (method, path, headers, code) in [
+        (Method::GET, "/nope".to_owned(), vec![], 404),
+        (Method::GET, "/apis/nope.io/v1/things".to_owned(), vec![], 404),
+        (Method::GET, "/api/v1/namespaces/default/namespaces".to_owned(), vec![], 404),
+        (Method::GET, "/api/v1/configmaps/a".to_owned(), vec![], 404),
+        (Method::GET, map("a/nope"), vec![], 404),
+        (Method::POST, "/api/v1/configmaps".to_owned(), vec![], 405),
+        (Method::POST, map("a"), vec![], 405),
+        (Method::PUT, MAPS.to_owned(), vec![], 405),
+        (Method::POST, "/version".to_owned(), vec![], 405),
+        (Method::GET, map("a"), vec![("accept", "application/vnd.kubernetes.protobuf")], 406),
+        (
+            Method::POST,
+            MAPS.to_owned(),
+            vec![("content-type", "application/vnd.kubernetes.protobuf")],
+            415,
+        ),
+        (Method::PATCH, map("a"), vec![("content-type", "application/apply-patch+yaml")], 415),
+        (Method::PATCH, map("a"), vec![("content-type", "text/plain")], 415),
+    ] {
+        assert_eq!(ask(method.clone(), path.clone(), headers).await, code, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_have_a_bound() {
+    let api = Api::new().await;
+    let mut body = config_map("big");
+    body["data"]["k"] = "x".repeat(3 * 1024 * 1024).into();
+    let (code, message) = api.post(MAPS, &body).await.refused();
+    assert_eq!((code, &*message), (413, "Request entity too large: limit is 3145728"));
+}
+
+#[tokio::test]
+async fn yaml_bodies_are_read() {
+    let api = Api::new().await;
+    let body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yml}\ndata: {k: \"1\"}\n";
+    let headers = [("content-type", "application/yaml")];
+    let made = api.call(Method::POST, MAPS, &headers, body).await.ok();
+    assert_eq!(made["data"]["k"], "1");
+}
+
+#[tokio::test]
+async fn a_dry_run_changes_nothing() {
+    let api = Api::new().await;
+    let made = api.post(&format!("{MAPS}?dryRun=All"), &config_map("a")).await;
+    assert_eq!(made.code, 201);
+    assert!(made.ok()["metadata"]["uid"].is_string());
+    assert_eq!(api.get(&map("a")).await.code, 404);
+    let path = "/api/v1/namespaces/nope/configmaps?dryRun=All";
+    assert_eq!(api.post(path, &config_map("a")).await.code, 404);
+    assert_eq!(api.post(&format!("{MAPS}?dryRun=Some"), &config_map("a")).await.code, 422);
+
+    api.post(MAPS, &config_map("a")).await.ok();
+    let mut changed = config_map("a");
+    changed["data"]["k"] = "w".into();
+    let put = api.put(&format!("{}?dryRun=All", map("a")), &changed).await.ok();
+    assert_eq!(put["data"]["k"], "w");
+    api.delete(&format!("{}?dryRun=All", map("a")), &json!(null)).await.ok();
+    assert_eq!(api.get(&map("a")).await.ok()["data"]["k"], "v");
+}
+
+#[tokio::test]
+async fn an_update_needs_the_present_revision_or_none() {
+    let api = Api::new().await;
+    let first = api.post(MAPS, &config_map("a")).await.ok();
+    let mut second = first.clone();
+    second["data"]["k"] = "2".into();
+    let stored = api.put(&map("a"), &second).await.ok();
+    assert_ne!(stored["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
+    let (code, message) = api.put(&map("a"), &second).await.refused();
+    assert_eq!(code, 409);
+    assert_eq!(
+        message,
+        "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to the latest version and try again"
+    );
+    second["metadata"]["resourceVersion"] = json!(null);
+    second["data"]["k"] = "3".into();
+    assert_eq!(api.put(&map("a"), &second).await.ok()["data"]["k"], "3");
+    second["metadata"]["uid"] = "other".into();
+    assert_eq!(api.put(&map("a"), &second).await.code, 409);
+}
+
+#[tokio::test]
+async fn what_the_server_decided_cannot_be_changed() {
+    let api = Api::new().await;
+    let made = api.post(MAPS, &config_map("a")).await.ok();
+    let mut sent = made.clone();
+    sent["metadata"]["creationTimestamp"] = "2000-01-01T00:00:00Z".into();
+    sent["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into();
+    sent["metadata"]["generation"] = 7.into();
+    let stored = api.put(&map("a"), &sent).await.ok();
+    assert_eq!(stored, made, "nothing changed, so nothing was written");
+    let other = api.put(&map("b"), &sent).await.refused();
+    assert_eq!(other.0, 404);
+    sent["metadata"]["name"] = "b".into();
+    let (code, message) = api.put(&map("a"), &sent).await.refused();
+    assert_eq!(code, 400);
+    assert_eq!(message, "the name of the object (b) does not match the name on the URL (a)");
+}
+
+#[tokio::test]
+async fn unknown_and_repeated_fields_are_warned_of_refused_or_ignored_as_asked() {
+    let api = Api::new().await;
+    let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"NAME"},"dat":{},"data":{"k":"1","k":"2"}}"#;
+    let post = |query: &str, name: &str| {
+        let (path, body) = (format!("{MAPS}{query}"), body.replace("NAME", name));
+        let api = &api;
+        async move { api.call(Method::POST, &path, &[], body).await }
+    };
+    let warned = post("", "a").await;
+    assert_eq!(warned.code, 201);
+    assert_eq!(
+        warned.warnings(),
+        ["299 - \"duplicate field \\\"data.k\\\"\"", "299 - \"unknown field \\\"dat\\\"\""]
+    );
+    assert!(warned.ok().get("dat").is_none());
+    assert!(post("?fieldValidation=Ignore", "b").await.warnings().is_empty());
+    let (code, message) = post("?fieldValidation=Strict", "c").await.refused();
+    assert_eq!(code, 400);
+    assert_eq!(
+        message,
+        "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: duplicate field \"data.k\", unknown field \"dat\""
+    );
+    assert_eq!(post("?fieldValidation=Maybe", "d").await.code, 422);
+}
+
+#[tokio::test]
+async fn wrong_types_are_refused() {
+    let api = Api::new().await;
+    let mut body = config_map("a");
+    body["data"] = json!({"k": 5});
+    let (code, message) = api.post(MAPS, &body).await.refused();
+    assert_eq!(code, 400);
+    assert!(message.starts_with("ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number"), "{message}");
+}
+
+#[tokio::test]
+async fn one_object_comes_in_the_form_asked_for() {
+    let api = Api::new().await;
+    api.post(MAPS, &config_map("a")).await.ok();
+    let partial = api.get_as(&map("a"), AS_METADATA).await.ok();
+    assert_eq!(partial["kind"], "PartialObjectMetadata");
+    assert_eq!(partial["apiVersion"], "meta.k8s.io/v1");
+    assert_eq!(partial["metadata"]["name"], "a");
+    assert!(partial.get("data").is_none());
+    let table = api.get_as(&map("a"), AS_TABLE).await.ok();
+    assert_eq!(table["kind"], "Table");
+    assert_eq!(table["rows"][0]["cells"][0], "a");
+    let pretty = api.get(&format!("{}?pretty=true", map("a"))).await;
+    assert!(pretty.bytes.starts_with(b"{\n"));
+}

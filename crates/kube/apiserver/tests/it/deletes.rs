@@ -1,0 +1,144 @@
+//! Deletion: at once, held, of many, of namespaces.
+
+use crate::harness::{Api, MAPS, config_map, map};
+use serde_json::{Value, json};
+
+fn held(name: &str) -> Value {
+    let mut body = config_map(name);
+    body["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    body
+}
+
+#[tokio::test]
+async fn an_object_that_nothing_holds_goes_at_once() {
+    let api = Api::new().await;
+    let made = api.post(MAPS, &config_map("a")).await.ok();
+    let status = api.delete(&map("a"), &json!({"propagationPolicy": "Background"})).await.ok();
+    assert_eq!((&status["kind"], &status["status"]), (&json!("Status"), &json!("Success")));
+    assert_eq!(
+        status["details"],
+        json!({"name": "a", "kind": "configmaps", "uid": made["metadata"]["uid"]})
+    );
+    assert_eq!(api.get(&map("a")).await.code, 404);
+    assert_eq!(api.delete(&map("a"), &json!(null)).await.code, 404);
+}
+
+#[tokio::test]
+async fn a_finalizer_holds_an_object_until_it_is_taken_off() {
+    let api = Api::new().await;
+    api.post(MAPS, &held("a")).await.ok();
+    let marked = api.delete(&map("a"), &json!(null)).await;
+    assert_eq!(marked.code, 200);
+    let marked = marked.ok();
+    assert_eq!(marked["metadata"]["deletionTimestamp"], "2026-01-02T03:04:05Z");
+    assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 0);
+    let again = api.delete(&map("a"), &json!(null)).await.ok();
+    assert_eq!(again, marked, "a second deletion writes nothing");
+
+    let mut body = marked.clone();
+    body["metadata"]["finalizers"] = json!(["example.com/hold", "example.com/new"]);
+    let (code, message) = api.put(&map("a"), &body).await.refused();
+    assert_eq!(code, 422);
+    assert!(message.contains("no new finalizers can be added if the object is being deleted"));
+
+    body["metadata"]["finalizers"] = json!([]);
+    api.put(&map("a"), &body).await.ok();
+    assert_eq!(api.get(&map("a")).await.code, 404);
+}
+
+#[tokio::test]
+async fn preconditions_are_kept() {
+    let api = Api::new().await;
+    let made = api.post(MAPS, &config_map("a")).await.ok();
+    let with = |name: &str, value: &Value| json!({"preconditions": {name: value}});
+    let wrong = api.delete(&map("a"), &with("uid", &json!("x"))).await.refused();
+    assert_eq!(wrong.0, 409);
+    assert!(wrong.1.contains("Precondition failed: UID in precondition: x, UID in object meta:"));
+    assert_eq!(api.delete(&map("a"), &with("resourceVersion", &json!("1"))).await.code, 409);
+    let right = with("resourceVersion", &made["metadata"]["resourceVersion"]);
+    assert_eq!(api.delete(&map("a"), &right).await.code, 200);
+}
+
+#[tokio::test]
+async fn what_becomes_of_dependents_is_written_down_as_a_finalizer() {
+    let api = Api::new().await;
+    for (name, options, finalizer) in [
+        ("a", json!({"propagationPolicy": "Foreground"}), "foregroundDeletion"),
+        ("b", json!({"propagationPolicy": "Orphan"}), "orphan"),
+        ("c", json!({"orphanDependents": true}), "orphan"),
+    ] {
+        api.post(MAPS, &config_map(name)).await.ok();
+        let marked = api.delete(&map(name), &options).await.ok();
+        assert_eq!(marked["metadata"]["finalizers"], json!([finalizer]));
+    }
+    // A later wish replaces an earlier one.
+    api.delete(&map("a"), &json!({"propagationPolicy": "Background"})).await.ok();
+    assert_eq!(api.get(&map("a")).await.code, 404);
+    let both = json!({"propagationPolicy": "Orphan", "orphanDependents": true});
+    assert_eq!(api.delete(&map("b"), &both).await.code, 422);
+    let odd = json!({"propagationPolicy": "Sideways"});
+    assert_eq!(api.delete(&map("b"), &odd).await.code, 422);
+}
+
+#[tokio::test]
+async fn a_collection_is_deleted_as_far_as_it_is_selected() {
+    let api = Api::new().await;
+    for at in 0..100 {
+        let mut body = config_map(&format!("m{at}"));
+        body["metadata"]["labels"] = json!({"half": (at % 2).to_string()});
+        api.post(MAPS, &body).await.ok();
+    }
+    let deleted = api.delete(&format!("{MAPS}?labelSelector=half%3D0"), &json!(null)).await.ok();
+    assert_eq!(deleted["kind"], "ConfigMapList");
+    assert_eq!(deleted["items"].as_array().unwrap().len(), 50);
+    let left = api.get(&format!("{MAPS}?labelSelector=half")).await.ok();
+    assert_eq!(left["items"].as_array().unwrap().len(), 50);
+}
+
+#[tokio::test]
+async fn a_namespace_refuses_new_content_while_it_is_going_and_goes_when_finalized() {
+    let api = Api::new().await;
+    let body = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"},
+        "spec": {"finalizers": ["kubernetes"]},
+    });
+    let made = api.post("/api/v1/namespaces", &body).await.ok();
+    assert_eq!(made["spec"]["finalizers"], json!(["kubernetes"]));
+    let marked = api.delete("/api/v1/namespaces/going", &json!(null)).await.ok();
+    assert_eq!(marked["status"]["phase"], "Terminating");
+    let refused = api.post("/api/v1/namespaces/going/configmaps", &config_map("a")).await;
+    assert_eq!(
+        refused.refused(),
+        (
+            403,
+            "configmaps \"a\" is forbidden: unable to create new content in namespace going because it is being terminated"
+                .to_owned()
+        )
+    );
+    assert_eq!(refused.json()["details"]["causes"][0]["reason"], "NamespaceTerminating");
+
+    // The main resource cannot take the finalizer off, the subresource can.
+    let mut body = marked.clone();
+    body["spec"] = json!({});
+    let kept = api.put("/api/v1/namespaces/going", &body).await.ok();
+    assert_eq!(kept["spec"]["finalizers"], json!(["kubernetes"]));
+    body["metadata"]["resourceVersion"] = kept["metadata"]["resourceVersion"].clone();
+    api.put("/api/v1/namespaces/going/finalize", &body).await.ok();
+    assert_eq!(api.get("/api/v1/namespaces/going").await.code, 404);
+}
+
+#[tokio::test]
+async fn an_eviction_deletes_the_pod() {
+    let api = Api::new().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    });
+    api.post(pods, &pod).await.ok();
+    let eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    let answer = api.post(&format!("{pods}/p/eviction"), &eviction).await;
+    assert_eq!(answer.code, 201);
+    assert_eq!(api.get(&format!("{pods}/p")).await.code, 404);
+}

@@ -1,0 +1,102 @@
+//! What a client can find out about the server.
+
+use crate::harness::Api;
+use http::Method;
+use serde_json::{Value, json};
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+
+fn find<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
+    let found = list.as_array().unwrap().iter().find(|one| one[key] == name);
+    found.unwrap_or_else(|| panic!("{name} in {list}"))
+}
+
+#[tokio::test]
+async fn groups_versions_and_kinds_can_be_walked() {
+    let api = Api::new().await;
+    assert_eq!(api.get("/api").await.ok()["versions"], json!(["v1"]));
+    let groups = api.get("/apis").await.ok();
+    assert_eq!(groups["kind"], "APIGroupList");
+    let apps = find(&groups["groups"], "name", "apps");
+    assert_eq!(apps["preferredVersion"], json!({"groupVersion": "apps/v1", "version": "v1"}));
+    let group = api.get("/apis/autoscaling").await.ok();
+    assert_eq!(group["kind"], "APIGroup");
+    assert_eq!(group["preferredVersion"]["version"], "v2");
+    let core = api.get("/api/v1").await.ok();
+    assert_eq!((&core["kind"], &core["groupVersion"]), (&json!("APIResourceList"), &json!("v1")));
+    let pods = find(&core["resources"], "name", "pods");
+    assert_eq!(pods["namespaced"], true);
+    assert_eq!(pods["shortNames"], json!(["po"]));
+    let eviction = find(&core["resources"], "name", "pods/eviction");
+    assert_eq!((&eviction["group"], &eviction["kind"]), (&json!("policy"), &json!("Eviction")));
+    for path in ["/apis/nope", "/apis/apps/v9", "/api/v2"] {
+        assert_eq!(api.get(path).await.code, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn aggregated_discovery_says_the_same_in_one_answer() {
+    let api = Api::new().await;
+    let answer = api.get_as("/apis", AGGREGATED).await;
+    assert_eq!(
+        answer.headers["content-type"],
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    );
+    let list = answer.ok();
+    assert_eq!(list["kind"], "APIGroupDiscoveryList");
+    let apps = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["metadata"]["name"] == "apps")
+        .unwrap();
+    let deployments = find(&apps["versions"][0]["resources"], "resource", "deployments");
+    assert_eq!(deployments["scope"], "Namespaced");
+    assert_eq!(
+        deployments["responseKind"],
+        json!({"group": "apps", "version": "v1", "kind": "Deployment"})
+    );
+    let scale = find(&deployments["subresources"], "subresource", "scale");
+    assert_eq!(scale["responseKind"]["kind"], "Scale");
+
+    let etag = answer.headers["etag"].to_str().unwrap().to_owned();
+    let headers = [("accept", AGGREGATED), ("if-none-match", etag.as_str())];
+    let same = api.call(Method::GET, "/apis", &headers, "").await;
+    assert_eq!((same.code, same.bytes.len()), (304, 0));
+    let core = api.get_as("/api", AGGREGATED).await.ok();
+    assert_eq!(core["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_version_is_one_of_kubernetes_and_names_this_program() {
+    let api = Api::new().await;
+    let version = api.get("/version?timeout=5s").await.ok();
+    assert_eq!((&version["major"], &version["minor"]), (&json!("1"), &json!("35")));
+    assert!(version["gitVersion"].as_str().unwrap().contains("mainstay"));
+}
+
+#[tokio::test]
+async fn health_is_green_when_every_gate_is_open() {
+    let api = Api::new().await;
+    let gate = api.server.readiness().gate("crds");
+    assert_eq!(api.get("/readyz").await.code, 500);
+    assert_eq!(api.get("/livez").await.code, 200);
+    gate.open();
+    let ready = api.get("/readyz?verbose").await;
+    assert_eq!(ready.code, 200);
+    assert!(String::from_utf8_lossy(&ready.bytes).contains("[+]crds ok"));
+}
+
+#[tokio::test]
+async fn documents_are_indexed_by_hash() {
+    let api = Api::new().await;
+    let index = api.get("/openapi/v3").await.ok();
+    let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap().to_owned();
+    assert!(url.starts_with("/openapi/v3/apis/apps/v1?hash="), "{url}");
+    let document = api.get(&url).await.ok();
+    assert!(document["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"].is_object());
+    assert_eq!(api.get("/openapi/v3/apis/nope/v1").await.code, 404);
+    let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    assert_eq!(api.get_as("/openapi/v2", accept).await.code, 406);
+    assert_eq!(api.get("/openapi/v2").await.ok()["swagger"], "2.0");
+}

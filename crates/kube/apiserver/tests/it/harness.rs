@@ -1,0 +1,204 @@
+//! A server in memory and the shortest way to ask it something.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request};
+use http_body_util::{BodyExt, Full};
+use mainstay_apiserver::authn::Authenticator;
+use mainstay_apiserver::pki::Pki;
+use mainstay_apiserver::{ApiServer, ApiService, Body, Config, Identity, VersionInfo};
+use mainstay_clock::Clock;
+use mainstay_store::{Options, Store};
+use serde_json::{Value, json};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One key for all tests: making one is slow.
+static TOKEN_KEY: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
+    Pki::ephemeral(&clock, &[]).unwrap().token_key_pkcs8().to_vec()
+});
+
+pub(crate) struct Api {
+    pub(crate) server: Arc<ApiServer>,
+    pub(crate) store: Store,
+    pub(crate) stop: CancellationToken,
+    service: ApiService,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) bytes: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes)
+            .unwrap_or_else(|error| panic!("{error}: {:?}", self.bytes))
+    }
+
+    /// The object of a success.
+    #[track_caller]
+    pub(crate) fn ok(&self) -> Value {
+        assert!(self.code < 300, "{} {:?}", self.code, self.bytes);
+        self.json()
+    }
+
+    /// Code and message of a refusal.
+    #[track_caller]
+    pub(crate) fn refused(&self) -> (u16, String) {
+        let status = self.json();
+        assert_eq!(status["kind"], "Status", "{status}");
+        assert_eq!(status["status"], "Failure", "{status}");
+        assert_eq!(status["code"], self.code);
+        (self.code, status["message"].as_str().unwrap_or_default().to_owned())
+    }
+
+    pub(crate) fn warnings(&self) -> Vec<&str> {
+        self.headers.get_all("warning").iter().filter_map(|it| it.to_str().ok()).collect()
+    }
+}
+
+impl Api {
+    pub(crate) async fn new() -> Self {
+        let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
+        Self::on(Store::in_memory(Options::new(clock)), clock).await
+    }
+
+    pub(crate) async fn on(store: Store, clock: Clock) -> Self {
+        let stop = CancellationToken::new();
+        let server = ApiServer::start(Config {
+            store: store.clone(),
+            clock,
+            authenticator: Arc::new(Authenticator::new(&TOKEN_KEY, clock).unwrap()),
+            version: VersionInfo::default(),
+            stop: stop.clone(),
+        })
+        .await
+        .unwrap();
+        let service = server.service(Identity::admin());
+        Self { server, store, stop, service }
+    }
+
+    /// Sends a request and gives the answer before its body is read.
+    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> http::Response<Body> {
+        self.service.clone().oneshot(request).await.unwrap()
+    }
+
+    /// Sends a request with headers and reads the whole answer.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.send(request.body(Full::new(body.into())).unwrap()).await;
+        let (parts, body) = response.into_parts();
+        let bytes = tokio::time::timeout(PATIENCE, body.collect()).await.unwrap();
+        let bytes = bytes.unwrap().to_bytes();
+        Answer { code: parts.status.as_u16(), headers: parts.headers, bytes }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call(Method::GET, path, &[], "").await
+    }
+
+    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Answer {
+        self.call(Method::GET, path, &[("accept", accept)], "").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.call(Method::POST, path, &[], body.to_string()).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.call(Method::PUT, path, &[], body.to_string()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str, options: &Value) -> Answer {
+        let body = if options.is_null() { String::new() } else { options.to_string() };
+        self.call(Method::DELETE, path, &[], body).await
+    }
+
+    /// `kind` is `json`, `merge` or `strategic-merge`.
+    pub(crate) async fn patch(&self, path: &str, kind: &str, body: &Value) -> Answer {
+        let media = format!("application/{kind}-patch+json");
+        self.call(Method::PATCH, path, &[("content-type", &media)], body.to_string()).await
+    }
+
+    /// Opens a watch.
+    pub(crate) async fn watch(&self, path: &str) -> Events {
+        self.watch_as(path, "application/json").await
+    }
+
+    pub(crate) async fn watch_as(&self, path: &str, accept: &str) -> Events {
+        let request = Request::get(path).header("accept", accept);
+        let response = self.send(request.body(Full::new(Bytes::new())).unwrap()).await;
+        assert_eq!(response.status(), 200);
+        Events { body: response.into_body(), rest: Vec::new() }
+    }
+
+    /// Asks until the answer has this code.
+    pub(crate) async fn until(&self, path: &str, code: u16) {
+        let asked = async {
+            while self.get(path).await.code != code {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, asked).await.expect(path);
+    }
+}
+
+/// The events of a watch.
+pub(crate) struct Events {
+    body: Body,
+    rest: Vec<u8>,
+}
+
+impl Events {
+    /// The next event; none at the end.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(at) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=at).collect();
+                return Some(serde_json::from_slice(&line).unwrap());
+            }
+            let frame = self.body.frame().await?.unwrap();
+            self.rest.extend_from_slice(&frame.into_data().unwrap());
+        }
+    }
+
+    /// The next event as `TYPE name`.
+    pub(crate) async fn short(&mut self) -> String {
+        let next = tokio::time::timeout(PATIENCE, self.next()).await.expect("an event");
+        let Some(event) = next else { return "end".to_owned() };
+        let name = event["object"]["metadata"]["name"].as_str().unwrap_or("-");
+        format!("{} {name}", event["type"].as_str().unwrap())
+    }
+}
+
+pub(crate) fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
+}
+
+pub(crate) const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+pub(crate) fn map(name: &str) -> String {
+    format!("{MAPS}/{name}")
+}
+
+/// A `PartialObjectMetadata` accept header.
+pub(crate) const AS_METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+/// The accept header of `kubectl get`.
+pub(crate) const AS_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";

@@ -1,0 +1,52 @@
+//! Patches.
+
+use crate::harness::{Api, MAPS, config_map, map};
+use serde_json::json;
+
+#[tokio::test]
+async fn each_kind_of_patch_changes_what_it_says() {
+    let api = Api::new().await;
+    api.post(MAPS, &config_map("a")).await.ok();
+    let merged = api.patch(&map("a"), "merge", &json!({"data": {"k": null, "l": "1"}})).await.ok();
+    assert_eq!(merged["data"], json!({"l": "1"}));
+    let ops = json!([{"op": "replace", "path": "/data/l", "value": "2"}]);
+    assert_eq!(api.patch(&map("a"), "json", &ops).await.ok()["data"]["l"], "2");
+    let body = json!({"metadata": {"labels": {"x": "y"}}});
+    let patched = api.patch(&map("a"), "strategic-merge", &body).await.ok();
+    assert_eq!(patched["metadata"]["labels"]["x"], "y");
+    assert_eq!(patched["data"]["l"], "2");
+}
+
+#[tokio::test]
+async fn a_patch_that_changes_nothing_writes_nothing() {
+    let api = Api::new().await;
+    let made = api.post(MAPS, &config_map("a")).await.ok();
+    let same = api.patch(&map("a"), "merge", &json!({"data": {"k": "v"}})).await.ok();
+    assert_eq!(same, made);
+}
+
+#[tokio::test]
+async fn a_patch_that_names_a_revision_is_held_to_it() {
+    let api = Api::new().await;
+    api.post(MAPS, &config_map("a")).await.ok();
+    let stale = json!({"metadata": {"resourceVersion": "1"}, "data": {"k": "w"}});
+    assert_eq!(api.patch(&map("a"), "merge", &stale).await.refused().0, 409);
+    let rename = json!({"metadata": {"name": "b"}});
+    assert_eq!(api.patch(&map("a"), "merge", &rename).await.refused().0, 400);
+    assert_eq!(api.patch(&map("zz"), "merge", &json!({})).await.refused().0, 404);
+    assert_eq!(api.patch(&map("a"), "merge", &json!("text")).await.refused().0, 400);
+}
+
+#[tokio::test]
+async fn a_patch_that_does_not_apply_is_refused() {
+    let api = Api::new().await;
+    api.post(MAPS, &config_map("a")).await.ok();
+    let test = json!([{"op": "test", "path": "/data/k", "value": "other"}]);
+    assert_eq!(api.patch(&map("a"), "json", &test).await.refused().0, 422);
+    let unknown = json!({"dat": {"k": "w"}});
+    let path = format!("{}?fieldValidation=Strict", map("a"));
+    let (code, message) = api.patch(&path, "merge", &unknown).await.refused();
+    assert_eq!(code, 400, "{message}");
+    let warned = api.patch(&map("a"), "merge", &unknown).await;
+    assert_eq!(warned.warnings(), ["299 - \"unknown field \\\"dat\\\"\""]);
+}

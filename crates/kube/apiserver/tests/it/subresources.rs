@@ -1,0 +1,161 @@
+//! Status, scale, tokens, reviews.
+
+use crate::harness::Api;
+use http::Method;
+use serde_json::{Value, json};
+
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+
+fn deployment() -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "d"}},
+            "template": {
+                "metadata": {"labels": {"app": "d"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    })
+}
+
+#[tokio::test]
+async fn status_and_the_rest_are_written_apart() {
+    let api = Api::new().await;
+    let path = format!("{DEPLOYMENTS}/d");
+    let mut body = deployment();
+    body["status"] = json!({"replicas": 9});
+    let made = api.post(DEPLOYMENTS, &body).await.ok();
+    assert_ne!(made["status"]["replicas"], 9, "a new object has no status");
+    assert_eq!(made["metadata"]["generation"], 1);
+
+    let mut body = made.clone();
+    body["status"] = json!({"replicas": 3});
+    body["spec"]["replicas"] = 5.into();
+    let status = api.put(&format!("{path}/status"), &body).await.ok();
+    assert_eq!(
+        (&status["status"]["replicas"], &status["spec"]["replicas"]),
+        (&json!(3), &json!(1))
+    );
+    assert_eq!(status["metadata"]["generation"], 1, "status is not what is wanted");
+
+    let mut body = status.clone();
+    body["status"] = json!({});
+    body["spec"]["replicas"] = 5.into();
+    let spec = api.put(&path, &body).await.ok();
+    assert_eq!((&spec["status"]["replicas"], &spec["spec"]["replicas"]), (&json!(3), &json!(5)));
+    assert_eq!(spec["metadata"]["generation"], 2);
+
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    let labelled = api.patch(&path, "merge", &labels).await.ok();
+    assert_eq!(labelled["metadata"]["generation"], 2, "metadata is not what is wanted");
+    assert_eq!(api.get(&format!("{path}/status")).await.ok(), labelled);
+}
+
+#[tokio::test]
+async fn scale_is_one_face_of_the_object() {
+    let api = Api::new().await;
+    let path = format!("{DEPLOYMENTS}/d");
+    api.post(DEPLOYMENTS, &deployment()).await.ok();
+    let scale = api.get(&format!("{path}/scale")).await.ok();
+    assert_eq!((&scale["kind"], &scale["apiVersion"]), (&json!("Scale"), &json!("autoscaling/v1")));
+    assert_eq!(scale["spec"]["replicas"], 1);
+    assert_eq!(scale["status"]["selector"], "app=d");
+    let patch = json!({"spec": {"replicas": 4}});
+    let scaled = api.patch(&format!("{path}/scale"), "merge", &patch).await.ok();
+    assert_eq!((&scaled["kind"], &scaled["spec"]["replicas"]), (&json!("Scale"), &json!(4)));
+    let stored = api.get(&path).await.ok();
+    assert_eq!(
+        (&stored["spec"]["replicas"], &stored["metadata"]["generation"]),
+        (&json!(4), &json!(2))
+    );
+    let mut body = scaled.clone();
+    body["spec"]["replicas"] = 2.into();
+    assert_eq!(api.put(&format!("{path}/scale"), &body).await.ok()["spec"]["replicas"], 2);
+    assert_eq!(api.put(&format!("{path}/scale"), &body).await.refused().0, 409);
+    body["spec"]["replicas"] = (-1).into();
+    assert_eq!(api.put(&format!("{path}/scale"), &body).await.refused().0, 422);
+}
+
+#[tokio::test]
+async fn a_service_account_gets_a_token_that_the_server_accepts() {
+    let api = Api::new().await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "s"}});
+    api.post(accounts, &account).await.ok();
+    let request =
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let issued = api.post(&format!("{accounts}/s/token"), &request).await.ok();
+    let token = issued["status"]["token"].as_str().unwrap();
+    let review = json!({
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token},
+    });
+    let reviewed = api.post("/apis/authentication.k8s.io/v1/tokenreviews", &review).await.ok();
+    assert_eq!(reviewed["status"]["authenticated"], true);
+    assert_eq!(reviewed["status"]["user"]["username"], "system:serviceaccount:default:s");
+    assert_eq!(api.post(&format!("{accounts}/zz/token"), &request).await.code, 404);
+}
+
+#[tokio::test]
+async fn everybody_is_told_that_they_may_do_everything() {
+    let api = Api::new().await;
+    let authorization = "/apis/authorization.k8s.io/v1";
+    for kind in ["SelfSubjectAccessReview", "SubjectAccessReview"] {
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": {
+            "resourceAttributes": {"verb": "create", "resource": "pods"},
+        }});
+        let path = format!("{authorization}/{}s", kind.to_lowercase());
+        let answer = api.post(&path, &review).await;
+        assert_eq!((answer.code, &answer.ok()["status"]["allowed"]), (201, &json!(true)));
+    }
+    let who = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let info = api.post(path, &who).await.ok();
+    assert_eq!(info["status"]["userInfo"]["username"], "kubernetes-admin");
+    assert_eq!(api.get(path).await.code, 405);
+}
+
+#[tokio::test]
+async fn a_binding_puts_a_pod_on_a_node_once() {
+    let api = Api::new().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    });
+    api.post(pods, &pod).await.ok();
+    let binding = json!({
+        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"},
+        "target": {"kind": "Node", "name": "n1"},
+    });
+    assert_eq!(api.post(&format!("{pods}/p/binding"), &binding).await.code, 201);
+    let bound = api.get(&format!("{pods}/p")).await.ok();
+    assert_eq!(bound["spec"]["nodeName"], "n1");
+    assert_eq!(api.post(&format!("{pods}/p/binding"), &binding).await.refused().0, 409);
+    let logs = api.call(Method::GET, &format!("{pods}/p/log"), &[], "").await;
+    assert_eq!((logs.code, logs.bytes.len()), (200, 0));
+    assert_eq!(api.get(&format!("{pods}/p/exec?command=sh")).await.refused().0, 405);
+}
+
+#[tokio::test]
+async fn events_of_both_groups_are_the_same_objects() {
+    let api = Api::new().await;
+    let event = json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"},
+        "regarding": {"kind": "Pod", "name": "p", "namespace": "default"}, "note": "hello",
+        "reason": "Made", "action": "Make", "type": "Normal",
+        "reportingController": "c.example.com", "reportingInstance": "c-1",
+        "eventTime": "2026-01-02T03:04:05.000000Z",
+    });
+    let made = api.post("/apis/events.k8s.io/v1/namespaces/default/events", &event).await.ok();
+    assert_eq!(made["note"], "hello");
+    let core = api.get("/api/v1/namespaces/default/events/e").await.ok();
+    assert_eq!((&core["apiVersion"], &core["message"]), (&json!("v1"), &json!("hello")));
+    assert_eq!(core["involvedObject"]["name"], "p");
+    let selected = "fieldSelector=involvedObject.name%3Dp,involvedObject.kind%3DPod";
+    let list = api.get(&format!("/api/v1/namespaces/default/events?{selected}")).await.ok();
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+    let mut watch = api.watch("/apis/events.k8s.io/v1/events?watch=true").await;
+    assert_eq!(watch.next().await.unwrap()["object"]["note"], "hello");
+}
