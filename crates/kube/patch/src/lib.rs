@@ -1,1 +1,23 @@
-//! Opened with its first code.
+//! The three patches that change a part of an object: JSON patch, merge patch and strategic merge
+//! patch, as a Kubernetes API applies them.
+//!
+//! None of them is the textbook's. JSON patch and merge patch have the edges of the Go library
+//! behind the API (`evanphx/json-patch`), which is why no crate is used for them; strategic merge
+//! patch is Kubernetes' own and is steered by the merge keys in the table of built-in types.
+//!
+//! Patches are plain functions of values. Nothing is changed when one is refused, apart from the
+//! target of [`json_patch`], which the caller then throws away.
+//!
+//! ```text
+//! object + patch (+ type) ─► patched object | PatchError ─► Status
+//! ```
+
+mod error;
+mod json;
+mod merge;
+mod strategic;
+
+pub use error::PatchError;
+pub use json::{MAX_COPY_BYTES, MAX_OPERATIONS, json_patch};
+pub use merge::merge_patch;
+pub use strategic::strategic_merge;

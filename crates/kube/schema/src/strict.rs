@@ -136,7 +136,8 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 }
 
-/// Decodes a value in place: unknown fields and nulls go, times and quantities get their one form.
+/// Decodes a value in place: unknown fields, nulls and empty lists and maps go (an empty object of
+/// known fields says something and stays), times and quantities get their one form.
 ///
 /// Returns the findings of unknown fields (`unknown field "spec.foo"`), in order of their paths.
 ///
@@ -251,7 +252,13 @@ impl Decoder {
                 return false;
             }
             result = self.value(&field.ty, value, &Place { owner: definition, trail: &trail });
-            true
+            // Go does not write empty lists and maps (`omitempty`).
+            let empty = match (&field.ty, &*value) {
+                (Type::List(_), Value::Array(items)) => items.is_empty(),
+                (Type::Map(_), Value::Object(entries)) => entries.is_empty(),
+                _ => false,
+            };
+            !empty || field.required
         });
         result
     }

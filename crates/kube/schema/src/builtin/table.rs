@@ -70,6 +70,8 @@ pub struct Field {
     pub patch_merge_key: Option<Box<str>>,
     /// Whether strategic merge patch merges the list instead of replacing it.
     pub patch_merge: bool,
+    /// Whether strategic merge patch replaces an object instead of merging it.
+    pub patch_replace: bool,
     /// Whether strategic merge patch understands `$retainKeys` in the value
     /// (`patchStrategy: retainKeys`).
     pub patch_retain_keys: bool,
@@ -276,6 +278,7 @@ fn read_field(package: &str, line: &str) -> Field {
         atomic: false,
         patch_merge_key: None,
         patch_merge: false,
+        patch_replace: false,
         patch_retain_keys: false,
         default: None,
     };
@@ -287,8 +290,10 @@ fn read_field(package: &str, line: &str) -> Field {
             ("k", keys) => field.list_map_keys = keys.split(',').map(Into::into).collect(),
             ("mk", key) => field.patch_merge_key = Some(key.into()),
             ("ps", strategies) => {
-                field.patch_merge = strategies.split(',').any(|word| word == "merge");
-                field.patch_retain_keys = strategies.split(',').any(|word| word == "retainKeys");
+                let has = |name: &str| strategies.split(',').any(|word| word == name);
+                field.patch_merge = has("merge");
+                field.patch_replace = has("replace");
+                field.patch_retain_keys = has("retainKeys");
             }
             ("d", text) => {
                 field.default = Some(match field.ty {

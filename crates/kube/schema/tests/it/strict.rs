@@ -47,8 +47,9 @@ fn decoding_drops_what_go_would_drop_and_keeps_empty_objects() {
     let mut value = json!({
         "metadata": {"name": "x", "creationTimestamp": null, "zz": 1},
         "spec": {
-            "containers": [{"name": "a", "nope": 1, "args": null, "ports": [{"q": 1}]}],
+            "containers": [{"name": "a", "nope": 1, "args": null, "env": [], "ports": [{"q": 1}]}],
             "volumes": [{"name": "v", "emptyDir": {}}],
+            "nodeSelector": {},
         },
         "foo": {"bar": 1},
     });

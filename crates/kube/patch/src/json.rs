@@ -1,0 +1,251 @@
+//! JSON patch: RFC 6902 with the edges of Go's library.
+//!
+//! Where they differ: negative indices count from the end; `replace` of a field that is not there
+//! adds it; `add` without a value adds null; `test` for null holds for a field that is not there;
+//! the root cannot be added, moved or removed.
+
+use crate::PatchError;
+use serde_json::{Map, Value};
+
+/// How many operations a patch may have.
+pub const MAX_OPERATIONS: usize = 10_000;
+/// How many bytes of JSON the `copy` operations of a patch may add.
+pub const MAX_COPY_BYTES: usize = 3 << 20;
+
+const MISSING: &str = "missing value";
+const BAD_INDEX: &str = "invalid array index";
+
+/// Applies a JSON patch. If it is refused the target is left half patched.
+///
+/// # Errors
+/// [`PatchError::Malformed`] if it is no list of operations, [`PatchError::TooManyOperations`],
+/// [`PatchError::DoesNotApply`] for the first operation that does not.
+pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
+    let malformed = |found: &Value, wanted: &str| {
+        let found = kind(found);
+        PatchError::Malformed(format!(
+            "error decoding patch: json: cannot unmarshal {found} into Go value of type {wanted}"
+        ))
+    };
+    let Value::Array(operations) = patch else {
+        return Err(malformed(patch, "[]handlers.jsonPatchOp"));
+    };
+    if operations.len() > MAX_OPERATIONS {
+        let found = operations.len();
+        return Err(PatchError::TooManyOperations { limit: MAX_OPERATIONS, found });
+    }
+    let operations: Vec<&Map<String, Value>> = operations
+        .iter()
+        .map(|it| it.as_object().ok_or_else(|| malformed(it, "handlers.jsonPatchOp")))
+        .collect::<Result<_, _>>()?;
+    let mut copied = 0;
+    for operation in operations {
+        apply(target, operation, &mut copied).map_err(PatchError::DoesNotApply)?;
+    }
+    Ok(())
+}
+
+/// The name that Go's decoder has for a kind of value.
+pub(crate) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn apply(
+    target: &mut Value,
+    operation: &Map<String, Value>,
+    copied: &mut usize,
+) -> Result<(), String> {
+    let name = operation.get("op").and_then(Value::as_str).unwrap_or("unknown");
+    let text = |field: &str| {
+        operation.get(field).and_then(Value::as_str).ok_or_else(|| {
+            format!("{name} operation failed to decode {field}: operation missing {field} field: {MISSING}")
+        })
+    };
+    let value = || operation.get("value").cloned().unwrap_or_default();
+    match name {
+        "add" => {
+            let path = text("path")?;
+            let (holder, key) = find(target, path).ok_or_else(|| {
+                format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}")
+            })?;
+            add(holder, &key, value())
+                .map_err(|why| format!("error in add for path: '{path}': {why}"))
+        }
+        "remove" => {
+            let path = text("path")?;
+            let (holder, key) = find(target, path).ok_or_else(|| {
+                format!(
+                    "remove operation does not apply: doc is missing path: \"{path}\": {MISSING}"
+                )
+            })?;
+            remove(holder, &key)
+                .map(drop)
+                .map_err(|why| format!("error in remove for path: '{path}': {why}"))
+        }
+        "replace" => replace(target, text("path")?, value()),
+        "move" => {
+            let from = text("from")?;
+            let (holder, key) = find(target, from).ok_or_else(|| {
+                format!(
+                    "move operation does not apply: doc is missing from path: {from}: {MISSING}"
+                )
+            })?;
+            let moved = remove(holder, &key)
+                .map_err(|why| format!("error in move for path: '{key}': {why}"))?;
+            let path = text("path")?;
+            let (holder, key) = find(target, path).ok_or_else(|| {
+                format!("move operation does not apply: doc is missing destination path: {path}: {MISSING}")
+            })?;
+            add(holder, &key, moved)
+                .map_err(|why| format!("error in move for path: '{path}': {why}"))
+        }
+        "test" => test(target, text("path")?, operation.get("value")),
+        "copy" => {
+            let from = text("from")?;
+            let (holder, key) = find(target, from).ok_or_else(|| {
+                format!(
+                    "copy operation does not apply: doc is missing from path: {from}: {MISSING}"
+                )
+            })?;
+            let found = get(holder, &key)
+                .map_err(|why| format!("error in copy for from: '{from}': {why}"))?;
+            let copy = found.cloned().unwrap_or_default();
+            *copied += copy.to_string().len();
+            if *copied > MAX_COPY_BYTES {
+                return Err(format!(
+                    "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {MAX_COPY_BYTES}"
+                ));
+            }
+            let path = text("path")?;
+            let (holder, key) = find(target, path).ok_or_else(|| {
+                format!("copy operation does not apply: doc is missing destination path: {path}: {MISSING}")
+            })?;
+            add(holder, &key, copy)
+                .map_err(|why| format!("error while adding value during copy: {why}"))
+        }
+        other => Err(format!("Unexpected kind: {other}")),
+    }
+}
+
+/// The object or list that holds what a path names, and the last part of the path.
+fn find<'a>(target: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
+    let (parents, last) = path.rsplit_once('/')?;
+    let mut holder = target;
+    // What is before the first slash names nothing.
+    for part in parents.split('/').skip(1) {
+        holder = match holder {
+            Value::Object(fields) => fields.get_mut(&decoded(part))?,
+            Value::Array(items) => {
+                let at = index(&decoded(part), items.len()).ok()?;
+                items.get_mut(at)?
+            }
+            _ => return None,
+        };
+    }
+    matches!(holder, Value::Object(_) | Value::Array(_)).then(|| (holder, decoded(last)))
+}
+
+fn decoded(part: &str) -> String {
+    if part.contains('~') { part.replace("~1", "/").replace("~0", "~") } else { part.to_owned() }
+}
+
+/// A position in a list of a length; negative ones count from the end.
+fn index(key: &str, length: usize) -> Result<usize, String> {
+    let at: i64 =
+        key.parse().map_err(|_| format!("strconv.Atoi: parsing {key:?}: invalid syntax"))?;
+    let invalid = || format!("Unable to access invalid index: {at}: {BAD_INDEX}");
+    let length = i64::try_from(length).map_err(|_| invalid())?;
+    let at = if at < 0 { at + length } else { at };
+    usize::try_from(at).map_err(|_| invalid())
+}
+
+fn element(key: &str, length: usize) -> Result<usize, String> {
+    let at = index(key, length)?;
+    if at < length {
+        return Ok(at);
+    }
+    Err(format!("Unable to access invalid index: {at}: {BAD_INDEX}"))
+}
+
+fn get<'a>(holder: &'a Value, key: &str) -> Result<Option<&'a Value>, String> {
+    match holder {
+        Value::Array(items) => Ok(items.get(element(key, items.len())?)),
+        other => Ok(other.get(key)),
+    }
+}
+
+fn add(holder: &mut Value, key: &str, value: Value) -> Result<(), String> {
+    match holder {
+        Value::Array(items) if key == "-" => items.push(value),
+        Value::Array(items) => {
+            let room = items.len() + 1;
+            if key.parse::<i64>().is_err() {
+                return Err(format!(
+                    "value was not a proper array index: '{key}': strconv.Atoi: parsing {key:?}: invalid syntax"
+                ));
+            }
+            items.insert(element(key, room)?, value);
+        }
+        Value::Object(fields) => drop(fields.insert(key.to_owned(), value)),
+        _ => return Err(MISSING.to_owned()),
+    }
+    Ok(())
+}
+
+fn remove(holder: &mut Value, key: &str) -> Result<Value, String> {
+    match holder {
+        Value::Array(items) => {
+            let at = element(key, items.len())?;
+            Ok(items.remove(at))
+        }
+        Value::Object(fields) => fields
+            .remove(key)
+            .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: {MISSING}")),
+        _ => Err(MISSING.to_owned()),
+    }
+}
+
+fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    if path.is_empty() {
+        if !value.is_object() && !value.is_array() {
+            return Err("replace operation value must be object or array".to_owned());
+        }
+        *target = value;
+        return Ok(());
+    }
+    let (holder, key) = find(target, path).ok_or_else(|| {
+        format!("replace operation does not apply: doc is missing path: {path}: {MISSING}")
+    })?;
+    match holder {
+        Value::Array(items) => {
+            let at = element(&key, items.len()).map_err(|_| {
+                format!("replace operation does not apply: doc is missing key: {path}: {MISSING}")
+            })?;
+            items[at] = value;
+        }
+        Value::Object(fields) => drop(fields.insert(key, value)),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn test(target: &mut Value, path: &str, wanted: Option<&Value>) -> Result<(), String> {
+    let wanted = wanted.unwrap_or(&Value::Null);
+    let failed = || format!("testing value {path} failed: test failed");
+    if path.is_empty() {
+        return if target == wanted { Ok(()) } else { Err(failed()) };
+    }
+    let (holder, key) = find(target, path).ok_or_else(|| {
+        format!("test operation does not apply: is missing path: {path}: {MISSING}")
+    })?;
+    let found =
+        get(holder, &key).map_err(|why| format!("error in test for path: '{path}': {why}"))?;
+    if found.unwrap_or(&Value::Null) == wanted { Ok(()) } else { Err(failed()) }
+}

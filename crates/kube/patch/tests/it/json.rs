@@ -1,0 +1,125 @@
+//! JSON patch, with what Go's library does otherwise than the RFC.
+
+use mainstay_patch::{MAX_OPERATIONS, PatchError, json_patch};
+use serde_json::{Value, json};
+
+fn document() -> Value {
+    json!({"a": {"b": 1}, "l": ["x", "y", "z"], "n": null, "s/t~u": 1})
+}
+
+#[test]
+fn operations_apply() {
+    for (patch, path, after) in [
+        (json!({"op": "add", "path": "/a/c", "value": 2}), "/a", json!({"b": 1, "c": 2})),
+        (json!({"op": "add", "path": "/a/c"}), "/a", json!({"b": 1, "c": null})),
+        (json!({"op": "add", "path": "/l/1", "value": "n"}), "/l", json!(["x", "n", "y", "z"])),
+        (json!({"op": "add", "path": "/l/-", "value": "n"}), "/l", json!(["x", "y", "z", "n"])),
+        (json!({"op": "add", "path": "/l/-1", "value": "n"}), "/l", json!(["x", "y", "z", "n"])),
+        (json!({"op": "add", "path": "/l/-2", "value": "n"}), "/l", json!(["x", "y", "n", "z"])),
+        (json!({"op": "remove", "path": "/l/-1"}), "/l", json!(["x", "y"])),
+        (json!({"op": "remove", "path": "/s~1t~0u"}), "/s~1t~0u", Value::Null),
+        (json!({"op": "replace", "path": "/l/0", "value": "n"}), "/l", json!(["n", "y", "z"])),
+        (json!({"op": "replace", "path": "/a/new", "value": 2}), "/a/new", json!(2)),
+        (json!({"op": "replace", "path": "", "value": {"r": 1}}), "/r", json!(1)),
+        (json!({"op": "move", "from": "/a/b", "path": "/l/0"}), "/l", json!([1, "x", "y", "z"])),
+        (json!({"op": "copy", "from": "/l", "path": "/a/l"}), "/a/l", json!(["x", "y", "z"])),
+        (json!({"op": "test", "path": "/a/b", "value": 1}), "/a/b", json!(1)),
+        (json!({"op": "test", "path": "/nothing", "value": null}), "/a/b", json!(1)),
+        (json!({"op": "test", "path": "/n"}), "/a/b", json!(1)),
+    ] {
+        let mut value = document();
+        json_patch(&mut value, &json!([patch])).unwrap();
+        assert_eq!(*value.pointer(path).unwrap_or(&Value::Null), after, "{patch}");
+    }
+}
+
+#[test]
+fn what_does_not_apply_is_422_and_says_why_to_the_log() {
+    for (patch, why) in [
+        (
+            json!({"op": "test", "path": "/a/b", "value": 2}),
+            "testing value /a/b failed: test failed",
+        ),
+        (
+            json!({"op": "replace", "path": "/x/y", "value": 1}),
+            "replace operation does not apply: doc is missing path: /x/y: missing value",
+        ),
+        (
+            json!({"op": "remove", "path": "/a/x"}),
+            "error in remove for path: '/a/x': Unable to remove nonexistent key: x: missing value",
+        ),
+        (
+            json!({"op": "add", "path": "/l/9", "value": 1}),
+            "error in add for path: '/l/9': Unable to access invalid index: 9: invalid array index",
+        ),
+        (
+            json!({"op": "add", "path": "/l/x", "value": 1}),
+            "error in add for path: '/l/x': value was not a proper array index: 'x': strconv.Atoi: parsing \"x\": invalid syntax",
+        ),
+        (
+            json!({"op": "remove", "path": "/l/-9"}),
+            "error in remove for path: '/l/-9': Unable to access invalid index: -9: invalid array index",
+        ),
+        (
+            json!({"op": "add", "path": "", "value": {}}),
+            "add operation does not apply: doc is missing path: \"\": missing value",
+        ),
+        (
+            json!({"op": "move", "from": "/x", "path": "/y"}),
+            "error in move for path: 'x': Unable to remove nonexistent key: x: missing value",
+        ),
+        (json!({"op": "bogus", "path": "/x"}), "Unexpected kind: bogus"),
+        (json!({"path": "/x"}), "Unexpected kind: unknown"),
+        (
+            json!({"op": "replace", "path": "", "value": 1}),
+            "replace operation value must be object or array",
+        ),
+    ] {
+        let error = json_patch(&mut document(), &json!([patch])).unwrap_err();
+        assert_eq!(error.to_string(), why, "{patch}");
+        let status = error.to_status();
+        assert_eq!(status.code, 422);
+        assert_eq!(
+            status.message,
+            "the server rejected our request due to an error in our request"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_list_of_operations_is_400() {
+    for (patch, why) in [
+        (
+            json!({"a": 1}),
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+        ),
+        (
+            json!(["x"]),
+            "error decoding patch: json: cannot unmarshal string into Go value of type handlers.jsonPatchOp",
+        ),
+    ] {
+        let status = json_patch(&mut document(), &patch).unwrap_err().to_status();
+        assert_eq!((status.code, status.message.as_str()), (400, why));
+    }
+}
+
+#[test]
+fn more_than_ten_thousand_operations_are_413() {
+    let operation = json!({"op": "test", "path": "/a/b", "value": 1});
+    let patch = Value::Array(vec![operation; MAX_OPERATIONS + 1]);
+    let status = json_patch(&mut document(), &patch).unwrap_err().to_status();
+    assert_eq!(status.code, 413);
+    assert_eq!(
+        status.message,
+        "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
+    );
+}
+
+#[test]
+fn copies_cannot_grow_an_object_without_bound() {
+    let mut value = json!({"a": "x".repeat(1 << 20)});
+    let copies: Vec<Value> =
+        (0..4).map(|at| json!({"op": "copy", "from": "/a", "path": format!("/b{at}")})).collect();
+    let error = json_patch(&mut value, &Value::Array(copies)).unwrap_err();
+    assert!(matches!(error, PatchError::DoesNotApply(why) if why.contains("exceeding the limit")));
+}

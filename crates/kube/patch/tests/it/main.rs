@@ -1,0 +1,6 @@
+//! The three patches, told by what goes in and what comes out.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod json;
+mod merge;
+mod strategic;

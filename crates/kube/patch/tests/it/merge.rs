@@ -1,0 +1,67 @@
+//! Merge patch.
+
+use mainstay_patch::merge_patch;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+#[test]
+fn objects_merge_and_everything_else_replaces() {
+    for (target, patch, merged) in [
+        (json!({"a": 1}), json!({"b": 2}), json!({"a": 1, "b": 2})),
+        (json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": null}}), json!({"a": {"c": 2}})),
+        (json!({"a": [1, 2]}), json!({"a": [3]}), json!({"a": [3]})),
+        (json!({"a": {"b": 1}}), json!({"a": [1]}), json!({"a": [1]})),
+        (json!({"a": [1]}), json!({"a": {"b": null, "c": 1}}), json!({"a": {"c": 1}})),
+        (json!({}), json!({"a": {"b": {"c": null}}}), json!({"a": {"b": {}}})),
+        (json!({}), json!({"a": [null, {"b": null}]}), json!({"a": [null, {}]})),
+        (json!({"a": {"b": 1}}), json!({"a": [{"b": null}]}), json!({"a": [{"b": null}]})),
+        (json!({"a": null}), json!({"a": {"b": null}}), json!({"a": {}})),
+    ] {
+        let mut value = target.clone();
+        merge_patch(&mut value, &patch).unwrap();
+        assert_eq!(value, merged, "{target} with {patch}");
+    }
+}
+
+#[test]
+fn a_patch_must_be_an_object() {
+    let status = merge_patch(&mut json!({}), &json!([])).unwrap_err().to_status();
+    assert_eq!(status.code, 400);
+    assert_eq!(
+        status.message,
+        "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
+    );
+}
+
+/// Lists hold no objects: a null in one of those stays or goes by what it replaces.
+fn value() -> impl Strategy<Value = Value> {
+    let scalar = || prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from)];
+    let list = proptest::collection::vec(scalar(), 0..3).prop_map(Value::Array);
+    prop_oneof![scalar(), list].prop_recursive(3, 16, 3, |inner| {
+        proptest::collection::btree_map("[a-c]", inner, 0..3)
+            .prop_map(|fields| Value::Object(fields.into_iter().collect()))
+    })
+}
+
+fn object() -> impl Strategy<Value = Value> {
+    proptest::collection::btree_map("[a-c]", value(), 0..4)
+        .prop_map(|fields| Value::Object(fields.into_iter().collect()))
+}
+
+proptest! {
+    #[test]
+    fn a_patch_applied_twice_changes_nothing_more(target in object(), patch in object()) {
+        let mut once = target;
+        merge_patch(&mut once, &patch).unwrap();
+        let mut twice = once.clone();
+        merge_patch(&mut twice, &patch).unwrap();
+        prop_assert_eq!(once, twice);
+    }
+
+    #[test]
+    fn the_empty_patch_changes_nothing(target in object()) {
+        let mut same = target.clone();
+        merge_patch(&mut same, &json!({})).unwrap();
+        prop_assert_eq!(same, target);
+    }
+}
