@@ -14,6 +14,7 @@
 use anyhow::{Context, bail};
 use std::path::Path;
 
+mod crds;
 mod layers;
 mod sample;
 mod schema;
@@ -32,10 +33,12 @@ fn main() -> anyhow::Result<()> {
         "layers" => layers::run()?,
         "sample" => sample::run(root, check)?,
         "schema" => schema::run(root, check)?,
+        "crds" => crds::run(root, check)?,
         "check" => {
             layers::run()?;
             sample::run(root, true)?;
             schema::run(root, true)?;
+            crds::run(root, true)?;
         }
         other => bail!("unknown chore `{other}`: one of layers, schema, crds, sample, check"),
     }

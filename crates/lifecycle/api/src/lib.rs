@@ -24,6 +24,7 @@ mod view;
 mod catalog_source;
 mod csv;
 mod install_plan;
+mod manifests;
 mod meta;
 mod olm_config;
 mod operator;
@@ -33,6 +34,8 @@ mod subscription;
 
 pub mod names;
 pub mod resources;
+#[cfg(feature = "schema")]
+pub mod schema;
 
 pub use catalog_source::{
     CatalogSource, CatalogSourceReason, CatalogSourceSpec, CatalogSourceStatus, ConfigMapReference,
@@ -53,6 +56,7 @@ pub use install_plan::{
     InstallPlanConditionType, InstallPlanPhase, InstallPlanReason, InstallPlanReference,
     InstallPlanSpec, InstallPlanStatus, Step, StepResource, StepStatus,
 };
+pub use manifests::crds;
 pub use meta::{
     Condition, ConditionStatus, DecodeError, Kind, Metadata, ObjectReference, Time, View,
 };
