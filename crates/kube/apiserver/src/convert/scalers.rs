@@ -79,7 +79,7 @@ fn take_annotation(scaler: &mut Object, key: &str) -> Option<Value> {
     if scaler
         .get(&["metadata", "annotations"])
         .and_then(Value::as_object)
-        .is_some_and(|a| a.is_empty())
+        .is_some_and(serde_json::Map::is_empty)
     {
         scaler.remove(&["metadata", "annotations"]);
     }

@@ -6,12 +6,8 @@ use serde_json::{Value, json};
 
 /// `APIGroupDiscoveryList` of the core group or of all others.
 pub(super) fn list(kinds: &Kinds, core: bool, version: &str) -> Value {
-    let items: Vec<Value> = kinds
-        .groups
-        .iter()
-        .filter(|one| one.name.is_empty() == core)
-        .map(|one| group(one))
-        .collect();
+    let items: Vec<Value> =
+        kinds.groups.iter().filter(|one| one.name.is_empty() == core).map(group).collect();
     json!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": format!("apidiscovery.k8s.io/{version}"),

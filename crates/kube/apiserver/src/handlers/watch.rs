@@ -200,7 +200,7 @@ impl Streaming {
             }
             match self.wake().await {
                 Woken::Events(Ok(events)) => {
-                    self.waiting.extend(events.into_iter().map(Line::Event))
+                    self.waiting.extend(events.into_iter().map(Line::Event));
                 }
                 Woken::Events(Err(WatchError::Expired(expired))) => {
                     self.ended = true;

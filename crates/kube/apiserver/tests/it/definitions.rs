@@ -45,7 +45,7 @@ fn definition(plural: &str, kind: &str) -> Value {
     })
 }
 
-fn thing(name: &str, spec: Value) -> Value {
+fn thing(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": name}, "spec": spec})
 }
 
@@ -96,22 +96,22 @@ async fn a_definition_is_served_in_the_moment_it_is_answered() {
 #[tokio::test]
 async fn objects_are_pruned_defaulted_and_validated_by_the_schema() {
     let api = with_things().await;
-    let made = api.post(THINGS, &thing("a", json!({"replicas": 1, "odd": true}))).await;
+    let made = api.post(THINGS, &thing("a", &json!({"replicas": 1, "odd": true}))).await;
     assert_eq!(made.warnings(), ["299 - \"unknown field \\\"spec.odd\\\"\""]);
     let made = made.ok();
     assert_eq!(made["spec"], json!({"color": "red", "replicas": 1}));
     assert_eq!(made["metadata"]["generation"], 1);
     let strict = format!("{THINGS}?fieldValidation=Strict");
-    let (code, message) = api.post(&strict, &thing("b", json!({"odd": 1}))).await.refused();
+    let (code, message) = api.post(&strict, &thing("b", &json!({"odd": 1}))).await.refused();
     assert_eq!(code, 400);
     assert!(message.ends_with("strict decoding error: unknown field \"spec.odd\""), "{message}");
-    let (code, message) = api.post(THINGS, &thing("b", json!({"color": "green"}))).await.refused();
+    let (code, message) = api.post(THINGS, &thing("b", &json!({"color": "green"}))).await.refused();
     assert_eq!(code, 422);
     assert_eq!(
         message,
         "Thing.example.com \"b\" is invalid: spec.color: Unsupported value: \"green\": supported values: \"red\", \"blue\""
     );
-    let mut nameless = thing("c", json!({}));
+    let mut nameless = thing("c", &json!({}));
     nameless["kind"] = json!(null);
     assert_eq!(api.post(THINGS, &nameless).await.refused().0, 400);
 }
@@ -119,7 +119,7 @@ async fn objects_are_pruned_defaulted_and_validated_by_the_schema() {
 #[tokio::test]
 async fn an_update_of_a_custom_object_needs_a_revision() {
     let api = with_things().await;
-    let made = api.post(THINGS, &thing("a", json!({}))).await.ok();
+    let made = api.post(THINGS, &thing("a", &json!({}))).await.ok();
     let path = format!("{THINGS}/a");
     let mut body = made.clone();
     body["metadata"]["resourceVersion"] = json!(null);
@@ -141,7 +141,7 @@ async fn an_update_of_a_custom_object_needs_a_revision() {
 async fn status_and_scale_are_parts_of_a_custom_object() {
     let api = with_things().await;
     let path = format!("{THINGS}/a");
-    let mut body = thing("a", json!({"replicas": 1}));
+    let mut body = thing("a", &json!({"replicas": 1}));
     body["status"] = json!({"replicas": 7});
     let made = api.post(THINGS, &body).await.ok();
     assert!(made.get("status").is_none());
@@ -164,11 +164,11 @@ async fn status_and_scale_are_parts_of_a_custom_object() {
 #[tokio::test]
 async fn versions_are_names_for_the_same_objects() {
     let api = with_things().await;
-    api.post(THINGS, &thing("a", json!({}))).await.ok();
+    api.post(THINGS, &thing("a", &json!({}))).await.ok();
     let beta = "/apis/example.com/v1beta1/namespaces/default/things";
     let read = api.get(&format!("{beta}/a")).await.ok();
     assert_eq!(read["apiVersion"], "example.com/v1beta1");
-    let mut body = thing("b", json!({"color": "blue"}));
+    let mut body = thing("b", &json!({"color": "blue"}));
     body["apiVersion"] = "example.com/v1beta1".into();
     assert_eq!(api.post(beta, &body).await.ok()["apiVersion"], "example.com/v1beta1");
     let list = api.get(THINGS).await.ok();
@@ -183,7 +183,7 @@ async fn versions_are_names_for_the_same_objects() {
 #[tokio::test]
 async fn columns_of_the_definition_are_printed() {
     let api = with_things().await;
-    api.post(THINGS, &thing("a", json!({"color": "blue"}))).await.ok();
+    api.post(THINGS, &thing("a", &json!({"color": "blue"}))).await.ok();
     let table = api.get_as(THINGS, AS_TABLE).await.ok();
     let heads: Vec<&str> = table["columnDefinitions"]
         .as_array()
@@ -215,15 +215,15 @@ async fn a_definition_whose_names_are_taken_waits_until_they_are_free() {
 #[tokio::test]
 async fn a_deleted_definition_takes_its_objects_along() {
     let api = with_things().await;
-    let mut held = thing("held", json!({}));
+    let mut held = thing("held", &json!({}));
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     api.post(THINGS, &held).await.ok();
-    api.post(THINGS, &thing("free", json!({}))).await.ok();
+    api.post(THINGS, &thing("free", &json!({}))).await.ok();
     let path = format!("{CRDS}/things.example.com");
     let marked = api.delete(&path, &json!(null)).await.ok();
     assert_eq!(condition(&marked, "Terminating").unwrap().0, "True");
     api.until(&format!("{THINGS}/free"), 404).await;
-    let (code, message) = api.post(THINGS, &thing("new", json!({}))).await.refused();
+    let (code, message) = api.post(THINGS, &thing("new", &json!({}))).await.refused();
     assert_eq!(code, 405);
     assert_eq!(message, "create not allowed while custom resource definition is terminating");
     let let_go = json!({"metadata": {"finalizers": null}});
@@ -239,7 +239,7 @@ async fn a_started_server_serves_the_definitions_that_are_stored() {
     let store = Store::in_memory(Options::new(clock));
     let first = Api::on(store.clone(), clock).await;
     first.post(CRDS, &definition("things", "Thing")).await.ok();
-    first.post(THINGS, &thing("a", json!({}))).await.ok();
+    first.post(THINGS, &thing("a", &json!({}))).await.ok();
     drop(first);
     let second = Api::on(store, clock).await;
     assert_eq!(second.get(&format!("{THINGS}/a")).await.code, 200);
@@ -261,7 +261,7 @@ async fn a_wrong_definition_is_refused_and_serves_nothing() {
 #[tokio::test]
 async fn a_definition_can_be_changed() {
     let api = with_things().await;
-    api.post(THINGS, &thing("a", json!({}))).await.ok();
+    api.post(THINGS, &thing("a", &json!({}))).await.ok();
     let path = format!("{CRDS}/things.example.com");
     let ops = json!([{"op": "replace", "path": "/spec/versions/1/served", "value": false}]);
     let changed = api.patch(&path, "json", &ops).await.ok();

@@ -1,5 +1,11 @@
 //! The server as its clients meet it: HTTP requests in, HTTP answers out, without a socket.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "the lints know test functions only, and the harness is helpers"
+)]
+
 mod crud;
 mod definitions;
 mod deletes;
