@@ -37,7 +37,7 @@ pub const TARGET_NAMESPACES: &str = "olm.targetNamespaces";
 pub const PROVIDED_APIS: &str = "olm.providedAPIs";
 /// Prefix of the label that marks a namespace as target of the OperatorGroup with the uid behind it.
 pub const OPERATOR_GROUP_UID_PREFIX: &str = "olm.operatorgroup.uid/";
-/// Prefix of the aggregation label of ClusterRoles: `…/aggregate-to-<hash>-<suffix>`.
+/// Prefix of the aggregation label of `ClusterRole`s: `…/aggregate-to-<hash>-<suffix>`.
 pub const GROUP_PERMISSIONS_PREFIX: &str = "olm.opgroup.permissions/";
 
 /// Label on the Pod and Service of a catalog: name of the CatalogSource.

@@ -41,6 +41,7 @@ macro_rules! view {
         #[cfg(feature = "schema")]
         impl crate::schema::Shape for $name {
             fn shape(_: &str) -> serde_json::Value {
+                #[allow(unused_mut, reason = "a struct without fields adds none")]
                 let mut object = crate::schema::Builder::default();
                 $($(object.field::<$rty>(
                     $rjson, concat!("" $(, $rdoc, "\n")*), true,

@@ -71,7 +71,7 @@ text_enum! {
         UnsupportedOperatorGroup = "UnsupportedOperatorGroup",
         /// There is no OperatorGroup.
         NoOperatorGroup = "NoOperatorGroup",
-        /// There are several OperatorGroups.
+        /// There are several `OperatorGroup`s.
         TooManyOperatorGroups = "TooManyOperatorGroups",
         /// Another OperatorGroup provides the same APIs in the same namespaces.
         InterOperatorGroupOwnerConflict = "InterOperatorGroupOwnerConflict",

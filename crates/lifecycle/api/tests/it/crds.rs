@@ -1,0 +1,125 @@
+//! Our custom resource definitions beside the original's.
+
+use crate::data;
+use mainstay_api::{crds, resources};
+use mainstay_object::{Object, value_at};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Places (as [`compare`] prints them) where ours differ on purpose, with the reason.
+const DIFFERENCES: &[(&str, &str)] = &[];
+
+#[test]
+fn there_is_one_definition_for_each_kind() {
+    let names: Vec<String> = crds().iter().map(|crd| crd.name().to_owned()).collect();
+    let expected: Vec<String> =
+        resources::ALL.iter().map(mainstay_object::Resource::group_resource).collect();
+    assert_eq!(names, expected);
+    for (crd, resource) in crds().iter().zip(&resources::ALL) {
+        assert_eq!(crd.str(&["spec", "names", "kind"]), Some(&*resource.kind));
+        let storage = crd.array(&["spec", "versions"]).iter().find(|it| it["storage"] == true);
+        assert_eq!(storage.unwrap()["name"], json!(resource.version));
+    }
+}
+
+#[test]
+fn definitions_keep_and_drop_what_the_originals_do() {
+    let Some(folder) = data::folder("crds") else { return };
+    let mut found = BTreeSet::new();
+    for ours in crds() {
+        let name = format!(
+            "operators.coreos.com_{}.yaml",
+            ours.str(&["spec", "names", "plural"]).unwrap()
+        );
+        let bytes = std::fs::read(folder.join("crds/olm-classic").join(&name)).unwrap();
+        let mut documents = mainstay_yaml::documents(&bytes, &mainstay_yaml::Options::default());
+        let theirs = documents.next().unwrap().unwrap().value;
+        let theirs = Object::from_value(theirs).unwrap();
+        definition(&ours, &theirs, &mut found);
+    }
+    let listed: BTreeSet<&str> = DIFFERENCES.iter().map(|(place, _)| *place).collect();
+    let unlisted: Vec<_> = found.iter().filter(|it| !listed.contains(&***it)).collect();
+    assert!(unlisted.is_empty(), "not in the list:\n{unlisted:#?}");
+    let unused: Vec<_> = listed.iter().filter(|it| !found.contains(**it)).collect();
+    assert!(unused.is_empty(), "in the list, but the same: {unused:#?}");
+}
+
+fn definition(ours: &Object, theirs: &Object, found: &mut BTreeSet<String>) {
+    let kind = theirs.str(&["spec", "names", "kind"]).unwrap();
+    for path in
+        [&["metadata", "name"][..], &["spec", "group"], &["spec", "names"], &["spec", "scope"]]
+    {
+        if ours.get(path) != theirs.get(path) {
+            found.insert(format!("{kind} {}", path.join(".")));
+        }
+    }
+    let versions = ours.array(&["spec", "versions"]);
+    assert_eq!(versions.len(), theirs.array(&["spec", "versions"]).len(), "{kind}");
+    for (ours, theirs) in versions.iter().zip(theirs.array(&["spec", "versions"])) {
+        let place = format!("{kind}/{}", theirs["name"].as_str().unwrap());
+        for key in ["name", "served", "storage", "subresources", "additionalPrinterColumns"] {
+            if without_descriptions(&ours[key]) != without_descriptions(&theirs[key]) {
+                found.insert(format!("{place} {key}"));
+            }
+        }
+        let schema = ["schema", "openAPIV3Schema"];
+        let (ours, theirs) = (value_at(ours, &schema), value_at(theirs, &schema));
+        compare(&place, ours.unwrap(), theirs.unwrap(), found);
+    }
+}
+
+/// Columns without their texts.
+fn without_descriptions(value: &Value) -> Value {
+    let mut value = value.clone();
+    for item in value.as_array_mut().into_iter().flatten() {
+        item.as_object_mut().unwrap().remove("description");
+    }
+    value
+}
+
+/// Notes where two schemas differ in anything but descriptions.
+fn compare(place: &str, ours: &Value, theirs: &Value, found: &mut BTreeSet<String>) {
+    let (Some(a), Some(b)) = (ours.as_object(), theirs.as_object()) else {
+        if ours != theirs {
+            found.insert(place.to_owned());
+        }
+        return;
+    };
+    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    for key in keys.into_iter().filter(|key| *key != "description") {
+        match (&**key, a.get(key), b.get(key)) {
+            ("properties", ours, theirs) => {
+                let names = |it: Option<&Value>| -> BTreeSet<String> {
+                    it.and_then(Value::as_object)
+                        .into_iter()
+                        .flatten()
+                        .map(|it| it.0.clone())
+                        .collect()
+                };
+                for name in names(ours).union(&names(theirs)) {
+                    let place = format!("{place}.{name}");
+                    match (ours.and_then(|it| it.get(name)), theirs.and_then(|it| it.get(name))) {
+                        (Some(ours), Some(theirs)) => compare(&place, ours, theirs, found),
+                        (Some(_), None) => drop(found.insert(format!("{place} only ours"))),
+                        _ => drop(found.insert(format!("{place} only theirs"))),
+                    }
+                }
+            }
+            ("items" | "additionalProperties", Some(ours), Some(theirs)) => {
+                compare(&format!("{place}[]"), ours, theirs, found);
+            }
+            ("required", Some(ours), Some(theirs)) => {
+                let set = |it: &Value| -> BTreeSet<String> {
+                    it.as_array().unwrap().iter().map(ToString::to_string).collect()
+                };
+                if set(ours) != set(theirs) {
+                    found.insert(format!("{place} required"));
+                }
+            }
+            (_, ours, theirs) if ours != theirs => {
+                found.insert(format!("{place} {key}"));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Integration tests of the API.
+
+mod crds;
+mod data;
+mod views;
