@@ -1,1 +1,45 @@
-fn main() {}
+//! `mainstay-bench`: the figures of `docs/performance.md`, to be taken again on any machine.
+//!
+//! One sub-command per subject; each prints a table. Build it with `--release`, and run it on a
+//! machine that does nothing else: figures are comparable only within one run.
+//!
+//! What it does not do: judge. Goals stand beside the figures in the documentation.
+#![expect(
+    clippy::print_stdout,
+    reason = "a table on standard output is all that this program makes"
+)]
+
+mod api;
+mod process;
+mod redb_engine;
+mod store;
+mod table;
+
+use clap::{Parser, Subcommand};
+
+/// Measures Mainstay's parts.
+#[derive(Parser)]
+#[command(name = "mainstay-bench")]
+struct Arguments {
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+#[derive(Subcommand)]
+enum Subject {
+    /// The object store: the journal beside redb behind the same seam.
+    Store(store::Arguments),
+    /// A Kubernetes API server of any make, over TLS.
+    Api(api::Arguments),
+}
+
+fn main() -> anyhow::Result<()> {
+    let subject = Arguments::parse().subject;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match subject {
+            Subject::Store(arguments) => store::run(&arguments).await,
+            Subject::Api(arguments) => api::run(&arguments).await,
+        }
+    })
+}

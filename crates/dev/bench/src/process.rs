@@ -1,0 +1,58 @@
+//! What a process has used, as Linux tells it.
+
+use anyhow::{Context, Result};
+use std::fs;
+use std::time::Duration;
+
+/// Memory and processor time of some processes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Resident memory, in bytes.
+    pub(crate) memory: u64,
+    /// User and system time since they were started.
+    pub(crate) processor: Duration,
+}
+
+/// Clock ticks per second in `/proc`: a constant of the interface, whatever the kernel's own.
+const TICKS: u64 = 100;
+
+impl Usage {
+    /// What these processes have used; nothing for none.
+    pub(crate) fn of(processes: &[u32]) -> Result<Self> {
+        let mut usage = Self::default();
+        for id in processes {
+            let read = |name: &str| {
+                let path = format!("/proc/{id}/{name}");
+                fs::read_to_string(&path).with_context(|| format!("reading {path}"))
+            };
+            usage.memory += memory(&read("status")?).context("a process without memory")?;
+            usage.processor += processor(&read("stat")?).context("a process without times")?;
+        }
+        Ok(usage)
+    }
+}
+
+fn memory(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+fn processor(stat: &str) -> Option<Duration> {
+    // The second field is the program's name in parentheses and may hold anything.
+    let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    Some(Duration::from_millis(ticks * 1000 / TICKS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_s_texts_are_read_whatever_the_program_is_called() {
+        assert_eq!(memory("Name:\tx\nVmRSS:\t    1234 kB\n"), Some(1234 * 1024));
+        let stat = "7 (a) (b c) S 1 7 7 0 -1 4194304 90 0 0 0 150 50 0 0 20 0 1 0 100";
+        assert_eq!(processor(stat), Some(Duration::from_secs(2)));
+        assert!(Usage::of(&[std::process::id()]).unwrap().memory > 0);
+    }
+}
