@@ -42,6 +42,16 @@ impl Identity {
         Self(Arc::new(Facts { user: user.into(), uid: uid.into(), groups, extra }))
     }
 
+    /// Somebody who has not proved who they are.
+    pub fn anonymous() -> Self {
+        Self(Arc::new(Facts {
+            user: "system:anonymous".to_owned(),
+            uid: String::new(),
+            groups: vec!["system:unauthenticated".to_owned()],
+            extra: BTreeMap::new(),
+        }))
+    }
+
     /// The administrator: what the kubeconfig's certificate and in-process controllers are.
     pub fn admin() -> Self {
         Self::new("kubernetes-admin", [MASTERS.to_owned()])

@@ -30,5 +30,5 @@ pub use health::Readiness;
 pub use http::Body;
 pub use identity::{AUTHENTICATED, Identity, MASTERS};
 pub use registry::KindRow;
-pub use server::{ApiServer, ApiService, Config, StartError, VersionInfo};
+pub use server::{ApiServer, ApiService, Config, PortService, StartError, VersionInfo};
 pub use strategy::Strategy;

@@ -10,7 +10,7 @@ use crate::http::query::Query;
 use crate::http::{Body, negotiate};
 use crate::registry::Registry;
 use crate::strategy::Objects;
-use crate::{Identity, Readiness};
+use crate::{Identity, Readiness, serve};
 use bytes::{Buf, Bytes};
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderName, IF_NONE_MATCH};
@@ -22,6 +22,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// What `/version` says.
@@ -159,6 +160,33 @@ impl ApiServer {
         &self.stop
     }
 
+    /// The service as whoever connects uses it.
+    pub fn port_service(self: &Arc<Self>) -> PortService {
+        PortService { server: self.clone() }
+    }
+
+    /// Serves a TLS port until `shutdown` is cancelled and its connections have ended. Watches of
+    /// in-process clients go on until the server's own end.
+    pub async fn serve(
+        self: &Arc<Self>,
+        listener: TcpListener,
+        tls: Arc<rustls::ServerConfig>,
+        shutdown: CancellationToken,
+    ) {
+        let service = self.port_service();
+        serve::serve(listener, tls, serve::Limits::default(), shutdown, service).await;
+    }
+
+    /// Who sends a request over the port.
+    fn identify<B>(&self, request: &http::Request<B>) -> Result<Identity, Status> {
+        let certificate =
+            request.extensions().get::<serve::Peer>().and_then(|peer| peer.identity.as_ref());
+        let path = request.uri().path();
+        let found =
+            self.authenticator.identify(certificate, path, request.headers(), &self.store)?;
+        Ok(found.unwrap_or_else(Identity::anonymous))
+    }
+
     /// Answers one request of one identity.
     pub async fn answer<B>(
         self: &Arc<Self>,
@@ -240,6 +268,37 @@ impl ApiServer {
             Target::Health(path) => handlers::health(self, &path, &query),
             Target::Resource(_) | Target::Unknown => Err(Status::no_such_path()),
         }
+    }
+}
+
+/// The API as whoever connects uses it: each request is answered for the identity that its
+/// connection or token proves. What [`crate::serve::serve`] puts behind a port.
+#[derive(Clone, Debug)]
+pub struct PortService {
+    server: Arc<ApiServer>,
+}
+
+impl<B> tower::Service<http::Request<B>> for PortService
+where
+    B: http_body::Body<Data: Buf + Send, Error: fmt::Display> + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let server = self.server.clone();
+        Box::pin(async move {
+            let identity = server.identify(&request);
+            Ok(match identity {
+                Ok(identity) => server.answer(&identity, request).await,
+                Err(status) => Answer::refusal(&status).into_response(false, false),
+            })
+        })
     }
 }
 

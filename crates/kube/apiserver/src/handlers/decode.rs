@@ -55,10 +55,7 @@ impl FieldValidation {
 
 /// 400: the body cannot be read as the kind.
 fn cannot_handle(gvk: &Gvk, why: &str) -> Status {
-    Status::bad_request(format!(
-        "{} in version {:?} cannot be handled as a {}: {why}",
-        gvk.kind, gvk.version, gvk.kind
-    ))
+    Status::bad_request(strict::cannot_be_handled(&gvk.version, &gvk.kind, why))
 }
 
 /// An object read from a body, and what the client is to be warned of.
@@ -158,7 +155,7 @@ pub(super) fn typed(row: &KindRow, value: Value, from_client: bool) -> Result<De
         }
         let mut value = Value::Object(fields);
         let dropped = custom.version().schema.prune(&mut value);
-        warnings.extend(dropped.into_iter().map(|path| format!("unknown field {path:?}")));
+        warnings.extend(dropped.iter().map(|path| strict::unknown_field(path)));
         let object = Object::from_value(value).unwrap_or_default();
         return Ok(Decoded { object, warnings });
     }

@@ -183,7 +183,7 @@ pub(super) async fn collection(request: &Request<'_>) -> Result<Answer, Status> 
         }
     }
     let metadata = json!({"resourceVersion": server.store.revision().to_string()});
-    present::list(request, removed, metadata)
+    present::list(request, removed, metadata).await
 }
 
 /// Deletes one object, or marks it if finalizers hold it.

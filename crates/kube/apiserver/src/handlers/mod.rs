@@ -125,7 +125,7 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
     }
     match verb {
         "watch" => watch::answer(&request),
-        "list" => read::list(&request),
+        "list" => read::list(&request).await,
         "get" => read::get(&request),
         "create" => create::answer(&request).await,
         "update" => change::update(&request, change::Part::Main).await,

@@ -89,7 +89,7 @@ pub(super) fn table_options<'a>(
 }
 
 /// A page of a list.
-pub(super) fn list(
+pub(super) async fn list(
     request: &Request<'_>,
     items: Vec<Arc<Stored>>,
     metadata: Value,
@@ -98,7 +98,11 @@ pub(super) fn list(
     let form = request.form()?;
     if let Form::Table(version) = form {
         let options = table_options(request.server, &request.query, version)?;
-        let objects: Vec<Object> = items.iter().map(|one| convert::object(row, one)).collect();
+        let mut objects: Vec<Object> = Vec::with_capacity(items.len());
+        for turn in items.chunks(super::read::TURN) {
+            objects.extend(turn.iter().map(|one| convert::object(row, one)));
+            tokio::task::yield_now().await;
+        }
         return Ok(Answer::ok(&print::table(row, &objects, metadata, &options)));
     }
     let (kind, api_version, form) = match form {

@@ -52,6 +52,9 @@ pub(super) fn refuse_future(request: &Request<'_>, revision: u64) -> Result<(), 
         .retry_after(1))
 }
 
+/// Objects that are decoded before others get their turn.
+pub(super) const TURN: usize = 128;
+
 /// How a list's revision is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Match {
@@ -128,7 +131,7 @@ impl Continue {
 }
 
 /// List a collection.
-pub(super) fn list(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn list(request: &Request<'_>) -> Result<Answer, Status> {
     let query = &request.query;
     let row = &request.row;
     let store = &request.server.store;
@@ -168,7 +171,7 @@ pub(super) fn list(request: &Request<'_>) -> Result<Answer, Status> {
         _ => store.list(&row.storage, namespace),
     };
     let place = token.as_ref().and_then(Continue::place);
-    let page = Page::cut(&list, place, &filter, limit);
+    let page = Page::cut(&list, place, &filter, limit).await;
     let mut metadata = json!({"resourceVersion": list.revision().to_string()});
     if let (true, Some(last)) = (page.has_more, page.items.last()) {
         store.keep(&list);
@@ -179,7 +182,7 @@ pub(super) fn list(request: &Request<'_>) -> Result<Answer, Status> {
             metadata["remainingItemCount"] = remaining.into();
         }
     }
-    present::list(request, page.items, metadata)
+    present::list(request, page.items, metadata).await
 }
 
 /// 410 with a token that goes on in whatever is there now.
@@ -202,29 +205,36 @@ struct Page {
 }
 
 impl Page {
-    fn cut(list: &List, after: Option<(&str, &str)>, filter: &Filter, limit: usize) -> Self {
+    async fn cut(list: &List, after: Option<(&str, &str)>, filter: &Filter, limit: usize) -> Self {
         match after {
-            Some((namespace, name)) => Self::of(list.after(namespace, name), filter, limit),
-            None => Self::of(list.iter(), filter, limit),
+            Some((namespace, name)) => Self::of(list.after(namespace, name), filter, limit).await,
+            None => Self::of(list.iter(), filter, limit).await,
         }
     }
 
-    fn of<'a>(
-        objects: impl Iterator<Item = &'a Arc<Stored>>,
+    async fn of<'a>(
+        mut objects: impl Iterator<Item = &'a Arc<Stored>>,
         filter: &Filter,
         limit: usize,
     ) -> Self {
-        let counts = filter.selects_all();
-        let mut objects = objects.filter(|stored| counts || filter.matches(stored));
-        if limit == 0 {
-            return Self { items: objects.cloned().collect(), has_more: false, remaining: None };
+        let all = filter.selects_all();
+        let mut items = Vec::new();
+        let mut looked_at = 0_usize;
+        for stored in objects.by_ref() {
+            looked_at += 1;
+            if !all && looked_at.is_multiple_of(TURN) {
+                // Fields are found by decoding; others must get their turn meanwhile.
+                tokio::task::yield_now().await;
+            }
+            if !all && !filter.matches(stored) {
+                continue;
+            }
+            if limit > 0 && items.len() == limit {
+                let remaining = all.then(|| objects.count() + 1);
+                return Self { items, has_more: true, remaining };
+            }
+            items.push(stored.clone());
         }
-        let items: Vec<Arc<Stored>> = objects.by_ref().take(limit).cloned().collect();
-        if counts {
-            let remaining = objects.count();
-            return Self { items, has_more: remaining > 0, remaining: Some(remaining) };
-        }
-        let has_more = objects.next().is_some();
-        Self { items, has_more, remaining: None }
+        Self { items, has_more: false, remaining: None }
     }
 }

@@ -109,7 +109,6 @@ pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
         shape,
         waiting,
         next_bookmark: bookmarks.then(|| Box::pin(tokio::time::sleep(BOOKMARK_EVERY.min(lead)))),
-        bookmarked: 0,
         left_before_last: lead.saturating_sub(BOOKMARK_EVERY),
         deadline: Box::pin(tokio::time::sleep(timeout)),
         ended: false,
@@ -171,8 +170,6 @@ struct Streaming {
     shape: Shape,
     waiting: VecDeque<Line>,
     next_bookmark: Option<Pin<Box<Sleep>>>,
-    /// Revision of the last bookmark.
-    bookmarked: u64,
     /// Time between the next bookmark and the last one.
     left_before_last: Duration,
     deadline: Pin<Box<Sleep>>,
@@ -207,12 +204,10 @@ impl Streaming {
                     return Some(error_frame(&expired.to_string()));
                 }
                 Woken::Bookmark => {
-                    let revision = self.watch.position();
+                    // Also when nothing has happened: it shows both ends that the other is there.
                     self.rearm();
-                    if revision > self.bookmarked {
-                        self.bookmarked = revision;
-                        return Some(self.shape.bookmark(revision, false));
-                    }
+                    let revision = self.watch.position();
+                    return Some(self.shape.bookmark(revision, false));
                 }
                 Woken::Events(Err(WatchError::Closed)) | Woken::End => self.ended = true,
             }
@@ -247,10 +242,7 @@ impl Streaming {
     fn frame(&mut self, line: &Line) -> Option<Bytes> {
         match line {
             Line::Added(stored) => Some(self.shape.frame("ADDED", &stored.bytes)),
-            Line::InitialEnd(revision) => {
-                self.bookmarked = *revision;
-                Some(self.shape.bookmark(*revision, true))
-            }
+            Line::InitialEnd(revision) => Some(self.shape.bookmark(*revision, true)),
             Line::Event(event) => self.event(event),
         }
     }

@@ -53,7 +53,7 @@ pub struct Context<'a> {
 ///
 /// Order on create: `default`, `prepare_create`, `validate`. On update: `default`,
 /// `prepare_update`, `validate`. The handlers have already done what is the same for all kinds:
-/// metadata, status kept or dropped, finalizers, defaults that the schema table marks.
+/// metadata, status kept or dropped, finalizers.
 pub trait Strategy: Send + Sync + 'static {
     /// The rules that a name breaks; empty when it is good.
     fn name_problems(&self, name: &str) -> Vec<String> {
