@@ -375,9 +375,22 @@ impl<'t, 'o> Builder<'t, 'o> {
         let message = if error.info().ends_with("unknown anchor") {
             format!("unknown anchor '{}' referenced", self.name_at(mark))
         } else {
-            error.info().to_owned()
+            familiar(error.info()).to_owned()
         };
         Fail { mark, message }
+    }
+}
+
+/// What libyaml says in the same place: those words are what people search for.
+fn familiar(info: &str) -> &str {
+    if info.starts_with("unexpected character") || info.starts_with("tabs disallowed") {
+        "found character that cannot start any token"
+    } else if info.starts_with("simple key expect") {
+        "could not find expected ':'"
+    } else {
+        info.rsplit_once(", ").map_or(info, |(context, found)| {
+            if context.starts_with("while ") { found } else { info }
+        })
     }
 }
 

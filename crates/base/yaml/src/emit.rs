@@ -87,9 +87,7 @@ impl Emitter {
     }
 
     fn mapping(&mut self, fields: &Map<String, Value>, indent: usize) {
-        let mut names: Vec<&String> = fields.keys().collect();
-        names.sort_by(|a, b| natural(a, b));
-        for name in names {
+        for name in sorted(fields.keys().collect()) {
             self.indent(indent);
             if name.len() <= SIMPLE_KEY && !name.contains(is_break) {
                 self.string(name, deeper(Some(indent), true), true);
@@ -109,7 +107,7 @@ impl Emitter {
         let shape = Shape::of(text);
         let wanted = if text.contains('\n') {
             Style::Literal
-        } else if stays_text(text) {
+        } else if stays_text(text) && !(key && text == "<<") {
             Style::Plain
         } else {
             Style::Double
@@ -134,7 +132,8 @@ impl Emitter {
                 self.indicator("'", false, false);
             }
             Style::Double => self.double_quoted(text, indent, !key),
-            Style::Literal => self.literal(text, indent),
+            // Ends at the start of a line or in the middle of one, and knows which.
+            Style::Literal => return self.literal(text, indent),
         }
         self.whitespace = false;
         self.indention = false;
@@ -212,9 +211,9 @@ impl Emitter {
             _ => {
                 let code = u32::from(c);
                 let digits = match code {
-                    ..=0xff => format!("x{code:02X}"),
-                    ..=0xffff => format!("u{code:04X}"),
-                    _ => format!("U{code:08X}"),
+                    0..=0xff => format!("x{code:02X}"),
+                    0x100..=0xffff => format!("u{code:04X}"),
+                    0x1_0000.. => format!("U{code:08X}"),
                 };
                 digits.chars().for_each(|digit| self.put(digit));
                 return;
@@ -246,7 +245,9 @@ impl Emitter {
                     self.indent(indent);
                 }
                 self.put(c);
-                fresh = is_break(c);
+                self.whitespace = false;
+                self.indention = false;
+                fresh = false;
             }
         }
     }
@@ -298,6 +299,7 @@ impl Emitter {
 }
 
 /// Which styles a text can be written in.
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts about a text")]
 struct Shape {
     line_breaks: bool,
     plain: bool,
@@ -346,7 +348,8 @@ impl Shape {
             } else if is_break(c) {
                 shape.line_breaks = true;
                 shape.plain = false;
-                if previous == Some(' ') {
+                // Readers disagree about the rarer line breaks; only escapes are safe.
+                if previous == Some(' ') || c != '\n' {
                     shape.special();
                 }
             }
@@ -374,18 +377,18 @@ fn printable(c: char) -> bool {
         && c != '\u{feff}'
 }
 
-/// Upstream's order of keys: letters by code, digits as numbers, letters after everything else.
-fn natural(a: &str, b: &str) -> Ordering {
+/// Whether `a` comes before `b` in upstream's order of keys, judged at the first character that
+/// differs: letters by code, digits as numbers, letters after everything else.
+fn comes_before(a: &str, b: &str) -> bool {
     let (left, right): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let Some(at) = left.iter().zip(&right).position(|(a, b)| a != b) else {
-        return left.len().cmp(&right.len());
+        return left.len() < right.len();
     };
     let (l, r) = (left[at], right[at]);
     match (l.is_alphabetic(), r.is_alphabetic()) {
-        (true, true) => return l.cmp(&r),
-        (true, false) => return Ordering::Greater,
-        (false, true) => return Ordering::Less,
+        (true, true) => return l < r,
         (false, false) => {}
+        (_, letter) => return letter,
     }
     // A zero counts inside a number, but not at its beginning.
     let inside = (l == '0' || r == '0')
@@ -396,5 +399,27 @@ fn natural(a: &str, b: &str) -> Ordering {
         let start = i64::from(inside);
         (digits.fold(start, |sum, digit| sum.wrapping_mul(10).wrapping_add(digit.into())), count)
     };
-    number(&left).cmp(&number(&right)).then(l.cmp(&r))
+    match number(&left).cmp(&number(&right)) {
+        Ordering::Equal => l < r,
+        unequal => unequal == Ordering::Less,
+    }
+}
+
+/// Sorts keys as upstream does. Its order has circles (`a1b`, `a2`, `a10`), which the sorting of
+/// the standard library may answer with a panic; merging does not mind.
+fn sorted(mut names: Vec<&String>) -> Vec<&String> {
+    if names.len() < 2 {
+        return names;
+    }
+    let right = names.split_off(names.len() / 2);
+    let mut left = sorted(names).into_iter().peekable();
+    let mut right = sorted(right).into_iter().peekable();
+    let mut all = Vec::with_capacity(left.len() + right.len());
+    while let (Some(l), Some(r)) = (left.peek(), right.peek()) {
+        let next = if comes_before(r, l) { right.next() } else { left.next() };
+        all.extend(next);
+    }
+    all.extend(left);
+    all.extend(right);
+    all
 }

@@ -5,6 +5,9 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Deserializer, Map, Value};
 use std::{fmt, ops::Range};
 
+/// A value, the line it begins on, and its bytes.
+type Found = (Value, usize, Range<usize>);
+
 /// A cursor over a text of JSON values.
 pub(crate) struct Stream<'a> {
     text: &'a str,
@@ -29,10 +32,7 @@ impl<'a> Stream<'a> {
     }
 
     /// The next value with its line and bytes; `None` at the end.
-    pub(crate) fn next(
-        &mut self,
-        options: &Options,
-    ) -> Option<Result<(Value, usize, Range<usize>), YamlError>> {
+    pub(crate) fn next(&mut self, options: &Options) -> Option<Result<Found, YamlError>> {
         let rest = &self.text[self.at..];
         let blanks = rest.len() - rest.trim_start().len();
         self.step(blanks);
@@ -51,15 +51,12 @@ impl<'a> Stream<'a> {
                 Some(Ok((value, line, start..self.at)))
             }
             Err(error) => {
-                let (line, first) = position(&self.text[..self.at]);
                 let place = format!(" at line {} column {}", error.line(), error.column());
                 let message = error.to_string();
+                let (line, column) = position(&text_until(self.text, self.at, &error));
                 Some(Err(YamlError {
-                    line: line + error.line().saturating_sub(1),
-                    column: match error.line() {
-                        0 | 1 => first + error.column().saturating_sub(1),
-                        _ => error.column().max(1),
-                    },
+                    line,
+                    column,
                     message: message.strip_suffix(&place).unwrap_or(&message).to_owned(),
                 }))
             }
@@ -71,6 +68,21 @@ impl<'a> Stream<'a> {
         self.line += passed.bytes().filter(|&byte| byte == b'\n').count();
         self.at += bytes;
     }
+}
+
+/// The text up to the character that an error is about. The reader counts lines from the start
+/// of the value, and columns in bytes up to and including that character.
+fn text_until(text: &str, start: usize, error: &serde_json::Error) -> String {
+    let rest = &text.as_bytes()[start..];
+    let line = match error.line() {
+        0 | 1 => 0,
+        line => {
+            let breaks = rest.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+            breaks.map(|(at, _)| at + 1).nth(line - 2).unwrap_or(rest.len())
+        }
+    };
+    let end = (start + line + error.column().saturating_sub(1)).min(text.len());
+    String::from_utf8_lossy(&text.as_bytes()[..end]).into_owned()
 }
 
 /// Builds a [`Value`] under the bounds of the options.

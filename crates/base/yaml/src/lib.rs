@@ -228,9 +228,11 @@ impl Documents<'_> {
                                 format: Format::Yaml,
                             })
                             .collect()),
-                        // It was meant as what gets further.
+                        // It was meant as what gets further; both stop at the end of a text that
+                        // is cut off.
                         (Err(yaml), Some(json))
-                            if (json.line, json.column) >= (yaml.line, yaml.column) =>
+                            if (json.line, json.column) >= (yaml.line, yaml.column)
+                                || json.message.starts_with("EOF") =>
                         {
                             Err(json)
                         }

@@ -1,3 +1,6 @@
 //! Integration tests of the YAML crate.
 
 mod decoder;
+mod emitter;
+mod robust;
+mod streams;

@@ -1,0 +1,104 @@
+//! No input panics, and none costs more than it should.
+
+use mainstay_yaml::{Options, YamlError, documents, locate, one, to_string};
+use proptest::prelude::*;
+
+fn message(input: &str) -> String {
+    match one(input.as_bytes(), &Options::default()) {
+        Ok(_) => String::new(),
+        Err(error) => error.message,
+    }
+}
+
+#[test]
+fn nesting_is_bounded_in_every_form() {
+    let deep = 100_000;
+    let flow = format!("a: {}{}", "[".repeat(deep), "]".repeat(deep));
+    let json = format!("{{\"a\": {}{}}}", "[".repeat(deep), "]".repeat(deep));
+    let block: Vec<String> = (0..1000).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+    let block = block.concat();
+    let list = format!("{}a", "- ".repeat(1000));
+    for input in [flow, json, block, list] {
+        let message = message(&input);
+        let bounded = message.contains("exceeded max depth") || message.contains("recursion");
+        assert!(bounded, "{message}");
+    }
+    let aliases: String = std::iter::once("a0: &a0 [x]\n".to_owned())
+        .chain((1..1000).map(|at| format!("a{at}: &a{at} [*a{}]\n", at - 1)))
+        .collect();
+    assert_eq!(message(&aliases), "exceeded max depth of 127");
+}
+
+#[test]
+fn a_hundred_levels_are_fine() {
+    let input = format!("a: {}{}", "[".repeat(100), "]".repeat(100));
+    assert!(one(input.as_bytes(), &Options::default()).is_ok());
+}
+
+#[test]
+fn laughs_are_bounded_by_what_they_would_occupy() {
+    let mut laughs = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
+    for level in 1..12 {
+        let before = format!("*a{}, ", level - 1).repeat(9);
+        laughs = format!("{laughs}a{level}: &a{level} [{before}]\n");
+    }
+    assert_eq!(message(&laughs), "document contains excessive aliasing");
+    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(100));
+    assert_eq!(message(&long), "document contains excessive aliasing");
+    let merges =
+        format!("a: &a {{k: {}}}\nb: [{}]\n", "x".repeat(1 << 20), "{<<: *a}, ".repeat(100));
+    assert_eq!(message(&merges), "document contains excessive aliasing");
+}
+
+#[test]
+fn long_scalars_are_refused_where_a_limit_is_set() {
+    let options = Options { max_scalar_bytes: 10, ..Options::default() };
+    let read = |input: &str| one(input.as_bytes(), &options);
+    assert!(read("a: 0123456789").is_ok());
+    let expected = "a value of 11 bytes is above the limit of 10 bytes for one value";
+    let yaml = read("a:\n  b: 0123456789a").unwrap_err();
+    assert_eq!((yaml.line, yaml.column, yaml.message.as_str()), (2, 6, expected));
+    let json = read("{\"a\":\n \"0123456789a\"}").unwrap_err();
+    assert_eq!((json.line, json.message.as_str()), (2, expected));
+}
+
+#[test]
+fn a_tab_after_a_colon_counts_as_a_blank() {
+    let value = one(b"a:\tb\nc:\n  d:\t\te\n  f: 'x:\ty'\n", &Options::default()).unwrap();
+    assert_eq!(value, serde_json::json!({"a": "b", "c": {"d": "e", "f": "x:\ty"}}));
+}
+
+/// Reads everything; what comes out must be written and read again.
+fn exercise(input: &[u8]) -> Result<(), TestCaseError> {
+    let read: Result<Vec<_>, YamlError> = documents(input, &Options::default()).collect();
+    if let Ok(read) = read {
+        for document in read {
+            let written = to_string(&document.value);
+            let again = one(written.as_bytes(), &Options::default());
+            prop_assert_eq!(again, Ok(document.value), "{}", written);
+        }
+    }
+    if let Ok(text) = std::str::from_utf8(input) {
+        let _ = locate(text, &[]);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn no_bytes_panic(input in prop::collection::vec(any::<u8>(), 0..200)) {
+        exercise(&input)?;
+    }
+
+    #[test]
+    fn no_text_of_yaml_panics(input in "([a-c0-9 \n\t:#'\"|>{}\\[\\],&*!?%@`.~<=-]|---|\\.\\.\\.|<<|!!|: |- |\n  ){0,60}") {
+        exercise(input.as_bytes())?;
+    }
+
+    #[test]
+    fn no_text_of_json_panics(input in "(\\{|\\}|\\[|\\]|\"|:|,|[0-9a-c.eE+-]|\\\\u|\\\\|true|null| |\n){0,60}") {
+        exercise(format!("{{{input}").as_bytes())?;
+    }
+}
