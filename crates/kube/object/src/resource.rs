@@ -45,7 +45,7 @@ impl fmt::Display for Gvk {
 }
 
 /// Splits an `apiVersion` into group and version; the core group is empty.
-pub fn split_api_version(api_version: &str) -> (&str, &str) {
+fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
