@@ -1,4 +1,4 @@
-//! Existing ClusterServiceVersions as entries of a catalog of their own.
+//! Existing `ClusterServiceVersion`s as entries of a catalog of their own.
 
 use crate::predicate::Predicate;
 use crate::property::{Api, Facts, Property, go_error};

@@ -1,7 +1,7 @@
 //! Which operators are installed together in a namespace, and which upgrades are taken.
 //!
 //! [`resolve`] is a pure function: a [`World`] (catalogs as [`Snapshot`]s, Subscriptions, existing
-//! ClusterServiceVersions, OperatorGroups of one namespace) in, an [`Outcome`] out. It asks nobody
+//! `ClusterServiceVersion`s, `OperatorGroup`s of one namespace) in, an [`Outcome`] out. It asks nobody
 //! and remembers nothing, so the same world gives the same answer down to the last byte, whatever
 //! the order in which its parts are listed.
 //!
@@ -18,7 +18,7 @@
 //!   only one. The rules for candidates and their order are in `candidates`.
 //! * The *search* tries favourites first, breadth first over requirements, and undoes what leads
 //!   nowhere; what it finds is what the original finds wherever that is determined. Where the
-//!   original depends on the order of a map, the order here is: existing ClusterServiceVersions by
+//!   original depends on the order of a map, the order here is: existing `ClusterServiceVersion`s by
 //!   name, then Subscriptions by name.
 //! * A failure names an irreducible set of reasons: each of them is needed for the contradiction.
 //!

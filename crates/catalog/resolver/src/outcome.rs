@@ -125,21 +125,21 @@ pub fn resolve(world: &World<'_>) -> Outcome {
         failure.subscriptions =
             world.subscriptions.iter().map(|subscription| subscription.name.clone()).collect();
         failure.subscriptions.sort();
-        Outcome { failures: vec![failure], ..Outcome::default() }
+        Outcome { failures: vec![*failure], ..Outcome::default() }
     })
 }
 
-fn error(message: String) -> Failure {
+fn error(message: String) -> Box<Failure> {
     failure(FailureKind::Error, message)
 }
 
-fn failure(kind: FailureKind, message: String) -> Failure {
+fn failure(kind: FailureKind, message: String) -> Box<Failure> {
     let cause = Cause::new(message.clone());
-    Failure { kind, message, cause, subscriptions: Vec::new() }
+    Box::new(Failure { kind, message, cause, subscriptions: Vec::new() })
 }
 
 /// The settings of the one OperatorGroup.
-fn one_group(world: &World<'_>) -> Result<(bool, bool), Failure> {
+fn one_group(world: &World<'_>) -> Result<(bool, bool), Box<Failure>> {
     match world.operator_groups.as_slice() {
         [group] => Ok((group.fail_forward, group.exclude_global)),
         groups => {
@@ -149,7 +149,7 @@ fn one_group(world: &World<'_>) -> Result<(bool, bool), Failure> {
 }
 
 /// The chosen entries of catalogs.
-fn search(candidates: &Candidates<'_>) -> Result<Vec<(Var, EntryRef)>, Failure> {
+fn search(candidates: &Candidates<'_>) -> Result<Vec<(Var, EntryRef)>, Box<Failure>> {
     refuse_rules(candidates)?;
     let gave_up =
         |_| error(format!("no answer was found within {BUDGET} steps, the namespace was given up"));
@@ -161,12 +161,10 @@ fn search(candidates: &Candidates<'_>) -> Result<Vec<(Var, EntryRef)>, Failure> 
             .map(|at| texts::constraint(candidates, &candidates.problem.constraints[*at]))
             .collect();
         reasons.sort();
-        return Err(Failure {
-            kind: FailureKind::NotSatisfiable,
-            message: format!("constraints not satisfiable: {}", reasons.join(", ")),
-            cause: explain::contradiction(candidates, &core),
-            subscriptions: Vec::new(),
-        });
+        let message = format!("constraints not satisfiable: {}", reasons.join(", "));
+        let mut failure = failure(FailureKind::NotSatisfiable, message);
+        failure.cause = explain::contradiction(candidates, &core);
+        return Err(failure);
     };
     Ok(answer
         .into_iter()
@@ -178,7 +176,7 @@ fn search(candidates: &Candidates<'_>) -> Result<Vec<(Var, EntryRef)>, Failure> 
 }
 
 /// Refuses requirements that cannot be evaluated yet.
-fn refuse_rules(candidates: &Candidates<'_>) -> Result<(), Failure> {
+fn refuse_rules(candidates: &Candidates<'_>) -> Result<(), Box<Failure>> {
     for subject in &candidates.problem.subjects {
         let Subject::Bundle(at) = *subject else { continue };
         let (entry, facts) = candidates.entry(at);
@@ -200,7 +198,7 @@ fn outcome(
     world: &World<'_>,
     candidates: &Candidates<'_>,
     answer: &[(Var, EntryRef)],
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, Box<Failure>> {
     let mut errors = Vec::new();
     for &(var, at) in answer {
         if candidates.is_unreadable(at) {

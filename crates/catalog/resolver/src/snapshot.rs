@@ -270,13 +270,10 @@ impl Snapshot {
             let (entry, facts) = self.entry(*at);
             predicate.holds(entry, facts)
         };
-        match self.seed(predicate) {
-            Some(seed) => seed.iter().copied().filter(holds).collect(),
-            None => {
-                let all = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-                (0..all).filter(holds).collect()
-            }
+        if let Some(seed) = self.seed(predicate) {
+            return seed.iter().copied().filter(holds).collect();
         }
+        (0..u32::try_from(self.entries.len()).unwrap_or(u32::MAX)).filter(holds).collect()
     }
 
     /// A short list that holds every entry for which a condition may hold; none if only a look at

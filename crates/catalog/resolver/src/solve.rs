@@ -98,14 +98,12 @@ struct State {
 impl State {
     /// False if the opposite is known.
     fn assign(&mut self, var: Var, value: bool) -> bool {
-        match self.values[var.index()] {
-            Some(known) => known == value,
-            None => {
-                self.values[var.index()] = Some(value);
-                self.trail.push(var);
-                true
-            }
+        if let Some(known) = self.values[var.index()] {
+            return known == value;
         }
+        self.values[var.index()] = Some(value);
+        self.trail.push(var);
+        true
     }
 
     fn undo(&mut self, length: usize) {

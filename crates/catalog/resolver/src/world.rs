@@ -37,13 +37,13 @@ pub struct World<'a> {
     pub namespace: String,
     /// The namespace whose catalogs every other one sees.
     pub global_namespace: String,
-    /// The OperatorGroups of the namespace; anything but one is an error.
+    /// The `OperatorGroup`s of the namespace; anything but one is an error.
     pub operator_groups: Vec<OperatorGroup>,
     /// Every CatalogSource; those of other namespaces are passed over.
     pub catalogs: Vec<CatalogView<'a>>,
     /// The Subscriptions of the namespace.
     pub subscriptions: Vec<Subscription>,
-    /// The ClusterServiceVersions of the namespace.
+    /// The `ClusterServiceVersion`s of the namespace.
     pub csvs: Vec<Csv>,
 }
 

@@ -176,8 +176,9 @@ struct SubscriptionData {
     installed_csv: String,
     #[serde(default, rename = "currentCSV")]
     current_csv: String,
-    #[serde(default)]
-    only_live: bool,
+    /// Makes the two caches of the original disagree.
+    #[serde(default, rename = "onlyLive")]
+    _only_live: bool,
 }
 
 #[derive(Deserialize)]
@@ -209,21 +210,6 @@ struct CsvData {
 }
 
 impl Universe {
-    /// Whether it refers to a published catalog.
-    pub(crate) fn is_real(&self) -> bool {
-        self.catalogs.iter().any(|catalog| !catalog.real_data.is_empty())
-    }
-
-    /// Whether the two caches of the original are meant to disagree.
-    pub(crate) fn is_incoherent(&self) -> bool {
-        self.subscriptions.iter().any(|subscription| subscription.only_live)
-    }
-
-    /// The names of published catalogs that it refers to.
-    pub(crate) fn real_catalogs(&self) -> impl Iterator<Item = &str> {
-        self.catalogs.iter().map(|catalog| &*catalog.real_data).filter(|name| !name.is_empty())
-    }
-
     /// The content of each catalog that is given in plain data.
     pub(crate) fn snapshots(&self) -> Vec<Snapshot> {
         self.catalogs.iter().map(snapshot).collect()
@@ -277,7 +263,7 @@ impl Universe {
 
 /// A published catalog.
 pub(crate) struct RealCatalog {
-    pub catalog: mainstay_catalog::Catalog,
+    pub catalog: std::sync::Arc<mainstay_catalog::Catalog>,
     pub snapshot: Snapshot,
 }
 
