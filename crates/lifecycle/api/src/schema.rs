@@ -131,13 +131,13 @@ const fn only(name: &'static str, columns: &'static [Column]) -> Version {
 
 /// The eight definitions, in alphabetical order of their plurals, with `$ref`s inside.
 pub fn manifests() -> Vec<Value> {
-    let spec = || json!(["metadata", "spec"]);
-    let metadata = || json!(["metadata"]);
+    let spec = &json!(["metadata", "spec"]);
+    let metadata = &json!(["metadata"]);
     vec![
-        definition::<_, _>(
+        definition(
             CatalogSource::default(),
             &["catsrc"],
-            spec(),
+            spec,
             &[only(
                 "v1alpha1",
                 &[
@@ -151,7 +151,7 @@ pub fn manifests() -> Vec<Value> {
         definition(
             ClusterServiceVersion::default(),
             &["csv", "csvs"],
-            spec(),
+            spec,
             &[only(
                 "v1alpha1",
                 &[
@@ -166,7 +166,7 @@ pub fn manifests() -> Vec<Value> {
         definition(
             InstallPlan::default(),
             &["ip"],
-            spec(),
+            spec,
             &[only(
                 "v1alpha1",
                 &[
@@ -181,11 +181,11 @@ pub fn manifests() -> Vec<Value> {
                 ],
             )],
         ),
-        definition(OlmConfig::default(), &[], metadata(), &[only("v1", &[])]),
+        definition(OlmConfig::default(), &[], metadata, &[only("v1", &[])]),
         definition(
             OperatorCondition::default(),
             &["condition"],
-            metadata(),
+            metadata,
             &[
                 Version {
                     name: "v1",
@@ -200,7 +200,7 @@ pub fn manifests() -> Vec<Value> {
         definition(
             OperatorGroup::default(),
             &["og"],
-            metadata(),
+            metadata,
             &[
                 Version {
                     name: "v1",
@@ -227,11 +227,11 @@ pub fn manifests() -> Vec<Value> {
                 },
             ],
         ),
-        definition(Operator::default(), &[], Value::Null, &[only("v1", &[])]),
+        definition(Operator::default(), &[], &Value::Null, &[only("v1", &[])]),
         definition(
             Subscription::default(),
             &["sub", "subs"],
-            spec(),
+            spec,
             &[only(
                 "v1alpha1",
                 &[
@@ -247,7 +247,7 @@ pub fn manifests() -> Vec<Value> {
 fn definition<S: Shape, T: Shape>(
     _: View<S, T>,
     short_names: &[&str],
-    required: Value,
+    required: &Value,
     versions: &[Version],
 ) -> Value
 where
@@ -267,7 +267,7 @@ where
     let versions: Vec<Value> = versions
         .iter()
         .map(|version| {
-            let mut schema = root::<S, T>(&required);
+            let mut schema = root::<S, T>(required);
             (version.adapt)(&mut schema);
             let mut value = json!({
                 "name": version.name,

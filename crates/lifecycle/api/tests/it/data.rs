@@ -7,6 +7,7 @@ use std::process::Command;
 ///
 /// `archive` is a path below `MAINSTAY_TESTDATA` without `.tar.xz`; a folder of that name is used
 /// as it is, an archive is unpacked once.
+#[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
 pub(crate) fn folder(archive: &str) -> Option<PathBuf> {
     let Some(root) = std::env::var_os("MAINSTAY_TESTDATA").map(PathBuf::from) else {
         eprintln!("SKIPPED: MAINSTAY_TESTDATA is not set, nothing was compared with {archive}");

@@ -86,7 +86,10 @@ fn texts_of_phases_and_reasons_are_the_originals() {
     assert_eq!(CsvReason::InstallSuccessful.as_str(), "InstallSucceeded");
     assert_eq!(CsvReason::from("Copied"), CsvReason::Copied);
     assert_eq!(CsvPhase::default(), CsvPhase::None);
-    assert!(CsvReason::ALL.iter().all(|reason| CsvReason::from(reason.as_str()) == *reason));
+    for reason in CsvReason::ALL {
+        let read: CsvReason = reason.as_str().into();
+        assert_eq!(read, *reason);
+    }
 }
 
 /// Recorded objects with their placeholders replaced by values of the right form.
