@@ -53,10 +53,15 @@ pub(crate) fn core(problem: &Problem, budget: &mut u64) -> Result<Vec<usize>, Ex
     Ok(kept)
 }
 
-/// A problem with the places where each variable occurs.
+/// A problem with the constraints that a variable wakes.
 struct Index<'p> {
     problem: &'p Problem,
-    occurrences: Vec<Vec<usize>>,
+    /// Constraints to look at when the variable turns out true.
+    wakes_true: Vec<Vec<u32>>,
+    /// Dependencies that have the variable as a candidate.
+    wakes_false: Vec<Vec<u32>>,
+    /// For dependencies, how many different candidates there are.
+    candidates: Vec<u32>,
 }
 
 /// A choice: one of these must be in the answer.
@@ -89,13 +94,16 @@ struct Guess<'p> {
 }
 
 /// What is known: everything derived so far, in order.
-struct State {
+struct State<'i> {
+    wakes_false: &'i [Vec<u32>],
     values: Vec<Option<bool>>,
     trail: Vec<Var>,
     derived: usize,
+    /// For dependencies, how many candidates are not known to be false.
+    open: Vec<u32>,
 }
 
-impl State {
+impl State<'_> {
     /// False if the opposite is known.
     fn assign(&mut self, var: Var, value: bool) -> bool {
         if let Some(known) = self.values[var.index()] {
@@ -103,12 +111,21 @@ impl State {
         }
         self.values[var.index()] = Some(value);
         self.trail.push(var);
+        if !value {
+            for &at in &self.wakes_false[var.index()] {
+                self.open[at as usize] -= 1;
+            }
+        }
         true
     }
 
     fn undo(&mut self, length: usize) {
         for var in self.trail.drain(length..) {
-            self.values[var.index()] = None;
+            if self.values[var.index()].take() == Some(false) {
+                for &at in &self.wakes_false[var.index()] {
+                    self.open[at as usize] += 1;
+                }
+            }
         }
         self.derived = length;
     }
@@ -120,29 +137,58 @@ impl State {
 
 impl<'p> Index<'p> {
     fn new(problem: &'p Problem) -> Self {
-        let mut occurrences = vec![Vec::new(); problem.subjects.len()];
+        let count = problem.subjects.len();
+        let mut index = Self {
+            problem,
+            wakes_true: vec![Vec::new(); count],
+            wakes_false: vec![Vec::new(); count],
+            candidates: vec![0; problem.constraints.len()],
+        };
         for (at, constraint) in problem.constraints.iter().enumerate() {
-            let mut note = |var: Var| {
-                let list: &mut Vec<usize> = &mut occurrences[var.index()];
-                if list.last() != Some(&at) {
-                    list.push(at);
+            // Problems have millions of constraints at most.
+            let number = u32::try_from(at).unwrap_or(u32::MAX);
+            let note = |lists: &mut [Vec<u32>], var: Var| {
+                let list = &mut lists[var.index()];
+                let new = list.last() != Some(&number);
+                if new {
+                    list.push(number);
                 }
+                new
             };
-            constraint.subject.into_iter().for_each(&mut note);
+            if let Some(subject) = constraint.subject {
+                note(&mut index.wakes_true, subject);
+            }
             match &constraint.rule {
-                Rule::Dependency(vars) | Rule::AtMostOne(vars) => {
-                    vars.iter().copied().for_each(note);
+                Rule::Dependency(vars) => {
+                    for &var in vars {
+                        if note(&mut index.wakes_false, var) {
+                            index.candidates[at] += 1;
+                        }
+                    }
                 }
-                Rule::Conflict(var) => note(*var),
+                Rule::AtMostOne(vars) => {
+                    for &var in vars {
+                        note(&mut index.wakes_true, var);
+                    }
+                }
+                Rule::Conflict(var) => {
+                    note(&mut index.wakes_true, *var);
+                }
                 Rule::Mandatory | Rule::Prohibited => {}
             }
         }
-        Self { problem, occurrences }
+        index
     }
 
     fn search(&self, enabled: &[bool], budget: &mut u64) -> Result<Option<Vec<Var>>, Exhausted> {
         let count = self.problem.subjects.len();
-        let mut state = State { values: vec![None; count], trail: Vec::new(), derived: 0 };
+        let mut state = State {
+            wakes_false: &self.wakes_false,
+            values: vec![None; count],
+            trail: Vec::new(),
+            derived: 0,
+            open: self.candidates.clone(),
+        };
         let mut guessed = vec![false; count];
         let mut choices: VecDeque<Choice<'p>> = VecDeque::new();
         let mut guesses: Vec<Guess<'p>> = Vec::new();
@@ -193,7 +239,7 @@ impl<'p> Index<'p> {
                 continue;
             };
             let mut children = 0;
-            for &at in &self.occurrences[chosen.index()] {
+            for at in self.wakes_true[chosen.index()].iter().map(|at| *at as usize) {
                 let constraint = &self.problem.constraints[at];
                 if let Rule::Dependency(candidates) = &constraint.rule
                     && enabled[at]
@@ -213,10 +259,12 @@ impl<'p> Index<'p> {
     }
 
     /// Derives everything that follows from what was assigned. False on a contradiction.
-    fn derive(&self, enabled: &[bool], state: &mut State) -> bool {
+    fn derive(&self, enabled: &[bool], state: &mut State<'_>) -> bool {
         while let Some(&var) = state.trail.get(state.derived) {
             state.derived += 1;
-            for &at in &self.occurrences[var.index()] {
+            let is_true = state.get(var) == Some(true);
+            let wakes = if is_true { &self.wakes_true } else { &self.wakes_false };
+            for at in wakes[var.index()].iter().map(|at| *at as usize) {
                 if enabled[at] && !self.derive_from(at, state) {
                     return false;
                 }
@@ -226,31 +274,19 @@ impl<'p> Index<'p> {
     }
 
     /// Derives what follows from one constraint. False on a contradiction.
-    fn derive_from(&self, at: usize, state: &mut State) -> bool {
+    fn derive_from(&self, at: usize, state: &mut State<'_>) -> bool {
         let constraint = &self.problem.constraints[at];
         match (&constraint.rule, constraint.subject) {
             (Rule::Mandatory, Some(subject)) => state.assign(subject, true),
             (Rule::Prohibited, Some(subject)) => state.assign(subject, false),
-            (Rule::Dependency(candidates), Some(subject)) => {
-                let wanted = state.get(subject);
-                if wanted == Some(false) {
-                    return true;
+            (Rule::Dependency(candidates), Some(subject)) => match state.open[at] {
+                0 => state.assign(subject, false),
+                1 if state.get(subject) == Some(true) => {
+                    let last = candidates.iter().find(|var| state.get(**var) != Some(false));
+                    last.is_none_or(|last| state.assign(*last, true))
                 }
-                let mut open = None;
-                for &candidate in candidates {
-                    match state.get(candidate) {
-                        Some(true) => return true,
-                        Some(false) => {}
-                        None if open.is_some_and(|open| open != candidate) => return true,
-                        None => open = Some(candidate),
-                    }
-                }
-                match (open, wanted) {
-                    (None, _) => state.assign(subject, false),
-                    (Some(last), Some(true)) => state.assign(last, true),
-                    (Some(_), _) => true,
-                }
-            }
+                _ => true,
+            },
             (Rule::Conflict(other), Some(subject)) => {
                 if state.get(subject) == Some(true) && !state.assign(*other, false) {
                     return false;
