@@ -333,32 +333,33 @@ pub(crate) struct Binding {
     /// Kind and name of the role.
     pub(crate) role: (String, String),
     pub(crate) subjects: Vec<Subject>,
+    /// Under which words an account finds its bindings: itself, or a group that it is in.
+    pub(crate) words: Vec<Arc<str>>,
 }
 
 impl Binding {
     pub(crate) fn of(object: &Object) -> Option<Self> {
+        let subjects: Vec<Subject> = object.part(&["subjects"]).unwrap_or_default();
         let of = |field: &str| object.str(&["roleRef", field]).unwrap_or_default().to_owned();
         Some(Self {
             labels: labels(object),
             owners: object.owner_references(),
             role: (of("kind"), of("name")),
-            subjects: object.part(&["subjects"]).unwrap_or_default(),
+            words: subjects.iter().map(|it| it.word(object.namespace())).collect(),
+            subjects,
         })
     }
+}
 
-    /// Under which words an account finds its bindings: itself, or a group that it is in.
-    pub(crate) fn words(&self, namespace: &str) -> Vec<Arc<str>> {
-        self.subjects
-            .iter()
-            .map(|subject| match subject.kind.as_str() {
-                "ServiceAccount" => {
-                    let at =
-                        if subject.namespace.is_empty() { namespace } else { &subject.namespace };
-                    format!("system:serviceaccount:{at}:{}", subject.name).into()
-                }
-                _ => subject.name.as_str().into(),
-            })
-            .collect()
+impl Subject {
+    /// The name that the server gives to whoever is meant.
+    fn word(&self, namespace: &str) -> Arc<str> {
+        if self.kind == "ServiceAccount" {
+            let at = if self.namespace.is_empty() { namespace } else { &self.namespace };
+            format!("system:serviceaccount:{at}:{}", self.name).into()
+        } else {
+            self.name.as_str().into()
+        }
     }
 }
 

@@ -1,8 +1,59 @@
-//! wip
+//! OLM classic: from a Subscription to a running operator, and from version to version.
+//!
+//! Six controllers over one set of caches, each *observe → decide → apply*:
+//!
+//! ```text
+//! folder ─► catalog ──┐
+//! Subscription ───────┴─► subscription ─► InstallPlan ─► install_plan ─► ClusterServiceVersion,
+//!                              ▲                                          definitions, roles …
+//!                              └── state ◄── csv ◄── Deployments, requirements ◄──┘
+//! OperatorGroup ─► operator_group ─► which namespaces, whose APIs
+//! ```
+//!
+//! * What decides is plain functions of plain data (`csv::phase`, `csv::requirements`,
+//!   `subscription::standing`, `subscription::resolution`, `install_plan::decide`,
+//!   `operator_group::decide`, `catalog::source`), tested as tables.
+//! * What applies may be killed after any request: the next look starts from what is on the
+//!   objects. Nothing but caches lives in memory.
+//! * Everything is driven by changes. Nothing is polled, and a settled cluster is not written to.
+//! * Names, labels, hashes, condition types, reasons and messages are those of the original,
+//!   version 0.46; where ours differ on purpose, the place says so.
+//!
+//! # Where this differs from the original
+//!
+//! * A failure that lasts is told once. The original leaves `Failed` and comes back several times
+//!   a second when an API refuses a Deployment, when definitions collide, or after the install
+//!   timeout.
+//! * While one version replaces another, the namespace is not resolved; the original reports a
+//!   contradiction between the two that nobody can act on.
+//! * A Subscription that waits because its namespace has no OperatorGroup, or several, says so in
+//!   its condition `ResolutionFailed`.
+//! * A version whose successor is deleted in the middle of an upgrade becomes the operator again.
+//! * Nothing waits for a resync: a group that is deleted, an account or right that appears, a plan
+//!   that is lost are acted on when it happens.
+//!
+//! # What this does not do yet
+//!
+//! Catalogs behind addresses, images and ConfigMaps; bundles that are only an image; dependencies;
+//! webhooks and API services of operators; service accounts of OperatorGroups; copied
+//! ClusterServiceVersions; OperatorConditions and Operators; proxies. Each is refused in words
+//! where somebody asks for it.
+
+mod catalog;
+mod context;
 mod csv;
+mod error;
 mod facts;
 mod gojson;
 mod hash;
+mod install_plan;
 mod operator_group;
+mod patch;
 mod permissions;
+mod start;
 mod steps;
+mod subscription;
+mod triggers;
+
+pub use catalog::{FOLDER_ADDRESS, FolderCatalog};
+pub use start::{Classic, Options};

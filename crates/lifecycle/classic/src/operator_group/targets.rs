@@ -57,11 +57,6 @@ pub(crate) fn same(a: &[String], b: &[String]) -> bool {
     a.len() == b.len() && a.iter().all(|it| b.contains(it))
 }
 
-/// Whether the only target is the group's own namespace.
-pub(crate) fn only_own(group: &OperatorGroup) -> bool {
-    matches!(group.status.namespaces.as_slice(), [one] if *one == group.metadata.namespace)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

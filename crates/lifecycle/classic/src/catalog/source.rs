@@ -1,0 +1,161 @@
+//! What the status of a CatalogSource should say.
+
+use super::State;
+use mainstay_api::{
+    CatalogSource, CatalogSourceReason, CatalogSourceSpec, CatalogSourceStatus, ConnectionState,
+    LastObservedState, RegistryService, SourceType, Time,
+};
+
+/// `spec.address` of a CatalogSource whose content is a folder of this process.
+///
+/// The API demands an address or an image. Names under `invalid` never resolve (RFC 2606), so
+/// no other software can mistake this for a server.
+pub const FOLDER_ADDRESS: &str = "folder.mainstay.invalid:50051";
+
+/// What is wrong with a spec.
+fn invalid(spec: &CatalogSourceSpec) -> Option<String> {
+    match &spec.source_type {
+        kind @ (SourceType::Internal | SourceType::ConfigMap) => spec
+            .config_map
+            .is_empty()
+            .then(|| format!("configmap name unset: must be set for sourcetype: {kind}")),
+        kind @ SourceType::Grpc => (spec.image.is_empty() && spec.address.is_empty()).then(|| {
+            format!("image and address unset: at least one must be set for sourcetype: {kind}")
+        }),
+        other => Some(format!("unknown sourcetype: {other}")),
+    }
+}
+
+/// Why a catalog that is no folder of this process has no content.
+fn unserved(spec: &CatalogSourceSpec) -> String {
+    let what = if matches!(spec.source_type, SourceType::Grpc) {
+        if spec.address.is_empty() {
+            format!("catalog images are not served: {}", spec.image)
+        } else {
+            format!("catalogs behind an address are not served: {}", spec.address)
+        }
+    } else {
+        format!("catalogs in ConfigMaps are not served: {}", spec.config_map)
+    };
+    format!("{what}; give the catalog as a folder (--catalog NAME=DIR)")
+}
+
+/// The status that a CatalogSource should have. `state` is what the store knows; none if it was
+/// not told of this catalog.
+pub(crate) fn status(
+    source: &CatalogSource,
+    state: Option<&State>,
+    now: Time,
+) -> CatalogSourceStatus {
+    let old = &source.status;
+    let mut new = old.clone();
+    (new.reason, new.message) = Default::default();
+    if let Some(message) = invalid(&source.spec) {
+        new.reason = CatalogSourceReason::SpecInvalid;
+        new.message = message;
+        return new;
+    }
+    let address = if source.spec.address.is_empty() {
+        let metadata = &source.metadata;
+        format!("{}.{}.svc:50051", metadata.name, metadata.namespace)
+    } else {
+        source.spec.address.clone()
+    };
+    let (observed, failure) = match state {
+        None => (LastObservedState::TransientFailure, Some(unserved(&source.spec))),
+        Some(state) if state.is_loading() => (LastObservedState::Connecting, None),
+        Some(State { failure: Some(failure), .. }) => {
+            (LastObservedState::TransientFailure, Some(failure.clone()))
+        }
+        Some(_) => (LastObservedState::Ready, None),
+    };
+    if let Some(failure) = failure {
+        new.reason = CatalogSourceReason::RegistryServer;
+        new.message = failure;
+    }
+    let connection =
+        ConnectionState { last_observed_state: observed, address, last_connect: Some(now) };
+    let same = old.connection_state.as_ref().is_some_and(|it| {
+        it.last_observed_state == connection.last_observed_state && it.address == connection.address
+    });
+    if !same {
+        new.connection_state = Some(connection);
+    }
+    if state.is_some() && new.registry_service.is_none() {
+        new.registry_service = Some(RegistryService {
+            protocol: "grpc".to_owned(),
+            created_at: Some(now),
+            ..RegistryService::default()
+        });
+    }
+    new
+}
+
+/// Whether Subscriptions count a catalog as healthy: it has content, be it the last good one.
+pub(crate) fn is_healthy(source: &CatalogSource, state: Option<&State>) -> bool {
+    invalid(&source.spec).is_none() && state.is_some_and(|it| it.content.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(kind: &str) -> CatalogSource {
+        let mut source = CatalogSource::new("olm", "cat");
+        source.spec.source_type = kind.into();
+        source
+    }
+
+    fn time(second: i64) -> Time {
+        Time::new(jiff::Timestamp::from_second(second).unwrap())
+    }
+
+    #[test]
+    fn wrong_specs_are_told_in_the_words_of_the_original() {
+        for (kind, message) in [
+            ("grpc", "image and address unset: at least one must be set for sourcetype: grpc"),
+            ("configmap", "configmap name unset: must be set for sourcetype: configmap"),
+            ("internal", "configmap name unset: must be set for sourcetype: internal"),
+            ("nonsense", "unknown sourcetype: nonsense"),
+        ] {
+            let status = status(&source(kind), None, time(1));
+            assert_eq!(
+                (status.reason.as_str(), status.message.as_str()),
+                ("SpecInvalidError", message)
+            );
+            assert!(status.connection_state.is_none());
+        }
+    }
+
+    #[test]
+    fn the_state_of_the_folder_is_told_and_settles() {
+        let mut it = source("grpc");
+        it.spec.address = FOLDER_ADDRESS.to_owned();
+        let loading = status(&it, Some(&State::default()), time(1));
+        assert_eq!(
+            loading.connection_state.unwrap().last_observed_state,
+            LastObservedState::Connecting
+        );
+        let bad = State { failure: Some("a.yaml:3: no".into()), ..State::default() };
+        it.status = status(&it, Some(&bad), time(2));
+        assert_eq!(it.status.message, "a.yaml:3: no");
+        assert_eq!(
+            it.status.connection_state.as_ref().unwrap().last_observed_state,
+            LastObservedState::TransientFailure
+        );
+        assert_eq!(status(&it, Some(&bad), time(9)), it.status);
+        assert!(!is_healthy(&it, Some(&bad)));
+    }
+
+    #[test]
+    fn catalogs_that_are_not_served_say_so() {
+        let mut it = source("grpc");
+        it.spec.image = "registry.invalid/index:1".to_owned();
+        let status = status(&it, None, time(1));
+        assert_eq!(
+            status.message,
+            "catalog images are not served: registry.invalid/index:1; give the catalog as a folder (--catalog NAME=DIR)"
+        );
+        assert_eq!(status.connection_state.unwrap().address, "cat.olm.svc:50051");
+    }
+}

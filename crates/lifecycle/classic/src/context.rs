@@ -1,0 +1,137 @@
+//! What every controller here shares: the cluster, the clock, and one cache for each kind.
+
+use crate::catalog::CatalogStore;
+use crate::facts;
+use mainstay_api::{CatalogSource, OperatorGroup, Subscription, names, resources};
+use mainstay_client::{Cache, CacheBuilder, Cluster, Recorder, Selection};
+use mainstay_clock::Clock;
+use mainstay_object::{Object, Resource, known};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Handed to every controller.
+pub(crate) struct Context {
+    pub(crate) cluster: Cluster,
+    pub(crate) clock: Clock,
+    pub(crate) recorder: Recorder,
+    pub(crate) store: CatalogStore,
+    /// The namespace whose catalogs are visible everywhere.
+    pub(crate) global: Arc<str>,
+    pub(crate) caches: Caches,
+}
+
+/// One cache for each kind that decisions read.
+pub(crate) struct Caches {
+    pub(crate) sources: Cache<CatalogSource>,
+    pub(crate) subscriptions: Cache<Subscription>,
+    pub(crate) plans: Cache<facts::Plan>,
+    pub(crate) csvs: Cache<facts::Csv>,
+    pub(crate) groups: Cache<OperatorGroup>,
+    pub(crate) namespaces: Cache<facts::Namespace>,
+    pub(crate) crds: Cache<facts::Crd>,
+    pub(crate) accounts: Cache<facts::Account>,
+    pub(crate) roles: Cache<facts::Role>,
+    pub(crate) bindings: Cache<facts::Binding>,
+    pub(crate) cluster_roles: Cache<facts::Role>,
+    pub(crate) cluster_bindings: Cache<facts::Binding>,
+    pub(crate) deployments: Cache<facts::Deployment>,
+}
+
+fn builder<T: PartialEq + Send + Sync + 'static>(
+    resource: Resource,
+    project: impl Fn(&Object) -> Option<T> + Send + Sync + 'static,
+) -> CacheBuilder<T> {
+    Cache::builder(Selection::all(resource), project)
+}
+
+impl Caches {
+    /// Starts to list and watch.
+    pub(crate) fn start(cluster: &Cluster, stop: &CancellationToken) -> Self {
+        let stop = || stop.clone();
+        let all = Selection::all;
+        Self {
+            sources: Cache::start(
+                cluster,
+                all(resources::CATALOG_SOURCE),
+                |it| CatalogSource::from_object(it).ok(),
+                stop(),
+            ),
+            subscriptions: Cache::start(
+                cluster,
+                all(resources::SUBSCRIPTION),
+                |it| Subscription::from_object(it).ok(),
+                stop(),
+            ),
+            plans: builder(resources::INSTALL_PLAN, facts::Plan::of)
+                .index(|it| it.waits_for.clone())
+                .start(cluster, stop()),
+            csvs: builder(resources::CLUSTER_SERVICE_VERSION, facts::Csv::of)
+                .index(|it| it.all_crds.clone())
+                .start(cluster, stop()),
+            groups: Cache::start(
+                cluster,
+                all(resources::OPERATOR_GROUP),
+                |it| OperatorGroup::from_object(it).ok(),
+                stop(),
+            ),
+            namespaces: Cache::start(cluster, all(known::NAMESPACE), facts::Namespace::of, stop()),
+            crds: Cache::start(
+                cluster,
+                all(known::CUSTOM_RESOURCE_DEFINITION),
+                facts::Crd::of,
+                stop(),
+            ),
+            accounts: Cache::start(
+                cluster,
+                all(known::SERVICE_ACCOUNT),
+                facts::Account::of,
+                stop(),
+            ),
+            roles: Cache::start(cluster, all(known::ROLE), facts::Role::of, stop()),
+            bindings: builder(known::ROLE_BINDING, facts::Binding::of)
+                .index(|it| it.words.clone())
+                .start(cluster, stop()),
+            cluster_roles: Cache::start(cluster, all(known::CLUSTER_ROLE), facts::Role::of, stop()),
+            cluster_bindings: builder(known::CLUSTER_ROLE_BINDING, facts::Binding::of)
+                .index(|it| it.words.clone())
+                .start(cluster, stop()),
+            deployments: Cache::start(
+                cluster,
+                all(known::DEPLOYMENT).labels(format!(
+                    "{}={}",
+                    names::MANAGED,
+                    names::MANAGED_VALUE
+                )),
+                facts::Deployment::of,
+                stop(),
+            ),
+        }
+    }
+
+    /// Returns once every first list is complete.
+    pub(crate) async fn synced(&self) {
+        self.sources.synced().await;
+        self.subscriptions.synced().await;
+        self.plans.synced().await;
+        self.csvs.synced().await;
+        self.groups.synced().await;
+        self.namespaces.synced().await;
+        self.crds.synced().await;
+        self.accounts.synced().await;
+        self.roles.synced().await;
+        self.bindings.synced().await;
+        self.cluster_roles.synced().await;
+        self.cluster_bindings.synced().await;
+        self.deployments.synced().await;
+    }
+
+    /// The groups of a namespace, in order of their names, without those that are being deleted.
+    pub(crate) fn groups_in(&self, namespace: &str) -> Vec<Arc<OperatorGroup>> {
+        self.groups
+            .list(Some(namespace))
+            .into_iter()
+            .map(|(_, it)| it)
+            .filter(|it| it.metadata.deletion_timestamp.is_none())
+            .collect()
+    }
+}

@@ -1,0 +1,320 @@
+//! Carries out what was decided about versions.
+
+use super::phase::{self, Decision, World};
+use super::status::Move;
+use super::{deployment, observe, reach};
+use crate::context::Context;
+use crate::error::{Doing, Error, settle};
+use crate::facts;
+use crate::operator_group::{apis::ApiSet, targets};
+use crate::patch;
+use mainstay_api::{
+    ClusterServiceVersion, CsvPhase, CsvReason, OperatorGroup, Time, names, resources,
+};
+use mainstay_client::{Action, DeleteOptions, EventType, Patch, Reconciler};
+use mainstay_object::{NamespacedName, Object, Reason, known};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const CSV: &mainstay_object::Resource = &resources::CLUSTER_SERVICE_VERSION;
+
+/// Reconciles versions.
+pub(crate) struct Controller(pub(crate) Arc<Context>);
+
+impl Reconciler for Controller {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        settle(self.look(key).await)
+    }
+}
+
+impl Controller {
+    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let context = &*self.0;
+        if context.caches.csvs.get(key).is_none_or(|it| it.is_copy()) {
+            return Ok(Action::Done);
+        }
+        // The version itself is read anew: its spec is not cached, and a decision on its present
+        // status never repeats a step that was taken already.
+        let live = context.cluster.find(CSV, key.namespace(), &key.name).await;
+        let Some(live) = live.doing("reading a version")? else { return Ok(Action::Done) };
+        let csv = ClusterServiceVersion::from_object(&live)?;
+        if live.is_terminating() {
+            return self.finalize(&live, &csv).await;
+        }
+        let groups = context.caches.groups_in(&key.namespace);
+        let seen = observe::requirements(context, &csv).await?;
+        let config = observe::config(&context.caches, key);
+        let wanted = deployment::wanted(&csv, config.as_ref());
+        let deployments = observe::deployments(&context.caches, key);
+        let targets = match groups.as_slice() {
+            [one] => select(context, one)?,
+            _ => Vec::new(),
+        };
+        let decision = phase::decide(&World {
+            csv: &csv,
+            groups: &groups,
+            targets: Some(&targets),
+            elsewhere: &elsewhere(context, &key.namespace),
+            seen: &seen,
+            expected: &deployment::expected(&wanted),
+            deployments: &deployments,
+            provides: &provides(&live),
+            now: Time::new(context.clock.now()),
+        });
+        tracing::debug!(%key, phase = %csv.status.phase, ?decision, "version");
+        self.carry_out(decision, &live, &csv, groups.first(), &wanted, &deployments).await
+    }
+}
+
+/// What the groups of other namespaces provide counts against a version.
+fn elsewhere(context: &Context, namespace: &str) -> Vec<Arc<OperatorGroup>> {
+    context
+        .caches
+        .groups
+        .list(None)
+        .into_iter()
+        .filter(|(key, _)| *key.namespace != *namespace)
+        .map(|(_, it)| it)
+        .collect()
+}
+
+fn provides(live: &Object) -> ApiSet {
+    facts::Csv::of(live).map(|it| it.provides.into_iter().collect()).unwrap_or_default()
+}
+
+/// What the spec of a group selects now.
+pub(crate) fn select(context: &Context, group: &OperatorGroup) -> Result<Vec<String>, Error> {
+    let namespaces = context.caches.namespaces.list(None);
+    targets::select(group, namespaces.iter().map(|(key, it)| (&*key.name, &**it)))
+        .map_err(|error| Error::Targets(group.key(), error))
+}
+
+impl Controller {
+    async fn carry_out(
+        &self,
+        decision: Decision,
+        live: &Object,
+        csv: &ClusterServiceVersion,
+        group: Option<&Arc<OperatorGroup>>,
+        wanted: &[Object],
+        deployments: &BTreeMap<String, Arc<facts::Deployment>>,
+    ) -> Result<Action, Error> {
+        let context = &*self.0;
+        match decision {
+            Decision::Rest => {}
+            Decision::Wait(while_) => return Ok(Action::After(while_)),
+            Decision::Move(step) => self.write(live, csv, step).await?,
+            Decision::Withdraw(step) => {
+                for name in deployments.keys() {
+                    self.delete_deployment(live, name).await?;
+                }
+                self.write(live, csv, step).await?;
+            }
+            Decision::Claim(annotations) => claim(context, live, &annotations).await?,
+            Decision::Provide(text) => {
+                let Some(group) = group else { return Ok(Action::Done) };
+                let body = json!({"metadata": {
+                    "resourceVersion": group.metadata.resource_version,
+                    "annotations": {names::PROVIDED_APIS: text},
+                }});
+                let metadata = &group.metadata;
+                context
+                    .cluster
+                    .patch(
+                        &resources::OPERATOR_GROUP,
+                        Some(&metadata.namespace),
+                        &metadata.name,
+                        &Patch::Merge(body),
+                    )
+                    .await
+                    .doing("writing the provided APIs of a group")?;
+            }
+            Decision::Install(step) => {
+                self.install(live, csv, wanted, deployments, step).await?;
+                if let Some(group) = group {
+                    reach::ensure(context, csv, group).await?;
+                }
+            }
+            Decision::Running => {
+                if let Some(group) = group {
+                    reach::ensure(context, csv, group).await?;
+                }
+            }
+            Decision::Delete => {
+                context
+                    .cluster
+                    .ensure_deleted(
+                        CSV,
+                        Some(live.namespace()),
+                        live.name(),
+                        &DeleteOptions::uid(live.uid()),
+                    )
+                    .await
+                    .doing("deleting a replaced version")?;
+            }
+        }
+        Ok(Action::Done)
+    }
+
+    async fn write(
+        &self,
+        live: &Object,
+        csv: &ClusterServiceVersion,
+        step: Move,
+    ) -> Result<(), Error> {
+        let context = &*self.0;
+        let (status, told) = step.apply(&csv.status, Time::new(context.clock.now()));
+        let mut value = serde_json::to_value(&status)?;
+        // The original writes this field even when it is empty.
+        if value.get("cleanup").is_none() {
+            value["cleanup"] = json!({});
+        }
+        let Some(patch) = patch::status(live, &value)? else { return Ok(()) };
+        context
+            .cluster
+            .patch_status(CSV, Some(live.namespace()), live.name(), &patch)
+            .await
+            .doing("writing the status of a version")?;
+        if told {
+            let kind = if status.phase == CsvPhase::Failed {
+                EventType::Warning
+            } else {
+                EventType::Normal
+            };
+            context.recorder.publish(live, kind, status.reason.as_str(), status.message);
+        }
+        Ok(())
+    }
+
+    /// Creates or updates the Deployments of a version and removes those it no longer lists.
+    async fn install(
+        &self,
+        live: &Object,
+        csv: &ClusterServiceVersion,
+        wanted: &[Object],
+        deployments: &BTreeMap<String, Arc<facts::Deployment>>,
+        step: Move,
+    ) -> Result<(), Error> {
+        for deployment in wanted {
+            let Err(error) = self.put(deployment).await else { continue };
+            let Some(status) = error.status() else {
+                return Err(error).doing("installing a Deployment");
+            };
+            let reason = match status.reason {
+                Reason::Forbidden => CsvReason::ComponentFailedNoRetry,
+                Reason::Invalid
+                | Reason::BadRequest
+                | Reason::NotFound
+                | Reason::RequestEntityTooLarge => CsvReason::ComponentFailed,
+                // Overtaken or overloaded: nothing to tell people yet.
+                _ => return Err(error).doing("installing a Deployment"),
+            };
+            let message = format!("install strategy failed: {}", status.message);
+            self.write(live, csv, Move::to(CsvPhase::Failed, reason, message.clone())).await?;
+            return Err(Error::Refused(live.key(), message));
+        }
+        for (name, found) in deployments {
+            let listed = wanted.iter().any(|it| it.name() == name);
+            if !listed && found.owners.iter().any(|owner| owner.uid == live.uid()) {
+                self.delete_deployment(live, name).await?;
+            }
+        }
+        self.write(live, csv, step).await
+    }
+
+    /// Our spec replaces the one that is there; labels, annotations and owners of others stay.
+    async fn put(&self, deployment: &Object) -> mainstay_client::Result<()> {
+        let cluster = &self.0.cluster;
+        let namespace = Some(deployment.namespace());
+        let Some(old) = cluster.find(&known::DEPLOYMENT, namespace, deployment.name()).await?
+        else {
+            return match cluster.create(&known::DEPLOYMENT, deployment).await {
+                Err(error) if !error.is_already_exists() => Err(error),
+                // It came meanwhile: the next look compares it.
+                _ => Ok(()),
+            };
+        };
+        let mut new = deployment.clone();
+        for field in ["labels", "annotations"] {
+            let path = ["metadata", field];
+            let mut all = old.get(&path).cloned().unwrap_or_else(|| json!({}));
+            let ours = deployment.get(&path).and_then(Value::as_object);
+            for (key, value) in ours.into_iter().flatten() {
+                all[key.as_str()] = value.clone();
+            }
+            new.set(&path, all);
+        }
+        let mut owners: Vec<Value> = old
+            .array(&["metadata", "ownerReferences"])
+            .iter()
+            .filter(|it| it.get("kind").and_then(Value::as_str) != Some(&*CSV.kind))
+            .cloned()
+            .collect();
+        owners.extend_from_slice(deployment.array(&["metadata", "ownerReferences"]));
+        new.set(&["metadata", "ownerReferences"], Value::Array(owners));
+        new.set(&["metadata", "resourceVersion"], old.resource_version().into());
+        cluster.update(&known::DEPLOYMENT, &new).await.map(drop)
+    }
+
+    async fn delete_deployment(&self, live: &Object, name: &str) -> Result<(), Error> {
+        self.0
+            .cluster
+            .ensure_deleted(
+                &known::DEPLOYMENT,
+                Some(live.namespace()),
+                name,
+                &DeleteOptions::default(),
+            )
+            .await
+            .doing("deleting a Deployment")
+    }
+
+    /// A version that is being deleted goes once nothing of it is left that no owner reference can
+    /// reach.
+    async fn finalize(&self, live: &Object, csv: &ClusterServiceVersion) -> Result<Action, Error> {
+        let ours = |it: &str| it == names::CSV_CLEANUP_FINALIZER;
+        if !live.finalizers().any(ours) || !reach::clean_up(&self.0, csv).await? {
+            return Ok(Action::Done);
+        }
+        let rest: Vec<&str> = live.finalizers().filter(|it| !ours(it)).collect();
+        let body = json!({"metadata": {
+            "resourceVersion": live.resource_version(), "finalizers": rest,
+        }});
+        match self
+            .0
+            .cluster
+            .patch(CSV, Some(live.namespace()), live.name(), &Patch::Merge(body))
+            .await
+        {
+            Err(error) if !error.is_not_found() => Err(error).doing("releasing a version"),
+            _ => Ok(Action::Done),
+        }
+    }
+}
+
+async fn claim(
+    context: &Context,
+    live: &Object,
+    annotations: &[(&'static str, Option<String>)],
+) -> Result<(), Error> {
+    let mut finalizers: Vec<&str> = live.finalizers().collect();
+    if !finalizers.contains(&names::CSV_CLEANUP_FINALIZER) {
+        finalizers.push(names::CSV_CLEANUP_FINALIZER);
+    }
+    let mut body = json!({"metadata": {
+        "resourceVersion": live.resource_version(), "finalizers": finalizers,
+    }});
+    for (key, value) in annotations {
+        body["metadata"]["annotations"][*key] = value.clone().into();
+    }
+    context
+        .cluster
+        .patch(CSV, Some(live.namespace()), live.name(), &Patch::Merge(body))
+        .await
+        .doing("making a version a member of its group")?;
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! Gathers what a decision about a version is made from.
+
+use super::requirements::{Grants, Observed, foreign};
+use crate::context::{Caches, Context};
+use crate::error::{Doing, Error};
+use crate::facts::{self, Api, Role, Rule};
+use crate::hash;
+use mainstay_api::{ClusterServiceVersion, DeploymentPermissions, SubscriptionConfig, names};
+use mainstay_object::{Gvk, NamespacedName, known};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Where the server says which version it is.
+const VERSION: &str = "/version";
+
+/// What a version names, as it is now.
+pub(crate) async fn requirements(
+    context: &Context,
+    csv: &ClusterServiceVersion,
+) -> Result<Observed, Error> {
+    let caches = &context.caches;
+    let namespace = &csv.metadata.namespace;
+    let crds = &csv.spec.custom_resource_definitions;
+    let details = &csv.spec.install.spec;
+    let accounts: BTreeSet<&str> = details
+        .permissions
+        .iter()
+        .chain(&details.cluster_permissions)
+        .map(|it| it.service_account_name.as_str())
+        .collect();
+    let mut seen = Observed {
+        peers: peers(caches, csv),
+        crds: crds
+            .owned
+            .iter()
+            .chain(&crds.required)
+            .filter_map(|it| {
+                let crd = caches.crds.get(&NamespacedName::cluster(it.name.as_str()))?;
+                Some((it.name.clone(), crd))
+            })
+            .collect(),
+        grants: accounts
+            .iter()
+            .map(|account| ((*account).to_owned(), grants(caches, csv, account)))
+            .collect(),
+        accounts: accounts
+            .iter()
+            .filter_map(|account| {
+                let key = NamespacedName::new(namespace.as_str(), *account);
+                Some(((*account).to_owned(), caches.accounts.get(&key)?))
+            })
+            .collect(),
+        ..Observed::default()
+    };
+    if !csv.spec.min_kube_version.is_empty() {
+        let version = context.cluster.get_raw(VERSION).await.ok();
+        seen.server_version =
+            version.and_then(|it| it.get("gitVersion").and_then(Value::as_str).map(str::to_owned));
+    }
+    served(context, csv, &mut seen).await?;
+    Ok(seen)
+}
+
+/// The other versions of the namespace, without copies.
+fn peers(caches: &Caches, csv: &ClusterServiceVersion) -> BTreeMap<String, Arc<facts::Csv>> {
+    caches
+        .csvs
+        .list(Some(&csv.metadata.namespace))
+        .into_iter()
+        .filter(|(key, it)| *key.name != *csv.metadata.name && !it.is_copy())
+        .map(|(key, it)| (key.name.to_string(), it))
+        .collect()
+}
+
+/// Required kinds are rare, so they are looked up when a version names some.
+async fn served(
+    context: &Context,
+    csv: &ClusterServiceVersion,
+    seen: &mut Observed,
+) -> Result<(), Error> {
+    let native = csv.spec.native_apis.iter().map(|it| (&it.group, &it.version, &it.kind));
+    let services = csv
+        .spec
+        .api_service_definitions
+        .required
+        .iter()
+        .map(|it| (&it.group, &it.version, &it.kind));
+    for (group, version, kind) in native.chain(services) {
+        let gvk = Gvk { group: group.clone(), version: version.clone(), kind: kind.clone() };
+        let found = context.cluster.resource_of(&gvk).await.doing("looking up a required kind")?;
+        if found.is_none() {
+            continue;
+        }
+        let service = context
+            .cluster
+            .find(&known::API_SERVICE, None, &format!("{version}.{group}"))
+            .await
+            .doing("reading an APIService")?;
+        let uid = service
+            .filter(|it| it.condition("Available") == Some("True"))
+            .map(|it| it.uid().to_owned());
+        let api = Api { group: group.clone(), version: version.clone(), kind: kind.clone() };
+        seen.served.insert(api, uid);
+    }
+    Ok(())
+}
+
+/// What an account of the version's namespace may do, not counting roles that belong to other
+/// versions.
+fn grants(caches: &Caches, csv: &ClusterServiceVersion, account: &str) -> Grants {
+    let namespace = csv.metadata.namespace.as_str();
+    let words = [
+        format!("system:serviceaccount:{namespace}:{account}"),
+        "system:serviceaccounts".to_owned(),
+        format!("system:serviceaccounts:{namespace}"),
+        "system:authenticated".to_owned(),
+    ];
+    let mut out = Grants::default();
+    let mine = |role: Option<Arc<Role>>| -> Vec<Rule> {
+        role.filter(|it| !foreign(&it.owners, csv)).map(|it| it.rules.clone()).unwrap_or_default()
+    };
+    for word in &words {
+        for (_, binding) in caches.cluster_bindings.indexed(word) {
+            if !foreign(&binding.owners, csv) && binding.role.0 == "ClusterRole" {
+                let key = NamespacedName::cluster(binding.role.1.as_str());
+                out.cluster.extend(mine(caches.cluster_roles.get(&key)));
+            }
+        }
+        for (at, binding) in caches.bindings.indexed(word) {
+            if *at.namespace != *namespace || foreign(&binding.owners, csv) {
+                continue;
+            }
+            let role = binding.role.1.as_str();
+            out.namespaced.extend(mine(if binding.role.0 == "ClusterRole" {
+                caches.cluster_roles.get(&NamespacedName::cluster(role))
+            } else {
+                caches.roles.get(&NamespacedName::new(namespace, role))
+            }));
+        }
+    }
+    let permissions = &csv.spec.install.spec.permissions;
+    out.generated = permissions
+        .iter()
+        .filter(|it| it.service_account_name == account)
+        .filter(|it| untouched(caches, csv, it))
+        .map(|it| hash::rules(&it.rules.clone().into()))
+        .collect();
+    out
+}
+
+/// Whether the role and binding that were generated for a permission are there with their hashes.
+fn untouched(
+    caches: &Caches,
+    csv: &ClusterServiceVersion,
+    permission: &DeploymentPermissions,
+) -> bool {
+    let namespace = csv.metadata.namespace.as_str();
+    let rules = hash::rules(&permission.rules.clone().into());
+    let has = |labels: &BTreeMap<String, String>, hash: &str| {
+        labels.get(names::PERMISSIONS_HASH).map(String::as_str) == Some(hash)
+            && is_owner(labels, namespace, &csv.metadata.name)
+    };
+    // The name is derived from the permission, so it says where to look.
+    let entry = json!({
+        "serviceAccountName": permission.service_account_name, "rules": permission.rules,
+    });
+    let name = hash::role_name(&csv.metadata.name, &permission.service_account_name, &entry);
+    let key = NamespacedName::new(namespace, name.as_str());
+    let role = caches.roles.get(&key).is_some_and(|it| has(&it.labels, &rules));
+    let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
+    let subjects = json!([{
+        "kind": "ServiceAccount", "name": permission.service_account_name, "namespace": namespace,
+    }]);
+    let binding = hash::binding(&role_ref, &subjects);
+    role && caches.bindings.get(&key).is_some_and(|it| has(&it.labels, &binding))
+}
+
+/// Whether `olm.owner*` labels name a version.
+pub(crate) fn is_owner(labels: &BTreeMap<String, String>, namespace: &str, name: &str) -> bool {
+    let is = |key: &str, value: &str| labels.get(key).map(String::as_str) == Some(value);
+    is(names::OWNER, name)
+        && is(names::OWNER_NAMESPACE, namespace)
+        && is(names::OWNER_KIND, "ClusterServiceVersion")
+}
+
+/// The Deployments that carry the owner labels of a version, by name.
+pub(crate) fn deployments(
+    caches: &Caches,
+    key: &NamespacedName,
+) -> BTreeMap<String, Arc<facts::Deployment>> {
+    caches
+        .deployments
+        .list(Some(&key.namespace))
+        .into_iter()
+        .filter(|(_, it)| {
+            it.owner.as_ref().is_some_and(|(name, namespace)| {
+                **name == *key.name && **namespace == *key.namespace
+            })
+        })
+        .map(|(at, it)| (at.name.to_string(), it))
+        .collect()
+}
+
+/// `spec.config` of the Subscription that a version was installed for; the first by name.
+pub(crate) fn config(caches: &Caches, key: &NamespacedName) -> Option<SubscriptionConfig> {
+    caches
+        .subscriptions
+        .list(Some(&key.namespace))
+        .into_iter()
+        .map(|(_, it)| it)
+        .find(|it| {
+            let status = &it.status;
+            *status.installed_csv == *key.name || *status.current_csv == *key.name
+        })
+        .and_then(|it| it.spec.config.clone())
+}

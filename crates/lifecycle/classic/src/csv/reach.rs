@@ -1,0 +1,311 @@
+//! What a version needs outside of its own namespace, and what others need to use it.
+//!
+//! * Roles and bindings of the version are copied into the target namespaces of its group, or
+//!   lifted to cluster roles when the group targets all.
+//! * For each definition that it owns there are cluster roles `…-admin`, `…-edit`, `…-view` and
+//!   `…-crdview` that aggregate into Kubernetes' own and into those of its group.
+//!
+//! Copies cannot be owned across namespaces, so they carry `olm.copiedFrom` and are removed by the
+//! finalizer of the version, or as soon as their namespace is no target any more.
+
+use super::observe::is_owner;
+use crate::context::{Caches, Context};
+use crate::error::{Doing, Error};
+use crate::facts::{Api, Role, Rule};
+use crate::operator_group::roles;
+use mainstay_api::{ClusterServiceVersion, OperatorGroup, names};
+use mainstay_client::DeleteOptions;
+use mainstay_object::{NamespacedName, Object, Resource, known};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const VIEW: [&str; 3] = ["get", "list", "watch"];
+
+/// Sees that everything is there; writes only what is not.
+pub(crate) async fn ensure(
+    context: &Context,
+    csv: &ClusterServiceVersion,
+    group: &OperatorGroup,
+) -> Result<(), Error> {
+    let namespaces = &group.status.namespaces;
+    if namespaces.iter().any(String::is_empty) {
+        lift(context, csv).await?;
+    } else {
+        for namespace in namespaces.iter().filter(|it| **it != csv.metadata.namespace) {
+            copy(context, csv, namespace).await?;
+        }
+    }
+    for (resource, key) in copies(&context.caches, csv) {
+        if !namespaces.iter().any(|it| **it == *key.namespace) {
+            remove(context, &resource, &key).await?;
+        }
+    }
+    api_roles(context, csv).await
+}
+
+/// Removes every copy and everything cluster-scoped that belongs to a version. Returns whether
+/// nothing of it is left in the caches, so that the version may go.
+pub(crate) async fn clean_up(
+    context: &Context,
+    csv: &ClusterServiceVersion,
+) -> Result<bool, Error> {
+    let caches = &context.caches;
+    let (namespace, name) = (&csv.metadata.namespace, &csv.metadata.name);
+    let mut left = copies(caches, csv);
+    for (key, it) in caches.cluster_bindings.list(None) {
+        if is_owner(&it.labels, namespace, name) {
+            left.push((known::CLUSTER_ROLE_BINDING, key));
+        }
+    }
+    for (key, it) in caches.cluster_roles.list(None) {
+        if is_owner(&it.labels, namespace, name) {
+            left.push((known::CLUSTER_ROLE, key));
+        }
+    }
+    for (resource, key) in &left {
+        remove(context, resource, key).await?;
+    }
+    Ok(left.is_empty())
+}
+
+async fn remove(context: &Context, resource: &Resource, key: &NamespacedName) -> Result<(), Error> {
+    context
+        .cluster
+        .ensure_deleted(resource, key.namespace(), &key.name, &DeleteOptions::default())
+        .await
+        .doing("removing what belongs to a version")
+}
+
+/// Roles and bindings in other namespaces that were copied for a version.
+fn copies(caches: &Caches, csv: &ClusterServiceVersion) -> Vec<(Resource, NamespacedName)> {
+    let is_copy = |key: &NamespacedName, labels: &BTreeMap<String, String>| {
+        labels.get(names::COPIED_FROM) == Some(&csv.metadata.namespace)
+            && is_owner(labels, &key.namespace, &csv.metadata.name)
+    };
+    let mut out = Vec::new();
+    for (key, it) in caches.bindings.list(None) {
+        if is_copy(&key, &it.labels) {
+            out.push((known::ROLE_BINDING, key));
+        }
+    }
+    for (key, it) in caches.roles.list(None) {
+        if is_copy(&key, &it.labels) {
+            out.push((known::ROLE, key));
+        }
+    }
+    out
+}
+
+/// The roles of a version in its own namespace.
+fn own_roles(caches: &Caches, csv: &ClusterServiceVersion) -> Vec<NamespacedName> {
+    let metadata = &csv.metadata;
+    caches
+        .roles
+        .list(Some(&metadata.namespace))
+        .into_iter()
+        .filter(|(_, it)| is_owner(&it.labels, &metadata.namespace, &metadata.name))
+        .map(|(key, _)| key)
+        .collect()
+}
+
+fn own_bindings(caches: &Caches, csv: &ClusterServiceVersion) -> Vec<NamespacedName> {
+    let metadata = &csv.metadata;
+    caches
+        .bindings
+        .list(Some(&metadata.namespace))
+        .into_iter()
+        .filter(|(_, it)| is_owner(&it.labels, &metadata.namespace, &metadata.name))
+        .map(|(key, _)| key)
+        .collect()
+}
+
+/// The labels of a role without those of the component that it is part of.
+fn labels_of(object: &Object) -> serde_json::Map<String, Value> {
+    object
+        .labels()
+        .filter(|(key, _)| !key.starts_with(names::COMPONENT_LABEL_PREFIX))
+        .map(|(key, value)| (key.to_owned(), value.into()))
+        .collect()
+}
+
+async fn lift(context: &Context, csv: &ClusterServiceVersion) -> Result<(), Error> {
+    let caches = &context.caches;
+    for key in own_roles(caches, csv) {
+        let name = NamespacedName::cluster(&*key.name);
+        if caches.cluster_roles.get(&name).is_some() {
+            continue;
+        }
+        let Some(role) = read(context, &known::ROLE, &key).await? else { continue };
+        let mut rules = role.array(&["rules"]).to_vec();
+        rules.push(json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": VIEW}));
+        let mut lifted = Object::new(&known::CLUSTER_ROLE.gvk(), &key.name);
+        lifted.set(&["metadata", "labels"], Value::Object(labels_of(&role)));
+        lifted.set(&["rules"], Value::Array(rules));
+        create(context, &known::CLUSTER_ROLE, &lifted).await?;
+    }
+    for key in own_bindings(caches, csv) {
+        let name = NamespacedName::cluster(&*key.name);
+        if caches.cluster_bindings.get(&name).is_some() {
+            continue;
+        }
+        let Some(binding) = read(context, &known::ROLE_BINDING, &key).await? else { continue };
+        let mut lifted = Object::new(&known::CLUSTER_ROLE_BINDING.gvk(), &key.name);
+        lifted.set(&["metadata", "labels"], Value::Object(labels_of(&binding)));
+        for field in ["roleRef", "subjects"] {
+            lifted.set(&[field], binding.get(&[field]).cloned().unwrap_or_default());
+        }
+        lifted.set(&["roleRef", "kind"], "ClusterRole".into());
+        create(context, &known::CLUSTER_ROLE_BINDING, &lifted).await?;
+    }
+    Ok(())
+}
+
+async fn copy(
+    context: &Context,
+    csv: &ClusterServiceVersion,
+    namespace: &str,
+) -> Result<(), Error> {
+    let caches = &context.caches;
+    // A target may be listed before it exists; its creation brings us back.
+    let Some(target) = caches.namespaces.get(&NamespacedName::cluster(namespace)) else {
+        return Ok(());
+    };
+    if target.deleting {
+        return Ok(());
+    }
+    for key in own_roles(caches, csv) {
+        let there = NamespacedName::new(namespace, &*key.name);
+        let (here, copied) = (caches.roles.get(&key), caches.roles.get(&there));
+        if copied.is_some() && copied.map(|it| it.rules.clone()) == here.map(|it| it.rules.clone())
+        {
+            continue;
+        }
+        let Some(role) = read(context, &known::ROLE, &key).await? else { continue };
+        place(context, &known::ROLE, &role, csv, namespace, &["rules"]).await?;
+    }
+    for key in own_bindings(caches, csv) {
+        let there = NamespacedName::new(namespace, &*key.name);
+        if caches.bindings.get(&there).is_some() {
+            continue;
+        }
+        let Some(binding) = read(context, &known::ROLE_BINDING, &key).await? else { continue };
+        let fields = ["roleRef", "subjects"];
+        place(context, &known::ROLE_BINDING, &binding, csv, namespace, &fields).await?;
+    }
+    Ok(())
+}
+
+async fn place(
+    context: &Context,
+    resource: &Resource,
+    original: &Object,
+    csv: &ClusterServiceVersion,
+    namespace: &str,
+    fields: &[&str],
+) -> Result<(), Error> {
+    let mut copy = Object::new(&resource.gvk(), original.name());
+    copy.set(&["metadata", "namespace"], namespace.into());
+    copy.set(&["metadata", "labels"], Value::Object(labels_of(original)));
+    copy.set_label(names::OWNER_NAMESPACE, namespace);
+    copy.set_label(names::COPIED_FROM, csv.metadata.namespace.as_str());
+    for field in fields {
+        copy.set(&[field], original.get(&[field]).cloned().unwrap_or_default());
+    }
+    context
+        .cluster
+        .apply(resource, &copy, names::managers::INSTALL)
+        .await
+        .doing("copying a role into a target namespace")?;
+    Ok(())
+}
+
+async fn read(
+    context: &Context,
+    resource: &Resource,
+    key: &NamespacedName,
+) -> Result<Option<Object>, Error> {
+    context
+        .cluster
+        .find(resource, key.namespace(), &key.name)
+        .await
+        .doing("reading a role of a version")
+}
+
+/// Creates what is not in the cache; that it exists already means that the cache lags.
+async fn create(context: &Context, resource: &Resource, object: &Object) -> Result<(), Error> {
+    match context.cluster.create(resource, object).await {
+        Err(error) if !error.is_already_exists() => Err(error).doing("creating a cluster role"),
+        _ => Ok(()),
+    }
+}
+
+/// Roles for those who use what a version provides.
+async fn api_roles(context: &Context, csv: &ClusterServiceVersion) -> Result<(), Error> {
+    for crd in &csv.spec.custom_resource_definitions.owned {
+        let Some((plural, group)) = crd.name.split_once('.') else { continue };
+        let Some(facts) = context.caches.crds.get(&NamespacedName::cluster(crd.name.as_str()))
+        else {
+            continue;
+        };
+        let api =
+            Api { group: group.to_owned(), version: crd.version.clone(), kind: crd.kind.clone() };
+        let owner = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "customresourcedefinition",
+            "name": crd.name,
+            "uid": facts.uid,
+            "controller": false,
+            "blockOwnerDeletion": false,
+        });
+        let prefix = format!("{}-{}-", crd.name, crd.version);
+        let mut wanted: Vec<(String, &str, Value)> = roles::VERBS
+            .iter()
+            .map(|(suffix, verbs)| {
+                let rule = json!({"apiGroups": [group], "resources": [plural], "verbs": verbs});
+                (format!("{prefix}{suffix}"), *suffix, rule)
+            })
+            .collect();
+        wanted.push((
+            format!("{prefix}crdview"),
+            "view",
+            json!({
+                "apiGroups": ["apiextensions.k8s.io"],
+                "resources": ["customresourcedefinitions"],
+                "resourceNames": [crd.name],
+                "verbs": ["get"],
+            }),
+        ));
+        for (name, suffix, rule) in wanted {
+            let labels = [
+                (format!("rbac.authorization.k8s.io/aggregate-to-{suffix}"), "true"),
+                (roles::aggregation_label(&api, suffix), "true"),
+                (names::MANAGED.to_owned(), names::MANAGED_VALUE),
+            ];
+            let present = context.caches.cluster_roles.get(&NamespacedName::cluster(&*name));
+            if present.is_some_and(|it| is_as_wanted(&it, &labels, &rule, &facts.uid)) {
+                continue;
+            }
+            let mut role = Object::new(&known::CLUSTER_ROLE.gvk(), &name);
+            for (key, value) in &labels {
+                role.set_label(key, *value);
+            }
+            role.set(&["metadata", "ownerReferences"], json!([owner]));
+            role.set(&["rules"], json!([rule]));
+            context
+                .cluster
+                .apply(&known::CLUSTER_ROLE, &role, names::managers::INSTALL)
+                .await
+                .doing("creating a role for a provided API")?;
+        }
+    }
+    Ok(())
+}
+
+fn is_as_wanted(role: &Role, labels: &[(String, &str)], rule: &Value, owner: &str) -> bool {
+    let rule: Rule = serde_json::from_value(rule.clone()).unwrap_or_default();
+    role.rules == [rule]
+        && role.owners.iter().any(|it| it.uid == owner)
+        && labels
+            .iter()
+            .all(|(key, value)| role.labels.get(key).map(String::as_str) == Some(*value))
+}

@@ -1,0 +1,63 @@
+//! Why a reconciliation could not be finished.
+
+use mainstay_client::Action;
+use mainstay_object::NamespacedName;
+use std::time::Duration;
+
+/// How long to wait for a cache to catch up after a conflict.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// Why a reconciliation could not be finished; it is tried again.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A request to the API.
+    #[error("{what}")]
+    Api {
+        /// What was being done.
+        what: &'static str,
+        /// What the API said.
+        source: mainstay_client::Error,
+    },
+    /// An object of ours is not of the shape of its kind.
+    #[error("reading an object")]
+    Decode(#[from] mainstay_api::DecodeError),
+    /// A status could not be written as JSON.
+    #[error("writing an object as JSON")]
+    Encode(#[from] serde_json::Error),
+    /// What a group targets cannot be told.
+    #[error("selecting the target namespaces of {0}")]
+    Targets(NamespacedName, #[source] crate::operator_group::targets::TargetError),
+    /// The API refused a Deployment; the status says so, and it is tried again.
+    #[error("installing {0}: {1}")]
+    Refused(NamespacedName, String),
+    /// Work off the async threads did not come back.
+    #[error("waiting for work on another thread")]
+    Join(#[from] tokio::task::JoinError),
+}
+
+impl Error {
+    /// Whether somebody else wrote meanwhile, so that it has to be decided again.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Api { source, .. } if source.is_conflict())
+    }
+}
+
+/// A conflict is no failure: the answer is to look again, soon.
+pub(crate) fn settle(outcome: Result<Action, Error>) -> Result<Action, Error> {
+    match outcome {
+        Err(error) if error.is_conflict() => Ok(Action::After(AGAIN)),
+        other => other,
+    }
+}
+
+/// Says what was being done when the API refused or was away.
+pub(crate) trait Doing<T> {
+    /// `what` completes "error while …".
+    fn doing(self, what: &'static str) -> Result<T, Error>;
+}
+
+impl<T> Doing<T> for mainstay_client::Result<T> {
+    fn doing(self, what: &'static str) -> Result<T, Error> {
+        self.map_err(|source| Error::Api { what, source })
+    }
+}

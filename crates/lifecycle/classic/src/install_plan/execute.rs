@@ -1,0 +1,385 @@
+//! Runs the steps of a plan: each makes one object, or brings it up to date.
+//!
+//! Every step can be run again: what exists is brought to the same state, so a plan that was
+//! interrupted anywhere is simply run from its first unfinished step.
+
+use super::decide::StepError;
+use super::definition;
+use crate::context::Context;
+use crate::permissions;
+use crate::steps::BUNDLE_SECRET;
+use mainstay_api::{Step, StepStatus, names, resources};
+use mainstay_object::{Gvk, Object, Reason, Resource, Scope, known};
+use serde_json::{Map, Value, json};
+
+/// Kinds beyond the built-in ones that a bundle may carry.
+const ALLOWED: [&str; 11] = [
+    "PrometheusRule",
+    "ServiceMonitor",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "VerticalPodAutoscaler",
+    "ConsoleYAMLSample",
+    "ConsoleQuickStart",
+    "ConsoleCLIDownload",
+    "ConsoleLink",
+    "ConsolePlugin",
+    "NetworkPolicy",
+];
+
+/// What the steps of a plan have in common.
+pub(crate) struct Runner<'a> {
+    pub(crate) context: &'a Context,
+    /// The namespace of the plan.
+    pub(crate) namespace: &'a str,
+}
+
+/// An answer of the API as people read it, behind words of ours unless these are empty.
+pub(super) fn api_error(what: &str, error: &mainstay_client::Error) -> StepError {
+    let said = error.status().map_or_else(|| error.to_string(), |it| it.message.clone());
+    StepError {
+        message: if what.is_empty() { said } else { format!("{what}: {said}") },
+        forbidden: error.is_forbidden(),
+    }
+}
+
+fn no_such_api(step: &Step) -> StepError {
+    let resource = &step.resource;
+    let api = if resource.group.is_empty() {
+        resource.version.clone()
+    } else {
+        format!("{}/{}", resource.group, resource.version)
+    };
+    StepError::new(format!(
+        "api-server resource not found installing {kind} {}: GroupVersionKind {api}, Kind={kind} not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.",
+        resource.name,
+        kind = resource.kind,
+    ))
+}
+
+impl Runner<'_> {
+    /// Runs every step up to the first that fails. Returns the states of all steps.
+    pub(crate) async fn run(&self, plan: &[Step]) -> (Vec<StepStatus>, Result<(), StepError>) {
+        let mut states: Vec<StepStatus> = plan.iter().map(|it| it.status.clone()).collect();
+        for (at, step) in plan.iter().enumerate() {
+            match self.step(step).await {
+                Ok(state) => states[at] = state,
+                Err(error) => {
+                    if error.message == INVALID {
+                        states[at] = StepStatus::UnsupportedResource;
+                    }
+                    return (states, Err(error));
+                }
+            }
+        }
+        (states, Ok(()))
+    }
+
+    async fn step(&self, step: &Step) -> Result<StepStatus, StepError> {
+        match step.status {
+            StepStatus::Created | StepStatus::Present => return Ok(step.status.clone()),
+            StepStatus::Unknown | StepStatus::NotPresent | StepStatus::WaitingForApi => {}
+            // An unsupported kind is looked at again: it fails in the same words.
+            StepStatus::UnsupportedResource => {}
+            _ => return Err(StepError::new(INVALID)),
+        }
+        let name = &step.resource.name;
+        match step.resource.kind.as_str() {
+            "CustomResourceDefinition" if step.resource.version == "v1" => {
+                definition::run(self, step).await
+            }
+            "CustomResourceDefinition" => Err(no_such_api(step)),
+            "ClusterServiceVersion" => {
+                let csv = self.owned(step, self.manifest(step)?, Owner::None).await?;
+                self.create_only(&resources::CLUSTER_SERVICE_VERSION, csv, "csv").await
+            }
+            "Subscription" => {
+                let subscription = self.owned(step, self.manifest(step)?, Owner::None).await?;
+                self.create_only(&resources::SUBSCRIPTION, subscription, "subscription").await
+            }
+            "ServiceAccount" => {
+                self.put(step, &known::SERVICE_ACCOUNT, Owner::Given, "service account: ").await
+            }
+            "Role" => self.put(step, &known::ROLE, Owner::Given, "role ").await,
+            "RoleBinding" => {
+                self.put(step, &known::ROLE_BINDING, Owner::Given, "rolebinding ").await
+            }
+            "ClusterRole" => {
+                self.put(step, &known::CLUSTER_ROLE, Owner::None, "clusterrole ").await
+            }
+            "ClusterRoleBinding" => {
+                let kind = &known::CLUSTER_ROLE_BINDING;
+                self.put(step, kind, Owner::None, "clusterrolebinding ").await
+            }
+            "Service" => self.put(step, &known::SERVICE, Owner::Version, "service: ").await,
+            "ConfigMap" => self.put(step, &known::CONFIG_MAP, Owner::Version, "configmap: ").await,
+            BUNDLE_SECRET => self.put(step, &known::SECRET, Owner::Version, "secret: ").await,
+            kind if ALLOWED.contains(&kind) => {
+                let gvk = Gvk {
+                    group: step.resource.group.clone(),
+                    version: step.resource.version.clone(),
+                    kind: kind.to_owned(),
+                };
+                let found = self.context.cluster.resource_of(&gvk).await;
+                let resource = found
+                    .map_err(|error| api_error("", &error))?
+                    .ok_or_else(|| no_such_api(step))?;
+                let owner =
+                    if resource.scope == Scope::Namespaced { Owner::Version } else { Owner::Label };
+                self.put(step, &resource, owner, "unstructured object ").await
+            }
+            _ => {
+                tracing::debug!(step = name, "a kind that is never made");
+                Err(StepError::new(INVALID))
+            }
+        }
+    }
+
+    /// The object of a step.
+    pub(super) fn manifest(&self, step: &Step) -> Result<Object, StepError> {
+        serde_json::from_str(&step.resource.manifest).map_err(|error| {
+            StepError::new(format!("error parsing step manifest: {}: {error}", step.resource.name))
+        })
+    }
+
+    /// The object with namespace, label and owners as every object of a plan has them.
+    async fn owned(
+        &self,
+        step: &Step,
+        mut object: Object,
+        owner: Owner,
+    ) -> Result<Object, StepError> {
+        object.remove(&["status"]);
+        object.set_label(names::MANAGED, names::MANAGED_VALUE);
+        let mut owners = object.array(&["metadata", "ownerReferences"]).to_vec();
+        match owner {
+            Owner::Version if !step.resolving.is_empty() => {
+                owners.push(permissions::csv_owner(&step.resolving, ""));
+            }
+            Owner::Label if !step.resolving.is_empty() => {
+                let kind = &resources::CLUSTER_SERVICE_VERSION.kind;
+                let labels = permissions::owner_labels(kind, self.namespace, &step.resolving);
+                for (key, value) in labels {
+                    object.set(&["metadata", "labels", &key], value);
+                }
+            }
+            _ => {}
+        }
+        for reference in &mut owners {
+            self.identify(step, reference).await?;
+        }
+        if !owners.is_empty() {
+            object.set(&["metadata", "ownerReferences"], Value::Array(owners));
+        }
+        Ok(object)
+    }
+
+    /// Fills in the uid of a version that is named as owner.
+    async fn identify(&self, step: &Step, reference: &mut Value) -> Result<(), StepError> {
+        let csv = &resources::CLUSTER_SERVICE_VERSION;
+        if reference.get("kind").and_then(Value::as_str) != Some(&*csv.kind) {
+            return Ok(());
+        }
+        let name = reference.get("name").and_then(Value::as_str).unwrap_or_default();
+        let found = self.context.cluster.get(csv, Some(self.namespace), name).await;
+        let found = found.map_err(|error| {
+            let what = format!("error generating ownerrefs for {}", step.resource.name);
+            api_error(&what, &error)
+        })?;
+        reference["uid"] = found.uid().into();
+        Ok(())
+    }
+
+    /// Versions and Subscriptions belong to people once they exist.
+    async fn create_only(
+        &self,
+        resource: &Resource,
+        mut object: Object,
+        what: &str,
+    ) -> Result<StepStatus, StepError> {
+        object.set(&["metadata", "namespace"], self.namespace.into());
+        match self.context.cluster.create(resource, &object).await {
+            Ok(_) => Ok(StepStatus::Created),
+            Err(error) if error.is_already_exists() => Ok(StepStatus::Present),
+            Err(error) => {
+                Err(api_error(&format!("error creating {what} {}", object.name()), &error))
+            }
+        }
+    }
+
+    /// Creates an object or brings it up to date.
+    async fn put(
+        &self,
+        step: &Step,
+        resource: &Resource,
+        owner: Owner,
+        what: &str,
+    ) -> Result<StepStatus, StepError> {
+        let mut object = self.owned(step, self.manifest(step)?, owner).await?;
+        // Generated manifests leave out what the serializer of the original leaves out.
+        object.set(&["apiVersion"], resource.api_version().into());
+        object.set(&["kind"], resource.kind.as_ref().into());
+        if resource.scope == Scope::Namespaced {
+            object.set(&["metadata", "namespace"], self.namespace.into());
+        } else {
+            object.remove(&["metadata", "namespace"]);
+        }
+        let cluster = &self.context.cluster;
+        let error_of = |error: &mainstay_client::Error| {
+            let missing = error.status().is_some_and(|it| it.reason == Reason::NotFound)
+                && self
+                    .context
+                    .caches
+                    .namespaces
+                    .get(&mainstay_object::NamespacedName::cluster(self.namespace))
+                    .is_some();
+            if missing {
+                no_such_api(step)
+            } else {
+                api_error(&format!("error creating {what}{}", object.name()), error)
+            }
+        };
+        match cluster.create(resource, &object).await {
+            Ok(_) => return Ok(StepStatus::Created),
+            Err(error) if error.is_already_exists() => {}
+            Err(error) => return Err(error_of(&error)),
+        }
+        for _ in 0..5 {
+            let name = object.name();
+            let live = cluster.get(resource, object_namespace(&object), name).await;
+            let live = live.map_err(|error| error_of(&error))?;
+            let new = merged(&live, &object, step);
+            if same(&live, &new) {
+                return Ok(StepStatus::Present);
+            }
+            match cluster.update(resource, &new).await {
+                Ok(_) => return Ok(StepStatus::Present),
+                Err(error) if error.is_conflict() => {}
+                Err(error) => {
+                    return Err(api_error(&format!("error updating {what}{name}"), &error));
+                }
+            }
+        }
+        Err(StepError::new(format!("error updating {what}{}: it keeps changing", object.name())))
+    }
+}
+
+/// The message of a plan that asks for what is never made.
+const INVALID: &str = "the InstallPlan contains invalid data";
+
+/// How an object of a plan is tied to its version.
+#[derive(Clone, Copy)]
+enum Owner {
+    /// As the manifest says.
+    Given,
+    /// By an owner reference.
+    Version,
+    /// By labels.
+    Label,
+    /// Not at all.
+    None,
+}
+
+fn object_namespace(object: &Object) -> Option<&str> {
+    Some(object.namespace()).filter(|it| !it.is_empty())
+}
+
+/// The object with what the live one has and an update must not take away.
+fn merged(live: &Object, object: &Object, step: &Step) -> Object {
+    let mut new = object.clone();
+    for field in ["labels", "annotations"] {
+        let path = ["metadata", field];
+        let mut all = live.get(&path).and_then(Value::as_object).cloned().unwrap_or_default();
+        let ours = object.get(&path).and_then(Value::as_object).cloned().unwrap_or_default();
+        all.extend(ours);
+        if !all.is_empty() {
+            new.set(&path, Value::Object(all));
+        }
+    }
+    let kind = object.kind();
+    if matches!(kind, "ClusterRole" | "ClusterRoleBinding") {
+        // The newest version that brings it owns it.
+        new.set_label(names::OWNER, step.resolving.as_str());
+    }
+    let mut owners = live.array(&["metadata", "ownerReferences"]).to_vec();
+    for reference in object.array(&["metadata", "ownerReferences"]) {
+        let uid = reference.get("uid");
+        if !owners.iter().any(|it| it.get("uid") == uid) {
+            owners.push(reference.clone());
+        }
+    }
+    if !owners.is_empty() {
+        new.set(&["metadata", "ownerReferences"], Value::Array(owners));
+    }
+    if kind == "ServiceAccount" {
+        for field in ["secrets", "imagePullSecrets"] {
+            if let Some(value) = live.get(&[field]) {
+                new.set(&[field], value.clone());
+            }
+        }
+    }
+    if kind == "Service" {
+        // Addresses and ports that the server gave stay.
+        let mut spec: Map<String, Value> =
+            live.get(&["spec"]).and_then(Value::as_object).cloned().unwrap_or_default();
+        spec.extend(object.get(&["spec"]).and_then(Value::as_object).cloned().unwrap_or_default());
+        new.set(&["spec"], Value::Object(spec));
+    }
+    new.set(&["metadata", "resourceVersion"], live.resource_version().into());
+    new
+}
+
+/// Whether an update would change nothing.
+fn same(live: &Object, new: &Object) -> bool {
+    mainstay_client::difference(&live.to_value(), &json!(new)).is_none()
+        && ["rules", "subjects", "data", "stringData", "binaryData"]
+            .iter()
+            .all(|field| new.get(&[field]).is_none() || live.get(&[field]) == new.get(&[field]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(value: Value) -> Object {
+        Object::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn an_update_keeps_what_others_gave_and_moves_cluster_roles_to_the_newest_version() {
+        let live = object(json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {
+                "name": "r", "resourceVersion": "7", "labels": {"mine": "1", "olm.owner": "a.v1"},
+                "ownerReferences": [{"kind": "X", "uid": "x"}],
+            },
+            "rules": [{"verbs": ["get"]}],
+        }));
+        let wanted = object(json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "r", "ownerReferences": [{"kind": "Y", "uid": "y"}]},
+            "rules": [{"verbs": ["list"]}],
+        }));
+        let step = Step { resolving: "a.v2".into(), ..Step::default() };
+        let new = merged(&live, &wanted, &step);
+        assert_eq!(new.label("mine"), Some("1"));
+        assert_eq!(new.label("olm.owner"), Some("a.v2"));
+        assert_eq!(new.array(&["metadata", "ownerReferences"]).len(), 2);
+        assert_eq!(new.resource_version(), "7");
+        assert!(!same(&live, &new));
+        assert!(same(&new, &merged(&new, &wanted, &step)));
+    }
+
+    #[test]
+    fn a_missing_api_is_told_with_its_group_and_version() {
+        let mut step = Step::default();
+        step.resource.kind = "PrometheusRule".into();
+        step.resource.group = "monitoring.coreos.com".into();
+        step.resource.version = "v1".into();
+        step.resource.name = "anvil-mon".into();
+        assert_eq!(
+            no_such_api(&step).message,
+            "api-server resource not found installing PrometheusRule anvil-mon: GroupVersionKind monitoring.coreos.com/v1, Kind=PrometheusRule not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! Carries out what was decided about groups, and labels the namespaces that they target.
+
+use super::decide::{self, World};
+use super::{apis, roles};
+use crate::context::Context;
+use crate::csv::controller::select;
+use crate::error::{Doing, Error, settle};
+use crate::facts;
+use crate::patch;
+use mainstay_api::{ObjectReference, OperatorGroup, Time, names, resources};
+use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
+use mainstay_object::{NamespacedName, known};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+const GROUP: &mainstay_object::Resource = &resources::OPERATOR_GROUP;
+
+/// Reconciles groups.
+pub(crate) struct Controller(pub(crate) Arc<Context>);
+
+impl Reconciler for Controller {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        settle(self.look(key).await)
+    }
+}
+
+impl Controller {
+    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let context = &*self.0;
+        let Some(group) = context.caches.groups.get(key) else {
+            return self.collect(key).await;
+        };
+        if group.metadata.deletion_timestamp.is_some() {
+            return Ok(Action::Done);
+        }
+        let status = decide::status(&World {
+            group: &group,
+            groups: context.caches.groups_in(&key.namespace).len(),
+            targets: select(context, &group)?,
+            account: self.account(&group),
+            now: Time::new(context.clock.now()),
+        });
+        if let Some(patch) = patch::of_view(&group, &status)? {
+            context
+                .cluster
+                .patch_status(GROUP, Some(&key.namespace), &key.name, &patch)
+                .await
+                .doing("writing the status of a group")?;
+            return Ok(Action::Done);
+        }
+        let versions: Vec<Arc<facts::Csv>> = context
+            .caches
+            .csvs
+            .list(Some(&key.namespace))
+            .into_iter()
+            .map(|(_, it)| it)
+            .filter(|it| !it.is_copy())
+            .collect();
+        self.roles(&group, &versions).await?;
+        if let Some(text) = decide::pruned(&group, &versions) {
+            let body = json!({"metadata": {
+                "resourceVersion": group.metadata.resource_version,
+                "annotations": {names::PROVIDED_APIS: text},
+            }});
+            context
+                .cluster
+                .patch(GROUP, Some(&key.namespace), &key.name, &Patch::Merge(body))
+                .await
+                .doing("writing the provided APIs of a group")?;
+        }
+        Ok(Action::Done)
+    }
+
+    fn account(&self, group: &OperatorGroup) -> Option<ObjectReference> {
+        let name = &group.spec.service_account_name;
+        let namespace = &group.metadata.namespace;
+        let key = NamespacedName::new(namespace.as_str(), name.as_str());
+        let found = self.0.caches.accounts.get(&key)?;
+        Some(ObjectReference {
+            api_version: "v1".to_owned(),
+            kind: "ServiceAccount".to_owned(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid: found.uid.clone(),
+            ..ObjectReference::default()
+        })
+    }
+
+    /// The three roles of a group. What they collect stays when the group provides nothing any
+    /// more: there is nothing left to collect.
+    async fn roles(
+        &self,
+        group: &OperatorGroup,
+        versions: &[Arc<facts::Csv>],
+    ) -> Result<(), Error> {
+        let mut apis = apis::provided(group);
+        apis.extend(decide::provided(versions));
+        for (suffix, _) in roles::VERBS {
+            let key = NamespacedName::cluster(roles::name(group, suffix));
+            let present = self.0.caches.cluster_roles.get(&key);
+            let wanted = roles::aggregation(&apis, suffix);
+            if present.is_some_and(|it| wanted.is_none() || it.aggregation == wanted) {
+                continue;
+            }
+            let role = roles::role(group, suffix, &apis);
+            self.0
+                .cluster
+                .apply(&known::CLUSTER_ROLE, &role, names::managers::INSTALL)
+                .await
+                .doing("writing a role of a group")?;
+        }
+        Ok(())
+    }
+
+    /// Removes the roles of a group that is gone.
+    async fn collect(&self, key: &NamespacedName) -> Result<Action, Error> {
+        for (name, role) in self.0.caches.cluster_roles.list(None) {
+            let is = |label: &str, value: &str| {
+                role.labels.get(label).map(String::as_str) == Some(value)
+            };
+            if is(names::OWNER_KIND, &GROUP.kind)
+                && is(names::OWNER, &key.name)
+                && is(names::OWNER_NAMESPACE, &key.namespace)
+            {
+                self.0
+                    .cluster
+                    .ensure_deleted(
+                        &known::CLUSTER_ROLE,
+                        None,
+                        &name.name,
+                        &DeleteOptions::default(),
+                    )
+                    .await
+                    .doing("removing a role of a group")?;
+            }
+        }
+        Ok(Action::Done)
+    }
+}
+
+/// Reconciles the labels by which namespaces say whose targets they are.
+pub(crate) struct Labels(pub(crate) Arc<Context>);
+
+impl Reconciler for Labels {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let context = &*self.0;
+        let Some(namespace) = context.caches.namespaces.get(key).filter(|it| !it.deleting) else {
+            return Ok(Action::Done);
+        };
+        let groups = context.caches.groups.list(None);
+        let wanted: BTreeSet<String> = groups
+            .iter()
+            .filter(|(_, group)| {
+                let targets = &group.status.namespaces;
+                targets.iter().any(|it| **it == *key.name) && !targets.iter().any(String::is_empty)
+            })
+            .map(|(_, group)| format!("{}{}", names::OPERATOR_GROUP_UID_PREFIX, group.metadata.uid))
+            .collect();
+        let present = namespace
+            .labels
+            .keys()
+            .filter(|it| it.starts_with(names::OPERATOR_GROUP_UID_PREFIX))
+            .cloned()
+            .collect::<BTreeSet<_>>();
+        if wanted == present {
+            return Ok(Action::Done);
+        }
+        let added = wanted.difference(&present).map(|it| (it.clone(), Value::from("")));
+        let removed = present.difference(&wanted).map(|it| (it.clone(), Value::Null));
+        let labels: Map<String, Value> = added.chain(removed).collect();
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+        match context.cluster.patch(&known::NAMESPACE, None, &key.name, &patch).await {
+            Err(error) if !error.is_not_found() => Err(error).doing("labelling a namespace"),
+            _ => Ok(Action::Done),
+        }
+    }
+}

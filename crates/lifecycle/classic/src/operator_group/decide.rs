@@ -1,0 +1,175 @@
+//! What the status and annotation of a group should say.
+
+use super::apis::{self, ApiSet};
+use super::targets;
+use crate::facts;
+use mainstay_api::{
+    Condition, ConditionStatus, CsvPhase, ObjectReference, OperatorGroup, OperatorGroupStatus, Time,
+};
+use std::sync::Arc;
+
+/// Condition of every group in a namespace that has several.
+const MULTIPLE: &str = "MultipleOperatorGroup";
+/// Condition of a group whose account does not exist.
+const ACCOUNT: &str = "OperatorGroupServiceAccount";
+
+/// What was seen around a group.
+pub(crate) struct World<'a> {
+    pub(crate) group: &'a OperatorGroup,
+    /// How many groups its namespace has.
+    pub(crate) groups: usize,
+    /// What its spec selects.
+    pub(crate) targets: Vec<String>,
+    /// Its account, if it names one and that exists.
+    pub(crate) account: Option<ObjectReference>,
+    pub(crate) now: Time,
+}
+
+/// The status that the group should have.
+pub(crate) fn status(world: &World<'_>) -> OperatorGroupStatus {
+    let old = &world.group.status;
+    let mut new = old.clone();
+    condition(
+        &mut new,
+        MULTIPLE,
+        (world.groups > 1).then(|| {
+            (
+                "MultipleOperatorGroupsFound",
+                "Multiple OperatorGroup found in the same namespace".to_owned(),
+            )
+        }),
+        world.now,
+    );
+    let account = &world.group.spec.service_account_name;
+    let missing = !account.is_empty() && world.account.is_none();
+    condition(
+        &mut new,
+        ACCOUNT,
+        missing.then(|| ("ServiceAccountNotFound", format!("ServiceAccount {account} not found"))),
+        world.now,
+    );
+    new.service_account_ref.clone_from(&world.account);
+    // Without its account a group manages nothing yet.
+    if !missing && !targets::same(&world.targets, &old.namespaces) {
+        new.namespaces.clone_from(&world.targets);
+        new.last_updated = Some(world.now);
+    }
+    if new.service_account_ref != old.service_account_ref || (missing && new != *old) {
+        new.last_updated = Some(world.now);
+    }
+    new
+}
+
+fn condition(
+    status: &mut OperatorGroupStatus,
+    kind: &str,
+    holds: Option<(&str, String)>,
+    now: Time,
+) {
+    let at = status.conditions.iter().position(|it| it.kind == kind);
+    match (holds, at) {
+        (Some(_), Some(_)) | (None, None) => {}
+        (Some((reason, message)), None) => status.conditions.push(Condition {
+            kind: kind.to_owned(),
+            status: ConditionStatus::True,
+            reason: reason.to_owned(),
+            message,
+            last_transition_time: Some(now),
+            ..Condition::default()
+        }),
+        (None, Some(at)) => {
+            status.conditions.remove(at);
+        }
+    }
+}
+
+/// The annotation without APIs that no version of the namespace provides any more; none if it is
+/// right, or if a version has yet to add its own.
+pub(crate) fn pruned(group: &OperatorGroup, versions: &[Arc<facts::Csv>]) -> Option<String> {
+    if group.spec.static_provided_apis {
+        return None;
+    }
+    let annotated = apis::provided(group);
+    let arriving = versions.iter().any(|it| {
+        !it.deleting
+            && matches!(it.phase, CsvPhase::None | CsvPhase::Pending)
+            && it.provides.iter().any(|api| !annotated.contains(api))
+    });
+    let kept: ApiSet = annotated.intersection(&provided(versions)).cloned().collect();
+    (!arriving && kept.len() < annotated.len()).then(|| apis::text(&kept))
+}
+
+/// What the versions of a namespace provide.
+pub(crate) fn provided(versions: &[Arc<facts::Csv>]) -> ApiSet {
+    versions.iter().flat_map(|it| it.provides.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Api;
+    use mainstay_api::names;
+
+    fn time(second: i64) -> Time {
+        Time::new(jiff::Timestamp::from_second(second).unwrap())
+    }
+
+    fn world(group: &OperatorGroup) -> World<'_> {
+        World { group, groups: 1, targets: vec!["ns".into()], account: None, now: time(5) }
+    }
+
+    #[test]
+    fn the_status_follows_the_spec_and_settles() {
+        let mut group = OperatorGroup::new("ns", "og");
+        let first = status(&world(&group));
+        assert_eq!(
+            (first.namespaces.clone(), first.last_updated),
+            (vec!["ns".to_owned()], Some(time(5)))
+        );
+        group.status = first.clone();
+        assert_eq!(status(&World { now: time(9), ..world(&group) }), first);
+        let several = status(&World { groups: 2, ..world(&group) });
+        assert_eq!(several.conditions[0].reason, "MultipleOperatorGroupsFound");
+        group.status = several;
+        assert_eq!(status(&world(&group)), first);
+    }
+
+    #[test]
+    fn a_missing_account_keeps_the_group_from_managing() {
+        let mut group = OperatorGroup::new("ns", "og");
+        group.spec.service_account_name = "installer".into();
+        let without = status(&world(&group));
+        assert_eq!(without.conditions[0].message, "ServiceAccount installer not found");
+        assert!(without.namespaces.is_empty());
+        group.status = without.clone();
+        assert_eq!(status(&World { now: time(9), ..world(&group) }), without);
+        let account =
+            Some(ObjectReference { name: "installer".into(), ..ObjectReference::default() });
+        let with = status(&World { account: account.clone(), ..world(&group) });
+        assert!(with.conditions.is_empty());
+        assert_eq!((with.namespaces, with.service_account_ref), (vec!["ns".to_owned()], account));
+    }
+
+    #[test]
+    fn apis_that_nobody_provides_are_pruned_unless_a_version_is_arriving() {
+        let mut group = OperatorGroup::new("ns", "og");
+        group.metadata.annotations.insert(names::PROVIDED_APIS.into(), "A.v1.g,B.v1.g".into());
+        let version = |api: &str, phase: CsvPhase| {
+            let provides = Api::parse(api).into_iter().collect();
+            Arc::new(facts::Csv { provides, phase, ..facts::Csv::default() })
+        };
+        for (versions, wanted) in [
+            (vec![], Some("")),
+            (vec![version("A.v1.g", CsvPhase::Succeeded)], Some("A.v1.g")),
+            (
+                vec![version("A.v1.g", CsvPhase::Succeeded), version("B.v1.g", CsvPhase::Failed)],
+                None,
+            ),
+            (vec![version("C.v1.g", CsvPhase::Pending)], None),
+        ] {
+            assert_eq!(pruned(&group, &versions).as_deref(), wanted);
+        }
+        group.spec.static_provided_apis = true;
+        assert_eq!(pruned(&group, &[]), None);
+    }
+}

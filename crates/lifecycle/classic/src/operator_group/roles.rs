@@ -1,0 +1,72 @@
+//! The cluster roles of a group: three roles that collect the roles of everything it provides.
+
+use super::apis::ApiSet;
+use crate::facts::Api;
+use crate::hash;
+use crate::permissions;
+use mainstay_api::{OperatorGroup, names};
+use mainstay_object::{Object, fnv, known, names as rules};
+use serde_json::{Value, json};
+
+/// What each kind of role may do with a provided API.
+pub(crate) const VERBS: [(&str, &[&str]); 3] = [
+    ("admin", &["*"]),
+    ("edit", &["create", "update", "patch", "delete"]),
+    ("view", &["get", "list", "watch"]),
+];
+
+/// The label by which the roles of one API are collected.
+pub(crate) fn aggregation_label(api: &Api, suffix: &str) -> String {
+    let hash = fnv::fnv64a(api.text().as_bytes());
+    format!("{}aggregate-to-{hash:x}-{suffix}", names::GROUP_PERMISSIONS_PREFIX)
+}
+
+/// The name of a group's role.
+pub(crate) fn name(group: &OperatorGroup, suffix: &str) -> String {
+    let (namespace, name) = (&group.metadata.namespace, &group.metadata.name);
+    let hash = hash::base62_sha224(format!("{namespace}/{name}/{suffix}").as_bytes());
+    let fixed = "olm.og..-".len() + suffix.len() + hash.len();
+    let room = rules::SUBDOMAIN_MAX.saturating_sub(fixed);
+    let kept = if name.len() < room { name } else { name.get(..room).unwrap_or(name) };
+    format!("olm.og.{kept}.{suffix}-{hash}")
+}
+
+/// What the role collects; nothing while the group provides nothing.
+pub(crate) fn aggregation(apis: &ApiSet, suffix: &str) -> Option<Value> {
+    let mut labels: Vec<String> = apis.iter().map(|api| aggregation_label(api, suffix)).collect();
+    labels.sort();
+    let selectors: Vec<Value> =
+        labels.into_iter().map(|label| json!({"matchLabels": {label: "true"}})).collect();
+    (!selectors.is_empty()).then(|| json!({"clusterRoleSelectors": selectors}))
+}
+
+/// The role of a group.
+pub(crate) fn role(group: &OperatorGroup, suffix: &str, apis: &ApiSet) -> Object {
+    let mut role = Object::new(&known::CLUSTER_ROLE.gvk(), &name(group, suffix));
+    let metadata = &group.metadata;
+    let labels = permissions::owner_labels("OperatorGroup", &metadata.namespace, &metadata.name);
+    role.set(&["metadata", "labels"], Value::Object(labels));
+    role.set_label(names::MANAGED, names::MANAGED_VALUE);
+    if let Some(rule) = aggregation(apis, suffix) {
+        role.set(&["aggregationRule"], rule);
+    }
+    role
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_labels_of_recorded_roles_come_out_the_same() {
+        let group = OperatorGroup::new("c019", "og");
+        assert_eq!(name(&group, "admin"), "olm.og.og.admin-2XY4criuvdF42YhFTOGfI8vjRjzR5wUlyzaUHJ");
+        let api = Api::parse("Anvil.v1.c019.example.com").unwrap();
+        assert_eq!(
+            aggregation_label(&api, "edit"),
+            "olm.opgroup.permissions/aggregate-to-8facc6a1ccfdf1c4-edit"
+        );
+        let long = OperatorGroup::new("ns", &"x".repeat(253));
+        assert_eq!(name(&long, "view").len(), rules::SUBDOMAIN_MAX);
+    }
+}

@@ -1,0 +1,153 @@
+//! Puts the controllers together.
+
+use crate::catalog::{self, CatalogStore, FolderCatalog};
+use crate::context::{Caches, Context};
+use crate::triggers::{self, Queues};
+use crate::{csv, install_plan, operator_group, subscription};
+use mainstay_client::{Cluster, Controller, ControllerHandle, Reconciler, Recorder};
+use mainstay_clock::Clock;
+use mainstay_object::NamespacedName;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Who reports events.
+const COMPONENT: &str = "operator-lifecycle-manager";
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The time that is written onto objects.
+    pub clock: Clock,
+    /// The namespace whose catalogs are visible in every namespace.
+    pub global_namespace: String,
+    /// Catalogs in folders. Their CatalogSources are made by somebody else, with
+    /// [`crate::FOLDER_ADDRESS`].
+    pub catalogs: Vec<FolderCatalog>,
+    /// Where copies of good catalogs are kept for a restart; none keeps them in memory only.
+    pub cache: Option<PathBuf>,
+}
+
+/// The running controllers. Dropping this does not end them; [`Classic::shutdown`] does.
+pub struct Classic {
+    context: Arc<Context>,
+    handles: Vec<ControllerHandle<NamespacedName>>,
+    stop: CancellationToken,
+}
+
+impl Classic {
+    /// Starts every controller. Must be called inside a tokio runtime. The custom resource
+    /// definitions should be established: until they are, nothing is in sync.
+    pub fn start(cluster: &Cluster, options: Options) -> Self {
+        let stop = CancellationToken::new();
+        let Options { clock, global_namespace, catalogs, cache } = options;
+        let store = CatalogStore::new(&catalogs, cache, clock);
+        let context = Arc::new(Context {
+            cluster: cluster.clone(),
+            clock,
+            recorder: Recorder::start(cluster, COMPONENT, clock, stop.clone()),
+            store: store.clone(),
+            global: global_namespace.into(),
+            caches: Caches::start(cluster, &stop),
+        });
+        let controllers = Controllers::new();
+        triggers::connect(&context, &controllers.queues());
+        for catalog in &catalogs {
+            store.follow(catalog, stop.clone());
+        }
+        let handles = controllers.start(&context, &stop);
+        Self { context, handles, stop }
+    }
+
+    /// Returns once everything that there is has been seen and reconciling has begun.
+    pub async fn synced(&self) {
+        self.context.caches.synced().await;
+        for handle in &self.handles {
+            handle.synced().await;
+        }
+    }
+
+    /// Ends every controller and returns when they have ended. What was begun is finished by the
+    /// next start.
+    pub async fn shutdown(self) {
+        self.stop.cancel();
+        for handle in self.handles {
+            handle.ended().await;
+        }
+    }
+}
+
+/// The controllers before they start.
+struct Controllers {
+    sources: Controller<NamespacedName>,
+    namespaces: Controller<NamespacedName>,
+    plans: Controller<NamespacedName>,
+    csvs: Controller<NamespacedName>,
+    groups: Controller<NamespacedName>,
+    labels: Controller<NamespacedName>,
+}
+
+impl Controllers {
+    fn new() -> Self {
+        Self {
+            sources: Controller::new("catalog_source"),
+            namespaces: Controller::new("subscription"),
+            plans: Controller::new("install_plan"),
+            csvs: Controller::new("csv"),
+            groups: Controller::new("operator_group"),
+            labels: Controller::new("namespace_labels"),
+        }
+    }
+
+    fn queues(&self) -> Queues {
+        Queues {
+            sources: self.sources.queue(),
+            namespaces: self.namespaces.queue(),
+            plans: self.plans.queue(),
+            csvs: self.csvs.queue(),
+            groups: self.groups.queue(),
+            labels: self.labels.queue(),
+        }
+    }
+
+    fn start(
+        self,
+        context: &Arc<Context>,
+        stop: &CancellationToken,
+    ) -> Vec<ControllerHandle<NamespacedName>> {
+        let of = || Arc::clone(context);
+        vec![
+            run(self.sources, catalog::controller::Controller(of()), context, stop),
+            run(self.namespaces, subscription::controller::Controller::new(of()), context, stop),
+            run(self.plans, install_plan::controller::Controller(of()), context, stop),
+            run(self.csvs, csv::controller::Controller(of()), context, stop),
+            run(self.groups, operator_group::controller::Controller(of()), context, stop),
+            run(self.labels, operator_group::controller::Labels(of()), context, stop),
+        ]
+    }
+}
+
+/// Every controller waits for every cache: decisions on half of the world would have to be undone.
+fn run<R: Reconciler<Key = NamespacedName>>(
+    controller: Controller<NamespacedName>,
+    reconciler: R,
+    context: &Context,
+    stop: &CancellationToken,
+) -> ControllerHandle<NamespacedName> {
+    let caches = &context.caches;
+    controller
+        .reads(&caches.sources)
+        .reads(&caches.subscriptions)
+        .reads(&caches.plans)
+        .reads(&caches.csvs)
+        .reads(&caches.groups)
+        .reads(&caches.namespaces)
+        .reads(&caches.crds)
+        .reads(&caches.accounts)
+        .reads(&caches.roles)
+        .reads(&caches.bindings)
+        .reads(&caches.cluster_roles)
+        .reads(&caches.cluster_bindings)
+        .reads(&caches.deployments)
+        .start(reconciler, stop.clone())
+}

@@ -1,0 +1,48 @@
+//! Conditions of Subscriptions: set in place, removed when their reason is gone.
+
+use mainstay_api::{
+    ConditionStatus, SubscriptionCondition, SubscriptionConditionType as Type, SubscriptionReason,
+    SubscriptionStatus, Time,
+};
+
+/// Sets a condition. It keeps its time while it says the same.
+pub(crate) fn set(
+    status: &mut SubscriptionStatus,
+    kind: Type,
+    holds: bool,
+    reason: SubscriptionReason,
+    message: impl Into<String>,
+    now: Time,
+) {
+    let (holds, message) = (ConditionStatus::from(holds), message.into());
+    let at = status.conditions.iter().position(|it| it.kind == kind);
+    if let Some(old) = at.map(|at| &status.conditions[at])
+        && old.status == holds
+        && old.reason == reason
+        && old.message == message
+    {
+        return;
+    }
+    let new = SubscriptionCondition {
+        kind,
+        status: holds,
+        reason,
+        message,
+        last_transition_time: Some(now),
+        last_heartbeat_time: None,
+    };
+    match at {
+        Some(at) => status.conditions[at] = new,
+        None => status.conditions.push(new),
+    }
+}
+
+/// Removes conditions.
+pub(crate) fn remove(status: &mut SubscriptionStatus, kinds: &[Type]) {
+    status.conditions.retain(|it| !kinds.contains(&it.kind));
+}
+
+/// Removes what a resolution that went well disproves.
+pub(crate) fn resolved(status: &mut SubscriptionStatus) {
+    remove(status, &[Type::BundleUnpacking, Type::BundleUnpackFailed, Type::ResolutionFailed]);
+}

@@ -1,0 +1,457 @@
+//! Carries out what was decided about the Subscriptions of a namespace.
+//!
+//! A namespace is looked at as a whole: one resolution, one plan. Making a plan takes three writes
+//! (the plan, its steps, the reference on the Subscriptions); each look first finds what an
+//! interrupted one left behind and goes on from there.
+
+use super::conditions::{resolved, set};
+use super::plan::{self, Plans};
+use super::resolution::{self, Input, Resolved, Visible};
+use super::standing::{self, VisibleCatalog, World};
+use crate::catalog::source::is_healthy;
+use crate::context::Context;
+use crate::error::{Doing, Error, settle};
+use crate::facts;
+use crate::patch;
+use mainstay_api::{
+    CatalogSource, CsvPhase, InstallPlan, InstallPlanStatus, ObjectReference, OperatorGroup,
+    Subscription, SubscriptionConditionType, SubscriptionReason, SubscriptionStatus, Time,
+    UpgradeStrategy, resources,
+};
+use mainstay_client::{Action, DeleteOptions, EventType, Patch, Reconciler};
+use mainstay_object::{NamespacedName, Object, known};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
+
+/// Reconciles namespaces with Subscriptions. Keys are names of namespaces.
+pub(crate) struct Controller {
+    context: Arc<Context>,
+    /// What each namespace was last resolved from, and what came of it: it is not resolved again
+    /// before something of that changes.
+    last: Mutex<HashMap<NamespacedName, (String, Arc<Resolved>)>>,
+}
+
+impl Reconciler for Controller {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        settle(self.look(key).await)
+    }
+}
+
+impl Controller {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        Self { context, last: Mutex::default() }
+    }
+
+    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let context = &*self.context;
+        let namespace = &*key.name;
+        let plans = plans(context, namespace);
+        self.sweep(namespace, &plans).await?;
+        let mut subscriptions: Vec<Subscription> = context
+            .caches
+            .subscriptions
+            .list(Some(namespace))
+            .into_iter()
+            .map(|(_, it)| (*it).clone())
+            .filter(|it| it.metadata.deletion_timestamp.is_none())
+            .collect();
+        if subscriptions.is_empty() {
+            self.last.lock().remove(key);
+            return Ok(Action::Done);
+        }
+        let groups = context.caches.groups_in(namespace);
+        let sources = sources(context, namespace);
+        let csvs = csvs(context, namespace);
+        let now = Time::new(context.clock.now());
+        let world = World {
+            catalogs: &visible(context, &sources),
+            plans: &plans,
+            csvs: &csvs,
+            fail_forward: matches!(
+                groups.as_slice(),
+                [one] if one.spec.upgrade_strategy == UpgradeStrategy::FailForward
+            ),
+            now,
+        };
+        let standing: Vec<SubscriptionStatus> =
+            subscriptions.iter().map(|it| standing::status(it, &world)).collect();
+        self.write_all(&mut subscriptions, standing).await?;
+        if let Some(name) = plan::unassigned(&subscriptions, &plans) {
+            return self.take_up(namespace, name, &mut subscriptions).await;
+        }
+        if subscriptions.iter().all(|it| standing::waits(&it.status)) {
+            return Ok(Action::Done);
+        }
+        let [group] = groups.as_slice() else {
+            let message = format!("found {} operatorGroups, expected 1", groups.len());
+            return self.refuse(namespace, &mut subscriptions, &message).await;
+        };
+        if upgrading(&csvs) || loading(context, &sources) {
+            return Ok(Action::Done);
+        }
+        let broken = sources.iter().find(|(source, _)| {
+            unhealthy(context, source).is_some()
+                && subscriptions.iter().any(|it| targets(it, source))
+        });
+        if let Some((source, _)) = broken {
+            let why = unhealthy(context, source).unwrap_or_default();
+            let message = format!("error using catalogsource {}: {why}", source.key());
+            return self.refuse(namespace, &mut subscriptions, &message).await;
+        }
+        let input = self.input(namespace, group, &sources, &subscriptions, csvs);
+        let resolved = self.resolve(key, input).await?;
+        self.settle(namespace, &mut subscriptions, &plans, &resolved).await
+    }
+
+    /// Deletes plans that are too many.
+    async fn sweep(&self, namespace: &str, plans: &Plans) -> Result<(), Error> {
+        for name in plan::surplus(plans) {
+            self.context
+                .cluster
+                .ensure_deleted(PLAN, Some(namespace), name, &DeleteOptions::default())
+                .await
+                .doing("deleting an old plan")?;
+        }
+        Ok(())
+    }
+
+    /// Writes every status that differs, and waits until the cache has them: the next decision is
+    /// made from what was written.
+    async fn write_all(
+        &self,
+        subscriptions: &mut [Subscription],
+        statuses: Vec<SubscriptionStatus>,
+    ) -> Result<(), Error> {
+        let context = &*self.context;
+        let mut last = None;
+        for (subscription, status) in subscriptions.iter_mut().zip(statuses) {
+            let Some(patch) = patch::of_view(subscription, &status)? else { continue };
+            let metadata = &subscription.metadata;
+            let written = context
+                .cluster
+                .patch_status(
+                    &resources::SUBSCRIPTION,
+                    Some(&metadata.namespace),
+                    &metadata.name,
+                    &patch,
+                )
+                .await
+                .doing("writing the status of a Subscription")?;
+            *subscription = Subscription::from_object(&written)?;
+            last = Some(written.resource_version().to_owned());
+        }
+        if let Some(revision) = last {
+            context.caches.subscriptions.seen(&revision).await;
+        }
+        Ok(())
+    }
+
+    /// Gives the Subscriptions the plan that was made for them before the process ended.
+    async fn take_up(
+        &self,
+        namespace: &str,
+        name: &str,
+        subscriptions: &mut [Subscription],
+    ) -> Result<Action, Error> {
+        let live = self.context.cluster.get(PLAN, Some(namespace), name).await;
+        let live = live.doing("reading a plan")?;
+        let plan = InstallPlan::from_object(&live)?;
+        let updates = plan::assignments(&plan, subscriptions);
+        self.assign(subscriptions, &updates, &live, plan.spec.generation).await?;
+        Ok(Action::Done)
+    }
+
+    async fn assign(
+        &self,
+        subscriptions: &mut [Subscription],
+        updates: &BTreeMap<String, String>,
+        plan: &Object,
+        generation: i64,
+    ) -> Result<(), Error> {
+        let now = Time::new(self.context.clock.now());
+        let statuses = subscriptions
+            .iter()
+            .map(|it| {
+                let mut status = it.status.clone();
+                resolved(&mut status);
+                if let Some(csv) = updates.get(&it.metadata.name) {
+                    plan::assign(&mut status, plan, generation, csv, now);
+                }
+                status
+            })
+            .collect();
+        self.write_all(subscriptions, statuses).await
+    }
+
+    /// Says on every Subscription why nothing can be resolved.
+    async fn refuse(
+        &self,
+        namespace: &str,
+        subscriptions: &mut [Subscription],
+        message: &str,
+    ) -> Result<Action, Error> {
+        let all = subscriptions.iter().map(|it| it.metadata.name.clone()).collect();
+        let failure = resolution::Failure {
+            reason: SubscriptionReason::ErrorPreventedResolution,
+            message: message.to_owned(),
+            subscriptions: all,
+        };
+        self.tell(namespace, subscriptions, &[failure]).await?;
+        Ok(Action::Done)
+    }
+
+    /// Writes failures onto the Subscriptions that they concern, and forgets those that are over.
+    async fn tell(
+        &self,
+        namespace: &str,
+        subscriptions: &mut [Subscription],
+        failures: &[resolution::Failure],
+    ) -> Result<(), Error> {
+        let now = Time::new(self.context.clock.now());
+        let statuses: Vec<SubscriptionStatus> = subscriptions
+            .iter()
+            .map(|it| {
+                let mut status = it.status.clone();
+                let mine = failures
+                    .iter()
+                    .find(|failure| failure.subscriptions.contains(&it.metadata.name));
+                match mine {
+                    Some(failure) => set(
+                        &mut status,
+                        SubscriptionConditionType::ResolutionFailed,
+                        true,
+                        failure.reason.clone(),
+                        &*failure.message,
+                        now,
+                    ),
+                    None => resolved(&mut status),
+                }
+                if status != it.status {
+                    status.last_updated = Some(now);
+                }
+                status
+            })
+            .collect();
+        let news = subscriptions.iter().zip(&statuses).any(|(it, status)| it.status != *status);
+        self.write_all(subscriptions, statuses).await?;
+        if news && let Some(failure) = failures.first() {
+            let about = self.context.cluster.find(&known::NAMESPACE, None, namespace).await;
+            if let Some(about) = about.doing("reading a namespace")? {
+                self.context.recorder.publish(
+                    &about,
+                    EventType::Warning,
+                    "ResolutionFailed",
+                    failure.message.clone(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn input(
+        &self,
+        namespace: &str,
+        group: &Arc<OperatorGroup>,
+        sources: &[(Arc<CatalogSource>, NamespacedName)],
+        subscriptions: &[Subscription],
+        csvs: BTreeMap<String, Arc<facts::Csv>>,
+    ) -> Input {
+        let context = &*self.context;
+        Input {
+            namespace: namespace.to_owned(),
+            global: context.global.to_string(),
+            group: Arc::clone(group),
+            catalogs: sources
+                .iter()
+                .map(|(source, key)| Visible {
+                    key: key.clone(),
+                    priority: source.spec.priority,
+                    content: context
+                        .store
+                        .state(key)
+                        .and_then(|it| it.content)
+                        .ok_or_else(|| source.status.message.clone()),
+                })
+                .collect(),
+            subscriptions: subscriptions.to_vec(),
+            csvs: csvs.into_iter().filter(|(_, it)| !it.is_copy()).collect(),
+        }
+    }
+
+    async fn resolve(&self, key: &NamespacedName, input: Input) -> Result<Arc<Resolved>, Error> {
+        let print = resolution::fingerprint(&input);
+        if let Some((last, resolved)) = self.last.lock().get(key)
+            && *last == print
+        {
+            return Ok(Arc::clone(resolved));
+        }
+        let resolved = tokio::task::spawn_blocking(move || resolution::run(&input)).await?;
+        tracing::debug!(
+            namespace = %key.name,
+            steps = resolved.steps.len(),
+            failures = ?resolved.failures,
+            "resolved"
+        );
+        // Steps hold whole manifests and are used once: only outcomes without are remembered.
+        let resolved = Arc::new(resolved);
+        if resolved.steps.is_empty() {
+            self.last.lock().insert(key.clone(), (print, Arc::clone(&resolved)));
+        }
+        Ok(resolved)
+    }
+
+    async fn settle(
+        &self,
+        namespace: &str,
+        subscriptions: &mut [Subscription],
+        plans: &Plans,
+        resolved: &Resolved,
+    ) -> Result<Action, Error> {
+        self.tell(namespace, subscriptions, &resolved.failures).await?;
+        if resolved.steps.is_empty() {
+            return Ok(Action::Done);
+        }
+        let csvs = plan::versions(&resolved.steps);
+        let manual = plan::is_manual(subscriptions);
+        let live = match plan::empty(subscriptions, plans, &csvs, manual) {
+            Some(name) => {
+                let live = self.context.cluster.get(PLAN, Some(namespace), name).await;
+                live.doing("reading a plan")?
+            }
+            None => self.create(namespace, subscriptions, plans, resolved).await?,
+        };
+        let generation = live.i64(&["spec", "generation"]).unwrap_or_default();
+        let live = self.fill(&live, &plan::status(manual, &resolved.steps)).await?;
+        self.assign(subscriptions, &resolved.updates, &live, generation).await?;
+        Ok(Action::Done)
+    }
+
+    async fn create(
+        &self,
+        namespace: &str,
+        subscriptions: &[Subscription],
+        plans: &Plans,
+        resolved: &Resolved,
+    ) -> Result<Object, Error> {
+        let generation = plan::generation(subscriptions, plans);
+        let draft = plan::draft(namespace, generation, subscriptions, &resolved.steps);
+        let mut object = draft.to_object()?;
+        object.remove(&["status"]);
+        self.context.cluster.create(PLAN, &object).await.doing("creating a plan")
+    }
+
+    /// Writes the steps of a plan, and waits until the cache has them: without that, the next look
+    /// would find the plan missing and make another.
+    async fn fill(&self, plan: &Object, status: &InstallPlanStatus) -> Result<Object, Error> {
+        let body = plan::first_status(plan, status)?;
+        let written = self
+            .context
+            .cluster
+            .patch_status(PLAN, Some(plan.namespace()), plan.name(), &Patch::Merge(body))
+            .await
+            .doing("writing the steps of a plan")?;
+        self.context.caches.plans.seen(written.resource_version()).await;
+        Ok(written)
+    }
+}
+
+fn plans(context: &Context, namespace: &str) -> Plans {
+    let all = context.caches.plans.list(Some(namespace));
+    all.into_iter().map(|(key, it)| (key.name.to_string(), it)).collect()
+}
+
+fn csvs(context: &Context, namespace: &str) -> BTreeMap<String, Arc<facts::Csv>> {
+    let all = context.caches.csvs.list(Some(namespace));
+    all.into_iter().map(|(key, it)| (key.name.to_string(), it)).collect()
+}
+
+/// The CatalogSources that a namespace sees: its own and the global ones, by namespace and name.
+fn sources(context: &Context, namespace: &str) -> Vec<(Arc<CatalogSource>, NamespacedName)> {
+    let caches = &context.caches;
+    let mut all = caches.sources.list(Some(namespace));
+    if *context.global != *namespace {
+        all.extend(caches.sources.list(Some(&context.global)));
+    }
+    all.sort_by_key(|(key, _)| format!("{}{}", key.namespace, key.name));
+    all.into_iter().map(|(key, it)| (it, key)).collect()
+}
+
+fn visible(
+    context: &Context,
+    sources: &[(Arc<CatalogSource>, NamespacedName)],
+) -> Vec<VisibleCatalog> {
+    sources
+        .iter()
+        .map(|(source, key)| VisibleCatalog {
+            reference: ObjectReference {
+                api_version: resources::CATALOG_SOURCE.api_version(),
+                kind: resources::CATALOG_SOURCE.kind.to_string(),
+                namespace: key.namespace.to_string(),
+                name: key.name.to_string(),
+                uid: source.metadata.uid.clone(),
+                resource_version: source.metadata.resource_version.clone(),
+                ..ObjectReference::default()
+            },
+            // A folder that is still being read is expected to be good.
+            healthy: {
+                let state = context.store.state(key);
+                state.as_ref().is_some_and(crate::catalog::State::is_loading)
+                    || is_healthy(source, state.as_ref())
+            },
+        })
+        .collect()
+}
+
+fn targets(subscription: &Subscription, source: &CatalogSource) -> bool {
+    subscription.spec.source == source.metadata.name
+        && subscription.spec.source_namespace == source.metadata.namespace
+}
+
+/// Why a catalog has no content, if it has none and is not about to get some.
+fn unhealthy(context: &Context, source: &CatalogSource) -> Option<String> {
+    let state = context.store.state(&source.key());
+    if is_healthy(source, state.as_ref()) {
+        return None;
+    }
+    let known = state.and_then(|it| it.failure);
+    Some(known.unwrap_or_else(|| source.status.message.clone()))
+}
+
+/// Whether a catalog is being read for the first time: deciding without it would be premature.
+fn loading(context: &Context, sources: &[(Arc<CatalogSource>, NamespacedName)]) -> bool {
+    sources.iter().any(|(_, key)| context.store.state(key).is_some_and(|it| it.is_loading()))
+}
+
+/// Whether a version is on its way out: until it is gone, the namespace holds two versions of one
+/// package, which no resolution can make sense of.
+fn upgrading(csvs: &BTreeMap<String, Arc<facts::Csv>>) -> bool {
+    csvs.iter().filter(|(_, it)| !it.is_copy()).any(|(name, it)| {
+        it.deleting
+            || matches!(it.phase, CsvPhase::Replacing | CsvPhase::Deleting)
+            || csvs
+                .iter()
+                .any(|(other, peer)| peer.replaces == *name && other != name && !peer.is_copy())
+    })
+}
+
+/// Namespaces whose Subscriptions see a catalog.
+pub(crate) fn watchers(context: &Context, source: &NamespacedName) -> Vec<NamespacedName> {
+    if *source.namespace != *context.global {
+        return vec![NamespacedName::cluster(&*source.namespace)];
+    }
+    let mut all: Vec<NamespacedName> = context
+        .caches
+        .subscriptions
+        .list(None)
+        .into_iter()
+        .map(|(key, _)| NamespacedName::cluster(&*key.namespace))
+        .collect();
+    all.dedup();
+    all
+}

@@ -1,0 +1,7 @@
+//! Subscriptions: what is wanted, what was found, and the plans in between.
+
+pub(crate) mod conditions;
+pub(crate) mod controller;
+pub(crate) mod plan;
+pub(crate) mod resolution;
+pub(crate) mod standing;

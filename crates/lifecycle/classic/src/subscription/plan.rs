@@ -1,0 +1,295 @@
+//! Plans as Subscriptions make, find again and throw away.
+
+use crate::facts;
+use mainstay_api::{
+    Approval, InstallPlan, InstallPlanPhase, InstallPlanReference, InstallPlanSpec,
+    InstallPlanStatus, ObjectReference, Step, Subscription, SubscriptionState, SubscriptionStatus,
+    Time, names, resources,
+};
+use mainstay_object::{Object, OwnerReference};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// How many plans a namespace keeps.
+const KEPT: usize = 5;
+/// How many are deleted at a time.
+const SWEEP: usize = 5;
+
+/// The plans of a namespace by name.
+pub(crate) type Plans = BTreeMap<String, Arc<facts::Plan>>;
+
+/// The plans that are too many: lowest generation first, then oldest, then by name.
+pub(crate) fn surplus(plans: &Plans) -> Vec<&str> {
+    let mut all: Vec<(&String, &Arc<facts::Plan>)> =
+        plans.iter().filter(|(_, it)| !it.deleting).collect();
+    all.sort_by_key(|(name, it)| (it.generation, &it.created, *name));
+    let too_many = all.len().saturating_sub(KEPT).min(SWEEP);
+    all.into_iter().take(too_many).map(|(name, _)| name.as_str()).collect()
+}
+
+/// The highest generation that a Subscription has a plan of.
+fn assigned(subscriptions: &[Subscription]) -> i64 {
+    subscriptions.iter().map(|it| it.status.install_plan_generation).max().unwrap_or_default()
+}
+
+/// The generation of the next plan.
+pub(crate) fn generation(subscriptions: &[Subscription], plans: &Plans) -> i64 {
+    let made = plans.values().map(|it| it.generation).max().unwrap_or_default();
+    assigned(subscriptions).max(made) + 1
+}
+
+/// A plan newer than every Subscription's that these Subscriptions own: its making was interrupted.
+fn left_over<'a>(
+    subscriptions: &[Subscription],
+    plans: &'a Plans,
+    fits: impl Fn(&facts::Plan) -> bool,
+) -> Option<&'a str> {
+    let uids: BTreeSet<&str> = subscriptions.iter().map(|it| it.metadata.uid.as_str()).collect();
+    let newest = assigned(subscriptions);
+    plans
+        .iter()
+        .filter(|(_, it)| {
+            it.generation > newest
+                && !it.deleting
+                && it.subscriptions.iter().any(|uid| uids.contains(uid.as_str()))
+                && fits(it)
+        })
+        .max_by_key(|(_, it)| it.generation)
+        .map(|(name, _)| name.as_str())
+}
+
+/// A plan with steps that no Subscription refers to: the third write of its making is missing.
+pub(crate) fn unassigned<'a>(subscriptions: &[Subscription], plans: &'a Plans) -> Option<&'a str> {
+    left_over(subscriptions, plans, |it| it.has_steps && it.phase != InstallPlanPhase::Failed)
+}
+
+/// A plan without steps for the same versions: the second write of its making is missing.
+pub(crate) fn empty<'a>(
+    subscriptions: &[Subscription],
+    plans: &'a Plans,
+    csvs: &[String],
+    manual: bool,
+) -> Option<&'a str> {
+    left_over(subscriptions, plans, |it| {
+        !it.has_steps
+            && it.phase == InstallPlanPhase::None
+            && it.csvs == csvs
+            && it.manual == manual
+    })
+}
+
+/// Which Subscriptions a plan is for, with the version that each gets: told by package and catalog
+/// of its steps.
+pub(crate) fn assignments(
+    plan: &InstallPlan,
+    subscriptions: &[Subscription],
+) -> BTreeMap<String, String> {
+    let mut out = BTreeMap::new();
+    for step in &plan.status.plan {
+        if step.resource.kind != *resources::CLUSTER_SERVICE_VERSION.kind {
+            continue;
+        }
+        let Some(package) = package_of(&step.resource.manifest) else { continue };
+        for it in subscriptions {
+            if it.spec.package == package
+                && it.spec.source == step.resource.source_name
+                && it.spec.source_namespace == step.resource.source_namespace
+            {
+                out.insert(it.metadata.name.clone(), step.resource.name.clone());
+            }
+        }
+    }
+    out
+}
+
+/// The package in the properties of a version's manifest.
+fn package_of(manifest: &str) -> Option<String> {
+    let csv: Object = serde_json::from_str(manifest).ok()?;
+    let properties: Value = serde_json::from_str(csv.annotation(names::PROPERTIES)?).ok()?;
+    let list = properties.get("properties")?.as_array()?;
+    let package = list.iter().find(|it| it.get("type") == Some(&"olm.package".into()))?;
+    Some(package.get("value")?.get("packageName")?.as_str()?.to_owned())
+}
+
+/// Any Subscription of a namespace that wants to be asked makes the namespace's plans wait.
+pub(crate) fn is_manual(subscriptions: &[Subscription]) -> bool {
+    subscriptions.iter().any(|it| it.spec.install_plan_approval == Approval::Manual)
+}
+
+/// The versions that steps install.
+pub(crate) fn versions(steps: &[Step]) -> Vec<String> {
+    let kind = &*resources::CLUSTER_SERVICE_VERSION.kind;
+    let of = |it: &&Step| it.resource.kind == *kind;
+    steps.iter().filter(of).map(|it| it.resource.name.clone()).collect()
+}
+
+/// A new plan; its steps are written as its status.
+pub(crate) fn draft(
+    namespace: &str,
+    generation: i64,
+    subscriptions: &[Subscription],
+    steps: &[Step],
+) -> InstallPlan {
+    let manual = is_manual(subscriptions);
+    let mut plan = InstallPlan::new(namespace, "");
+    plan.metadata.generate_name = "install-".to_owned();
+    plan.metadata.owner_references = subscriptions
+        .iter()
+        .map(|it| OwnerReference {
+            api_version: resources::SUBSCRIPTION.api_version(),
+            kind: resources::SUBSCRIPTION.kind.to_string(),
+            name: it.metadata.name.clone(),
+            uid: it.metadata.uid.clone(),
+            controller: Some(false),
+            block_owner_deletion: Some(false),
+        })
+        .collect();
+    plan.spec = InstallPlanSpec {
+        approval: if manual { Approval::Manual } else { Approval::Automatic },
+        approved: !manual,
+        cluster_service_version_names: versions(steps),
+        generation,
+        ..InstallPlanSpec::default()
+    };
+    plan.status = status(manual, steps);
+    plan
+}
+
+/// The first status of a plan.
+pub(crate) fn status(manual: bool, steps: &[Step]) -> InstallPlanStatus {
+    let catalogs: BTreeSet<&String> = steps.iter().map(|it| &it.resource.source_name).collect();
+    InstallPlanStatus {
+        phase: if manual {
+            InstallPlanPhase::RequiresApproval
+        } else {
+            InstallPlanPhase::Installing
+        },
+        plan: steps.to_vec(),
+        catalog_sources: catalogs.into_iter().cloned().collect(),
+        ..InstallPlanStatus::default()
+    }
+}
+
+/// Makes a Subscription refer to its plan.
+pub(crate) fn assign(
+    status: &mut SubscriptionStatus,
+    plan: &Object,
+    generation: i64,
+    csv: &str,
+    now: Time,
+) {
+    let reference = ObjectReference::to(plan);
+    status.install_plan = Some(InstallPlanReference {
+        api_version: reference.api_version.clone(),
+        kind: reference.kind.clone(),
+        name: reference.name.clone(),
+        uuid: reference.uid.clone(),
+    });
+    status.install_plan_ref = Some(reference);
+    status.install_plan_generation = generation;
+    status.state = SubscriptionState::UpgradePending;
+    status.current_csv = csv.to_owned();
+    status.last_updated = Some(now);
+}
+
+/// The patch body of a plan's first status.
+pub(crate) fn first_status(plan: &Object, status: &InstallPlanStatus) -> serde_json::Result<Value> {
+    Ok(json!({
+        "metadata": {"resourceVersion": plan.resource_version()},
+        "status": serde_json::to_value(status)?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(generation: i64, owner: &str, has_steps: bool) -> Arc<facts::Plan> {
+        Arc::new(facts::Plan {
+            generation,
+            has_steps,
+            subscriptions: vec![owner.to_owned()],
+            csvs: vec!["a.v1".to_owned()],
+            ..facts::Plan::default()
+        })
+    }
+
+    fn subscription(name: &str, generation: i64) -> Subscription {
+        let mut it = Subscription::new("ns", name);
+        it.metadata.uid = format!("uid-{name}");
+        it.spec.package = "a".into();
+        it.spec.source = "cat".into();
+        it.spec.source_namespace = "olm".into();
+        it.status.install_plan_generation = generation;
+        it
+    }
+
+    fn named(list: Vec<Arc<facts::Plan>>) -> Plans {
+        list.into_iter().enumerate().map(|(at, it)| (format!("install-{at}"), it)).collect()
+    }
+
+    #[test]
+    fn five_plans_are_kept_and_the_lowest_generations_go() {
+        let plans = |count: i64| named((1..=count).rev().map(|it| plan(it, "x", true)).collect());
+        assert!(surplus(&plans(5)).is_empty());
+        assert_eq!(surplus(&plans(7)), ["install-6", "install-5"]);
+        assert_eq!(surplus(&plans(20)).len(), SWEEP);
+    }
+
+    #[test]
+    fn the_next_generation_is_above_plans_and_subscriptions() {
+        let plans = named(vec![plan(3, "x", true)]);
+        assert_eq!(generation(&[subscription("s", 7)], &plans), 8);
+        assert_eq!(generation(&[subscription("s", 0)], &plans), 4);
+        assert_eq!(generation(&[subscription("s", 0)], &Plans::new()), 1);
+    }
+
+    #[test]
+    fn an_interrupted_making_is_found_again() {
+        let mine = [subscription("s", 1)];
+        let csvs = ["a.v1".to_owned()];
+        for (plans, with_steps, without) in [
+            (named(vec![plan(1, "uid-s", true)]), None, None),
+            (named(vec![plan(2, "uid-s", true)]), Some("install-0"), None),
+            (named(vec![plan(2, "uid-s", false)]), None, Some("install-0")),
+            (named(vec![plan(2, "somebody", false)]), None, None),
+        ] {
+            assert_eq!(unassigned(&mine, &plans), with_steps);
+            assert_eq!(empty(&mine, &plans, &csvs, false), without);
+            assert_eq!(empty(&mine, &plans, &csvs, true), None);
+        }
+    }
+
+    #[test]
+    fn a_plan_knows_its_subscriptions_by_package_and_catalog() {
+        let mut step = Step::default();
+        step.resource.kind = "ClusterServiceVersion".into();
+        step.resource.name = "a.v1".into();
+        step.resource.source_name = "cat".into();
+        step.resource.source_namespace = "olm".into();
+        let properties =
+            json!({"properties": [{"type": "olm.package", "value": {"packageName": "a"}}]});
+        step.resource.manifest =
+            json!({"metadata": {"annotations": {names::PROPERTIES: properties.to_string()}}})
+                .to_string();
+        let mut other = subscription("other", 0);
+        other.spec.package = "b".into();
+        let all = [subscription("s", 0), other];
+        let made = draft("ns", 4, &all, &[step]);
+        assert_eq!(assignments(&made, &all), [("s".to_owned(), "a.v1".to_owned())].into());
+        assert_eq!(made.metadata.owner_references.len(), 2);
+        assert_eq!(made.status.phase, InstallPlanPhase::Installing);
+        assert_eq!(made.status.catalog_sources, ["cat"]);
+    }
+
+    #[test]
+    fn one_manual_subscription_makes_the_plan_wait() {
+        let mut manual = subscription("m", 0);
+        manual.spec.install_plan_approval = Approval::Manual;
+        let plan = draft("ns", 1, &[subscription("s", 0), manual], &[]);
+        assert!(!plan.spec.approved);
+        assert_eq!(plan.spec.approval, Approval::Manual);
+        assert_eq!(plan.status.phase, InstallPlanPhase::RequiresApproval);
+    }
+}

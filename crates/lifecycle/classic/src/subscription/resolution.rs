@@ -1,0 +1,255 @@
+//! What a namespace should have installed, and the steps to get there.
+//!
+//! Everything here burns CPU and runs on a thread of its own: it works on copies of what was seen.
+
+use crate::catalog::Content;
+use crate::csv::phase::refusals;
+use crate::facts;
+use crate::hash;
+use crate::steps::{self, Chosen};
+use mainstay_api::{
+    ClusterServiceVersion, OperatorGroup, Step, Subscription, SubscriptionReason, UpgradeStrategy,
+    names,
+};
+use mainstay_catalog::Bundle;
+use mainstay_object::{NamespacedName, Object};
+use mainstay_resolver as resolver;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Properties by which a bundle says that it needs others.
+const REQUIRED: [&str; 4] =
+    ["olm.package.required", "olm.gvk.required", "olm.constraint", "olm.label.required"];
+
+/// A catalog of the namespace.
+pub(crate) struct Visible {
+    pub(crate) key: NamespacedName,
+    pub(crate) priority: i64,
+    /// Its content, or why it has none.
+    pub(crate) content: Result<Arc<Content>, String>,
+}
+
+/// What is resolved.
+pub(crate) struct Input {
+    pub(crate) namespace: String,
+    pub(crate) global: String,
+    pub(crate) group: Arc<OperatorGroup>,
+    pub(crate) catalogs: Vec<Visible>,
+    pub(crate) subscriptions: Vec<Subscription>,
+    pub(crate) csvs: BTreeMap<String, Arc<facts::Csv>>,
+}
+
+/// Why Subscriptions cannot be served.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Failure {
+    pub(crate) reason: SubscriptionReason,
+    pub(crate) message: String,
+    /// The Subscriptions that it concerns.
+    pub(crate) subscriptions: Vec<String>,
+}
+
+/// What came out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Resolved {
+    /// Steps for one plan; none if nothing is to be done.
+    pub(crate) steps: Vec<Step>,
+    /// The version that each Subscription gets.
+    pub(crate) updates: BTreeMap<String, String>,
+    pub(crate) failures: Vec<Failure>,
+}
+
+/// Stands for everything that the outcome depends on.
+pub(crate) fn fingerprint(input: &Input) -> String {
+    let mut text = format!("{:?}", input.group.spec);
+    text += &format!("{:?}", input.group.metadata.annotations);
+    for it in &input.catalogs {
+        let content = it.content.as_ref().map(|it| it.catalog.digest().to_owned());
+        text += &format!("{}{}{content:?}", it.key, it.priority);
+    }
+    for it in &input.subscriptions {
+        let status = &it.status;
+        text += &format!(
+            "{}{:?}{}{}{:?}",
+            it.metadata.uid, it.spec, status.current_csv, status.installed_csv, status.state
+        );
+    }
+    for (name, it) in &input.csvs {
+        text += &format!("{name}{}{}{}{:?}", it.uid, it.replaces, it.phase, it.properties);
+    }
+    hash::base62_sha224(text.as_bytes())
+}
+
+/// Resolves and turns what was chosen into steps.
+pub(crate) fn run(input: &Input) -> Resolved {
+    let outcome = resolver::resolve(&world(input));
+    let mut out = Resolved {
+        failures: outcome
+            .failures
+            .iter()
+            .map(|it| Failure {
+                reason: it.kind.reason().into(),
+                message: it.message.clone(),
+                subscriptions: it.subscriptions.clone(),
+            })
+            .collect(),
+        ..Resolved::default()
+    };
+    for install in &outcome.installs {
+        let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
+        match steps_of(input, chosen) {
+            Ok(steps) => {
+                out.steps.extend(steps);
+                for name in &install.subscriptions {
+                    out.updates.insert(name.clone(), chosen.name.clone());
+                }
+            }
+            Err(message) => {
+                let all = || input.subscriptions.iter().map(|it| it.metadata.name.clone());
+                out.failures.push(Failure {
+                    reason: SubscriptionReason::ErrorPreventedResolution,
+                    message,
+                    subscriptions: if install.subscriptions.is_empty() {
+                        all().collect()
+                    } else {
+                        install.subscriptions.clone()
+                    },
+                });
+            }
+        }
+    }
+    // Half of what belongs together is worse than nothing: dependencies are chosen as a whole.
+    if !outcome.new_subscriptions.is_empty() && !out.failures.is_empty() {
+        out.steps.clear();
+        out.updates.clear();
+    }
+    out.steps = steps::ordered(out.steps);
+    out
+}
+
+fn world(input: &Input) -> resolver::World<'_> {
+    let group = &input.group;
+    let annotations = &group.metadata.annotations;
+    let excluded = annotations.get(names::EXCLUDE_GLOBAL_NAMESPACE_RESOLUTION);
+    resolver::World {
+        namespace: input.namespace.clone(),
+        global_namespace: input.global.clone(),
+        operator_groups: vec![resolver::OperatorGroup {
+            name: group.metadata.name.clone(),
+            fail_forward: group.spec.upgrade_strategy == UpgradeStrategy::FailForward,
+            exclude_global: excluded.map(String::as_str) == Some("true"),
+        }],
+        catalogs: input
+            .catalogs
+            .iter()
+            .filter_map(|it| {
+                Some(resolver::CatalogView {
+                    key: resolver::CatalogKey::new(&*it.key.name, &*it.key.namespace),
+                    priority: it.priority,
+                    content: resolver::Content::Ready(&it.content.as_ref().ok()?.snapshot),
+                })
+            })
+            .collect(),
+        subscriptions: input.subscriptions.iter().map(subscription).collect(),
+        csvs: input.csvs.iter().map(|(name, it)| csv(name, it)).collect(),
+    }
+}
+
+fn subscription(it: &Subscription) -> resolver::Subscription {
+    resolver::Subscription {
+        name: it.metadata.name.clone(),
+        package: it.spec.package.clone(),
+        channel: it.spec.channel.clone(),
+        catalog: resolver::CatalogKey::new(&*it.spec.source, &*it.spec.source_namespace),
+        starting_csv: it.spec.starting_csv.clone(),
+        installed_csv: it.status.installed_csv.clone(),
+        current_csv: it.status.current_csv.clone(),
+    }
+}
+
+fn csv(name: &str, it: &facts::Csv) -> resolver::Csv {
+    let apis = |list: &[facts::Api]| -> Vec<resolver::Api> {
+        list.iter()
+            .map(|it| resolver::Api {
+                group: it.group.clone(),
+                version: it.version.clone(),
+                kind: it.kind.clone(),
+            })
+            .collect()
+    };
+    resolver::Csv {
+        name: name.to_owned(),
+        version: mainstay_version::parse_strict(&it.version).ok(),
+        replaces: it.replaces.clone(),
+        phase: it.phase.to_string(),
+        copied: it.is_copy(),
+        properties: it.properties.clone(),
+        // Definitions and API services are told apart only when properties are inferred, and there
+        // only their kinds count.
+        owned_apis: apis(&it.provides),
+        required_apis: apis(&it.requires),
+        ..resolver::Csv::default()
+    }
+}
+
+fn steps_of(input: &Input, chosen: &resolver::Chosen) -> Result<Vec<Step>, String> {
+    let key = NamespacedName::new(&*chosen.catalog.namespace, &*chosen.catalog.name);
+    let name = &chosen.name;
+    let gone = || format!("bundle {name} is not in catalog {key} any more");
+    let content = input
+        .catalogs
+        .iter()
+        .find(|it| it.key == key)
+        .and_then(|it| it.content.as_ref().ok())
+        .ok_or_else(gone)?;
+    let bundle = content.catalog.bundle(&chosen.package, name).ok_or_else(gone)?;
+    if let Some(dependencies) = dependencies(bundle) {
+        return Err(format!(
+            "bundle {name} has dependencies, which are not supported: {dependencies}"
+        ));
+    }
+    if bundle.object_count() == 0 {
+        return Err(format!(
+            "bundle {name} comes as an image only, which is not supported: {}",
+            bundle.image
+        ));
+    }
+    let objects = bundle.objects().map_err(|error| format!("reading bundle {name}: {error}"))?;
+    let (versions, others): (Vec<Object>, Vec<Object>) =
+        objects.into_iter().partition(|it| it.kind() == "ClusterServiceVersion");
+    let csv =
+        versions.first().ok_or_else(|| format!("bundle {name} has no ClusterServiceVersion"))?;
+    let view = ClusterServiceVersion::from_object(csv)
+        .map_err(|error| format!("reading bundle {name}: {error}"))?;
+    if let Some(refused) = refusals(&view) {
+        return Err(format!("bundle {name} cannot be installed: {refused}"));
+    }
+    let properties: Vec<Value> =
+        bundle.properties.iter().map(|it| json!({"type": *it.kind, "value": it.value()})).collect();
+    Ok(steps::of_bundle(
+        &input.namespace,
+        &Chosen {
+            csv,
+            objects: &others,
+            properties: &properties,
+            replaces: chosen.replaces.as_deref().unwrap_or_default(),
+            catalog: &key,
+        },
+    ))
+}
+
+/// What a bundle needs from others, by name.
+fn dependencies(bundle: &Bundle) -> Option<String> {
+    let packages = bundle
+        .required_packages()
+        .map(|it| format!("package {} {}", it.package_name, it.version_range));
+    let apis =
+        bundle.required_apis().map(|it| format!("API {} ({}/{})", it.kind, it.group, it.version));
+    let others = bundle
+        .properties
+        .iter()
+        .filter(|it| REQUIRED[2..].contains(&&*it.kind))
+        .map(|it| format!("{} {}", it.kind, it.json));
+    let all: Vec<String> = packages.chain(apis).chain(others).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}

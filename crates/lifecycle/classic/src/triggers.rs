@@ -1,0 +1,269 @@
+//! Which change is whose business: changes of objects become keys in the queues of controllers.
+//!
+//! A key too many costs one look that finds nothing to do; a key too few costs an operator that is
+//! stuck until somebody touches it. In doubt a key is added.
+
+use crate::context::Context;
+use crate::facts::{Binding, Role};
+use crate::subscription::controller::watchers;
+use mainstay_api::{CsvPhase, InstallPlanPhase, names};
+use mainstay_client::{Changed, Queue};
+use mainstay_object::{NamespacedName, OwnerReference};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+type Keys = Queue<NamespacedName>;
+
+/// The queues of all controllers.
+#[derive(Clone)]
+pub(crate) struct Queues {
+    pub(crate) sources: Keys,
+    /// Subscriptions; keys are names of namespaces.
+    pub(crate) namespaces: Keys,
+    pub(crate) plans: Keys,
+    pub(crate) csvs: Keys,
+    pub(crate) groups: Keys,
+    /// Labels of namespaces.
+    pub(crate) labels: Keys,
+}
+
+/// What a subscriber needs. Caches hold their subscribers and the context holds the caches, so the
+/// way back is weak.
+struct Wires {
+    context: Weak<Context>,
+    queues: Queues,
+}
+
+impl Wires {
+    /// Runs `wake` unless everything is being taken down.
+    fn with(&self, wake: impl FnOnce(&Context, &Queues)) {
+        if let Some(context) = self.context.upgrade() {
+            wake(&context, &self.queues);
+        }
+    }
+}
+
+/// Connects every cache with the queues.
+pub(crate) fn connect(context: &Arc<Context>, queues: &Queues) {
+    let wires = || Wires { context: Arc::downgrade(context), queues: queues.clone() };
+    catalogs(context, wires(), wires());
+    subscriptions(context, wires(), wires());
+    versions(context, wires());
+    groups(context, wires(), wires());
+    requirements(context, wires(), wires(), wires());
+    rights(context, &wires);
+}
+
+/// The name of a namespace as a key.
+fn namespace(key: &NamespacedName) -> NamespacedName {
+    NamespacedName::cluster(Arc::clone(&key.namespace))
+}
+
+/// Both sides of a change.
+fn sides<'a, T>(change: &Changed<'a, T>) -> impl Iterator<Item = &'a Arc<T>> {
+    change.before.into_iter().chain(change.after)
+}
+
+fn catalogs(context: &Arc<Context>, seen: Wires, loaded: Wires) {
+    let wake = |context: &Context, queues: &Queues, key: &NamespacedName| {
+        queues.sources.add(key.clone());
+        for namespace in watchers(context, key) {
+            queues.namespaces.add(namespace);
+        }
+    };
+    context.caches.sources.subscribe(move |change| {
+        seen.with(|context, queues| wake(context, queues, change.key));
+    });
+    context.store.subscribe(move |key| loaded.with(|context, queues| wake(context, queues, key)));
+}
+
+fn subscriptions(context: &Arc<Context>, asked: Wires, planned: Wires) {
+    context.caches.subscriptions.subscribe(move |change| {
+        asked.with(|_, queues| {
+            queues.namespaces.add(namespace(change.key));
+            // Its settings change the Deployments of its version.
+            for side in sides(change) {
+                for name in [&side.status.installed_csv, &side.status.current_csv] {
+                    if !name.is_empty() {
+                        let at = Arc::clone(&change.key.namespace);
+                        queues.csvs.add(NamespacedName::new(at, name.as_str()));
+                    }
+                }
+            }
+        });
+    });
+    context.caches.plans.subscribe(move |change| {
+        planned.with(|_, queues| {
+            queues.plans.add(change.key.clone());
+            queues.namespaces.add(namespace(change.key));
+        });
+    });
+}
+
+/// All versions of a namespace that are no copies.
+fn versions_of(context: &Context, queues: &Queues, namespace: &str) {
+    for (key, it) in context.caches.csvs.list(Some(namespace)) {
+        if !it.is_copy() {
+            queues.csvs.add(key);
+        }
+    }
+}
+
+/// All groups of a namespace.
+fn groups_of(context: &Context, queues: &Queues, namespace: &str) {
+    for (key, _) in context.caches.groups.list(Some(namespace)) {
+        queues.groups.add(key);
+    }
+}
+
+/// Versions that wait for something that may be far away.
+fn waiting_versions(context: &Context, queues: &Queues) {
+    for (key, it) in context.caches.csvs.list(None) {
+        if !it.is_copy() && matches!(it.phase, CsvPhase::Pending | CsvPhase::Failed) {
+            queues.csvs.add(key);
+        }
+    }
+}
+
+fn versions(context: &Arc<Context>, wires: Wires) {
+    context.caches.csvs.subscribe(move |change| {
+        if sides(change).all(|it| it.is_copy()) {
+            return;
+        }
+        wires.with(|context, queues| {
+            queues.csvs.add(change.key.clone());
+            // Predecessors, successors and rivals.
+            versions_of(context, queues, &change.key.namespace);
+            groups_of(context, queues, &change.key.namespace);
+            queues.namespaces.add(namespace(change.key));
+        });
+    });
+}
+
+fn groups(context: &Arc<Context>, changed: Wires, places: Wires) {
+    context.caches.groups.subscribe(move |change| {
+        changed.with(|context, queues| {
+            queues.groups.add(change.key.clone());
+            groups_of(context, queues, &change.key.namespace);
+            versions_of(context, queues, &change.key.namespace);
+            // A conflict with another group may be over, or begin.
+            waiting_versions(context, queues);
+            queues.namespaces.add(namespace(change.key));
+            for (key, plan) in context.caches.plans.list(Some(&change.key.namespace)) {
+                if !matches!(plan.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed) {
+                    queues.plans.add(key);
+                }
+            }
+            for target in sides(change).flat_map(|it| &it.status.namespaces) {
+                if !target.is_empty() {
+                    queues.labels.add(NamespacedName::cluster(target.as_str()));
+                }
+            }
+        });
+    });
+    context.caches.namespaces.subscribe(move |change| {
+        places.with(|context, queues| {
+            queues.labels.add(change.key.clone());
+            for (key, group) in context.caches.groups.list(None) {
+                if group.spec.selector.is_some() {
+                    queues.groups.add(key.clone());
+                }
+                if group.status.namespaces.iter().any(|it| **it == *change.key.name) {
+                    versions_of(context, queues, &key.namespace);
+                }
+            }
+        });
+    });
+}
+
+fn requirements(context: &Arc<Context>, defined: Wires, accounts: Wires, deployed: Wires) {
+    context.caches.crds.subscribe(move |change| {
+        defined.with(|context, queues| {
+            for (key, it) in context.caches.csvs.indexed(&change.key.name) {
+                if !it.is_copy() {
+                    queues.csvs.add(key);
+                }
+            }
+            for (key, _) in context.caches.plans.indexed(&change.key.name) {
+                queues.plans.add(key);
+            }
+        });
+    });
+    context.caches.accounts.subscribe(move |change| {
+        accounts.with(|context, queues| {
+            versions_of(context, queues, &change.key.namespace);
+            groups_of(context, queues, &change.key.namespace);
+        });
+    });
+    context.caches.deployments.subscribe(move |change| {
+        deployed.with(|_, queues| {
+            for (name, namespace) in sides(change).filter_map(|it| it.owner.clone()) {
+                queues.csvs.add(NamespacedName::new(namespace, name));
+            }
+        });
+    });
+}
+
+fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
+    let caches = &context.caches;
+    let it = wires();
+    caches.roles.subscribe(move |change| {
+        it.with(|context, queues| {
+            versions_of(context, queues, &change.key.namespace);
+            sides(change).for_each(|role| owners(queues, &role.labels));
+        });
+    });
+    let it = wires();
+    caches.bindings.subscribe(move |change| {
+        it.with(|context, queues| {
+            versions_of(context, queues, &change.key.namespace);
+            sides(change).for_each(|binding| owners(queues, &binding.labels));
+        });
+    });
+    let it = wires();
+    caches.cluster_roles.subscribe(move |change: &Changed<'_, Role>| {
+        it.with(|context, queues| {
+            for role in sides(change) {
+                owners(queues, &role.labels);
+                let is_crd =
+                    |it: &&OwnerReference| it.kind.eq_ignore_ascii_case("customresourcedefinition");
+                for owner in role.owners.iter().filter(is_crd) {
+                    for (key, _) in context.caches.csvs.indexed(&owner.name) {
+                        queues.csvs.add(key);
+                    }
+                }
+            }
+            waiting_versions(context, queues);
+        });
+    });
+    let it = wires();
+    caches.cluster_bindings.subscribe(move |change: &Changed<'_, Binding>| {
+        it.with(|context, queues| {
+            for binding in sides(change) {
+                owners(queues, &binding.labels);
+                for word in &binding.words {
+                    let account = word.strip_prefix("system:serviceaccount:");
+                    if let Some((namespace, _)) = account.and_then(|it| it.split_once(':')) {
+                        versions_of(context, queues, namespace);
+                    }
+                }
+            }
+            waiting_versions(context, queues);
+        });
+    });
+}
+
+/// The owner that labels name: a version, where its original is if this belongs to a copy, or a
+/// group.
+fn owners(queues: &Queues, labels: &BTreeMap<String, String>) {
+    let label = |key: &str| labels.get(key).map(String::as_str);
+    let (Some(name), Some(namespace)) = (label(names::OWNER), label(names::OWNER_NAMESPACE)) else {
+        return;
+    };
+    let at = label(names::COPIED_FROM).unwrap_or(namespace);
+    let key = NamespacedName::new(at, name);
+    match label(names::OWNER_KIND) {
+        Some("OperatorGroup") => queues.groups.add(key),
+        _ => queues.csvs.add(key),
+    }
+}
