@@ -136,6 +136,11 @@ impl Schema {
         parse::schema(value, path)
     }
 
+    /// A schema that knows nothing, for whoever only wants to go on.
+    pub(crate) fn default_schema() -> Self {
+        <Self as Default>::default()
+    }
+
     /// What is wrong with patterns and defaults; errors name fields below `path`.
     pub fn check(&self, path: &FieldPath) -> Vec<FieldError> {
         let mut found = Vec::new();

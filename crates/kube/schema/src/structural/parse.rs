@@ -130,13 +130,13 @@ impl Reader {
             required: texts(source.get("required")),
             ..Rules::default()
         };
-        // The types of an int-or-string may be spelled out, and are then no rule of structure.
-        let spelled = schema.int_or_string && is_int_or_string(source.get("anyOf"));
-        let spelled_below = schema.int_or_string
-            && source
-                .get("allOf")
-                .and_then(|all| all.get(0))
-                .is_some_and(|first| is_int_or_string(first.get("anyOf")));
+        // The types of an int-or-string may be spelled out, and are then no rule of structure; the
+        // original does not ask whether the schema says that it is one.
+        let spelled = is_int_or_string(source.get("anyOf"));
+        let spelled_below = source
+            .get("allOf")
+            .and_then(|all| all.get(0))
+            .is_some_and(|first| is_int_or_string(first.get("anyOf")));
         for (name, list) in [
             ("allOf", &mut rules.all_of),
             ("anyOf", &mut rules.any_of),

@@ -1,0 +1,72 @@
+//! The order of API versions: `v2`, `v1`, `v1beta2`, `v1beta1`, `v1alpha1`, then everything else.
+
+use std::cmp::Ordering;
+
+/// Compares two names of versions as the API ranks them: greater is preferred. Releases rank above
+/// betas, betas above alphas, higher numbers above lower ones; names of another form rank below
+/// all of these, the alphabetically first of them highest.
+pub fn compare_versions(one: &str, other: &str) -> Ordering {
+    match (rank(one), rank(other)) {
+        (Some(one), Some(other)) => one.cmp(&other),
+        (Some(_), None) => Ordering::Greater,
+        (None, Some(_)) => Ordering::Less,
+        (None, None) => other.cmp(one),
+    }
+}
+
+/// Stability, major number, minor number.
+fn rank(name: &str) -> Option<(u8, u64, u64)> {
+    let rest = name.strip_prefix('v')?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (major, rest) = rest.split_at(end);
+    let number = |digits: &str| -> Option<u64> {
+        if digits.starts_with('0') { None } else { digits.parse().ok() }
+    };
+    let major = number(major)?;
+    if rest.is_empty() {
+        return Some((2, major, 0));
+    }
+    if let Some(minor) = rest.strip_prefix("beta") {
+        return Some((1, major, number(minor)?));
+    }
+    Some((0, major, number(rest.strip_prefix("alpha")?)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_rank_as_in_discovery() {
+        let mut names = vec![
+            "foo10",
+            "v1alpha1",
+            "v10",
+            "v2",
+            "v1",
+            "v11beta2",
+            "v3beta1",
+            "v12alpha1",
+            "foo1",
+            "v11alpha2",
+            "v10beta3",
+        ];
+        names.sort_by(|one, other| compare_versions(other, one));
+        assert_eq!(
+            names,
+            [
+                "v10",
+                "v2",
+                "v1",
+                "v11beta2",
+                "v10beta3",
+                "v3beta1",
+                "v12alpha1",
+                "v11alpha2",
+                "v1alpha1",
+                "foo1",
+                "foo10"
+            ]
+        );
+    }
+}

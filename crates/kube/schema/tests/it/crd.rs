@@ -1,0 +1,122 @@
+//! Custom resource definitions against what a Kubernetes 1.35 API server answered (`recorded/`).
+//! Values that the original prints in its internal form are cut out of the recording.
+
+use mainstay_object::{FieldError, Object, Scope};
+use mainstay_schema::crd::{self, Definition};
+use serde_json::{Value, json};
+
+fn object(value: &Value) -> Object {
+    let mut object = Object::from_value(value.clone()).unwrap();
+    crd::default(&mut object);
+    object
+}
+
+fn errors(object: &Object) -> Vec<FieldError> {
+    match Definition::parse(object) {
+        Ok(definition) => definition.check(),
+        Err(errors) => errors,
+    }
+}
+
+/// `[field, message]` of each error, sorted, with large values cut out.
+fn rows(errors: &[FieldError]) -> Vec<[String; 2]> {
+    let mut rows: Vec<[String; 2]> = errors
+        .iter()
+        .map(|error| {
+            let body = error.body();
+            let large =
+                body.starts_with("Invalid value: {") || body.starts_with("Invalid value: [");
+            let body = match body.rsplit_once(": ") {
+                Some((_, rule)) if large => format!("Invalid value: …: {rule}"),
+                _ => body,
+            };
+            [error.field.clone(), body]
+        })
+        .collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn definitions_are_accepted_and_refused_as_the_original_does() {
+    let cases: Vec<Value> =
+        serde_json::from_str(include_str!("recorded/definitions.json")).unwrap();
+    assert!(cases.len() > 80);
+    for case in cases {
+        let found = rows(&errors(&object(&case["object"])));
+        let mut expected: Vec<[String; 2]> = match case.get("causes") {
+            Some(causes) => serde_json::from_value(causes.clone()).unwrap(),
+            None => Vec::new(),
+        };
+        expected.sort();
+        assert_eq!(found, expected, "{}", case["object"]);
+    }
+}
+
+fn two_versions() -> Value {
+    let version = |name: &str, storage: bool| {
+        json!({
+            "name": name, "served": true, "storage": storage, "deprecated": !storage,
+            "schema": {"openAPIV3Schema": {"type": "object"}},
+            "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.r", "statusReplicasPath": ".status.r"}},
+            "additionalPrinterColumns": [{"name": "R", "type": "integer", "jsonPath": ".spec.r"}],
+        })
+    };
+    json!({
+        "metadata": {"name": "cs.c.io"},
+        "spec": {
+            "group": "c.io", "scope": "Cluster",
+            "names": {"plural": "cs", "kind": "Cee", "shortNames": ["c"]},
+            "versions": [version("v1beta1", false), version("v1", true)],
+        },
+    })
+}
+
+#[test]
+fn a_definition_is_completed_and_read() {
+    let it = Definition::parse(&object(&two_versions())).unwrap();
+    assert_eq!((it.singular.as_str(), it.list_kind.as_str()), ("cee", "CeeList"));
+    assert_eq!(it.scope, Scope::Cluster);
+    assert_eq!(it.conversion, json!({"strategy": "None"}));
+    assert_eq!(it.storage_version().unwrap().name, "v1");
+    let beta = it.version("v1beta1").unwrap();
+    assert_eq!(
+        beta.deprecation.as_deref(),
+        Some("c.io/v1beta1 Cee is deprecated; use c.io/v1 Cee")
+    );
+    assert!(beta.status && beta.scale.is_some());
+    assert_eq!(beta.columns[0].json_path, ".spec.r");
+    assert!(std::sync::Arc::ptr_eq(&beta.schema, &it.versions[1].schema));
+}
+
+#[test]
+fn what_may_not_change_is_refused() {
+    let old = object(&two_versions());
+    let mut new = old.clone();
+    new.set(&["spec", "scope"], "Namespaced".into());
+    new.set(&["spec", "group"], "d.io".into());
+    let texts = |new: &Object, old: &Object| -> Vec<String> {
+        crd::validate_update(new, old).iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(texts(&new, &old), ["spec.group: Invalid value: \"d.io\": field is immutable"]);
+    let mut established = old;
+    established.set(&["status", "conditions"], json!([{"type": "Established", "status": "True"}]));
+    assert_eq!(
+        texts(&new, &established),
+        [
+            "spec.scope: Invalid value: \"Namespaced\": field is immutable",
+            "spec.group: Invalid value: \"d.io\": field is immutable",
+        ]
+    );
+}
+
+#[test]
+fn a_version_with_stored_objects_must_stay() {
+    let old = object(&two_versions());
+    let mut new = old.clone();
+    let kept = old.array(&["spec", "versions"])[0].clone();
+    new.set(&["spec", "versions"], json!([kept]));
+    let errors = crd::validate_update(&new, &old);
+    assert_eq!(errors[0].field, "status.storedVersions[0]");
+    assert!(errors[0].detail.starts_with("missing from spec.versions; v1 was previously"));
+}
