@@ -265,7 +265,7 @@ impl Cluster {
         params: &ListParams,
     ) -> Result<List> {
         let target = params.onto(Target::new(resource.collection_path(namespace)));
-        let accept = if params.metadata_only { media::METADATA } else { media::JSON };
+        let accept = if params.metadata_only { media::METADATA_LIST } else { media::JSON };
         let request = request::build(Method::GET, &target, accept, None)?;
         let raw: RawList = request::fetch(&self.client, request).await?;
         let mut items = raw.items.unwrap_or_default();

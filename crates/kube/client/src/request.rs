@@ -59,8 +59,12 @@ pub(crate) mod media {
     pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
     pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
     pub(crate) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
-    /// Metadata of one object or of a list; servers that cannot do it answer with whole objects.
-    pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
+    /// A list of metadata; servers that cannot do it answer with whole objects.
+    pub(crate) const METADATA_LIST: &str =
+        "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
+    /// Metadata of each object of a watch. Real servers refuse the form of one for the other.
+    pub(crate) const METADATA: &str =
+        "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
 }
 
 /// Builds a request. `body` is the bytes and their media type.

@@ -270,7 +270,7 @@ mod tests {
 
     const NOW: &str = "2026-01-01T00:01:00Z";
 
-    fn job(spec: Value) -> Object {
+    fn job(spec: &Value) -> Object {
         Object::from_value(json!({
             "metadata": {"name": "j", "namespace": "n", "uid": "j"},
             "spec": spec,
@@ -315,7 +315,7 @@ mod tests {
             (json!({"parallelism": 2, "completions": 2, "suspend": true}), vec!["Running"], 0, 1),
             (json!({"parallelism": 2}), vec!["Succeeded", "Running"], 0, 0),
         ] {
-            let decision = decide_on(&job(spec.clone()), &phases);
+            let decision = decide_on(&job(&spec), &phases);
             assert_eq!(
                 (decision.create, decision.delete.len()),
                 (create, delete),
@@ -347,7 +347,7 @@ mod tests {
                 "DeadlineExceeded",
             ),
         ] {
-            let mut it = job(spec);
+            let mut it = job(&spec);
             let decision = decide_on(&it, &phases);
             assert_eq!(ending(&decision), kinds);
             assert_eq!(decision.status["conditions"][0]["reason"], reason);
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn completions_are_not_undone_by_deleting_a_pod() {
-        let mut it = job(json!({"completions": 2}));
+        let mut it = job(&json!({"completions": 2}));
         it.set(&["status"], decide_on(&it, &["Succeeded"]).status);
         let decision = decide_on(&it, &[]);
         assert_eq!(decision.status["succeeded"], 1);
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn an_ended_job_is_deleted_when_its_time_is_over() {
-        let mut it = job(json!({"completions": 1, "ttlSecondsAfterFinished": 10}));
+        let mut it = job(&json!({"completions": 1, "ttlSecondsAfterFinished": 10}));
         it.set(&["status"], decide_on(&it, &["Succeeded"]).status);
         let decision = decide_on(&it, &["Succeeded"]);
         assert_eq!((decision.expired, decision.again), (false, Some(10)));

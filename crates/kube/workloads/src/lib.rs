@@ -70,19 +70,18 @@ pub struct Workloads {
 
 impl Workloads {
     /// Starts everything. Must be called inside a tokio runtime.
-    pub fn start(cluster: &Cluster, options: Options) -> Self {
+    pub fn start(cluster: Cluster, options: Options) -> Self {
         let stop = CancellationToken::new();
         let context = Context {
-            cluster: cluster.clone(),
-            clock: options.clock,
-            recorder: Recorder::start(cluster, "mainstay-workloads", options.clock, stop.clone()),
+            recorder: Recorder::start(&cluster, "mainstay-workloads", options.clock, stop.clone()),
             stop: stop.clone(),
+            clock: options.clock,
+            cluster,
         };
         let views = Views::start(&context);
         let mut started = Started::default();
-        started.background(node::start(&context, &options));
         let collector = collector::start(&context, &mut started);
-        namespace::start(&context, &options, &collector, &mut started);
+        namespace::start(&context, options.root_ca.as_deref(), &collector, &mut started);
         pod::start(&context, &views, &mut started);
         replica_set::start(&context, &views, &mut started);
         deployment::start(&context, &views, &mut started);
@@ -90,6 +89,7 @@ impl Workloads {
         daemon_set::start(&context, &views, &mut started);
         job::start(&context, &views, &mut started);
         service::start(&context, &views, &mut started);
+        started.background(node::start(&context, options));
         let (all, synced) = watch::channel(false);
         tokio::spawn(async move {
             join_all(started.synced).await;

@@ -4,9 +4,9 @@
 //! the ConfigMap `kube-root-ca.crt`. A deleted one is emptied of every kind that discovery names,
 //! then its finalizer `kubernetes` is removed; meanwhile its conditions say what is left.
 
+use crate::Started;
 use crate::collector::Collector;
 use crate::common::Context;
-use crate::{Options, Started};
 use mainstay_client::conditions::{self, Condition};
 use mainstay_client::{
     Action, Cache, Controller, DeleteOptions, Error, ListParams, Propagation, Queue, Reconciler,
@@ -26,7 +26,7 @@ const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(15);
 /// Starts the controller of namespaces.
 pub(crate) fn start(
     context: &Context,
-    options: &Options,
+    root_ca: Option<&str>,
     collector: &Collector,
     started: &mut Started,
 ) {
@@ -49,10 +49,8 @@ pub(crate) fn start(
         }
     });
     let accounts = defaults(context, &known::SERVICE_ACCOUNT, "default", &queue);
-    let certificates = options
-        .root_ca
-        .as_ref()
-        .map(|pem| (pem.clone(), defaults(context, &known::CONFIG_MAP, ROOT_CA, &queue)));
+    let certificates =
+        root_ca.map(|pem| (pem.to_owned(), defaults(context, &known::CONFIG_MAP, ROOT_CA, &queue)));
     let mut controller = controller.reads(&namespaces).reads(&accounts);
     if let Some((_, cache)) = &certificates {
         controller = controller.reads(cache);
@@ -90,10 +88,9 @@ impl Reconciler for Reconcile {
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
         let outcome = match self.namespaces.get(key).as_deref() {
-            None => return Ok(Action::Done),
             Some((false, _)) => self.furnish(&key.name).await,
             Some((true, true)) => self.empty(&key.name).await,
-            Some((true, false)) => return Ok(Action::Done),
+            Some((true, false)) | None => return Ok(Action::Done),
         };
         match outcome {
             // Deleted meanwhile: the event of that brings it back.

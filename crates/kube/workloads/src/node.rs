@@ -12,9 +12,8 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// Makes the nodes, trying again until it works.
-pub(crate) fn start(context: &Context, options: &Options) -> JoinHandle<()> {
+pub(crate) fn start(context: &Context, options: Options) -> JoinHandle<()> {
     let context = context.clone();
-    let options = options.clone();
     tokio::spawn(async move {
         let stop = context.stop.clone();
         let make = async {

@@ -319,7 +319,7 @@ fn endpoints(service: &Object, pods: &[Named]) -> Object {
 mod tests {
     use super::*;
 
-    fn service(ports: Value) -> Object {
+    fn service(ports: &Value) -> Object {
         Object::from_value(json!({
             "apiVersion": "v1", "kind": "Service",
             "metadata": {"name": "web", "namespace": "n", "uid": "s", "labels": {"team": "a"}},
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_named_port_is_looked_up_in_each_pod() {
-        let it = service(json!([{"name": "web", "port": 80, "targetPort": "http"}]));
+        let it = service(&json!([{"name": "web", "port": 80, "targetPort": "http"}]));
         let slices = slices(&it, &[pod("1", "True", 8080), pod("2", "True", 9090)]);
         let ports: Vec<&Value> =
             slices.iter().map(|slice| &slice.array(&["ports"])[0]["port"]).collect();
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn readiness_shows_in_both_forms() {
-        let it = service(json!([{"port": 80}]));
+        let it = service(&json!([{"port": 80}]));
         let pods = [pod("1", "True", 1), pod("2", "False", 1)];
         let slice = &slices(&it, &pods)[0];
         let ready: Vec<&Value> =
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn no_pods_make_an_empty_slice_and_no_subsets() {
-        let it = service(json!([{"port": 80}]));
+        let it = service(&json!([{"port": 80}]));
         let slices = slices(&it, &[]);
         assert_eq!(slices.len(), 1);
         assert_eq!(slices[0].array(&["endpoints"]).len(), 0);
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn only_services_with_a_selector_are_looked_after() {
-        let mut it = service(json!([]));
+        let mut it = service(&json!([]));
         assert!(selector(&it).is_some());
         it.set(&["spec", "type"], "ExternalName".into());
         assert!(selector(&it).is_none());

@@ -228,7 +228,7 @@ mod tests {
     use crate::views::PodView;
     use std::sync::Arc;
 
-    fn set(spec: Value) -> Object {
+    fn set(spec: &Value) -> Object {
         let mut it = Object::from_value(json!({
             "metadata": {"name": "db", "namespace": "n", "uid": "s"},
             "spec": {"template": {"spec": {"v": 1}}},
@@ -283,7 +283,7 @@ mod tests {
                 vec![],
             ),
         ] {
-            let it = set(spec.clone());
+            let it = set(&spec);
             let decision = decide(&it, &pods(&it, &states), Timestamp::UNIX_EPOCH);
             let deleted: Vec<&str> = decision.delete.iter().map(|(key, _)| &*key.name).collect();
             assert_eq!((decision.create, deleted), (create, delete), "{spec} {states:?}");
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn the_revision_moves_on_when_every_pod_has_it() {
-        let mut it = set(json!({"replicas": 2}));
+        let mut it = set(&json!({"replicas": 2}));
         let status = |it: &Object, states: &[(i64, &str)]| {
             decide(it, &pods(it, states), Timestamp::UNIX_EPOCH).status
         };
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_pod_carries_its_name_and_claims() {
-        let it = set(json!({
+        let it = set(&json!({
             "serviceName": "svc", "volumeClaimTemplates": [{"metadata": {"name": "data"}}],
         }));
         let pod = pod(&it, 3, "h");

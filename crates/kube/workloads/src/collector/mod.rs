@@ -242,7 +242,9 @@ impl Monitors {
                 }
                 if let Some(after) = change.after {
                     let look = shared.graph.lock().put(after);
-                    look.into_iter().for_each(|item| queue.add(item));
+                    for item in look {
+                        queue.add(item);
+                    }
                 }
             })
             .start(&self.context.cluster, stop)
@@ -256,9 +258,13 @@ fn wait_for(cache: &Cache<Node>) -> BoxFuture<'static, ()> {
 
 fn forget(shared: &Shared, queue: &Queue<Item>, node: &Node) {
     let look = shared.graph.lock().remove(&node.item.uid);
-    look.into_iter().for_each(|item| queue.add(item));
+    for item in look {
+        queue.add(item);
+    }
     if let Some(namespace) = node.item.key.namespace() {
-        shared.gone.read().iter().for_each(|hear| hear(namespace));
+        for hear in shared.gone.read().iter() {
+            hear(namespace);
+        }
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use mainstay_object::NamespacedName;
 use serde_json::{Value, json};
 
-fn deployment(spec: Value) -> Object {
+fn deployment(spec: &Value) -> Object {
     let mut it = Object::from_value(json!({
         "metadata": {
             "name": "web", "namespace": "n", "uid": "d",
@@ -56,7 +56,7 @@ fn sizes(decision: &Decision) -> Vec<String> {
 
 #[test]
 fn a_first_template_gets_a_set_of_full_size_and_number_one() {
-    let it = deployment(json!({"replicas": 3}));
+    let it = deployment(&json!({"replicas": 3}));
     let decision = run(&it, &[]);
     let [Step::Create { name, hash, replicas: 3 }] = decision.steps.as_slice() else {
         panic!("{:?}", decision.steps)
@@ -70,7 +70,7 @@ fn a_first_template_gets_a_set_of_full_size_and_number_one() {
 
 #[test]
 fn a_rollout_keeps_between_its_bounds() {
-    let it = deployment(json!({"replicas": 4}));
+    let it = deployment(&json!({"replicas": 4}));
     for (case, sets, expected) in [
         (
             "begins with surge, old ones give way",
@@ -102,7 +102,7 @@ fn a_rollout_keeps_between_its_bounds() {
 
 #[test]
 fn one_replica_is_replaced_without_a_gap() {
-    let it = deployment(json!({"replicas": 1}));
+    let it = deployment(&json!({"replicas": 1}));
     assert_eq!(sizes(&run(&it, &[set("old", 1, 1, 1)])), ["+1"]);
     assert_eq!(sizes(&run(&it, &[set("old", 1, 1, 1), set("new", 2, 1, 0)])), [""; 0]);
     assert_eq!(sizes(&run(&it, &[set("old", 1, 1, 1), set("new", 2, 1, 1)])), ["web-old=0"]);
@@ -110,7 +110,7 @@ fn one_replica_is_replaced_without_a_gap() {
 
 #[test]
 fn recreate_waits_for_the_last_old_pod() {
-    let it = deployment(json!({"replicas": 2, "strategy": {"type": "Recreate"}}));
+    let it = deployment(&json!({"replicas": 2, "strategy": {"type": "Recreate"}}));
     let sets = |old, new| vec![set("old", 1, old, old), set("new", 2, new, new)];
     assert_eq!(sizes(&run(&it, &sets(2, 0))), ["web-old=0"]);
     let left = FxHashMap::from_iter([("old".into(), 1)]);
@@ -120,7 +120,7 @@ fn recreate_waits_for_the_last_old_pod() {
 
 #[test]
 fn a_paused_deployment_is_scaled_but_not_rolled() {
-    let it = deployment(json!({"replicas": 4, "paused": true}));
+    let it = deployment(&json!({"replicas": 4, "paused": true}));
     assert_eq!(sizes(&run(&it, &[set("old", 1, 2, 2)])), ["web-old=4"]);
     assert_eq!(sizes(&run(&it, &[set("old", 1, 3, 3), set("new", 2, 1, 1)])), [""; 0]);
     assert_eq!(sizes(&run(&it, &[set("old", 1, 3, 3), set("new", 2, 3, 3)])), ["web-new=1"]);
@@ -128,7 +128,7 @@ fn a_paused_deployment_is_scaled_but_not_rolled() {
 
 #[test]
 fn a_template_that_comes_back_gets_a_new_number_and_remembers_its_old_one() {
-    let it = deployment(json!({"replicas": 4}));
+    let it = deployment(&json!({"replicas": 4}));
     let decision = run(&it, &[set("new", 1, 0, 0), set("old", 2, 4, 4)]);
     assert_eq!(decision.revision.as_deref(), Some("3"));
     assert_eq!(decision.annotations[REVISION], "3");
@@ -137,7 +137,7 @@ fn a_template_that_comes_back_gets_a_new_number_and_remembers_its_old_one() {
 
 #[test]
 fn history_beyond_its_limit_is_deleted_oldest_first_and_only_at_rest() {
-    let it = deployment(json!({"replicas": 4, "revisionHistoryLimit": 1}));
+    let it = deployment(&json!({"replicas": 4, "revisionHistoryLimit": 1}));
     let history = [set("a", 1, 0, 0), set("b", 2, 0, 0), set("c", 3, 0, 0)];
     let with = |new: Named| history.iter().cloned().chain([new]).collect::<Vec<_>>();
     assert_eq!(sizes(&run(&it, &with(set("new", 4, 4, 4)))), ["-web-a", "-web-b"]);
@@ -146,7 +146,7 @@ fn history_beyond_its_limit_is_deleted_oldest_first_and_only_at_rest() {
 
 #[test]
 fn a_deployment_at_rest_or_going_writes_nothing() {
-    let mut it = deployment(json!({"replicas": 4}));
+    let mut it = deployment(&json!({"replicas": 4}));
     let mut sets = [set("new", 1, 4, 4)];
     let view = Arc::make_mut(&mut sets[0].1);
     view.annotations.insert(REVISION.to_owned(), "1".to_owned());
@@ -157,7 +157,7 @@ fn a_deployment_at_rest_or_going_writes_nothing() {
 
 #[test]
 fn a_name_that_is_taken_is_hashed_again() {
-    let it = deployment(json!({"replicas": 1}));
+    let it = deployment(&json!({"replicas": 1}));
     let Some(Step::Create { name, .. }) = run(&it, &[]).steps.first().cloned() else { panic!() };
     let mut other = set("old", 1, 0, 0);
     other.0 = NamespacedName::new("n", name.as_str());

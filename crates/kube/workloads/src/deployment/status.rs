@@ -124,7 +124,7 @@ fn progress(conditions: &mut Conditions, observed: &Observed<'_>, totals: &Total
         conditions.set(KIND, "True", "NewReplicaSetCreated", &message);
         return u64::try_from(deadline).ok();
     }
-    let Some(name) = name else { return None };
+    let name = name?;
     if conditions.find(KIND).is_none() {
         let message = format!("Found new replica set {name:?}");
         conditions.set(KIND, "True", "FoundNewReplicaSet", &message);

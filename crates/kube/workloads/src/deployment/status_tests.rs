@@ -6,7 +6,7 @@ use std::sync::Arc;
 const T0: &str = "2026-01-01T00:00:00Z";
 const T1: &str = "2026-01-01T00:00:10Z";
 
-fn deployment(spec: Value) -> Object {
+fn deployment(spec: &Value) -> Object {
     Object::from_value(json!({
         "metadata": {"name": "web", "namespace": "n", "uid": "d", "generation": 3},
         "spec": spec,
@@ -54,7 +54,7 @@ fn step(
 
 #[test]
 fn a_rollout_tells_its_story_in_the_reasons_that_others_wait_for() {
-    let mut it = deployment(json!({"replicas": 1}));
+    let mut it = deployment(&json!({"replicas": 1}));
     let (reasons, again) = step(&mut it, &[], Some("web-1"), T0);
     assert_eq!(
         reasons,
@@ -83,7 +83,7 @@ fn a_rollout_tells_its_story_in_the_reasons_that_others_wait_for() {
 
 #[test]
 fn a_lost_pod_makes_it_unavailable_but_not_progressing() {
-    let mut it = deployment(json!({"replicas": 1}));
+    let mut it = deployment(&json!({"replicas": 1}));
     step(&mut it, &[set("web-1", 1, 1)], None, T0);
     let (reasons, again) = step(&mut it, &[set("web-1", 1, 0)], None, T1);
     assert_eq!(
@@ -95,7 +95,7 @@ fn a_lost_pod_makes_it_unavailable_but_not_progressing() {
 
 #[test]
 fn a_rollout_that_stands_still_too_long_says_so_at_its_deadline() {
-    let mut it = deployment(json!({"replicas": 1, "progressDeadlineSeconds": 30}));
+    let mut it = deployment(&json!({"replicas": 1, "progressDeadlineSeconds": 30}));
     let sets = [set("web-1", 1, 0)];
     step(&mut it, &sets, None, T0);
     let (_, again) = step(&mut it, &sets, None, T1);
@@ -109,7 +109,7 @@ fn a_rollout_that_stands_still_too_long_says_so_at_its_deadline() {
 
 #[test]
 fn no_deadline_means_no_condition() {
-    let mut it = deployment(json!({"replicas": 1, "progressDeadlineSeconds": i32::MAX}));
+    let mut it = deployment(&json!({"replicas": 1, "progressDeadlineSeconds": i32::MAX}));
     let (reasons, again) = step(&mut it, &[set("web-1", 1, 0)], None, T0);
     assert_eq!(reasons, ["Available False MinimumReplicasUnavailable"]);
     assert_eq!(again, None);
@@ -117,7 +117,7 @@ fn no_deadline_means_no_condition() {
 
 #[test]
 fn pausing_and_resuming_are_said() {
-    let mut it = deployment(json!({"replicas": 1, "paused": true}));
+    let mut it = deployment(&json!({"replicas": 1, "paused": true}));
     let sets = [set("web-1", 1, 0)];
     assert_eq!(step(&mut it, &sets, None, T0).0[1], "Progressing Unknown DeploymentPaused");
     it.remove(&["spec", "paused"]);

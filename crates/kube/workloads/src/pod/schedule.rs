@@ -114,14 +114,14 @@ mod tests {
         Arc::new(node)
     }
 
-    fn pod(spec: Value) -> Object {
+    fn pod(spec: &Value) -> Object {
         Object::from_value(json!({"spec": spec})).unwrap()
     }
 
     #[test]
     fn the_emptiest_node_that_fits_wins() {
         let nodes = [(node("a", |_| {}), 3), (node("b", |_| {}), 1), (node("c", |_| {}), 1)];
-        assert_eq!(choose(&pod(json!({})), &nodes), Choice::Node("b".into()));
+        assert_eq!(choose(&pod(&json!({})), &nodes), Choice::Node("b".into()));
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
             (node("c", |node| node.taints.push(taint.clone())), 0),
             (node("d", |node| node.labels.clear()), 0),
         ];
-        let picky = pod(json!({"nodeSelector": {"disk": "ssd"}}));
+        let picky = pod(&json!({"nodeSelector": {"disk": "ssd"}}));
         assert_eq!(
             choose(&picky, &nodes),
             Choice::Nowhere(
@@ -150,14 +150,14 @@ mod tests {
             json!({"key": "k", "operator": "Exists"}),
             json!({"key": "k", "value": "v", "effect": "NoSchedule"}),
         ] {
-            let tolerant = pod(json!({"tolerations": [toleration]}));
+            let tolerant = pod(&json!({"tolerations": [toleration]}));
             assert_eq!(choose(&tolerant, &nodes[2..3]), Choice::Node("c".into()), "{toleration}");
         }
     }
 
     #[test]
     fn a_pod_that_says_so_already_is_left_alone() {
-        let mut it = pod(json!({}));
+        let mut it = pod(&json!({}));
         it.set(&["status"], unschedulable(&it, "why", "t1").unwrap());
         assert_eq!(unschedulable(&it, "why", "t2"), None);
         assert!(unschedulable(&it, "else", "t2").is_some());

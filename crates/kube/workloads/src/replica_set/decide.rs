@@ -136,7 +136,7 @@ mod tests {
         .unwrap()
     }
 
-    fn pod(name: &str, change: Value) -> Named {
+    fn pod(name: &str, change: &Value) -> Named {
         let mut it = Object::from_value(json!({
             "metadata": {
                 "name": name, "namespace": "n", "uid": name, "labels": {"app": "a"},
@@ -162,9 +162,9 @@ mod tests {
     #[test]
     fn finished_and_departing_pods_are_replaced() {
         let pods = [
-            pod("a", json!({})),
-            pod("b", json!({"status.phase": "Failed"})),
-            pod("c", json!({"metadata.deletionTimestamp": NOW})),
+            pod("a", &json!({})),
+            pod("b", &json!({"status.phase": "Failed"})),
+            pod("c", &json!({"metadata.deletionTimestamp": NOW})),
         ];
         let decision = decide_on(&set(2, 0), &pods);
         assert_eq!((decision.create, decision.delete.len()), (1, 0));
@@ -177,11 +177,11 @@ mod tests {
     #[test]
     fn the_least_worthy_pods_go_first() {
         let pods = [
-            pod("ready-old", json!({})),
-            pod("ready-young", json!({"metadata.creationTimestamp": "2026-01-01T00:00:30Z"})),
-            pod("unready", json!({"status.conditions": []})),
-            pod("pending", json!({"status.phase": "Pending"})),
-            pod("unscheduled", json!({"spec.nodeName": "", "status.phase": "Pending"})),
+            pod("ready-old", &json!({})),
+            pod("ready-young", &json!({"metadata.creationTimestamp": "2026-01-01T00:00:30Z"})),
+            pod("unready", &json!({"status.conditions": []})),
+            pod("pending", &json!({"status.phase": "Pending"})),
+            pod("unscheduled", &json!({"spec.nodeName": "", "status.phase": "Pending"})),
         ];
         let order = ["unscheduled", "pending", "unready", "ready-young", "ready-old"];
         for surplus in 0..=5 {
@@ -193,10 +193,10 @@ mod tests {
 
     #[test]
     fn a_ready_pod_is_available_only_after_its_time() {
-        let decision = decide_on(&set(1, 30), &[pod("a", json!({}))]);
+        let decision = decide_on(&set(1, 30), &[pod("a", &json!({}))]);
         assert_eq!((decision.counts.ready, decision.counts.available), (1, 0));
         assert_eq!(decision.again, Some(20));
-        assert_eq!(decide_on(&set(1, 10), &[pod("a", json!({}))]).counts.available, 1);
+        assert_eq!(decide_on(&set(1, 10), &[pod("a", &json!({}))]).counts.available, 1);
     }
 
     #[test]
