@@ -54,13 +54,23 @@ impl Filter {
             }
             "metadata.name" | "metadata.namespace" => self.fields.push(term.clone()),
             path => {
-                let path = self.supported(path).ok_or_else(|| {
-                    Status::bad_request(format!("field label not supported: {path}"))
-                })?;
+                let path = self.supported(path).ok_or_else(|| self.unsupported(path))?;
                 self.fields.push(FieldTerm { path, ..term.clone() });
             }
         }
         Ok(())
+    }
+
+    fn unsupported(&self, path: &str) -> Status {
+        let plain = matches!(self.row.source, Source::BuiltIn(_))
+            && self.row.strategy.selectable_fields().is_empty();
+        Status::bad_request(if plain {
+            format!(
+                "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+            )
+        } else {
+            format!("field label not supported: {path}")
+        })
     }
 
     /// The path as the stored form has it, if the kind can select by it.

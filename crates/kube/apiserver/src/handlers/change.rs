@@ -46,7 +46,10 @@ impl Part {
 pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<Answer, Status> {
     let Decoded { object, warnings } = decode::object(request)?;
     if object.name().is_empty() {
-        return Err(Status::bad_request("name must be provided"));
+        return Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            request.path.name
+        )));
     }
     let may_create = part == Part::Main
         && request.row.strategy.creates_on_update()

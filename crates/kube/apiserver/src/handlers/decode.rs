@@ -38,16 +38,19 @@ impl FieldValidation {
     }
 
     /// What becomes of findings: nothing, warnings, or a refusal.
-    pub(super) fn judge(
+    fn judge(self, gvk: &Gvk, findings: Vec<String>) -> Result<Vec<String>, Status> {
+        self.judge_with(findings, |why| cannot_handle(gvk, why))
+    }
+
+    /// The same with a refusal of one's own.
+    pub(super) fn judge_with(
         self,
-        row_kind: &Gvk,
         findings: Vec<String>,
+        refuse: impl FnOnce(&str) -> Status,
     ) -> Result<Vec<String>, Status> {
         match self {
             Self::Ignore => Ok(Vec::new()),
-            Self::Strict if !findings.is_empty() => {
-                Err(cannot_handle(row_kind, &strict::message(&findings)))
-            }
+            Self::Strict if !findings.is_empty() => Err(refuse(&strict::message(&findings))),
             Self::Warn | Self::Strict => Ok(findings),
         }
     }
@@ -68,20 +71,22 @@ pub(super) struct Decoded {
 /// Reads the body as an object of the request's kind.
 pub(super) fn object(request: &Request<'_>) -> Result<Decoded, Status> {
     let (value, duplicates) = value(request)?;
-    let mut decoded = typed(&request.row, value, true)?;
+    let gvk = request.row.gvk();
+    let mut decoded = typed(&request.row, value, true).map_err(|why| cannot_handle(&gvk, &why))?;
     let findings = std::mem::take(&mut decoded.warnings);
     decoded.warnings = FieldValidation::read(request)?
-        .judge(&request.row.gvk(), duplicates.into_iter().chain(findings).collect())?;
+        .judge(&gvk, duplicates.into_iter().chain(findings).collect())?;
     Ok(decoded)
 }
 
 /// Reads the body as an object of another kind, one that a subresource speaks.
 pub(super) fn object_of(request: &Request<'_>, gvk: &Gvk) -> Result<Decoded, Status> {
     let (value, duplicates) = value(request)?;
-    let Value::Object(mut fields) = value else { return Err(not_an_object(gvk)) };
-    expect_kind(&mut fields, gvk, true)?;
+    let cannot = |why: String| cannot_handle(gvk, &why);
+    let Value::Object(mut fields) = value else { return Err(cannot(NOT_AN_OBJECT.to_owned())) };
+    expect_kind(&mut fields, gvk, true).map_err(cannot)?;
     let definition = builtin::definition_of(gvk);
-    let (object, findings) = go_typed(definition, gvk, fields)?;
+    let (object, findings) = go_typed(definition, fields).map_err(cannot)?;
     let warnings = FieldValidation::read(request)?
         .judge(gvk, duplicates.into_iter().chain(findings).collect())?;
     Ok(Decoded { object, warnings })
@@ -92,7 +97,12 @@ fn value(request: &Request<'_>) -> Result<(Value, Vec<String>), Status> {
     let content_type = text(request.headers, &CONTENT_TYPE).unwrap_or_default();
     let media = content_type.split(';').next().unwrap_or_default().trim();
     match media {
-        "" | "application/json" => json(&request.body),
+        "" | "application/json" => json(&request.body).map_err(|why| {
+            Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {why}",
+                request.row.kind
+            ))
+        }),
         "application/yaml" | "application/x-yaml" | "text/yaml" => yaml(&request.body),
         "application/vnd.kubernetes.protobuf" => Err(Status::new(
             Reason::UnsupportedMediaType,
@@ -123,11 +133,9 @@ pub(super) fn unknown_media(accepted: &str) -> Status {
     )
 }
 
-/// Reads JSON text.
-pub(super) fn json(body: &Bytes) -> Result<(Value, Vec<String>), Status> {
-    let parsed = strict::parse(body).map_err(|error| {
-        Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
-    })?;
+/// Reads JSON text; the error is what is wrong with it.
+pub(super) fn json(body: &Bytes) -> Result<(Value, Vec<String>), String> {
+    let parsed = strict::parse(body).map_err(|error| error.to_string())?;
     Ok((parsed.value, parsed.duplicates))
 }
 
@@ -141,15 +149,18 @@ pub(super) fn yaml(body: &Bytes) -> Result<(Value, Vec<String>), Status> {
 /// Makes a value an object of the row's kind. The warnings are what was dropped.
 ///
 /// `from_client` refuses a body that does not say what it is, as the original does for custom kinds.
-pub(super) fn typed(row: &KindRow, value: Value, from_client: bool) -> Result<Decoded, Status> {
+///
+/// # Errors
+/// Why it is none.
+pub(super) fn typed(row: &KindRow, value: Value, from_client: bool) -> Result<Decoded, String> {
     let gvk = row.gvk();
-    let Value::Object(mut fields) = value else { return Err(not_an_object(&gvk)) };
+    let Value::Object(mut fields) = value else { return Err(NOT_AN_OBJECT.to_owned()) };
     let lenient = matches!(row.source, Source::BuiltIn(_)) || !from_client;
     expect_kind(&mut fields, &gvk, lenient)?;
     if let Source::Custom(custom) = &row.source {
         let mut warnings = Vec::new();
         if let Some(metadata) = fields.remove("metadata") {
-            let (metadata, unknown) = typed_metadata(&gvk, metadata)?;
+            let (metadata, unknown) = typed_metadata(metadata)?;
             fields.insert("metadata".to_owned(), metadata);
             warnings.extend(unknown);
         }
@@ -159,63 +170,58 @@ pub(super) fn typed(row: &KindRow, value: Value, from_client: bool) -> Result<De
         let object = Object::from_value(value).unwrap_or_default();
         return Ok(Decoded { object, warnings });
     }
-    let (object, warnings) = go_typed(row.definition(), &gvk, fields)?;
+    let (object, warnings) = go_typed(row.definition(), fields)?;
     Ok(Decoded { object, warnings })
 }
 
 /// Decodes as Go would into the type of a built-in kind.
 fn go_typed(
     definition: Option<&Definition>,
-    gvk: &Gvk,
     fields: Map<String, Value>,
-) -> Result<(Object, Vec<String>), Status> {
+) -> Result<(Object, Vec<String>), String> {
     let mut value = Value::Object(fields);
     let unknown = match definition {
-        Some(definition) => {
-            strict::decode(definition, &mut value).map_err(|why| cannot_handle(gvk, &why))?
-        }
+        Some(definition) => strict::decode(definition, &mut value)?,
         None => Vec::new(),
     };
     Ok((Object::from_value(value).unwrap_or_default(), unknown))
 }
 
 /// Metadata of a custom object: read as `ObjectMeta`, whatever the schema says.
-fn typed_metadata(gvk: &Gvk, metadata: Value) -> Result<(Value, Vec<String>), Status> {
+fn typed_metadata(metadata: Value) -> Result<(Value, Vec<String>), String> {
     let mut whole = metadata;
     if whole.is_null() {
         return Ok((Value::Object(Map::new()), Vec::new()));
     }
     let definition = builtin::definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
     let Some(definition) = definition else { return Ok((whole, Vec::new())) };
-    let unknown = strict::decode(definition, &mut whole).map_err(|why| cannot_handle(gvk, &why))?;
+    let unknown = strict::decode(definition, &mut whole)?;
     let below = |text: String| text.replacen("unknown field \"", "unknown field \"metadata.", 1);
     Ok((whole, unknown.into_iter().map(below).collect()))
 }
 
-fn not_an_object(gvk: &Gvk) -> Status {
-    cannot_handle(gvk, "json: cannot unmarshal the body into a Go struct")
-}
+const NOT_AN_OBJECT: &str = "json: cannot unmarshal the body into a Go struct";
 
 /// Checks `apiVersion` and `kind`, or fills them in where leaving them out is allowed.
-fn expect_kind(fields: &mut Map<String, Value>, gvk: &Gvk, lenient: bool) -> Result<(), Status> {
+fn expect_kind(fields: &mut Map<String, Value>, gvk: &Gvk, lenient: bool) -> Result<(), String> {
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     if !lenient && (kind.is_empty() || api_version.is_empty()) {
         let missing = if kind.is_empty() { "Kind" } else { "apiVersion" };
         let shown = Value::Object(fields.clone()).to_string();
-        return Err(Status::bad_request(format!("Object '{missing}' is missing in '{shown}'")));
+        return Err(format!("Object '{missing}' is missing in '{shown}'"));
     }
     let expected = gvk.api_version();
     if !api_version.is_empty() && *api_version != *expected {
-        return Err(Status::bad_request(format!(
+        return Err(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-        )));
+        ));
     }
     if !kind.is_empty() && *kind != *gvk.kind {
-        return Err(Status::bad_request(format!(
+        return Err(format!(
             "the kind in the data ({kind}) does not match the expected kind ({})",
             gvk.kind
-        )));
+        ));
     }
     if api_version.is_empty() {
         fields.insert("apiVersion".to_owned(), expected.into());

@@ -67,6 +67,10 @@ pub(super) fn admit(
     dry_run: bool,
 ) -> Result<Admitted, Status> {
     crd::default(object);
+    if old.is_none() {
+        object.remove(&["status"]);
+    }
+    remember_stored_version(object);
     let invalid =
         |object: &Object, errors: &[_]| Status::invalid(GROUP, KIND, object.name(), errors);
     let definition = Definition::parse(object).map_err(|errors| invalid(object, &errors))?;
@@ -78,15 +82,30 @@ pub(super) fn admit(
     } else {
         hold(object);
     }
-    let conflict = conflict(server, object.name(), &definition);
-    complete_status(server, object, old, &definition, conflict.as_ref());
+    let names = names(server, object, &definition);
+    complete_status(server, object, &names);
     let name: Arc<str> = object.name().into();
     let before = server.registry.custom(&name);
-    let kind = registry::rows_of(object, definition, conflict.is_none());
+    let kind = registry::rows_of(object, definition, names.conflict.is_none());
     if !dry_run {
         server.registry.put([kind]);
     }
     Ok(Admitted { server: server.clone(), name, before, undo: !dry_run })
+}
+
+/// Adds the version that objects are stored in to those that some object may be stored in.
+fn remember_stored_version(object: &mut Object) {
+    let stored = object
+        .array(&["spec", "versions"])
+        .iter()
+        .find(|version| version.get("storage") == Some(&Value::Bool(true)))
+        .and_then(|version| version.get("name").cloned());
+    let Some(stored) = stored else { return };
+    let mut versions = object.array(&["status", "storedVersions"]).to_vec();
+    if !versions.contains(&stored) {
+        versions.push(stored);
+        object.set(&["status", "storedVersions"], versions.into());
+    }
 }
 
 fn hold(object: &mut Object) {
@@ -99,17 +118,21 @@ fn hold(object: &mut Object) {
     object.set(&["metadata", "finalizers"], finalizers);
 }
 
-/// A name that another definition has already.
-struct Conflict {
-    reason: &'static str,
-    message: String,
+/// What became of a definition's names.
+struct Names {
+    /// Those that are its own now.
+    accepted: Value,
+    /// Reason and message of the last one that another definition has already.
+    conflict: Option<(&'static str, String)>,
 }
 
-fn conflict(server: &ApiServer, name: &str, mine: &Definition) -> Option<Conflict> {
-    server.registry.with_custom(|kinds| {
+/// Compares the names with those of all other definitions of the group. A name that was accepted
+/// before stays accepted.
+fn names(server: &ApiServer, object: &Object, mine: &Definition) -> Names {
+    let (resources, types) = server.registry.with_custom(|kinds| {
         let mut resources = BTreeSet::new();
         let mut types = BTreeSet::new();
-        for other in kinds.filter(|other| other.accepted && *other.name != *name) {
+        for other in kinds.filter(|other| other.accepted && *other.name != *object.name()) {
             let other = &other.definition;
             if other.group != mine.group {
                 continue;
@@ -118,64 +141,63 @@ fn conflict(server: &ApiServer, name: &str, mine: &Definition) -> Option<Conflic
             resources.extend(other.short_names.iter().cloned());
             types.extend([other.kind.clone(), other.list_kind.clone()]);
         }
-        let in_use = |one: &String| format!("{one:?} is already in use");
-        let taken = |reason, set: &BTreeSet<String>, one: &String| {
-            set.contains(one).then(|| Conflict { reason, message: in_use(one) })
-        };
-        let short: Vec<String> =
-            mine.short_names.iter().filter(|one| resources.contains(*one)).map(in_use).collect();
-        taken("PluralConflict", &resources, &mine.plural)
-            .or_else(|| taken("SingularConflict", &resources, &mine.singular))
-            .or_else(|| {
-                (!short.is_empty())
-                    .then(|| Conflict { reason: "ShortNamesConflict", message: short.join(", ") })
-            })
-            .or_else(|| taken("KindConflict", &types, &mine.kind))
-            .or_else(|| taken("ListKindConflict", &types, &mine.list_kind))
-    })
+        (resources, types)
+    });
+    let before = object.get(&["status", "acceptedNames"]).cloned().unwrap_or_default();
+    let mut names = Names { accepted: json!({"plural": "", "kind": ""}), conflict: None };
+    let is_free = |set: &BTreeSet<String>, field: &str, name: &str| {
+        before.get(field).and_then(Value::as_str) == Some(name) || !set.contains(name)
+    };
+    for (field, name, set, reason) in [
+        ("plural", &mine.plural, &resources, "PluralConflict"),
+        ("singular", &mine.singular, &resources, "SingularConflict"),
+        ("shortNames", &String::new(), &resources, "ShortNamesConflict"),
+        ("kind", &mine.kind, &types, "KindConflict"),
+        ("listKind", &mine.list_kind, &types, "ListKindConflict"),
+    ] {
+        if field == "shortNames" {
+            let had = |name: &&String| {
+                before
+                    .get(field)
+                    .and_then(Value::as_array)
+                    .is_some_and(|all| all.contains(&json!(name)))
+            };
+            let taken: Vec<String> = mine
+                .short_names
+                .iter()
+                .filter(|name| resources.contains(*name) && !had(name))
+                .map(|name| format!("{name:?} is already in use"))
+                .collect();
+            if !taken.is_empty() {
+                names.conflict = Some((reason, taken.join(", ")));
+            } else if !mine.short_names.is_empty() {
+                names.accepted[field] = json!(mine.short_names);
+            }
+        } else if is_free(set, field, name) {
+            names.accepted[field] = name.as_str().into();
+        } else {
+            names.conflict = Some((reason, format!("{name:?} is already in use")));
+        }
+    }
+    if !mine.categories.is_empty() {
+        names.accepted["categories"] = json!(mine.categories);
+    }
+    names
 }
 
-fn complete_status(
-    server: &ApiServer,
-    object: &mut Object,
-    old: Option<&Object>,
-    definition: &Definition,
-    conflict: Option<&Conflict>,
-) {
-    let mut versions: Vec<String> = object
-        .array(&["status", "storedVersions"])
-        .iter()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect();
-    if old.is_none() {
-        versions.clear();
-    }
-    if let Some(stored) = definition.storage_version()
-        && !versions.contains(&stored.name)
-    {
-        versions.push(stored.name.clone());
-    }
-    object.set(&["status", "storedVersions"], versions.into());
-    if conflict.is_none() || old.is_none() {
-        let names = if conflict.is_some() {
-            json!({"plural": "", "kind": ""})
-        } else {
-            object.get(&["spec", "names"]).cloned().unwrap_or_default()
-        };
-        object.set(&["status", "acceptedNames"], names);
-    }
+fn complete_status(server: &ApiServer, object: &mut Object, names: &Names) {
+    object.set(&["status", "acceptedNames"], names.accepted.clone());
     let now = server.clock.now_rfc3339();
     let established = object.condition("Established") == Some("True");
     let mut conditions: Vec<Value> = object.array(&["status", "conditions"]).to_vec();
-    match conflict {
+    match &names.conflict {
         None => {
             let texts = ("NoConflicts", "no conflicts found");
             set_condition(&mut conditions, "NamesAccepted", true, texts, &now);
             let texts = ("InitialNamesAccepted", "the initial names have been accepted");
             set_condition(&mut conditions, "Established", true, texts, &now);
         }
-        Some(Conflict { reason, message }) => {
+        Some((reason, message)) => {
             set_condition(&mut conditions, "NamesAccepted", false, (reason, message), &now);
             if !established {
                 let texts = ("NotAccepted", "not all names are accepted");

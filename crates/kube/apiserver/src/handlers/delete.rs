@@ -89,7 +89,7 @@ impl Options {
                     other,
                     &["Foreground", "Background", "Orphan", "nil"],
                 );
-                return Err(Status::invalid("", "DeleteOptions", "", &[error]));
+                return Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", &[error]));
             }
             None => orphans
                 .map(|orphans| if orphans { Propagation::Orphan } else { Propagation::Background }),
@@ -100,7 +100,7 @@ impl Options {
                 text("propagationPolicy").unwrap_or_default(),
                 "orphanDependents and deletionPropagation cannot be both set",
             );
-            return Err(Status::invalid("", "DeleteOptions", "", &[error]));
+            return Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", &[error]));
         }
         let precondition = |name: &str| {
             body.pointer(&format!("/preconditions/{name}"))
@@ -252,19 +252,20 @@ pub(super) fn gone(server: &Arc<ApiServer>, row: &KindRow, stored: &Stored) {
 }
 
 fn check_preconditions(row: &KindRow, old: &Object, options: &Options) -> Result<(), Status> {
-    let conflict = |what: &str, asked: &str, found: &str| {
-        let why = format!(
-            "Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}"
-        );
-        Err(Status::conflict(&row.group, &row.plural, old.name(), &why))
-    };
+    // The original names the kind here, not the resource.
+    let conflict = |why: String| Err(Status::conflict(&row.group, &row.kind, old.name(), &why));
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != old.uid()) {
-        return conflict("UID", uid, old.uid());
+        return conflict(format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            old.uid()
+        ));
     }
-    if let Some(version) =
-        options.version.as_deref().filter(|version| *version != old.resource_version())
-    {
-        return conflict("ResourceVersion", version, old.resource_version());
+    let version = options.version.as_deref();
+    if let Some(version) = version.filter(|version| *version != old.resource_version()) {
+        return conflict(format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object might have been modified",
+            old.resource_version()
+        ));
     }
     Ok(())
 }

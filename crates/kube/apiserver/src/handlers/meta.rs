@@ -196,8 +196,8 @@ fn annotations(object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) 
 
 fn owners(object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let mut controllers = Vec::new();
-    for (at, owner) in object.array(&["metadata", "ownerReferences"]).iter().enumerate() {
-        let path = path.index(at);
+    // The original names no index here.
+    for owner in object.array(&["metadata", "ownerReferences"]) {
         let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
         if text("apiVersion").is_empty() {
             let why = "version must not be empty";
@@ -213,7 +213,7 @@ fn owners(object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
             }
         }
         if owner.get("controller") == Some(&Value::Bool(true)) {
-            controllers.push(text("name").to_owned());
+            controllers.push(format!("{}/{}", text("kind"), text("name")));
         }
     }
     if let [first, second, ..] = controllers.as_slice() {
@@ -225,20 +225,25 @@ fn owners(object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Whether the rules for the kinds of the main API hold: definitions and API services, which the
+/// original serves apart, know fewer.
+fn has_core_rules(row: &KindRow) -> bool {
+    matches!(row.source, Source::BuiltIn(_))
+        && !matches!(&*row.group, "apiextensions.k8s.io" | "apiregistration.k8s.io")
+}
+
 fn finalizers(row: &KindRow, object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let (mut orphan, mut foreground) = (false, false);
-    for finalizer in object.finalizers() {
+    for (at, finalizer) in object.finalizers().enumerate() {
         orphan |= finalizer == "orphan";
         foreground |= finalizer == "foregroundDeletion";
         for problem in names::qualified_name(finalizer) {
             errors.push(FieldError::invalid(path, finalizer, problem));
         }
-        if matches!(row.source, Source::BuiltIn(_))
-            && !finalizer.contains('/')
-            && !PLAIN_FINALIZERS.contains(&finalizer)
+        if has_core_rules(row) && !finalizer.contains('/') && !PLAIN_FINALIZERS.contains(&finalizer)
         {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(path, finalizer, why));
+            errors.push(FieldError::invalid(&path.index(at), finalizer, why));
         }
     }
     if orphan && foreground {

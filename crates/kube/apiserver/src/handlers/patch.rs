@@ -6,7 +6,7 @@ use crate::http::answer::Answer;
 use crate::registry::Source;
 use crate::server::text;
 use http::header::CONTENT_TYPE;
-use mainstay_object::{Gvk, Object, Reason, Status};
+use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
 use mainstay_schema::builtin::{self, Definition};
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ impl Patch {
             _ => return Err(decode::unknown_media(ACCEPTED)),
         };
         let (value, duplicates) = decode::json(&request.body)
-            .map_err(|status| Status::bad_request(format!("error decoding patch: {status}")))?;
+            .map_err(|why| Status::bad_request(format!("error decoding patch: {why}")))?;
         Ok(Self { kind, value, duplicates })
     }
 
@@ -87,9 +87,11 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, 
     let changed = change::apply(request, part, |current| {
         let (value, duplicates) = patch.apply(current)?;
         let named_version = value.pointer("/metadata/resourceVersion").cloned();
-        let mut decoded = decode::typed(row, value, false)?;
-        let findings = duplicates.into_iter().chain(std::mem::take(&mut decoded.warnings));
-        decoded.warnings = validation.judge(&gvk, findings.collect())?;
+        let shown = value.to_string();
+        let mut decoded = decode::typed(row, value, false).map_err(|why| spoils(&shown, &why))?;
+        let findings: Vec<String> =
+            duplicates.into_iter().chain(std::mem::take(&mut decoded.warnings)).collect();
+        decoded.warnings = validation.judge_with(findings, |why| spoils(&shown, why))?;
         // The revision that the object had anyway is no precondition: the patch may be tried again
         // on what somebody else made of it meanwhile.
         if named_version.as_ref().and_then(Value::as_str) == Some(current.resource_version())
@@ -101,6 +103,12 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, 
     })
     .await?;
     changed.answer(request)
+}
+
+/// 422: what the patch makes of the object is no object of the kind.
+fn spoils(patched: &str, why: &str) -> Status {
+    let error = FieldError::invalid(&FieldPath::new("patch"), patched, why);
+    Status::invalid("", "", "", &[error])
 }
 
 impl Patch {

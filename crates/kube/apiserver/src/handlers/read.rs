@@ -33,7 +33,7 @@ pub(super) fn revision(request: &Request<'_>) -> Result<Option<u64>, Status> {
                     text,
                     format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
                 );
-                Status::bad_request(error.to_string())
+                Status::bad_request(format!("invalid resource version: {error}"))
             })
         })
         .transpose()
@@ -46,7 +46,7 @@ pub(super) fn refuse_future(request: &Request<'_>, revision: u64) -> Result<(), 
     if revision <= current {
         return Ok(());
     }
-    let message = format!("Too large resource version: {revision}, current: {current}");
+    let message = format!("Timeout: Too large resource version: {revision}, current: {current}");
     Err(Status::new(Reason::Timeout, message)
         .with_cause("ResourceVersionTooLarge", "Too large resource version", "")
         .retry_after(1))
@@ -116,7 +116,7 @@ impl Continue {
     }
 
     fn parse(text: &str) -> Result<Self, Status> {
-        let bad = || Status::bad_request("continue key is not valid");
+        let bad = || Status::bad_request("invalid continue token: continue key is not valid");
         let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| bad())?;
         let token: Self = serde_json::from_slice(&bytes).map_err(|_| bad())?;
         if token.v != "meta.k8s.io/v1" || token.place().is_none() || token.rv == 0 {

@@ -123,19 +123,22 @@ pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
 fn check_initial(request: &Request<'_>, initial: Option<bool>) -> Result<(), Status> {
     let given = request.query.text("resourceVersionMatch");
     let field = FieldPath::new("resourceVersionMatch");
-    let error = match (initial, given) {
+    let mut errors = Vec::new();
+    match (initial, given) {
         (None, None) | (Some(_), Some("NotOlderThan")) => return Ok(()),
-        (None, Some(_)) => FieldError::forbidden(
+        (None, Some(_)) => errors.push(FieldError::forbidden(
             &field,
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        ),
-        (Some(_), None) => FieldError::forbidden(
-            &field,
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        ),
-        (Some(_), Some(other)) => FieldError::not_supported(&field, other, &["NotOlderThan"]),
-    };
-    Err(Status::invalid("meta.k8s.io", "ListOptions", "", &[error]))
+        )),
+        (Some(_), given) => {
+            let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            errors.push(FieldError::forbidden(&field, why));
+            if let Some(other) = given {
+                errors.push(FieldError::not_supported(&field, other, &["NotOlderThan"]));
+            }
+        }
+    }
+    Err(Status::invalid("meta.k8s.io", "ListOptions", "", &errors))
 }
 
 /// A watch that has nothing to say but that its revision is gone: 200 with one `ERROR` event, which

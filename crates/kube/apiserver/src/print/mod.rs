@@ -1,8 +1,31 @@
 //! Tables: what `kubectl get` shows.
+//!
+//! A client that asks for a table gets columns and cells instead of objects, so that what is worth
+//! seeing of a kind is decided here, once. Columns of built-in kinds are functions in one table
+//! ([`builtin`]); those of custom kinds are JSON paths in their definitions. Cells of columns with a
+//! priority are always sent: whether they are wide is the client's business.
+//!
+//! Data flow: objects, row of the kind, time ─► [`table`] ─► `Table` as JSON.
+//!
+//! What this does not do: lay out text. Ages are texts already, because the original sends them so.
 
-use crate::registry::KindRow;
+mod age;
+mod builtin;
+mod cluster;
+mod config;
+mod network;
+mod pods;
+mod row;
+mod workloads;
+
+pub use age::human;
+
+use crate::registry::{KindRow, PrinterColumn, Source};
+use builtin::Printer;
 use jiff::Timestamp;
+use mainstay_jsonpath::{Template, text_of};
 use mainstay_object::Object;
+use row::Row;
 use serde_json::{Value, json};
 
 /// Which object a table's rows carry along (`includeObject`).
@@ -31,24 +54,37 @@ pub struct TableOptions<'a> {
 }
 
 /// A `Table` of objects of one kind; `metadata` is the list's (`resourceVersion`, `continue`, …).
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the metadata is made for the table by its caller"
+)]
 pub fn table(
     row: &KindRow,
     objects: &[Object],
     metadata: Value,
     options: &TableOptions<'_>,
 ) -> Value {
+    let columns = Columns::of(row);
     let rows: Vec<Value> = objects
         .iter()
-        .map(|object| json!({"cells": [object.name()], "object": partial(object, options.version)}))
+        .map(|object| {
+            let mut out = json!({"cells": columns.cells(object, options.now)});
+            if let Some(conditions) = columns.conditions(object) {
+                out["conditions"] = conditions;
+            }
+            out["object"] = match options.include {
+                IncludeObject::None => Value::Null,
+                IncludeObject::Metadata => partial(object, options.version),
+                IncludeObject::Object => object.to_value(),
+            };
+            out
+        })
         .collect();
-    let _ = row;
     json!({
         "apiVersion": format!("meta.k8s.io/{}", options.version),
         "kind": "Table",
         "metadata": metadata,
-        "columnDefinitions": if options.no_headers { json!([]) } else { json!([
-            {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0},
-        ]) },
+        "columnDefinitions": if options.no_headers { Vec::new() } else { columns.definitions() },
         "rows": rows,
     })
 }
@@ -61,3 +97,126 @@ pub fn partial(object: &Object, version: &str) -> Value {
         "metadata": object.get(&["metadata"]).cloned().unwrap_or_default(),
     })
 }
+
+/// The columns of one kind.
+enum Columns<'a> {
+    /// Made by functions.
+    BuiltIn(&'static Printer),
+    /// Read by paths; a path that does not compile shows nothing.
+    Custom(Vec<(&'a PrinterColumn, Option<Template>)>),
+    /// A custom kind that declares none: name and age.
+    CustomDefault,
+}
+
+impl<'a> Columns<'a> {
+    fn of(row: &'a KindRow) -> Self {
+        let Source::Custom(custom) = &row.source else {
+            return Self::BuiltIn(builtin::printer(&row.group, &row.kind));
+        };
+        let columns = custom.columns();
+        if columns.is_empty() {
+            return Self::CustomDefault;
+        }
+        Self::Custom(
+            columns
+                .iter()
+                .map(|column| (column, Template::column(&column.json_path).ok()))
+                .collect(),
+        )
+    }
+
+    fn definitions(&self) -> Vec<Value> {
+        let name = json!({"name": "Name", "type": "string", "format": "name", "description": "Name of the object.", "priority": 0});
+        match self {
+            Self::BuiltIn(printer) => printer
+                .columns
+                .iter()
+                .map(|column| {
+                    json!({
+                        "name": column.name,
+                        "type": column.kind,
+                        "format": column.format,
+                        "description": "",
+                        "priority": column.priority,
+                    })
+                })
+                .collect(),
+            Self::Custom(columns) => {
+                let mut out = vec![name];
+                out.extend(columns.iter().map(|(column, _)| custom_definition(column)));
+                out
+            }
+            Self::CustomDefault => vec![
+                name,
+                json!({"name": "Age", "type": "date", "format": "", "description": "Time since the object was created.", "priority": 0}),
+            ],
+        }
+    }
+
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
+        let row = Row { object, now };
+        match self {
+            Self::BuiltIn(printer) => (printer.cells)(&row),
+            Self::CustomDefault => vec![object.name().into(), row.age().into()],
+            Self::Custom(columns) => {
+                let value = object.to_value();
+                let mut out = vec![object.name().into()];
+                out.extend(columns.iter().map(|(column, path)| {
+                    // What cannot be evaluated is not there: an empty cell, not an error.
+                    let found = path.as_ref().and_then(|path| path.first(&value).ok()).flatten();
+                    found.map_or(Value::Null, |found| custom_cell(&column.kind, found, now))
+                }));
+                out
+            }
+        }
+    }
+
+    fn conditions(&self, object: &Object) -> Option<Value> {
+        match self {
+            Self::BuiltIn(printer) => (printer.conditions)(object),
+            _ => None,
+        }
+    }
+}
+
+fn custom_definition(column: &PrinterColumn) -> Value {
+    let description = if column.description.is_empty() {
+        format!("Custom resource definition column (in JSONPath format): {}", column.json_path)
+    } else {
+        column.description.clone()
+    };
+    json!({
+        "name": column.name,
+        "type": column.kind,
+        "format": column.format,
+        "description": description,
+        "priority": column.priority,
+    })
+}
+
+/// A cell of a declared type; null where the value has another one.
+fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
+    match (kind, value) {
+        ("string", Value::Null) => "<no value>".into(),
+        ("string", value) => text_of(value).into(),
+        ("integer", Value::Number(number)) => match number.as_i64() {
+            Some(integer) => integer.into(),
+            None => number.as_f64().map_or(Value::Null, truncated),
+        },
+        ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("date", Value::String(text)) => match text.parse::<Timestamp>() {
+            Ok(time) => human(now.duration_since(time)).into(),
+            Err(_) => "<invalid>".into(),
+        },
+        _ => Value::Null,
+    }
+}
+
+/// The integer part of a number.
+#[expect(clippy::cast_possible_truncation, reason = "dropping the fraction is what is asked for")]
+fn truncated(number: f64) -> Value {
+    (number.trunc() as i64).into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -174,13 +174,12 @@ pub(super) fn priority_class(object: &Object, errors: &mut Errors) {
 }
 
 pub(super) fn priority_class_update(object: &Object, old: &Object, errors: &mut Errors) {
-    for (key, words) in
-        [("value", "may not be changed in an update."), ("preemptionPolicy", IMMUTABLE)]
-    {
-        if field(object, key) != field(old, key) {
-            errors.push(FieldError::forbidden(&FieldPath::new(key), words));
-        }
+    if field(object, "value") != field(old, "value") {
+        let words = "may not be changed in an update.";
+        errors.push(FieldError::forbidden(&FieldPath::new("value"), words));
     }
+    let key = "preemptionPolicy";
+    immutable(field(object, key), field(old, key), &FieldPath::new(key), errors);
 }
 
 pub(super) fn lease(object: &Object, errors: &mut Errors) {

@@ -162,3 +162,285 @@ fn what_is_refused_is_refused_in_the_words_of_the_original() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
+
+/// A stored object and a change of one of its fields.
+fn changed(world: &World, given: Value, path: &[&str], value: Value) -> Result<Object, String> {
+    let old = create(world, object(given)).unwrap();
+    let mut new = old.clone();
+    if value.is_null() {
+        new.remove(path);
+    } else {
+        new.set(path, value);
+    }
+    update(world, new, &old).map_err(|status| {
+        let message = status.message;
+        message.split_once(" is invalid: ").map_or(message.clone(), |(_, why)| why.to_owned())
+    })
+}
+
+fn meta(api_version: &str, kind: &str, rest: Value) -> Value {
+    let mut out = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x", "namespace": "t"}});
+    for (key, value) in rest.as_object().unwrap() {
+        out[key] = value.clone();
+    }
+    out
+}
+
+fn template() -> Value {
+    json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+}
+
+#[test]
+fn what_may_not_change_is_said_in_the_words_of_the_original() {
+    let selector = json!({"matchLabels": {"a": "b"}});
+    let workload = json!({"spec": {"selector": selector, "template": template()}});
+    let other =
+        json!({"matchLabels": {}, "matchExpressions": [{"key": "a", "operator": "Exists"}]});
+    let immutable = "spec.selector: Invalid value: {\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Exists\"}],\"matchLabels\":{}}: field is immutable";
+    let pod = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let binding = json!({"roleRef": {"kind": "Role", "name": "x"}});
+    let class = json!({"value": 1});
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let cases: [(Value, &[&str], Value, &str); 12] = [
+        (
+            meta("apps/v1", "Deployment", workload.clone()),
+            &["spec", "selector"],
+            other.clone(),
+            immutable,
+        ),
+        (
+            meta("apps/v1", "DaemonSet", workload.clone()),
+            &["spec", "selector"],
+            other.clone(),
+            immutable,
+        ),
+        (meta("apps/v1", "ReplicaSet", workload.clone()), &["spec", "selector"], other, immutable),
+        (
+            meta("apps/v1", "StatefulSet", workload),
+            &["spec", "serviceName"],
+            json!("y"),
+            "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+        ),
+        (
+            meta("v1", "Secret", json!({})),
+            &["type"],
+            json!("x/y"),
+            "type: Invalid value: \"x/y\": field is immutable",
+        ),
+        (
+            meta("v1", "Secret", json!({"immutable": true, "data": {"a": "eA=="}})),
+            &["data", "a"],
+            json!("eQ=="),
+            "data: Forbidden: field is immutable when `immutable` is set",
+        ),
+        (
+            meta("v1", "ConfigMap", json!({"immutable": true})),
+            &["immutable"],
+            Value::Null,
+            "immutable: Forbidden: field is immutable when `immutable` is set",
+        ),
+        (
+            meta(rbac, "RoleBinding", binding),
+            &["roleRef", "name"],
+            json!("y"),
+            "roleRef: Invalid value: {\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":\"Role\",\"name\":\"y\"}: cannot change roleRef",
+        ),
+        (
+            meta("scheduling.k8s.io/v1", "PriorityClass", class.clone()),
+            &["value"],
+            json!(2),
+            "value: Forbidden: may not be changed in an update.",
+        ),
+        (
+            meta("scheduling.k8s.io/v1", "PriorityClass", class),
+            &["preemptionPolicy"],
+            json!("Never"),
+            "preemptionPolicy: Invalid value: \"Never\": field is immutable",
+        ),
+        (
+            meta("v1", "Service", json!({"spec": {"ports": [{"port": 80}]}})),
+            &["spec", "clusterIP"],
+            json!("10.96.9.9"),
+            "spec.clusterIPs[0]: Invalid value: [\"10.96.9.9\"]: may not change once set",
+        ),
+        (
+            meta("v1", "Pod", pod.clone()),
+            &["spec", "dnsPolicy"],
+            json!("Default"),
+            "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+        ),
+    ];
+    let world = World::default();
+    for (given, path, value, expected) in cases {
+        let name = format!("{} {path:?}", given["kind"]);
+        assert_eq!(changed(&world, given, path, value), Err(expected.to_owned()), "{name}");
+    }
+    let image = json!([{"name": "c", "image": "other"}]);
+    let mut changed_image = create(&world, object(meta("v1", "Pod", pod))).unwrap();
+    let old = changed_image.clone();
+    let mut containers = changed_image.array(&["spec", "containers"]).to_vec();
+    containers[0]["image"] = image[0]["image"].clone();
+    changed_image.set(&["spec", "containers"], containers.into());
+    update(&world, changed_image, &old).unwrap();
+}
+
+fn service(spec: Value) -> Object {
+    object(meta("v1", "Service", json!({"spec": spec})))
+}
+
+#[test]
+fn addresses_and_ports_are_unique_and_stay() {
+    let mut world = World::default();
+    let mut addresses = std::collections::BTreeSet::new();
+    for at in 0..40 {
+        let mut given = service(
+            json!({"type": "NodePort", "ports": [{"port": 80}, {"port": 81, "name": "b"}]}),
+        );
+        given
+            .set(&["spec", "ports"], json!([{"port": 80, "name": "a"}, {"port": 81, "name": "b"}]));
+        given.set(&["metadata", "name"], format!("s{at}").into());
+        let stored = create(&world, given).unwrap();
+        let address = stored.str(&["spec", "clusterIP"]).unwrap().to_owned();
+        assert!(address.parse::<std::net::Ipv4Addr>().is_ok());
+        assert!(addresses.insert(address));
+        for port in stored.array(&["spec", "ports"]) {
+            assert!(addresses.insert(port["nodePort"].to_string()));
+        }
+        world.0.entry("services").or_default().push(stored);
+    }
+
+    let old = world.0["services"][0].clone();
+    let mut bare = old.clone();
+    for field in ["clusterIP", "clusterIPs", "ipFamilies"] {
+        bare.remove(&["spec", field]);
+    }
+    bare.set(&["spec", "ports"], json!([{"port": 80, "name": "a"}, {"port": 81, "name": "b"}]));
+    let kept = update(&world, bare, &old).unwrap();
+    assert_eq!(kept.get(&["spec"]), old.get(&["spec"]), "what is left out is kept");
+
+    let mut inner = old.clone();
+    inner.set(&["spec", "type"], "ClusterIP".into());
+    inner.remove(&["spec", "externalTrafficPolicy"]);
+    let inner = update(&world, inner, &old).unwrap();
+    assert!(inner.array(&["spec", "ports"]).iter().all(|port| port.get("nodePort").is_none()));
+    let mut outer = inner.clone();
+    outer.set(&["spec", "type"], "ExternalName".into());
+    outer.set(&["spec", "externalName"], "a.b".into());
+    outer.remove(&["spec", "internalTrafficPolicy"]);
+    let outer = update(&world, outer, &inner).unwrap();
+    assert_eq!(outer.get(&["spec", "clusterIP"]), None);
+    let mut back = outer.clone();
+    back.set(&["spec", "type"], "ClusterIP".into());
+    back.remove(&["spec", "externalName"]);
+    assert!(update(&world, back, &outer).unwrap().str(&["spec", "clusterIP"]).is_some());
+
+    let wanted = old.str(&["spec", "clusterIP"]).unwrap();
+    let taken = create(&world, service(json!({"clusterIP": wanted, "ports": [{"port": 1}]})));
+    assert_eq!(
+        taken.unwrap_err().message,
+        format!(
+            "Service \"x\" is invalid: spec.clusterIPs: Invalid value: [\"{wanted}\"]: failed to allocate IP {wanted}: provided IP is already allocated"
+        )
+    );
+    let port = &old.array(&["spec", "ports"])[0]["nodePort"];
+    let taken = create(
+        &world,
+        service(json!({"type": "NodePort", "ports": [{"port": 1, "nodePort": port}]})),
+    );
+    assert_eq!(
+        taken.unwrap_err().message,
+        format!(
+            "Service \"x\" is invalid: spec.ports[0].nodePort: Invalid value: {port}: provided port is already allocated"
+        )
+    );
+}
+
+#[test]
+fn new_pods_get_their_account_class_and_quality() {
+    let mut world = World::default();
+    let pod = |spec: Value| object(meta("v1", "Pod", json!({"spec": spec})));
+    let containers =
+        |resources: Value| json!([{"name": "c", "image": "i", "resources": resources}]);
+    let with_account =
+        pod(json!({"serviceAccountName": "nope", "containers": containers(json!({}))}));
+    assert_eq!(
+        create(&world, with_account.clone()).unwrap_err().message,
+        "pods \"x\" is forbidden: error looking up service account t/nope: serviceaccount \"nope\" not found"
+    );
+    let account = object(json!({"metadata": {"name": "nope", "namespace": "t"}}));
+    world.0.insert("serviceaccounts", vec![account]);
+    create(&world, with_account).unwrap();
+
+    let with_class =
+        |name: &str| pod(json!({"priorityClassName": name, "containers": containers(json!({}))}));
+    assert_eq!(
+        create(&world, with_class("gold")).unwrap_err().message,
+        "pods \"x\" is forbidden: no PriorityClass with name gold was found"
+    );
+    let gold =
+        object(json!({"metadata": {"name": "gold"}, "value": 7, "preemptionPolicy": "Never"}));
+    world.0.insert("scheduling.k8s.io/priorityclasses", vec![gold]);
+    let stored = create(&world, with_class("gold")).unwrap();
+    assert_eq!(stored.i64(&["spec", "priority"]), Some(7));
+    assert_eq!(stored.str(&["spec", "preemptionPolicy"]), Some("Never"));
+    let critical = create(&world, with_class("system-node-critical")).unwrap();
+    assert_eq!(critical.i64(&["spec", "priority"]), Some(2_000_001_000));
+
+    for (resources, expected) in [
+        (json!({}), "BestEffort"),
+        (json!({"limits": {"cpu": "0"}}), "BestEffort"),
+        (json!({"limits": {"cpu": "1"}}), "Burstable"),
+        (json!({"requests": {"memory": "1Gi"}}), "Burstable"),
+        (json!({"limits": {"cpu": "1", "memory": "1Gi"}}), "Guaranteed"),
+        (
+            json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1000m", "memory": "1024Mi"}}),
+            "Guaranteed",
+        ),
+        (json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1m"}}), "Burstable"),
+    ] {
+        let stored =
+            create(&world, pod(json!({"containers": containers(resources.clone())}))).unwrap();
+        assert_eq!(stored.str(&["status", "qosClass"]), Some(expected), "{resources}");
+    }
+    let tolerant =
+        pod(json!({"containers": containers(json!({})), "tolerations": [{"operator": "Exists"}]}));
+    assert_eq!(create(&world, tolerant).unwrap().array(&["spec", "tolerations"]).len(), 1);
+}
+
+#[test]
+fn fields_to_select_by_read_as_clients_write_them() {
+    let cases = [
+        ("", "Pod", json!({"spec": {"nodeName": "n"}}), "spec.nodeName", "n"),
+        ("", "Pod", json!({}), "spec.hostNetwork", "false"),
+        (
+            "",
+            "Pod",
+            json!({"status": {"podIPs": [{"ip": "a"}, {"ip": "b"}]}}),
+            "status.podIPs",
+            "a,b",
+        ),
+        ("", "Pod", json!({}), "status.phase", ""),
+        ("", "Node", json!({"spec": {"unschedulable": true}}), "spec.unschedulable", "true"),
+        ("batch", "Job", json!({"status": {"succeeded": 2}}), "status.successful", "2"),
+        ("apps", "ReplicaSet", json!({}), "status.replicas", "0"),
+        ("", "Event", json!({"source": {"component": "k"}}), "source", "k"),
+        ("", "Event", json!({"source": {}, "reportingComponent": "r"}), "source", "r"),
+        ("", "Event", json!({"involvedObject": {"uid": "u"}}), "involvedObject.uid", "u"),
+        ("", "Secret", json!({"type": "Opaque"}), "type", "Opaque"),
+    ];
+    for (group, kind, value, path, expected) in cases {
+        let strategy = for_kind(&Gvk::new(group, "v1", kind));
+        assert!(strategy.selectable_fields().contains(&path), "{kind} {path}");
+        assert_eq!(strategy.field(&object(value), path), expected, "{kind} {path}");
+    }
+}
+
+#[test]
+fn a_namespace_shows_that_it_is_going() {
+    let given = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    let mut stored = create(&World::default(), object(given)).unwrap();
+    assert_eq!(stored.str(&["status", "phase"]), Some("Active"));
+    stored.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z".into());
+    for_kind(&stored.gvk()).default(&mut stored);
+    assert_eq!(stored.str(&["status", "phase"]), Some("Terminating"));
+}

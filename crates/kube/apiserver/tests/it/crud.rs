@@ -75,19 +75,19 @@ async fn refusals_have_the_words_that_clients_know() {
             MAPS,
             with("finalizers", json!(["plain"])),
             422,
-            "ConfigMap \"b\" is invalid: metadata.finalizers: Invalid value: \"plain\": name is neither a standard finalizer name nor is it fully qualified",
+            "ConfigMap \"b\" is invalid: metadata.finalizers[0]: Invalid value: \"plain\": name is neither a standard finalizer name nor is it fully qualified",
         ),
         (
             MAPS,
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b"}}),
             400,
-            "the kind in the data (Secret) does not match the expected kind (ConfigMap)",
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: the kind in the data (Secret) does not match the expected kind (ConfigMap)",
         ),
         (
             MAPS,
             json!({"apiVersion": "v2", "kind": "ConfigMap", "metadata": {"name": "b"}}),
             400,
-            "the API version in the data (v2) does not match the expected API version (v1)",
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: the API version in the data (v2) does not match the expected API version (v1)",
         ),
     ] {
         let answer = api.post(path, &body).await;

@@ -201,7 +201,7 @@ async fn a_definition_whose_names_are_taken_waits_until_they_are_free() {
     let other = api.post(CRDS, &definition("others", "Thing")).await.ok();
     assert_eq!(
         condition(&other, "NamesAccepted").unwrap(),
-        ("False".to_owned(), "ShortNamesConflict".to_owned())
+        ("False".to_owned(), "ListKindConflict".to_owned())
     );
     assert_eq!(condition(&other, "Established").unwrap().0, "False");
     let others = "/apis/example.com/v1/namespaces/default/others";

@@ -53,7 +53,7 @@ async fn preconditions_are_kept() {
     let with = |name: &str, value: &Value| json!({"preconditions": {name: value}});
     let wrong = api.delete(&map("a"), &with("uid", &json!("x"))).await.refused();
     assert_eq!(wrong.0, 409);
-    assert!(wrong.1.contains("Precondition failed: UID in precondition: x, UID in object meta:"));
+    assert!(wrong.1.contains("the UID in the precondition (x) does not match the UID in record"));
     assert_eq!(api.delete(&map("a"), &with("resourceVersion", &json!("1"))).await.code, 409);
     let right = with("resourceVersion", &made["metadata"]["resourceVersion"]);
     assert_eq!(api.delete(&map("a"), &right).await.code, 200);

@@ -54,7 +54,10 @@ async fn pages_show_one_moment_whatever_is_written_between_them() {
     assert!(third["metadata"].get("continue").is_none());
     for bad in ["x", "eyJ2IjoieCJ9"] {
         let answer = api.get(&format!("{MAPS}?continue={bad}")).await;
-        assert_eq!(answer.refused(), (400, "continue key is not valid".to_owned()));
+        assert_eq!(
+            answer.refused(),
+            (400, "invalid continue token: continue key is not valid".to_owned())
+        );
     }
 }
 
@@ -74,7 +77,8 @@ async fn labels_and_fields_select() {
         assert_eq!(names(&list), found, "{query}");
     }
     let (code, message) = api.get(&format!("{MAPS}?fieldSelector=data.k%3Dv")).await.refused();
-    assert_eq!((code, &*message), (400, "field label not supported: data.k"));
+    assert_eq!(code, 400);
+    assert!(message.starts_with("\"data.k\" is not a known field selector"), "{message}");
     assert_eq!(api.get(&format!("{MAPS}?labelSelector=a%3D%3D%3Db")).await.code, 400);
     let filtered = api.get(&format!("{MAPS}?labelSelector=parity&limit=1")).await.ok();
     assert!(filtered["metadata"]["continue"].is_string());

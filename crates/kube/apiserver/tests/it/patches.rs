@@ -46,7 +46,8 @@ async fn a_patch_that_does_not_apply_is_refused() {
     let unknown = json!({"dat": {"k": "w"}});
     let path = format!("{}?fieldValidation=Strict", map("a"));
     let (code, message) = api.patch(&path, "merge", &unknown).await.refused();
-    assert_eq!(code, 400, "{message}");
+    assert_eq!(code, 422);
+    assert!(message.ends_with("strict decoding error: unknown field \"dat\""), "{message}");
     let warned = api.patch(&map("a"), "merge", &unknown).await;
     assert_eq!(warned.warnings(), ["299 - \"unknown field \\\"dat\\\"\""]);
 }
