@@ -35,6 +35,19 @@ pub(crate) trait DiskFile: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
+/// Creates a folder with everything above it, durably: what is written into it later must not be
+/// lost because the folder is.
+pub(crate) fn create(folder: &Path) -> io::Result<()> {
+    let missing: Vec<_> = folder.ancestors().take_while(|it| !it.exists()).collect();
+    fs::create_dir_all(folder)?;
+    for created in missing {
+        if let Some(parent) = created.parent().filter(|it| !it.as_os_str().is_empty()) {
+            File::open(parent)?.sync_all()?;
+        }
+    }
+    Ok(())
+}
+
 /// A real folder.
 pub(crate) struct Folder(PathBuf);
 

@@ -83,7 +83,7 @@ const KEPT_BUFFER: usize = 1 << 20;
 impl Journal {
     /// The engine of a folder, which is created if need be and held from now on.
     pub(crate) fn new(folder: &Path, snapshot_after: u64) -> Result<Self, OpenError> {
-        std::fs::create_dir_all(folder).map_err(|source| OpenError::Io {
+        disk::create(folder).map_err(|source| OpenError::Io {
             attempt: "create",
             path: folder.to_owned(),
             source,
@@ -103,24 +103,29 @@ impl Engine for Journal {
         let disk = &*self.disk;
         let found = open::read(disk, loader)?;
         let revision = found.recovery.revision;
-        let (file, base, length) = match found.journal {
-            // A file without even a header is begun again.
-            Some((file, base, length)) if length >= HEADER as u64 => (file, base, length),
-            _ => {
-                let file = begin(disk, revision)
-                    .map_err(|source| failed(disk, "create", &names::journal(revision), source))?;
-                (file, revision, HEADER as u64)
-            }
+        // A file without even a header is begun again.
+        let journal = found.journal.filter(|(_, _, length)| *length >= HEADER as u64);
+        let (base, length) = match &journal {
+            Some((_, base, length)) => (*base, *length),
+            None => (revision, HEADER as u64),
         };
-        let mut file = file;
-        if found.recovery.torn.is_some() {
-            let name = names::journal(base);
-            cut(&mut *file, length).map_err(|source| failed(disk, "truncate", &name, source))?;
-        }
+        // First of all: only a folder that says what was acknowledged can tell later that a
+        // journal was never finished.
         let said = Acknowledged { journal: base, length, revision };
         let acknowledged = acknowledged::create(disk, said)
             .and_then(|file| disk.sync().map(|()| file))
             .map_err(|source| failed(disk, "write", names::ACKNOWLEDGED, source))?;
+        let name = names::journal(base);
+        let file = match journal {
+            Some((mut file, ..)) => {
+                if found.recovery.torn.is_some() {
+                    cut(&mut *file, length)
+                        .map_err(|source| failed(disk, "truncate", &name, source))?;
+                }
+                file
+            }
+            None => begin(disk, base).map_err(|source| failed(disk, "create", &name, source))?,
+        };
         if let Some((snapshot, _)) = found.snapshot
             && let Err(error) = snapshot::remove_older(disk, snapshot)
         {

@@ -4,8 +4,8 @@ use super::*;
 use crate::engine::journal::repair::{Repair, repair_on};
 
 /// Every state that an object of [`written`] ever had.
-const HISTORY: [(&str, &str, u64); 4] =
-    [("a", "1", 2), ("b", "2", 3), ("a", "3", 4), ("c", "5", 6)];
+const HISTORY: [(&str, &str, u64); 5] =
+    [("a", "1", 2), ("b", "2", 3), ("a", "3", 4), ("c", "5", 6), ("d", "6", 7)];
 
 /// A damaged folder is repaired, says what is lost, opens again and invents nothing.
 async fn repair_and_check(disk: &MemDisk) -> Repair {
@@ -126,7 +126,12 @@ async fn no_flipped_bit_in_a_snapshot_goes_unnoticed() {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         disk.write(&name, flipped);
-        assert!(matches!(open(&disk), Err(OpenError::Damaged(_))), "bit {bit}");
+        let Err(OpenError::Damaged(damage)) = open(&disk) else { panic!("bit {bit}") };
+        assert_eq!(damage.sound, None);
+        if bit % 8 == bit / 8 % 8 {
+            let repaired = repair_and_check(&disk).await;
+            assert_eq!(repaired.revision, 8);
+        }
     }
 }
 

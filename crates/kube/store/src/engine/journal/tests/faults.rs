@@ -89,6 +89,31 @@ async fn a_folder_that_cannot_be_opened_says_what_was_attempted() {
 }
 
 #[tokio::test]
+async fn a_first_start_that_fails_anywhere_does_not_stop_the_second() {
+    let steps = [
+        (Step::Open, ACKNOWLEDGED),
+        (Step::Write, ACKNOWLEDGED),
+        (Step::Sync, ACKNOWLEDGED),
+        (Step::Open, "journal"),
+        (Step::Write, "journal"),
+        (Step::Sync, "journal"),
+    ];
+    for (step, file) in steps {
+        for short in 0..32 {
+            let disk = MemDisk::default();
+            disk.fail(step, file, ErrorKind::StorageFull, short);
+            assert!(open(&disk).is_err());
+            assert_eq!(disk.pending_faults(), 0);
+            for disk in [disk.unplugged(), disk] {
+                let (store, recovery) = open(&disk).unwrap();
+                assert_eq!((recovery.revision, recovery.objects), (1, 0));
+                put(&store, "a", "1").await.unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn another_version_of_the_format_is_refused_by_number() {
     let (disk, _) = written().await;
     let mut bytes = disk.bytes(&journal());
