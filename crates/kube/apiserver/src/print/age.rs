@@ -21,9 +21,9 @@ pub fn human(duration: SignedDuration) -> String {
         }
     };
     match seconds {
-        ..-1 => "<invalid>".to_owned(),
-        ..0 => "0s".to_owned(),
-        ..120 => format!("{seconds}s"),
+        i64::MIN..=-2 => "<invalid>".to_owned(),
+        -1 => "0s".to_owned(),
+        0..120 => format!("{seconds}s"),
         _ if seconds < 10 * MINUTE => two(MINUTE, "m", 1, "s"),
         _ if seconds < 3 * HOUR => format!("{}m", seconds / MINUTE),
         _ if seconds < 8 * HOUR => two(HOUR, "h", MINUTE, "m"),

@@ -107,9 +107,12 @@ pub(super) fn endpoints(row: &Row<'_>) -> Vec<Value> {
             Some(ports) => {
                 for port in ports {
                     let port = number(port, "port");
-                    list.extend(addresses.clone().map(|address| match address.contains(':') {
-                        true => format!("[{address}]:{port}"),
-                        false => format!("{address}:{port}"),
+                    list.extend(addresses.clone().map(|address| {
+                        if address.contains(':') {
+                            format!("[{address}]:{port}")
+                        } else {
+                            format!("{address}:{port}")
+                        }
                     }));
                 }
             }

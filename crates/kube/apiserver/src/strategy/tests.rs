@@ -178,6 +178,7 @@ fn changed(world: &World, given: Value, path: &[&str], value: Value) -> Result<O
     })
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
 fn meta(api_version: &str, kind: &str, rest: Value) -> Value {
     let mut out = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x", "namespace": "t"}});
     for (key, value) in rest.as_object().unwrap() {
@@ -284,6 +285,7 @@ fn what_may_not_change_is_said_in_the_words_of_the_original() {
     update(&world, changed_image, &old).unwrap();
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
 fn service(spec: Value) -> Object {
     object(meta("v1", "Service", json!({"spec": spec})))
 }
