@@ -16,7 +16,8 @@ pub use version::compare_versions;
 use crate::structural::Schema;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Resource, Scope};
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use sha2::{Digest, Sha256};
+use std::sync::{Arc, OnceLock};
 
 /// A custom resource definition, read.
 #[derive(Clone, Debug)]
@@ -68,6 +69,15 @@ pub struct Version {
     pub columns: Vec<Column>,
     /// JSON paths of fields that may be selected by, such as `.spec.color`.
     pub selectable_fields: Vec<String>,
+    /// Hash of the schema's text, made when first asked for.
+    digest: OnceLock<[u8; 32]>,
+}
+
+impl Version {
+    /// A hash of the schema's text.
+    pub(crate) fn digest(&self) -> &[u8; 32] {
+        self.digest.get_or_init(|| Sha256::digest(self.source.to_string()).into())
+    }
 }
 
 /// `subresources.scale`.
@@ -141,6 +151,11 @@ impl Definition {
 
     fn shares_schema(&self) -> bool {
         self.versions.windows(2).all(|pair| Arc::ptr_eq(&pair[0].schema, &pair[1].schema))
+    }
+
+    /// Whether objects live in namespaces.
+    pub const fn is_namespaced(&self) -> bool {
+        matches!(self.scope, Scope::Namespaced)
     }
 
     /// The version of this name.
@@ -254,6 +269,7 @@ fn version(
             })
             .collect(),
         selectable_fields: rows("selectableFields").map(|it| text(it.get("jsonPath"))).collect(),
+        digest: OnceLock::new(),
     }
 }
 

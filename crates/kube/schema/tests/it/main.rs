@@ -3,5 +3,6 @@
 
 mod builtin;
 mod crd;
+mod openapi;
 mod strict;
 mod structural;

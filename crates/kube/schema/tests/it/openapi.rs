@@ -1,0 +1,136 @@
+//! Documents: what kubectl looks for in them.
+
+use mainstay_object::Object;
+use mainstay_schema::crd::{self, Definition};
+use mainstay_schema::{builtin, openapi};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+fn things() -> Definition {
+    let crd: Value = serde_json::from_str(include_str!("recorded/thing.json")).unwrap();
+    let mut object = Object::from_value(crd).unwrap();
+    crd::default(&mut object);
+    Definition::parse(&object).unwrap()
+}
+
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(Value::String(target)) = fields.get("$ref") {
+                found.insert(target.clone());
+            }
+            fields.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_group_version_has_a_document_whose_references_hold() {
+    let versions: BTreeSet<(&str, &str)> =
+        builtin::kinds().iter().map(|row| (row.group, row.version)).collect();
+    for (group, version) in versions {
+        let document = openapi::document(group, version, &[]).unwrap();
+        let mut found = BTreeSet::new();
+        references(&document, &mut found);
+        for target in found {
+            let name = target.strip_prefix("#/components/schemas/").unwrap();
+            assert!(
+                document["components"]["schemas"].get(name).is_some(),
+                "{group}/{version}: {name}"
+            );
+        }
+        let mut ids = BTreeSet::new();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for (verb, operation) in item.as_object().unwrap() {
+                if verb != "parameters" {
+                    let id = operation["operationId"].as_str().unwrap();
+                    assert!(ids.insert(id), "{path} {verb}: {id}");
+                }
+            }
+        }
+    }
+    assert_eq!(openapi::document("nobody.io", "v1", &[]), None);
+}
+
+/// What `kubectl apply` asks before it trusts the server to find unknown fields.
+#[test]
+fn patch_operations_name_their_kind_and_field_validation() {
+    let document = openapi::document("apps", "v1", &[]).unwrap();
+    let patch =
+        &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
+    assert_eq!(patch["operationId"], "patchAppsV1NamespacedDeployment");
+    assert_eq!(
+        patch["x-kubernetes-group-version-kind"],
+        json!({"group": "apps", "version": "v1", "kind": "Deployment"})
+    );
+    let names: Vec<&str> = patch["parameters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|parameter| parameter["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["dryRun", "fieldManager", "fieldValidation", "force"]);
+}
+
+/// What `kubectl explain` and strategic merge patches read.
+#[test]
+fn types_have_descriptions_and_merge_keys() {
+    let document = openapi::document("", "v1", &[]).unwrap();
+    let schemas = &document["components"]["schemas"];
+    let pod = &schemas["io.k8s.api.core.v1.Pod"];
+    assert_eq!(
+        pod["x-kubernetes-group-version-kind"],
+        json!([{"group": "", "kind": "Pod", "version": "v1"}])
+    );
+    assert!(pod["description"].as_str().unwrap().starts_with("Pod is a collection"));
+    let containers = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
+    assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
+    assert_eq!(containers["x-kubernetes-patch-strategy"], "merge");
+    assert_eq!(containers["x-kubernetes-list-map-keys"], json!(["name"]));
+    let volumes = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["volumes"];
+    assert_eq!(volumes["x-kubernetes-patch-strategy"], "merge,retainKeys");
+}
+
+#[test]
+fn custom_kinds_are_published_with_their_schema() {
+    let things = things();
+    let document = openapi::document("t.io", "v1", &[&things]).unwrap();
+    let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
+    assert_eq!(
+        paths,
+        [
+            "/apis/t.io/v1/",
+            "/apis/t.io/v1/namespaces/{namespace}/things",
+            "/apis/t.io/v1/namespaces/{namespace}/things/{name}",
+            "/apis/t.io/v1/namespaces/{namespace}/things/{name}/status",
+            "/apis/t.io/v1/things",
+        ]
+    );
+    let thing = &document["components"]["schemas"]["io.t.v1.Thing"];
+    assert_eq!(
+        thing["x-kubernetes-group-version-kind"],
+        json!([{"group": "t.io", "kind": "Thing", "version": "v1"}])
+    );
+    assert_eq!(thing["properties"]["spec"]["properties"]["size"]["type"], "integer");
+    assert!(thing["properties"]["apiVersion"]["description"].is_string());
+    let patch = &document["paths"]["/apis/t.io/v1/namespaces/{namespace}/things/{name}"]["patch"];
+    let strategic = patch["requestBody"]["content"].get("application/strategic-merge-patch+json");
+    assert_eq!(strategic, None);
+}
+
+#[test]
+fn the_hash_changes_with_the_schema_and_not_otherwise() {
+    let one = things();
+    let hash = openapi::hash("t.io", "v1", &[&one]);
+    assert_eq!(hash.len(), 128);
+    assert_eq!(hash, openapi::hash("t.io", "v1", &[&things()]));
+    let mut crd: Value = serde_json::from_str(include_str!("recorded/thing.json")).unwrap();
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "new".into();
+    let mut object = Object::from_value(crd).unwrap();
+    crd::default(&mut object);
+    let other = Definition::parse(&object).unwrap();
+    assert_ne!(hash, openapi::hash("t.io", "v1", &[&other]));
+    assert_ne!(openapi::hash("apps", "v1", &[]), openapi::hash("batch", "v1", &[]));
+}
