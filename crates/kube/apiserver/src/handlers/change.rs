@@ -58,7 +58,7 @@ pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<Answer, 
         check_name(request, &object)?;
         return create::create(request, Decoded { object, warnings }).await;
     }
-    if part == Part::Main && !request.row.strategy.allows_unconditional_update() {
+    if !request.row.strategy.allows_unconditional_update() {
         require_version(request, &object)?;
     }
     let make = |_: &Object| Ok(Decoded { object: object.clone(), warnings: warnings.clone() });
@@ -72,7 +72,8 @@ fn require_version(request: &Request<'_>, object: &Object) -> Result<(), Status>
     }
     let field = FieldPath::new("metadata").child("resourceVersion");
     let error = FieldError::invalid(&field, 0, "must be specified for an update");
-    Err(Status::invalid(&request.row.group, &request.row.kind, &request.path.name, &[error]))
+    // The original names the resource here, not the kind.
+    Err(Status::invalid(&request.row.group, &request.row.plural, &request.path.name, &[error]))
 }
 
 /// What a change made.

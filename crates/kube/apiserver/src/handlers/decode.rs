@@ -70,9 +70,10 @@ pub(super) struct Decoded {
 
 /// Reads the body as an object of the request's kind.
 pub(super) fn object(request: &Request<'_>) -> Result<Decoded, Status> {
-    let (value, duplicates) = value(request)?;
+    let (mut value, duplicates) = value(request)?;
     let gvk = request.row.gvk();
-    let mut decoded = typed(&request.row, value, true).map_err(|why| cannot_handle(&gvk, &why))?;
+    expect_kind(&mut value, &gvk, request.row.custom().is_some())?;
+    let mut decoded = typed(&request.row, value).map_err(|why| cannot_handle(&gvk, &why))?;
     let findings = std::mem::take(&mut decoded.warnings);
     decoded.warnings = FieldValidation::read(request)?
         .judge(&gvk, duplicates.into_iter().chain(findings).collect())?;
@@ -81,12 +82,10 @@ pub(super) fn object(request: &Request<'_>) -> Result<Decoded, Status> {
 
 /// Reads the body as an object of another kind, one that a subresource speaks.
 pub(super) fn object_of(request: &Request<'_>, gvk: &Gvk) -> Result<Decoded, Status> {
-    let (value, duplicates) = value(request)?;
-    let cannot = |why: String| cannot_handle(gvk, &why);
-    let Value::Object(mut fields) = value else { return Err(cannot(NOT_AN_OBJECT.to_owned())) };
-    expect_kind(&mut fields, gvk, true).map_err(cannot)?;
-    let definition = builtin::definition_of(gvk);
-    let (object, findings) = go_typed(definition, fields).map_err(cannot)?;
+    let (mut value, duplicates) = value(request)?;
+    expect_kind(&mut value, gvk, false)?;
+    let (object, findings) =
+        go_typed(builtin::definition_of(gvk), value).map_err(|why| cannot_handle(gvk, &why))?;
     let warnings = FieldValidation::read(request)?
         .judge(gvk, duplicates.into_iter().chain(findings).collect())?;
     Ok(Decoded { object, warnings })
@@ -148,43 +147,36 @@ pub(super) fn yaml(body: &Bytes) -> Result<(Value, Vec<String>), Status> {
 
 /// Makes a value an object of the row's kind. The warnings are what was dropped.
 ///
-/// `from_client` refuses a body that does not say what it is, as the original does for custom kinds.
-///
 /// # Errors
 /// Why it is none.
-pub(super) fn typed(row: &KindRow, value: Value, from_client: bool) -> Result<Decoded, String> {
-    let gvk = row.gvk();
-    let Value::Object(mut fields) = value else { return Err(NOT_AN_OBJECT.to_owned()) };
-    let lenient = matches!(row.source, Source::BuiltIn(_)) || !from_client;
-    expect_kind(&mut fields, &gvk, lenient)?;
-    if let Source::Custom(custom) = &row.source {
-        let mut warnings = Vec::new();
-        if let Some(metadata) = fields.remove("metadata") {
-            let (metadata, unknown) = typed_metadata(metadata)?;
-            fields.insert("metadata".to_owned(), metadata);
-            warnings.extend(unknown);
-        }
-        let mut value = Value::Object(fields);
-        let dropped = custom.version().schema.prune(&mut value);
-        warnings.extend(dropped.iter().map(|path| strict::unknown_field(path)));
-        let object = Object::from_value(value).unwrap_or_default();
+pub(super) fn typed(row: &KindRow, mut value: Value) -> Result<Decoded, String> {
+    let Source::Custom(custom) = &row.source else {
+        let (object, warnings) = go_typed(row.definition(), value)?;
         return Ok(Decoded { object, warnings });
+    };
+    let Value::Object(fields) = &mut value else { return Err(NOT_AN_OBJECT.to_owned()) };
+    let mut warnings = Vec::new();
+    if let Some(metadata) = fields.remove("metadata") {
+        let (metadata, unknown) = typed_metadata(metadata)?;
+        fields.insert("metadata".to_owned(), metadata);
+        warnings.extend(unknown);
     }
-    let (object, warnings) = go_typed(row.definition(), fields)?;
+    let dropped = custom.version().schema.prune(&mut value);
+    warnings.extend(dropped.iter().map(|path| strict::unknown_field(path)));
+    let object = Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?;
     Ok(Decoded { object, warnings })
 }
 
 /// Decodes as Go would into the type of a built-in kind.
 fn go_typed(
     definition: Option<&Definition>,
-    fields: Map<String, Value>,
+    mut value: Value,
 ) -> Result<(Object, Vec<String>), String> {
-    let mut value = Value::Object(fields);
     let unknown = match definition {
         Some(definition) => strict::decode(definition, &mut value)?,
         None => Vec::new(),
     };
-    Ok((Object::from_value(value).unwrap_or_default(), unknown))
+    Ok((Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?, unknown))
 }
 
 /// Metadata of a custom object: read as `ObjectMeta`, whatever the schema says.
@@ -202,26 +194,36 @@ fn typed_metadata(metadata: Value) -> Result<(Value, Vec<String>), String> {
 
 const NOT_AN_OBJECT: &str = "json: cannot unmarshal the body into a Go struct";
 
-/// Checks `apiVersion` and `kind`, or fills them in where leaving them out is allowed.
-fn expect_kind(fields: &mut Map<String, Value>, gvk: &Gvk, lenient: bool) -> Result<(), String> {
+/// Checks `apiVersion` and `kind` of a body, or fills them in where leaving them out is allowed.
+pub(super) fn expect_kind(value: &mut Value, gvk: &Gvk, custom: bool) -> Result<(), Status> {
+    let Value::Object(fields) = value else { return Err(cannot_handle(gvk, NOT_AN_OBJECT)) };
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
-    if !lenient && (kind.is_empty() || api_version.is_empty()) {
+    if custom && (kind.is_empty() || api_version.is_empty()) {
         let missing = if kind.is_empty() { "Kind" } else { "apiVersion" };
-        let shown = Value::Object(fields.clone()).to_string();
-        return Err(format!("Object '{missing}' is missing in '{shown}'"));
+        return Err(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): Object '{missing}' is missing in '{}'",
+            gvk.kind,
+            Value::Object(fields.clone())
+        )));
     }
     let expected = gvk.api_version();
     if !api_version.is_empty() && *api_version != *expected {
-        return Err(format!(
+        return Err(Status::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-        ));
+        )));
     }
     if !kind.is_empty() && *kind != *gvk.kind {
-        return Err(format!(
-            "the kind in the data ({kind}) does not match the expected kind ({})",
-            gvk.kind
-        ));
+        if custom {
+            let name = fields.get("metadata").and_then(|it| it.get("name")).and_then(Value::as_str);
+            let why = format!("must be {}", gvk.kind);
+            let error = FieldError::invalid(&FieldPath::new("kind"), kind, why);
+            return Err(Status::invalid(&gvk.group, kind, name.unwrap_or_default(), &[error]));
+        }
+        return Err(Status::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {}: no kind {kind:?} is served here",
+            gvk.version, gvk.kind
+        )));
     }
     if api_version.is_empty() {
         fields.insert("apiVersion".to_owned(), expected.into());

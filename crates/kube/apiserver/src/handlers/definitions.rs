@@ -79,8 +79,6 @@ pub(super) fn admit(
         if !errors.is_empty() {
             return Err(invalid(object, &errors));
         }
-    } else {
-        hold(object);
     }
     let names = names(server, object, &definition);
     complete_status(server, object, &names);
@@ -108,7 +106,8 @@ fn remember_stored_version(object: &mut Object) {
     }
 }
 
-fn hold(object: &mut Object) {
+/// Makes a definition that is being deleted wait for its objects.
+pub(super) fn hold(object: &mut Object) {
     if object.finalizers().any(|one| one == CLEAN_UP) {
         return;
     }

@@ -287,16 +287,20 @@ fn marked(server: &ApiServer, row: &KindRow, old: &Object, options: &Options) ->
             object.set(&["metadata", "finalizers"], finalizers.into());
         }
     }
-    if !old.is_terminating() {
-        let now = server.clock.now_rfc3339();
-        object.set(&["metadata", "deletionTimestamp"], now.into());
-        object.set(&["metadata", "deletionGracePeriodSeconds"], 0.into());
-        if old.generation() > 0 {
-            object.set(&["metadata", "generation"], (old.generation() + 1).into());
-        }
-        if &*row.storage == "namespaces" {
-            object.set(&["status", "phase"], "Terminating".into());
-            object.remove(&["metadata", "deletionGracePeriodSeconds"]);
+    if old.is_terminating() {
+        return object;
+    }
+    let now = server.clock.now_rfc3339();
+    object.set(&["metadata", "deletionTimestamp"], now.into());
+    match &*row.storage {
+        // These two have deletions of their own: no grace, no new generation.
+        "namespaces" => object.set(&["status", "phase"], "Terminating".into()),
+        definitions::STORAGE => definitions::hold(&mut object),
+        _ => {
+            object.set(&["metadata", "deletionGracePeriodSeconds"], 0.into());
+            if old.generation() > 0 {
+                object.set(&["metadata", "generation"], (old.generation() + 1).into());
+            }
         }
     }
     object

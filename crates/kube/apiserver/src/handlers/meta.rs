@@ -262,8 +262,9 @@ pub(super) fn warnings(row: &KindRow, object: &Object) -> Vec<String> {
         .finalizers()
         .filter(|one| !one.contains('/') && !PLAIN_FINALIZERS.contains(one))
         .map(|one| {
+            let path = if one.contains('.') { " including a path (/)" } else { "" };
             format!(
-                "metadata.finalizers: {one:?}: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers"
+                "metadata.finalizers: {one:?}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
             )
         })
         .collect()

@@ -85,10 +85,11 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, 
     let patch = Patch::read(request, builtin)?;
     let validation = decode::FieldValidation::read(request)?;
     let changed = change::apply(request, part, |current| {
-        let (value, duplicates) = patch.apply(current)?;
+        let (mut value, duplicates) = patch.apply(current)?;
+        decode::expect_kind(&mut value, &gvk, row.custom().is_some())?;
         let named_version = value.pointer("/metadata/resourceVersion").cloned();
         let shown = value.to_string();
-        let mut decoded = decode::typed(row, value, false).map_err(|why| spoils(&shown, &why))?;
+        let mut decoded = decode::typed(row, value).map_err(|why| spoils(&shown, &why))?;
         let findings: Vec<String> =
             duplicates.into_iter().chain(std::mem::take(&mut decoded.warnings)).collect();
         decoded.warnings = validation.judge_with(findings, |why| spoils(&shown, why))?;

@@ -11,7 +11,11 @@ use serde_json::{Value, json};
 /// From method and subresource to the handler.
 pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Answer, Status> {
     let name = request.path.subresource.as_str();
-    let Some(sub) = request.row.subresource(name) else { return Err(Status::no_such_path()) };
+    let Some(sub) = request.row.subresource(name) else {
+        // Which is how the original answers, kind by kind.
+        let custom = request.row.custom().is_some();
+        return Err(if custom { request.not_found() } else { Status::no_such_path() });
+    };
     let verb = match *method {
         Method::GET => "get",
         Method::POST => "create",
