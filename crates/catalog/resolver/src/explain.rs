@@ -15,7 +15,7 @@ pub(crate) fn contradiction(candidates: &Candidates<'_>, core: &[usize]) -> Caus
         .map(|constraint| {
             let (rank, remedy) = match constraint.reason {
                 Reason::Unsubscribed => {
-                    (0, Some("name it in a Subscription's startingCSV, or delete it"))
+                    (0, Some("delete it, so that a Subscription can install it"))
                 }
                 Reason::Wanted | Reason::Exists => (1, None),
                 Reason::Invalid(_) => (1, Some("correct the Subscription or its catalog")),

@@ -314,6 +314,7 @@ impl<'p> Index<'p> {
 mod tests {
     use super::*;
     use crate::problem::{Reason, Subject};
+    use proptest::prelude::*;
 
     /// A problem in words: `a! b- a>b,c a#b b|c` for mandatory, prohibited, dependency, conflict
     /// and at most one.
@@ -395,5 +396,78 @@ mod tests {
     fn a_search_that_takes_too_long_is_given_up() {
         let hard = problem("a! b! c! a>x,y,z b>x,y,z c>x,y,z x|y|z");
         assert_eq!(solve(&hard, &mut 2), Err(Exhausted));
+    }
+
+    /// Whether a set of variables, as bits, meets every enabled constraint.
+    fn meets(problem: &Problem, set: u32, without: Option<usize>) -> bool {
+        let has = |var: Var| set >> var.0 & 1 == 1;
+        problem.constraints.iter().enumerate().filter(|(at, _)| Some(*at) != without).all(
+            |(_, constraint)| {
+                let subject = constraint.subject.is_some_and(has);
+                match &constraint.rule {
+                    Rule::Mandatory => subject,
+                    Rule::Prohibited => !subject,
+                    Rule::Dependency(vars) => !subject || vars.iter().any(|var| has(*var)),
+                    Rule::Conflict(var) => !subject || !has(*var),
+                    Rule::AtMostOne(vars) => vars.iter().filter(|var| has(**var)).count() <= 1,
+                }
+            },
+        )
+    }
+
+    fn possible(problem: &Problem, without: Option<usize>) -> bool {
+        (0..1 << SMALL).any(|set| meets(problem, set, without))
+    }
+
+    const SMALL: u8 = 7;
+
+    fn small_problem() -> impl Strategy<Value = String> {
+        let var = || (b'a'..b'a' + SMALL).prop_map(char::from);
+        let rule = prop_oneof![
+            2 => var().prop_map(|a| format!("{a}!")),
+            1 => var().prop_map(|a| format!("{a}-")),
+            5 => (var(), prop::collection::vec(var(), 0..4)).prop_map(|(a, list)| {
+                let list: Vec<String> = list.iter().map(char::to_string).collect();
+                format!("{a}>{}", list.join(","))
+            }),
+            2 => (var(), var()).prop_map(|(a, b)| format!("{a}#{b}")),
+            3 => prop::collection::vec(var(), 2..4).prop_map(|mut list| {
+                list.sort_unstable();
+                let list: Vec<String> = list.iter().map(char::to_string).collect();
+                list.join("|")
+            }),
+        ];
+        prop::collection::vec(rule, 1..14).prop_map(|rules| rules.join(" "))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn an_answer_is_found_exactly_when_there_is_one(text in small_problem()) {
+            let problem = problem(&text);
+            match solve(&problem, &mut 1_000_000).unwrap() {
+                Some(answer) => {
+                    let set = answer.iter().fold(0, |set, var| set | 1 << var.0);
+                    prop_assert!(meets(&problem, set, None), "{}: {:?}", text, answer);
+                }
+                None => prop_assert!(!possible(&problem, None), "{}", text),
+            }
+        }
+
+        #[test]
+        fn each_reason_is_needed_and_together_they_contradict(text in small_problem()) {
+            let mut problem = problem(&text);
+            if possible(&problem, None) {
+                return Ok(());
+            }
+            let core = core(&problem, &mut 1_000_000).unwrap();
+            let all = std::mem::take(&mut problem.constraints);
+            problem.constraints = core.iter().map(|at| all[*at].clone()).collect();
+            prop_assert!(!possible(&problem, None), "{}: {:?}", text, core);
+            for at in 0..core.len() {
+                prop_assert!(possible(&problem, Some(at)), "{}: {:?} without {}", text, core, at);
+            }
+        }
     }
 }

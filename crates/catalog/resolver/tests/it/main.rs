@@ -9,4 +9,6 @@
 
 mod answers;
 mod data;
+mod dsl;
+mod scenes;
 mod universe;

@@ -352,7 +352,7 @@ fn csv_facts(data: &CsvData, real: &HashMap<String, RealCatalog>) -> Csv {
             .packages()
             .find_map(|package| package.bundle(&data.name))
             .unwrap_or_else(|| panic!("no bundle {}", data.name));
-        csv.version = Some(bundle.version.clone().into());
+        csv.version = Some(bundle.version.clone());
         let items: Vec<String> = bundle
             .properties
             .iter()
