@@ -2,7 +2,7 @@
 //!
 //! A client that asks for a table gets columns and cells instead of objects, so that what is worth
 //! seeing of a kind is decided here, once. Columns of built-in kinds are functions in one table
-//! ([`builtin`]); those of custom kinds are JSON paths in their definitions. Cells of columns with a
+//! (`builtin`); those of custom kinds are JSON paths in their definitions. Cells of columns with a
 //! priority are always sent: whether they are wide is the client's business.
 //!
 //! Data flow: objects, row of the kind, time ─► [`table`] ─► `Table` as JSON.
