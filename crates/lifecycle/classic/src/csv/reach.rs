@@ -12,11 +12,12 @@ use super::observe::is_owner;
 use crate::context::{Caches, Context};
 use crate::error::{Doing, Error};
 use crate::facts::{Api, Role, Rule};
+use crate::install_plan::definition;
 use crate::operator_group::roles;
 use mainstay_api::{ClusterServiceVersion, OperatorGroup, names};
-use mainstay_client::DeleteOptions;
+use mainstay_client::{DeleteOptions, Patch};
 use mainstay_object::{NamespacedName, Object, Resource, known};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 const VIEW: [&str; 3] = ["get", "list", "watch"];
@@ -120,7 +121,7 @@ fn own_bindings(caches: &Caches, csv: &ClusterServiceVersion) -> Vec<NamespacedN
 }
 
 /// The labels of a role without those of the component that it is part of.
-fn labels_of(object: &Object) -> serde_json::Map<String, Value> {
+fn labels_of(object: &Object) -> Map<String, Value> {
     object
         .labels()
         .filter(|(key, _)| !key.starts_with(names::COMPONENT_LABEL_PREFIX))
@@ -257,6 +258,7 @@ async fn api_roles(context: &Context, csv: &ClusterServiceVersion) -> Result<(),
             "controller": false,
             "blockOwnerDeletion": false,
         });
+        forget_predecessors(context, csv, &crd.name, &facts.alongside).await?;
         let prefix = format!("{}-{}-", crd.name, crd.version);
         let mut wanted: Vec<(String, &str, Value)> = roles::VERBS
             .iter()
@@ -299,6 +301,30 @@ async fn api_roles(context: &Context, csv: &ClusterServiceVersion) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// A definition names the versions that it was installed with; those of this namespace that are
+/// gone are taken off it.
+async fn forget_predecessors(
+    context: &Context,
+    csv: &ClusterServiceVersion,
+    crd: &str,
+    alongside: &[NamespacedName],
+) -> Result<(), Error> {
+    let stale: Map<String, Value> = alongside
+        .iter()
+        .filter(|it| *it.namespace == *csv.metadata.namespace)
+        .filter(|it| *it.name != *csv.metadata.name && context.caches.csvs.get(it).is_none())
+        .map(|it| (definition::alongside_key(it), Value::Null))
+        .collect();
+    if stale.is_empty() {
+        return Ok(());
+    }
+    let patch = Patch::Merge(json!({"metadata": {"annotations": stale}}));
+    match context.cluster.patch(&known::CUSTOM_RESOURCE_DEFINITION, None, crd, &patch).await {
+        Err(error) if !error.is_not_found() => Err(error).doing("cleaning a definition"),
+        _ => Ok(()),
+    }
 }
 
 fn is_as_wanted(role: &Role, labels: &[(String, &str)], rule: &Value, owner: &str) -> bool {

@@ -102,11 +102,14 @@ fn set_alongside(crd: &mut Object, namespace: &str, name: &str, others: &[Namesp
     }
     let own = NamespacedName::new(namespace, name);
     for it in others.iter().chain(std::iter::once(&own)) {
-        let text = format!("{}/{}", it.namespace, it.name);
-        let key =
-            format!("{}{:x}", names::INSTALLED_ALONGSIDE_PREFIX, fnv::fnv64a(text.as_bytes()));
-        crd.set_annotation(&key, text);
+        crd.set_annotation(&alongside_key(it), it.to_string());
     }
+}
+
+/// The annotation by which a definition names a version.
+pub(crate) fn alongside_key(version: &NamespacedName) -> String {
+    let hash = fnv::fnv64a(version.to_string().as_bytes());
+    format!("{}{hash:x}", names::INSTALLED_ALONGSIDE_PREFIX)
 }
 
 /// A version in which objects are stored and that the new definition does not have.

@@ -90,8 +90,7 @@ impl Controller {
         })
     }
 
-    /// The three roles of a group. What they collect stays when the group provides nothing any
-    /// more: there is nothing left to collect.
+    /// The three roles of a group.
     async fn roles(
         &self,
         group: &OperatorGroup,
@@ -102,8 +101,7 @@ impl Controller {
         for (suffix, _) in roles::VERBS {
             let key = NamespacedName::cluster(roles::name(group, suffix));
             let present = self.0.caches.cluster_roles.get(&key);
-            let wanted = roles::aggregation(&apis, suffix);
-            if present.is_some_and(|it| wanted.is_none() || it.aggregation == wanted) {
+            if present.is_some_and(|it| it.aggregation == roles::aggregation(&apis, suffix)) {
                 continue;
             }
             let role = roles::role(group, suffix, &apis);

@@ -47,9 +47,8 @@ pub(crate) fn role(group: &OperatorGroup, suffix: &str, apis: &ApiSet) -> Object
     let labels = permissions::owner_labels("OperatorGroup", &metadata.namespace, &metadata.name);
     role.set(&["metadata", "labels"], Value::Object(labels));
     role.set_label(names::MANAGED, names::MANAGED_VALUE);
-    if let Some(rule) = aggregation(apis, suffix) {
-        role.set(&["aggregationRule"], rule);
-    }
+    // An explicit null takes away what an earlier look wrote.
+    role.set(&["aggregationRule"], aggregation(apis, suffix).into());
     role
 }
 
