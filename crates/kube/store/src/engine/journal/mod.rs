@@ -109,21 +109,36 @@ impl Engine for Journal {
             Some((_, base, length)) => (*base, *length),
             None => (revision, HEADER as u64),
         };
-        // First of all: only a folder that says what was acknowledged can tell later that a
-        // journal was never finished.
         let said = Acknowledged { journal: base, length, revision };
-        let acknowledged = acknowledged::create(disk, said)
-            .and_then(|file| disk.sync().map(|()| file))
-            .map_err(|source| failed(disk, "write", names::ACKNOWLEDGED, source))?;
+        let as_said = found.acknowledged == acknowledged::Record::Sound(said);
         let name = names::journal(base);
-        let file = match journal {
-            Some((mut file, ..)) => {
-                if found.recovery.torn.is_some() {
-                    cut(&mut *file, length)
-                        .map_err(|source| failed(disk, "truncate", &name, source))?;
-                }
-                file
+        let journal = match journal {
+            Some((mut file, ..)) if found.recovery.torn.is_some() => {
+                cut(&mut *file, length)
+                    .map_err(|source| failed(disk, "truncate", &name, source))?;
+                Some(file)
             }
+            Some((mut file, ..)) => {
+                // A process that was killed may have written its last batch and not synced it.
+                if !as_said {
+                    file.sync().map_err(|source| failed(disk, "sync", &name, source))?;
+                }
+                Some(file)
+            }
+            None => None,
+        };
+        // Before a new journal: only a folder that says what was acknowledged can tell later that
+        // a journal was never finished.
+        let acknowledged = if as_said {
+            // Nothing to write, so nothing to sync: an orderly start waits for no disk.
+            disk.open(names::ACKNOWLEDGED, false)
+        } else {
+            acknowledged::create(disk, said).and_then(|file| disk.sync().map(|()| file))
+        };
+        let acknowledged =
+            acknowledged.map_err(|source| failed(disk, "write", names::ACKNOWLEDGED, source))?;
+        let file = match journal {
+            Some(file) => file,
             None => begin(disk, base).map_err(|source| failed(disk, "create", &name, source))?,
         };
         if let Some((snapshot, _)) = found.snapshot

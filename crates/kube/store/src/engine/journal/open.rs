@@ -18,6 +18,8 @@ use std::io;
 /// What a folder holds once it was read.
 pub(crate) struct Found {
     pub(crate) recovery: Recovery,
+    /// What the side file says.
+    pub(crate) acknowledged: acknowledged::Record,
     /// The journal to continue, its base and the length of its sound part; none to begin one.
     pub(crate) journal: Option<(Box<dyn DiskFile>, u64, u64)>,
     /// The revision of the snapshot, if there is one, and its size.
@@ -33,8 +35,13 @@ pub(crate) fn read(disk: &dyn Disk, loader: &mut Loader) -> Result<Found, OpenEr
     let record =
         acknowledged::read(disk).map_err(|source| failed(disk, "read", ACKNOWLEDGED, source))?;
     let mut reader = Reader { disk, loader, acknowledged: record.sound() };
-    let mut found =
-        Found { recovery: Recovery::default(), journal: None, snapshot: None, journal_bytes: 0 };
+    let mut found = Found {
+        recovery: Recovery::default(),
+        acknowledged: record,
+        journal: None,
+        snapshot: None,
+        journal_bytes: 0,
+    };
     let mut base = reader.loader.revision();
     if let Some(revision) = inventory.snapshots.last() {
         found.snapshot = Some((*revision, reader.snapshot(*revision)?));

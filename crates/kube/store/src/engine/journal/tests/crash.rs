@@ -158,6 +158,22 @@ async fn a_power_cut_loses_nothing_that_was_acknowledged() {
 }
 
 #[tokio::test]
+async fn a_batch_that_was_found_without_being_acknowledged_is_synced_before_anybody_sees_it() {
+    let (disk, _) = written().await;
+    let before = disk.bytes(ACKNOWLEDGED);
+    let store = open(&disk).unwrap().0;
+    put(&store, "d", "6").await.unwrap();
+    let expected = live(&store);
+    store.close().await.unwrap();
+    // As if the process had been killed between writing the batch and syncing it.
+    disk.write(ACKNOWLEDGED, before);
+    disk.forget_sync(&journal());
+    let store = open(&disk).unwrap().0;
+    assert_eq!(live(&store), expected);
+    assert_eq!(live(&open(&disk.unplugged()).unwrap().0), expected);
+}
+
+#[tokio::test]
 async fn a_journal_that_was_taken_away_is_missed() {
     let (disk, _) = written().await;
     let only = MemDisk::default();

@@ -84,6 +84,11 @@ impl MemDisk {
         self.0.lock().files.insert(name.to_owned(), Arc::new(Mutex::new(content)));
     }
 
+    /// Has a file's content be as if it had never been synced.
+    pub(super) fn forget_sync(&self, name: &str) {
+        self.0.lock().files[name].lock().synced.clear();
+    }
+
     pub(super) fn fail(&self, step: Step, file: &'static str, error: io::ErrorKind, short: usize) {
         self.0.lock().faults.push_back(Fault { step, file, error, short });
     }
