@@ -375,22 +375,28 @@ impl<'t, 'o> Builder<'t, 'o> {
         let message = if error.info().ends_with("unknown anchor") {
             format!("unknown anchor '{}' referenced", self.name_at(mark))
         } else {
-            familiar(error.info()).to_owned()
+            familiar(error.info())
         };
         Fail { mark, message }
     }
 }
 
 /// What libyaml says in the same place: those words are what people search for.
-fn familiar(info: &str) -> &str {
+fn familiar(info: &str) -> String {
     if info.starts_with("unexpected character") || info.starts_with("tabs disallowed") {
-        "found character that cannot start any token"
-    } else if info.starts_with("simple key expect") {
-        "could not find expected ':'"
-    } else {
-        info.rsplit_once(", ").map_or(info, |(context, found)| {
-            if context.starts_with("while ") { found } else { info }
-        })
+        return "found character that cannot start any token".to_owned();
+    }
+    if info.starts_with("simple key expect") {
+        return "could not find expected ':'".to_owned();
+    }
+    match info.split_once(", ") {
+        Some((context, found)) if context.starts_with("while ") => {
+            match found.strip_prefix("expected ") {
+                Some(expected) => format!("did not find expected {expected}"),
+                None => found.to_owned(),
+            }
+        }
+        _ => info.to_owned(),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::{
     fold::get_in,
     model::{BUNDLE_OBJECT, CSV_METADATA},
     problem::Part,
+    shape::{self, word},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_version::quote;
@@ -78,17 +79,6 @@ struct Reader<'v> {
     path: Vec<Part>,
 }
 
-fn word(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 impl<'v> Reader<'v> {
     fn wrong(&self, value: &Value, field: &'static str, expected: &str) -> Wrong {
         let (found, kind, prefix) = (word(value), self.kind, self.prefix);
@@ -141,7 +131,7 @@ impl<'v> Reader<'v> {
         expected: &'static str,
         kind: &'static str,
         prefix: &'static str,
-    ) -> Result<Vec<Option<Reader<'v>>>, Wrong> {
+    ) -> Result<Vec<Option<Self>>, Wrong> {
         let list = format!("[]{expected}");
         let items = self.list(field, &list)?;
         let read = |(index, item): (usize, &'v Value)| {
@@ -149,7 +139,7 @@ impl<'v> Reader<'v> {
             path.extend([Part::Field(field), Part::Item(index)]);
             match item {
                 Value::Null => Ok(None),
-                Value::Object(fields) => Ok(Some(Reader { fields, kind, prefix, path })),
+                Value::Object(fields) => Ok(Some(Self { fields, kind, prefix, path })),
                 other => Err(Wrong { path, ..self.wrong(other, field, expected) }),
             }
         };
@@ -279,16 +269,6 @@ fn bundle(reader: &Reader<'_>) -> Result<Facts, Wrong> {
     Ok(Facts::Bundle(facts))
 }
 
-/// The Go type behind a property type, its text fields, in upstream's words.
-const KNOWN_PROPERTIES: &[(&str, &str, &[&str])] = &[
-    ("olm.package", "Package", &["packageName", "version", "release"]),
-    ("olm.package.required", "PackageRequired", &["packageName", "versionRange"]),
-    ("olm.gvk", "GVK", &["group", "kind", "version"]),
-    ("olm.gvk.required", "GVKRequired", &["group", "kind", "version"]),
-    ("olm.channel", "Channel", &["channelName"]),
-    (CSV_METADATA, "CSVMetadata", &["displayName", "description", "minKubeVersion", "maturity"]),
-];
-
 fn read_property(
     facts: &mut BundleFacts,
     index: usize,
@@ -301,26 +281,12 @@ fn read_property(
         return check_object(index, value);
     }
     let value = value.ok_or_else(|| parse("unexpected end of JSON input".to_owned()))?;
-    if let Some((_, go, texts)) = KNOWN_PROPERTIES.iter().find(|(known, ..)| *known == kind) {
-        let nothing = Fields::new();
-        let fields = match value {
-            Value::Null => &nothing,
-            Value::Object(fields) => fields,
-            other => {
-                let found = word(other);
-                return Err(parse(format!(
-                    "json: cannot unmarshal {found} into Go value of type property.{go}"
-                )));
-            }
-        };
-        let reader = Reader { fields, kind: go, prefix: "", path: Vec::new() };
-        for field in *texts {
-            reader.text(field).map_err(|wrong| parse(wrong.message))?;
-        }
-        if kind == "olm.package" {
-            let text = |field| reader.text(field).unwrap_or_default();
-            facts.packages.push((index, [text("packageName"), text("version"), text("release")]));
-        }
+    if let Some(shape) = shape::of_property(&kind) {
+        shape::check(value, shape).map_err(parse)?;
+    }
+    if kind == "olm.package" {
+        let text = |field| shape::text(value, field).to_owned();
+        facts.packages.push((index, [text("packageName"), text("version"), text("release")]));
     }
     if kind != CSV_METADATA {
         facts.properties.push((index, kind, value.to_string().into_boxed_str()));
@@ -380,8 +346,9 @@ pub(crate) fn unpack_base64(text: &str) -> Result<Vec<u8>, String> {
         let at = match error {
             base64::DecodeError::InvalidByte(at, _)
             | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+            // Go names the start of the group that is not complete.
             base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => {
-                text.len()
+                text.len() / 4 * 4
             }
         };
         format!("illegal base64 data at input byte {at}")

@@ -23,6 +23,10 @@ impl Ignored {
     pub(crate) fn add(&mut self, path: &str, text: &str) {
         let folder = path.strip_suffix(FILE).unwrap_or_default();
         for line in text.lines() {
+            // Git finds nothing by this name; the matcher would find everything.
+            if line.trim_end() == "/" {
+                continue;
+            }
             let mut builder = GitignoreBuilder::new("");
             if builder.add_line(None, line).is_err() {
                 continue;

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! folder ─► files (.indexignore) ─► documents ─► blobs ─┬─► small facts ─► model + checks ─► Catalog
-//!                                                        └─► canonical JSON, deflated ─► content area
+//!                                                        └─► canonical JSON, deflated ─► content
 //! ```
 //!
 //! Three decisions shape the crate:
@@ -16,7 +16,7 @@
 //! * **Content is owned, compressed, and in memory.** Nearly all bytes of a published catalog are
 //!   manifests in base64 that are looked at once per installation. Pointing into the files would
 //!   break when they are edited or deleted, and keeping them plain would cost what they weigh on
-//!   disk. So every blob is kept as canonical JSON, deflated one by one (about a seventh of the
+//!   disk. So every blob is kept as canonical JSON, deflated one by one with its base64 opened (about a fifth of the
 //!   YAML), and is inflated when somebody asks. Only what resolution needs stays decoded: names,
 //!   versions, edges and the small properties.
 //! * **The digest is over meaning, not over files**: canonical blobs, sorted. Moving a blob to
@@ -37,6 +37,7 @@ mod load;
 mod model;
 mod problem;
 mod reference;
+mod shape;
 mod snapshot;
 mod source;
 

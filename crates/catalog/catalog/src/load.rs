@@ -155,7 +155,6 @@ struct FileRead {
 /// One blob, ready to be stored.
 pub(crate) struct ReadBlob {
     pub(crate) slot: Slot,
-    pub(crate) stored: Vec<u8>,
     pub(crate) bytes: std::ops::Range<usize>,
     pub(crate) facts: decode::Facts,
 }
@@ -230,7 +229,7 @@ fn read_file(source: &dyn Source, file: &SourceFile, options: &LoadOptions) -> F
                 let line = document.line;
                 match blob(document, &path) {
                     Ok(blob) => read.blobs.push(blob),
-                    Err(fault) => read.problems.push(*fault.at(&path, line, &bytes)),
+                    Err(fault) => read.problems.push(fault.at(&path, line, &bytes)),
                 }
             }
             Err(error) => read.problems.push(Problem {
@@ -265,15 +264,15 @@ struct Fault {
 }
 
 impl Fault {
-    fn at(self, file: &Arc<str>, line: usize, text: &[u8]) -> Box<Problem> {
+    fn at(self, file: &Arc<str>, line: usize, text: &[u8]) -> Problem {
         let spot = spot(text, &self.bytes, line, &self.wrong.path);
-        Box::new(Problem {
+        Problem {
             file: file.clone(),
             line: Some(spot.0),
             column: spot.1,
             message: self.wrong.message,
             remedy: self.remedy.into(),
-        })
+        }
     }
 }
 
@@ -294,12 +293,7 @@ fn blob(document: Document, file: &Arc<str>) -> Result<ReadBlob, Fault> {
             return Err(fault(message, "remove the empty document"));
         }
         other => {
-            let found = match other {
-                Value::String(_) => "string",
-                Value::Number(_) => "number",
-                Value::Bool(_) => "bool",
-                _ => "array",
-            };
+            let found = crate::shape::word(&other);
             let message = format!(
                 "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
             );
@@ -318,7 +312,9 @@ fn blob(document: Document, file: &Arc<str>) -> Result<ReadBlob, Fault> {
                 let message =
                     format!("expected value for key \"{field}\" to be a string, got {other}");
                 let wrong = decode::Wrong { message, path: vec![Part::Field(field)] };
-                return Err(Fault { wrong, ..fault(String::new(), "put it in quotes") });
+                let remedy =
+                    if other.is_null() { "give it a text" } else { "put the text in quotes" };
+                return Err(Fault { wrong, ..fault(String::new(), remedy) });
             }
         }
     }
@@ -346,18 +342,16 @@ fn blob(document: Document, file: &Arc<str>) -> Result<ReadBlob, Fault> {
         package.clone_from(&name);
     }
     let json = Value::Object(fields).to_string().into_bytes();
-    let stored = pack(&json);
     let slot = Slot {
         schema: schema.into(),
         package: package.into(),
         name: name.into(),
         origin: Origin { file: file.clone(), line },
-        offset: 0,
-        stored: stored.len(),
+        stored: pack(&json).into_boxed_slice(),
         plain: json.len(),
         hash: Sha256::digest(&json).into(),
     };
-    Ok(ReadBlob { slot, stored, bytes, facts })
+    Ok(ReadBlob { slot, bytes, facts })
 }
 
 /// Keys of a document that differ only in case, in upstream's words.
@@ -415,7 +409,7 @@ pub(crate) struct Collected {
 
 impl Collected {
     pub(crate) fn add(&mut self, blob: ReadBlob) {
-        let ReadBlob { mut slot, stored, bytes, facts } = blob;
+        let ReadBlob { mut slot, bytes, facts } = blob;
         for name in [&mut slot.schema, &mut slot.package, &mut slot.name] {
             match self.names.get(&**name) {
                 Some(known) => *name = known.clone(),
@@ -424,15 +418,12 @@ impl Collected {
                 }
             }
         }
-        slot.offset = self.area.bytes.len();
-        self.area.bytes.extend_from_slice(&stored);
         self.items.push(Item { slot: self.area.slots.len(), bytes, facts });
         self.area.slots.push(slot);
     }
 
     /// The catalog of all blobs, and what is wrong with it. Use it only if nothing is.
-    pub(crate) fn build(mut self) -> (Catalog, Vec<Finding>) {
-        self.area.bytes.shrink_to_fit();
+    pub(crate) fn build(self) -> (Catalog, Vec<Finding>) {
         let digest = digest(&self.area.slots);
         let area = Arc::new(self.area);
         let outcome = check::build(&self.items, &area);
@@ -449,11 +440,13 @@ fn digest(slots: &[Slot]) -> String {
     for hash in hashes {
         all.update(hash);
     }
-    let hex = all.finalize().iter().fold(String::new(), |mut hex, byte| {
-        hex.push_str(&format!("{byte:02x}"));
-        hex
-    });
-    format!("sha256:{hex}")
+    let mut text = "sha256:".to_owned();
+    for byte in all.finalize() {
+        text.extend(
+            [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])),
+        );
+    }
+    text
 }
 
 /// Gives findings their exact places, by reading the files once more.
@@ -495,7 +488,8 @@ fn spot(
             Part::Item(index) => Step::Item(*index),
         })
         .collect();
-    let first = 1 + file[..bytes.start].iter().filter(|&&byte| byte == b'\n').count();
+    // The document may begin with comments: its bytes start on an earlier line than its text.
+    let first = 1 + String::from_utf8_lossy(&file[..bytes.start]).matches('\n').count();
     match locate(text, &steps) {
         Some((row, column)) if first + row > line => (first + row - 1, Some(column)),
         _ => (line, None),

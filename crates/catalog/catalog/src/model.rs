@@ -58,7 +58,7 @@ impl Catalog {
 
     /// Bytes of memory that the (deflated) blobs occupy.
     pub fn stored_bytes(&self) -> usize {
-        self.area.bytes.len()
+        self.area.slots.iter().map(|slot| slot.stored.len()).sum()
     }
 }
 

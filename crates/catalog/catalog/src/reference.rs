@@ -11,9 +11,9 @@ pub(crate) fn fault(text: &str) -> Option<String> {
         ));
     }
     // What stands before the first slash is a registry only if it looks like one.
-    let registry = text.split_once('/').filter(|(first, _)| {
-        first.contains(['.', ':']) || *first == "localhost" || first.to_lowercase() != *first
-    });
+    let registry = text
+        .split_once('/')
+        .filter(|(first, _)| first.contains(['.', ':']) || *first == "localhost");
     let (domain, rest) = registry.unwrap_or(("docker.io", text));
     let repository = rest.split_once(':').map_or(rest, |(repository, _)| repository);
     if repository.to_lowercase() != repository {
@@ -133,6 +133,7 @@ mod tests {
             ("", format),
             ("[::1]:5000/a", format),
             ("a/B", lowercase),
+            ("UPPER/x:y:z", lowercase),
             ("example.com/A", lowercase),
             ("example.com/a:b c", format),
             ("example.com/a@md5:00000000000000000000000000000000", "unsupported digest algorithm"),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! magic (16 bytes) · SHA-256 of the rest · length of the table (8 bytes, little endian)
-//! table: JSON, one row per blob · area: the stored blobs as they are in memory
+//! table: JSON, one row per blob · the stored blobs as they are in memory
 //! ```
 //!
 //! Opening verifies the hash first, then inflates and reads every blob and builds the model with
@@ -21,7 +21,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{
     fs::{self, File},
-    io::{self, Write},
+    io::{self, BufWriter, Write},
     path::Path,
     sync::Arc,
 };
@@ -78,18 +78,23 @@ impl Catalog {
         let write = || -> io::Result<()> {
             let table = serde_json::to_vec(&rows)?;
             let length = (table.len() as u64).to_le_bytes();
-            let hash = Sha256::new()
-                .chain_update(length)
-                .chain_update(&table)
-                .chain_update(&self.area.bytes)
-                .finalize();
-            let beside = path.with_extension("new");
-            let mut file = File::create(&beside)?;
-            for part in [&MAGIC[..], &hash, &length, &table, &self.area.bytes] {
-                file.write_all(part)?;
+            let mut hash = Sha256::new().chain_update(length).chain_update(&table);
+            self.area.slots.iter().for_each(|slot| hash.update(&slot.stored));
+            let mut beside = path.as_os_str().to_owned();
+            beside.push(".new");
+            let beside = Path::new(&beside);
+            let mut file = File::create(beside)?;
+            let mut out = BufWriter::new(&mut file);
+            for part in [&MAGIC[..], &hash.finalize(), &length, &table] {
+                out.write_all(part)?;
             }
+            for slot in &self.area.slots {
+                out.write_all(&slot.stored)?;
+            }
+            out.flush()?;
+            drop(out);
             file.sync_all()?;
-            fs::rename(&beside, path)?;
+            fs::rename(beside, path)?;
             match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                 Some(parent) => File::open(parent)?.sync_all(),
                 None => Ok(()),
@@ -119,7 +124,7 @@ fn row(slot: &Slot) -> Row {
         name: slot.name.clone(),
         file: slot.origin.file.clone(),
         line: slot.origin.line,
-        stored: slot.stored,
+        stored: slot.stored.len(),
         plain: slot.plain,
     }
 }
@@ -149,12 +154,11 @@ fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, String> {
             package: row.package,
             name: row.name,
             origin: Origin { file: row.file, line: row.line },
-            offset: 0,
-            stored: stored.len(),
+            stored: stored.into(),
             plain: plain.len(),
             hash: Sha256::digest(&plain).into(),
         };
-        collected.add(ReadBlob { slot, stored: stored.to_vec(), bytes: 0..0, facts });
+        collected.add(ReadBlob { slot, bytes: 0..0, facts });
     }
     let (catalog, findings) = collected.build();
     match findings.into_iter().next() {

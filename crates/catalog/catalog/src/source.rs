@@ -51,13 +51,13 @@ impl Folder {
         Self { root: root.into() }
     }
 
-    fn walk(&self, root: &Path, below: &str, depth: usize, found: &mut Vec<SourceFile>) {
+    fn walk(root: &Path, below: &str, depth: usize, found: &mut Vec<SourceFile>) {
         let faulty = |path: &str, message: String, remedy: &'static str| SourceFile {
             path: path.to_owned(),
             fault: Some((message, remedy.into())),
         };
-        let listed = fs::read_dir(root.join(below))
-            .and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
+        let listed =
+            fs::read_dir(root.join(below)).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         let entries = match listed {
             Ok(entries) if depth < MAX_DEPTH => entries,
             Ok(_) => {
@@ -76,7 +76,7 @@ impl Folder {
             let name = name.to_string_lossy();
             let path = if below.is_empty() { name.into_owned() } else { format!("{below}/{name}") };
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() => self.walk(root, &path, depth + 1, found),
+                Ok(kind) if kind.is_dir() => Self::walk(root, &path, depth + 1, found),
                 Ok(kind) if kind.is_symlink() => found.push(match link_fault(root, &path) {
                     None => SourceFile { path, fault: None },
                     Some((message, remedy)) => faulty(&path, message, remedy),
@@ -143,7 +143,7 @@ impl Source for Folder {
             return Err("is not a directory".to_owned());
         }
         let mut found = Vec::new();
-        self.walk(&root, "", 0, &mut found);
+        Self::walk(&root, "", 0, &mut found);
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
     }

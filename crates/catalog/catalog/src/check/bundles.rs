@@ -1,0 +1,230 @@
+//! The checks on bundles: names, images, the one `olm.package` property, versions.
+
+use super::{Checker, Draft, Item};
+use crate::{
+    decode::{BundleFacts, Facts},
+    model::{Bundle, Property},
+    problem::Part,
+    reference,
+};
+use mainstay_version::{Version, parse_strict, quote};
+use std::{
+    collections::{BTreeMap, btree_map},
+    sync::Arc,
+};
+
+impl<'i> Checker<'i> {
+    pub(super) fn bundles(
+        &mut self,
+        items: &'i [Item],
+        drafts: &mut BTreeMap<Arc<str>, Draft<'i>>,
+    ) {
+        for item in items {
+            let Facts::Bundle(facts) = &item.facts else { continue };
+            let (package, name) = (self.package(item), self.name(item));
+            if package.is_empty() {
+                let message = format!("package name must be set for bundle {}", quote(name));
+                self.find(item, &[], message, "add the field package");
+                continue;
+            }
+            let Some(draft) = drafts.get_mut(package) else {
+                let message =
+                    format!("unknown package {} for bundle {}", quote(package), quote(name));
+                let remedy = "add an olm.package document of that name, or correct the name";
+                self.miss(item, &[Part::Field("package")], message, remedy);
+                continue;
+            };
+            match draft.bundles.entry(name.clone()) {
+                btree_map::Entry::Occupied(first) => {
+                    let remedy = self.also_at(first.get().0);
+                    let message =
+                        format!("package {} has duplicate bundle {}", quote(package), quote(name));
+                    self.find(item, &[Part::Field("name")], message, remedy);
+                }
+                btree_map::Entry::Vacant(free) => {
+                    free.insert((item, self.bundle(item, facts)));
+                }
+            }
+        }
+    }
+
+    /// Checks one bundle by itself; `None` if it has no usable version.
+    fn bundle(&mut self, item: &'i Item, facts: &'i BundleFacts) -> Option<Bundle> {
+        let (package, name) = (self.package(item), self.name(item));
+        let context = format!("package {} bundle {}", quote(package), quote(name));
+        for fault in &facts.faults {
+            let message = if fault.message.starts_with("parse property[") {
+                format!("parse properties for bundle {}: {}", quote(name), fault.message)
+            } else {
+                format!(
+                    "read bundle objects: package {}, bundle {}: {}",
+                    quote(package),
+                    quote(name),
+                    fault.message
+                )
+            };
+            self.find(item, &fault.path, message, "correct the property, or remove it");
+        }
+        if name.is_empty() {
+            let message = format!(
+                "invalid package {}: invalid bundle \"\": name must be set",
+                quote(package)
+            );
+            self.find(item, &[], message, "give it a name");
+        }
+        self.images(item, facts, &context);
+        if facts.packages.len() != 1 {
+            let count = facts.packages.len();
+            // A property that could not be read is a reason of its own.
+            if facts.faults.is_empty() || count > 1 {
+                let message = format!(
+                    "{context} must have exactly 1 \"olm.package\" property, found {count}"
+                );
+                let remedy = "state packageName and version in one property of that type";
+                self.find(item, &[Part::Field("properties")], message, remedy);
+            }
+            return None;
+        }
+        let (index, [package_name, version, release]) = &facts.packages[0];
+        let at = |field| {
+            [
+                Part::Field("properties"),
+                Part::Item(*index),
+                Part::Field("value"),
+                Part::Field(field),
+            ]
+        };
+        if **package_name != **package {
+            let message = format!(
+                "package {} does not match \"olm.package\" property {}",
+                quote(package),
+                quote(package_name)
+            );
+            self.find(item, &at("packageName"), message, "make the two names equal");
+        }
+        let parsed = self.version(item, version, release, &at("version"), &at("release"))?;
+        let properties = facts
+            .properties
+            .iter()
+            .map(|(_, kind, json)| Property { kind: self.intern(kind), json: json.clone() })
+            .collect();
+        Some(Bundle {
+            name: name.clone(),
+            package: package.clone(),
+            version: parsed,
+            release: (!release.is_empty()).then(|| self.intern(release)),
+            image: self.intern(&facts.image),
+            properties,
+            deprecation: None,
+            object_count: facts.objects,
+            blob: self.area.blob(item.slot),
+        })
+    }
+
+    fn images(&mut self, item: &Item, facts: &BundleFacts, context: &str) {
+        if facts.image.is_empty() && facts.objects == 0 {
+            let message = format!(
+                "invalid package {}: invalid bundle {}: bundle image must be set",
+                quote(self.package(item)),
+                quote(self.name(item))
+            );
+            self.find(item, &[], message, "name the image that holds the bundle");
+        }
+        let remedy = "write a reference such as registry.example.com/operators/a@sha256:…";
+        if !facts.image.is_empty()
+            && let Some(why) = reference::fault(&facts.image)
+        {
+            let image = quote(&facts.image);
+            let message = format!("{context} image: invalid image pull spec {image}: {why}");
+            self.find(item, &[Part::Field("image")], message, remedy);
+        }
+        for (index, image) in facts.related_images.iter().enumerate() {
+            if !image.is_empty()
+                && let Some(why) = reference::fault(image)
+            {
+                let message = format!(
+                    "{context} relatedImages[{index}].image: invalid image pull spec {}: {why}",
+                    quote(image)
+                );
+                let path = [Part::Field("relatedImages"), Part::Item(index), Part::Field("image")];
+                self.find(item, &path, message, remedy);
+            }
+        }
+    }
+
+    fn version(
+        &mut self,
+        item: &Item,
+        version: &str,
+        release: &str,
+        at_version: &[Part],
+        at_release: &[Part],
+    ) -> Option<Version> {
+        let (package, name) = (self.package(item), self.name(item));
+        let parsed = match parse_strict(version) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                let (name, version) = (quote(name), quote(version));
+                let message = format!("error parsing bundle {name} version {version}: {error}");
+                let remedy = "write three numbers, such as 1.4.2";
+                self.find(item, at_version, message, remedy);
+                return None;
+            }
+        };
+        if release.is_empty() {
+            return Some(parsed);
+        }
+        if let Some(why) = release_fault(release) {
+            let (name, release) = (quote(name), quote(release));
+            let message = format!("error parsing bundle {name} release version {release}: {why}");
+            let remedy = "use numbers or words joined by dots, at most 20 characters";
+            self.find(item, at_release, message, remedy);
+            return None;
+        }
+        let context = format!("invalid package {}: invalid bundle {}", quote(package), quote(name));
+        let normalized = format!("{package}-v{version}-{release}");
+        if **name != *normalized {
+            let message = format!(
+                "{context}: name {} does not match normalized name {}",
+                quote(name),
+                quote(&normalized)
+            );
+            self.find(item, &[Part::Field("name")], message, "rename the bundle");
+        }
+        if version.contains('+') {
+            let message =
+                format!("{context}: cannot use build metadata in version with a release version");
+            self.find(item, at_version, message, "drop what stands after the plus sign");
+        }
+        Some(parsed)
+    }
+}
+
+/// Why a text is no release; `None` if it is one.
+fn release_fault(release: &str) -> Option<String> {
+    let context = format!("invalid release {}", quote(release));
+    if release.len() > 20 {
+        return Some(format!("{context}: exceeds maximum length of 20 characters"));
+    }
+    let faults: Vec<String> = release
+        .split('.')
+        .enumerate()
+        .filter_map(|(index, segment)| {
+            let digits = segment.bytes().all(|byte| byte.is_ascii_digit());
+            let why = if segment.is_empty() {
+                "Prerelease is empty".to_owned()
+            } else if digits && segment.len() > 1 && segment.starts_with('0') {
+                format!(
+                    "Numeric PreRelease version must not contain leading zeroes {}",
+                    quote(segment)
+                )
+            } else if !segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+                format!("Invalid character(s) found in prerelease {}", quote(segment))
+            } else {
+                return None;
+            };
+            Some(format!("{context}: segment {index}: {why}"))
+        })
+        .collect();
+    (!faults.is_empty()).then(|| faults.join("\n"))
+}

@@ -1,0 +1,135 @@
+//! The checks on `olm.deprecations`: what they name must exist, once, with a message.
+
+use super::{Checker, Draft, Item};
+use crate::{
+    decode::{DeprecationFacts, Facts},
+    problem::Part,
+};
+use mainstay_version::quote;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+impl<'i> Checker<'i> {
+    pub(super) fn deprecations(
+        &mut self,
+        items: &'i [Item],
+        drafts: &mut BTreeMap<Arc<str>, Draft<'i>>,
+    ) {
+        let documents = items.iter().filter(|item| matches!(item.facts, Facts::Deprecations(_)));
+        for (number, item) in documents.enumerate() {
+            let Facts::Deprecations(entries) = &item.facts else { continue };
+            let package = self.package(item);
+            if package.is_empty() {
+                let message = format!("package name must be set for deprecation item {number}");
+                self.find(item, &[], message, "add the field package");
+                continue;
+            }
+            let Some(draft) = drafts.get_mut(package) else {
+                let package = quote(package);
+                let message = format!("cannot apply deprecations to an unknown package {package}");
+                let remedy = "add an olm.package document of that name, or correct the name";
+                self.miss(item, &[Part::Field("package")], message, remedy);
+                continue;
+            };
+            if let Some(first) = draft.deprecated_by {
+                let remedy = self.also_at(first);
+                let package = quote(package);
+                let message =
+                    format!("expected a maximum of one deprecation per package: {package}");
+                self.find(item, &[], message, remedy);
+                continue;
+            }
+            draft.deprecated_by = Some(item);
+            let mut seen = BTreeSet::new();
+            for (index, entry) in entries.iter().enumerate() {
+                let repeated = !seen.insert((&entry.schema, &entry.name));
+                self.deprecation(item, index, entry, repeated, draft);
+            }
+        }
+    }
+
+    fn deprecation(
+        &mut self,
+        item: &Item,
+        index: usize,
+        entry: &DeprecationFacts,
+        repeated: bool,
+        draft: &mut Draft<'i>,
+    ) {
+        let package = quote(self.package(item));
+        let path = [Part::Field("entries"), Part::Item(index), Part::Field("reference")];
+        let name = quote(&entry.name);
+        let reference = format!(
+            "declcfg.PackageScopedReference{{Schema:{}, Name:{name}}}",
+            quote(&entry.schema)
+        );
+        if entry.schema.is_empty() {
+            let message =
+                format!("schema must be set for deprecation entry [{index}] for package {package}");
+            let remedy = "say olm.package, olm.channel or olm.bundle";
+            self.find(item, &path, message, remedy);
+            return;
+        }
+        if repeated {
+            let message = format!("duplicate deprecation entry {reference} for package {package}");
+            self.find(item, &path, message, "keep one entry");
+            return;
+        }
+        let text: Arc<str> = entry.message.as_str().into();
+        let context = match entry.schema.as_str() {
+            "olm.package" => {
+                if !entry.name.is_empty() {
+                    let message = format!(
+                        "package name must be empty for deprecated package {package} (specified {name})"
+                    );
+                    self.find(item, &path, message, "remove the name");
+                }
+                draft.deprecation = Some(text);
+                String::new()
+            }
+            "olm.channel" => {
+                let Some((_, channel)) = draft.channels.get_mut(entry.name.as_str()) else {
+                    let message = format!(
+                        "cannot deprecate channel {name} for package {package}: channel not found"
+                    );
+                    self.miss(item, &path, message, "correct the name, or remove the entry");
+                    return;
+                };
+                if let Some(channel) = channel {
+                    channel.deprecation = Some(text);
+                }
+                format!("invalid channel {name}: ")
+            }
+            "olm.bundle" => {
+                let Some((_, bundle)) = draft.bundles.get_mut(entry.name.as_str()) else {
+                    let message = format!(
+                        "cannot deprecate bundle {name} for package {package}: bundle not found"
+                    );
+                    self.miss(item, &path, message, "correct the name, or remove the entry");
+                    return;
+                };
+                if let Some(bundle) = bundle {
+                    bundle.deprecation = Some(text);
+                }
+                format!("invalid bundle {name}: ")
+            }
+            _ => {
+                let message = format!(
+                    "cannot deprecate object {reference} referenced by entry {index} for package {package}: object schema unknown"
+                );
+                let remedy = "say olm.package, olm.channel or olm.bundle";
+                self.find(item, &path, message, remedy);
+                return;
+            }
+        };
+        if entry.message.is_empty() {
+            let path = [Part::Field("entries"), Part::Item(index)];
+            let message = format!(
+                "invalid package {package}: {context}invalid deprecation: message must be set"
+            );
+            self.find(item, &path, message, "say what to use instead");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What a sound catalog offers.
+
+use crate::{SOUND, load};
+use mainstay_catalog::{Api, RelatedImage};
+
+#[test]
+fn packages_channels_entries_and_bundles_are_indexed() {
+    let catalog = load(&[("kiwi/catalog.yaml", SOUND)]).unwrap();
+    let package = catalog.package("kiwi").unwrap();
+    assert_eq!(&*package.default_channel, "stable");
+    assert_eq!(package.description().unwrap(), "A bird.\n");
+    let icon = package.icon().unwrap().unwrap();
+    assert_eq!((icon.base64data.as_str(), icon.mediatype.as_str()), ("PHN2Zy8+", "image/svg+xml"));
+    assert_eq!(package.deprecation.as_deref(), Some("kiwis are gone"));
+    let channels: Vec<&str> = package.channels().map(|channel| &*channel.name).collect();
+    assert_eq!(channels, ["beta", "stable"]);
+    let stable = package.channel("stable").unwrap();
+    assert_eq!(&*stable.head().name, "kiwi.v1.1.0");
+    assert_eq!(stable.head().replaces.as_deref(), Some("kiwi.v1.0.0"));
+    assert_eq!(stable.head().skip_range.as_deref(), Some(">=1.0.0 <1.1.0"));
+    assert!(stable.is_skipped("kiwi.v1.0.1") && !stable.is_skipped("kiwi.v1.0.0"));
+    assert_eq!(stable.entry("kiwi.v1.0.0").unwrap().replaces, None);
+    assert_eq!(package.channel("beta").unwrap().deprecation.as_deref(), Some("beta ends"));
+    let versions: Vec<String> =
+        package.bundles().map(|bundle| bundle.version.to_string()).collect();
+    assert_eq!(versions, ["1.0.0", "1.1.0", "1.2.0"]);
+    let old = catalog.bundle("kiwi", "kiwi.v1.0.0").unwrap();
+    assert_eq!(old.deprecation.as_deref(), Some("use 1.1"));
+    assert_eq!(old.blob().origin().to_string(), "kiwi/catalog.yaml:29");
+    assert!(catalog.package("mango").is_none() && catalog.bundle("kiwi", "x").is_none());
+}
+
+#[test]
+fn small_properties_are_at_hand_and_large_ones_decoded_when_asked() {
+    let catalog = load(&[("c.yaml", SOUND)]).unwrap();
+    let bundle = catalog.bundle("kiwi", "kiwi.v1.1.0").unwrap();
+    let kinds: Vec<&str> = bundle.properties.iter().map(|property| &*property.kind).collect();
+    assert_eq!(kinds, ["olm.gvk", "olm.gvk.required", "olm.package.required", "olm.package"]);
+    let api = |group: &str, kind: &str| Api {
+        group: group.to_owned(),
+        version: "v1".to_owned(),
+        kind: kind.to_owned(),
+    };
+    assert_eq!(bundle.provided_apis().collect::<Vec<_>>(), [api("birds.example.com", "Kiwi")]);
+    assert_eq!(bundle.required_apis().collect::<Vec<_>>(), [api("trees.example.com", "Fern")]);
+    let required = bundle.required_packages().next().unwrap();
+    assert_eq!((&*required.package_name, &*required.version_range), ("fern", ">=1.0.0"));
+    assert_eq!(bundle.object_count(), 2);
+    let kinds: Vec<String> =
+        bundle.objects().unwrap().iter().map(|object| object.kind().to_owned()).collect();
+    assert_eq!(kinds, ["Service", "ClusterServiceVersion"]);
+    assert_eq!(bundle.csv().unwrap().unwrap().name(), "kiwi.v1.1.0");
+    let image = RelatedImage {
+        name: "operator".to_owned(),
+        image: "example.com/kiwi/operator:v1.1.0".to_owned(),
+    };
+    assert_eq!(bundle.related_images().unwrap(), [image]);
+    let newer = catalog.bundle("kiwi", "kiwi.v1.2.0").unwrap();
+    assert_eq!(newer.csv_metadata().unwrap().unwrap()["displayName"], "Kiwi");
+    assert!(newer.csv().unwrap().is_none() && newer.objects().unwrap().is_empty());
+}
+
+#[test]
+fn documents_of_unknown_schemas_are_kept() {
+    let catalog = load(&[("c.yaml", SOUND)]).unwrap();
+    let [note] = catalog.others() else { panic!("{:?}", catalog.others()) };
+    assert_eq!(&**note.schema(), "example.com.notes");
+    assert_eq!(note.value().unwrap()["text"], "kept as it is");
+}
+
+#[test]
+fn the_digest_is_over_content_and_not_over_files() {
+    let one = load(&[("c.yaml", SOUND)]).unwrap();
+    let mut documents: Vec<&str> = SOUND.split("---\n").filter(|part| !part.is_empty()).collect();
+    documents.reverse();
+    let names: Vec<String> = (0..documents.len()).map(|index| format!("d/{index}.yml")).collect();
+    let files: Vec<(&str, &str)> =
+        names.iter().map(String::as_str).zip(documents.iter().copied()).collect();
+    let many = load(&files).unwrap();
+    assert_eq!(one.digest(), many.digest());
+    let options = mainstay_yaml::Options::default();
+    let json: Vec<String> = mainstay_yaml::documents(SOUND.as_bytes(), &options)
+        .map(|document| serde_json::to_string_pretty(&document.unwrap().value).unwrap())
+        .collect();
+    assert_eq!(one.digest(), load(&[("c.json", &json.join("\n"))]).unwrap().digest());
+    assert!(one.digest().starts_with("sha256:") && one.digest().len() == 71);
+    let other = SOUND.replace("A bird", "Two birds");
+    assert_ne!(one.digest(), load(&[("c.yaml", &other)]).unwrap().digest());
+}
+
+#[test]
+fn field_names_may_be_written_in_any_case() {
+    let text = SOUND
+        .replace("properties:", "Properties:")
+        .replace("type:", "TYPE:")
+        .replace("data:", "Data:")
+        .replace("defaultChannel", "defaultchannel")
+        .replace("schema: olm.bundle\n", "Schema: olm.bundle\n");
+    let catalog = load(&[("c.yaml", &text)]).unwrap();
+    let bundle = catalog.bundle("kiwi", "kiwi.v1.1.0").unwrap();
+    assert_eq!(bundle.objects().unwrap().len(), 2);
+}
+
+#[test]
+fn an_empty_folder_is_a_catalog() {
+    assert_eq!(load(&[]).unwrap().packages().len(), 0);
+}
