@@ -53,15 +53,11 @@ fn upgrades_go_one_hop_and_else_stay() {
     );
     assert_snapshot!(
         with_catalog("sub s a/stable cat installed=a.v3 \n csv a.v3 3.0.0 package=a"),
-        @r"
-        nothing to do
-        "
+        @"nothing to do"
     );
     assert_snapshot!(
         with_catalog("sub s a/beta cat installed=a.v1 \n csv a.v1 1.0.0 package=a"),
-        @r"
-        nothing to do
-        "
+        @"nothing to do"
     );
 }
 
@@ -309,12 +305,8 @@ fn catalogs_are_preferred_by_priority_then_namespace_then_name() {
         let text = outcome(&text);
         text.lines().find(|line| line.contains("b.v1")).unwrap().to_owned()
     };
-    assert_snapshot!(world(&["y/tenant", "x/tenant", "a/olm"]), @r"
-    install b.v1 of b/c from x/tenant
-    ");
-    assert_snapshot!(world(&["y/tenant", "a/olm 1"]), @r"
-    install b.v1 of b/c from a/olm
-    ");
+    assert_snapshot!(world(&["y/tenant", "x/tenant", "a/olm"]), @"install b.v1 of b/c from x/tenant");
+    assert_snapshot!(world(&["y/tenant", "a/olm 1"]), @"install b.v1 of b/c from a/olm");
 }
 
 #[test]
