@@ -68,13 +68,15 @@ pub(super) fn root(schema: &Value, has_status: bool, path: &FieldPath) -> Found 
     Found { errors: walk.found, unsupported: walk.unsupported }
 }
 
-/// Whether a field says something: Go's zero values do not.
+/// Whether a field says something: Go's zero values do not, except behind a pointer (`default`).
 fn is_set(schema: &Value, name: &str) -> bool {
     match schema.get(name) {
-        None | Some(Value::Null | Value::Bool(false)) => false,
+        None | Some(Value::Null) => false,
+        Some(_) if name == "default" => true,
+        Some(Value::Bool(false)) => false,
         Some(Value::String(text)) => !text.is_empty(),
         Some(Value::Array(items)) => !items.is_empty(),
-        Some(Value::Object(entries)) => !entries.is_empty() || name == "not" || name == "default",
+        Some(Value::Object(entries)) => !entries.is_empty() || name == "not",
         Some(_) => true,
     }
 }
