@@ -5,11 +5,13 @@
 
 use crate::Options;
 use crate::common::Context;
-use mainstay_client::Backoff;
+use mainstay_client::{Backoff, Patch};
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinHandle;
+
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// Makes the nodes, trying again until it works.
 pub(crate) fn start(context: &Context, options: Options) -> JoinHandle<()> {
@@ -42,7 +44,15 @@ async fn make(
     let wanted = node(at);
     let live = context.cluster.apply(&known::NODE, &wanted, "mainstay-workloads").await?;
     let status = status(&live, at, &options.kubelet_version, &context.clock.now_rfc3339());
-    context.write_status(&known::NODE, &live, status).await
+    context.write_status(&known::NODE, &live, status).await?;
+    // Kubernetes taints new nodes until somebody has seen them ready.
+    let taints = live.array(&["spec", "taints"]);
+    let kept: Vec<&Value> = taints.iter().filter(|taint| taint["key"] != NOT_READY).collect();
+    if kept.len() < taints.len() {
+        let patch = Patch::Merge(json!({"spec": {"taints": kept}}));
+        context.cluster.patch(&known::NODE, None, wanted.name(), &patch).await?;
+    }
+    Ok(())
 }
 
 fn name(at: usize) -> String {
