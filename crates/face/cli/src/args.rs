@@ -28,6 +28,14 @@ pub struct Arguments {
     pub log: String,
 }
 
+impl Arguments {
+    /// Reads the command line of this process. Prints help or what is wrong with it, and ends the
+    /// process, when there is nothing to go on with.
+    pub fn read() -> Self {
+        Self::parse()
+    }
+}
+
 /// The sub-commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {

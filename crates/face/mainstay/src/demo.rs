@@ -33,8 +33,11 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Cause> {
     };
     let plot = {
         let (catalog, package) = (catalog.clone(), demo.package.clone());
-        let chosen = tokio::task::spawn_blocking(move || plot::choose(&catalog, package.as_deref()));
-        chosen.await.map_err(|error| Cause::new(format!("reading the catalog ended early: {error}")))??
+        let chosen =
+            tokio::task::spawn_blocking(move || plot::choose(&catalog, package.as_deref()));
+        chosen
+            .await
+            .map_err(|error| Cause::new(format!("reading the catalog ended early: {error}")))??
     };
     let settings = Settings {
         data: Data::Memory,

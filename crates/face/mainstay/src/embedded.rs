@@ -14,7 +14,7 @@ use mainstay_cli::args::Profile;
 use mainstay_cli::config::{CatalogFolder, Data, reason, runtime_folder};
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
-use mainstay_store::{OpenError, Recovery, Store};
+use mainstay_store::{OpenError, Recovery, Repair, Store};
 use mainstay_workloads::Workloads;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -72,8 +72,9 @@ impl Embedded {
         let store = open(&settings, clock, say).await?;
         let pki = keys(&settings.data, clock, settings.listen)?;
         let stop = CancellationToken::new();
-        let authenticator = Authenticator::new(pki.token_key_pkcs8(), clock)
-            .map_err(|error| Cause::new("the key for service-account tokens is unusable").because(chain(&error)))?;
+        let authenticator = Authenticator::new(pki.token_key_pkcs8(), clock).map_err(|error| {
+            Cause::new("the key for service-account tokens is unusable").because(chain(&error))
+        })?;
         let server = ApiServer::start(mainstay_apiserver::Config {
             store: store.clone(),
             clock,
@@ -88,15 +89,18 @@ impl Embedded {
         let tls = pki
             .server_config()
             .map_err(|error| Cause::new("TLS cannot be set up").because(chain(&error)))?;
-        let port = tokio::spawn(Arc::clone(&server).serve(listener, tls));
+        let port = {
+            let (server, stop) = (Arc::clone(&server), stop.clone());
+            tokio::spawn(async move { server.serve(listener, tls, stop).await })
+        };
         let (kubeconfig, temporary) = write_kubeconfig(&settings, &pki, address)?;
         say(&format!("api         https://{address}"));
         say(&format!("kubeconfig  {}", kubeconfig.display()));
 
         let service = server.service(Identity::admin());
         let cluster = Cluster::new(kube::Client::new(service, "default"));
-        let mut workloads = Workloads::start(
-            &cluster,
+        let workloads = Workloads::start(
+            cluster.clone(),
             mainstay_workloads::Options {
                 nodes: settings.nodes as usize,
                 root_ca: Some(pki.authority_pem().to_owned()),
@@ -110,7 +114,7 @@ impl Embedded {
 
         let catalogs = catalogs(&settings)?;
         let namespace = settings.profile.catalog_namespace();
-        let mut classic = Classic::start(
+        let classic = Classic::start(
             &cluster,
             mainstay_classic::Options {
                 clock,
@@ -168,9 +172,10 @@ impl Embedded {
             // The operating system clears the place in time if this fails.
             let _ = std::fs::remove_file(file);
         }
-        self.store.close().await.map_err(|error| {
-            Cause::new("the store could not be closed").because(chain(&error))
-        })
+        self.store
+            .close()
+            .await
+            .map_err(|error| Cause::new("the store could not be closed").because(chain(&error)))
     }
 
     /// The API without a socket.
@@ -243,26 +248,66 @@ async fn open(settings: &Settings, clock: Clock, say: &dyn Fn(&str)) -> Result<S
         }
     })?;
     if let Some(lost) = lost {
-        for line in lost.to_string().lines() {
-            say(line);
+        for line in repaired(&lost) {
+            say(&line);
         }
     }
-    say(&recovered(&folder, &recovery));
+    let Recovery { revision, objects, torn, notes } = recovery;
+    say(&format!("store       {}: {objects} objects at revision {revision}", folder.display()));
+    if let Some(torn) = torn {
+        say(&format!(
+            "store       dropped {} bytes at the end of {}: a write that was cut off before it was acknowledged",
+            torn.bytes,
+            torn.file.display()
+        ));
+    }
+    for note in notes {
+        say(&format!("store       {note}"));
+    }
     Ok(store)
 }
 
-/// What was found, in a line.
-fn recovered(folder: &Path, recovery: &Recovery) -> String {
-    format!("store       {}: {recovery}", folder.display())
+/// What a repair did, a line each.
+fn repaired(repair: &Repair) -> Vec<String> {
+    let Some(originals) = &repair.originals else {
+        return vec!["repair      the store is sound: nothing was changed".to_owned()];
+    };
+    let mut lines = vec![format!(
+        "repair      {} objects read well; the files as they were are in {}",
+        repair.objects,
+        originals.display()
+    )];
+    for lost in &repair.lost {
+        lines.push(format!(
+            "repair      {} at byte {}: {} ({} bytes)",
+            lost.file.display(),
+            lost.offset,
+            lost.what,
+            lost.bytes
+        ));
+        if let Some((first, last)) = lost.revisions {
+            lines.push(format!(
+                "repair        changes of revisions {first} to {last} are gone or may be"
+            ));
+        }
+        for key in &lost.objects {
+            let name = [&*key.resource, &*key.namespace, &*key.name].join("/");
+            lines.push(format!("repair        the newest change of {name} may be lost"));
+        }
+    }
+    lines
 }
 
 fn keys(data: &Data, clock: Clock, listen: SocketAddr) -> Result<Pki, Cause> {
-    let names = if listen.ip().is_unspecified() { Vec::new() } else { vec![listen.ip().to_string()] };
+    let names =
+        if listen.ip().is_unspecified() { Vec::new() } else { vec![listen.ip().to_string()] };
     match data {
         Data::Memory => Pki::ephemeral(&clock, &names),
         Data::Folder(folder) => Pki::load_or_create(&folder.join("pki"), &clock, &names),
     }
-    .map_err(|error: PkiError| Cause::new("the cluster's keys cannot be used").because(chain(&error)))
+    .map_err(|error: PkiError| {
+        Cause::new("the cluster's keys cannot be used").because(chain(&error))
+    })
 }
 
 fn write_kubeconfig(
@@ -292,7 +337,8 @@ fn write_kubeconfig(
 
 /// The catalogs to serve: those given now, and those the data folder remembers from before.
 fn catalogs(settings: &Settings) -> Result<BTreeMap<String, PathBuf>, Cause> {
-    let given = settings.catalogs.iter().map(|catalog| (catalog.name.clone(), catalog.folder.clone()));
+    let given =
+        settings.catalogs.iter().map(|catalog| (catalog.name.clone(), catalog.folder.clone()));
     let Data::Folder(folder) = &settings.data else { return Ok(given.collect()) };
     let file = folder.join("catalogs.json");
     let fail = |what: &str, why: Cause| Err(Cause::new(what).at(Place::file(&file)).because(why));
@@ -300,7 +346,8 @@ fn catalogs(settings: &Settings) -> Result<BTreeMap<String, PathBuf>, Cause> {
         Ok(bytes) => match serde_json::from_slice(&bytes) {
             Ok(catalogs) => catalogs,
             Err(error) => {
-                let why = Cause::new(error.to_string()).remedy("delete the file and name the catalogs again with --catalog NAME=DIR");
+                let why = Cause::new(error.to_string())
+                    .remedy("delete the file and name the catalogs again with --catalog NAME=DIR");
                 return fail("the list of catalogs cannot be read", why);
             }
         },

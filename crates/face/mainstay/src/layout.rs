@@ -16,7 +16,9 @@ const MANAGER: &str = "mainstay";
 /// Makes sure that our CRDs are there and Established.
 pub(crate) async fn definitions(cluster: &Cluster) -> Result<(), Cause> {
     let crds = mainstay_api::crds();
-    let applied = crds.iter().map(|crd| apply(cluster, &CUSTOM_RESOURCE_DEFINITION, crd));
+    let applied = crds
+        .iter()
+        .map(|crd| async move { apply(cluster, &CUSTOM_RESOURCE_DEFINITION, crd).await });
     for crd in futures::future::try_join_all(applied).await? {
         if crd.condition("Established") != Some("True") {
             return Err(Cause::new(format!("the CRD `{}` is not established", crd.name()))
@@ -33,18 +35,24 @@ fn refusals(crd: &Object) -> Vec<Cause> {
     };
     conditions
         .filter(|condition| text(condition, "status") != "True")
-        .map(|condition| Cause::new(format!("{}: {}", text(condition, "type"), text(condition, "message"))))
+        .map(|condition| {
+            Cause::new(format!("{}: {}", text(condition, "type"), text(condition, "message")))
+        })
         .collect()
 }
 
 /// Makes sure that the standard namespaces, operator groups and the configuration are there.
 pub(crate) async fn standard(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
-    let mut namespaces =
-        vec![profile.catalog_namespace(), profile.operator_namespace(), profile.manager_namespace()];
+    let mut namespaces = vec![
+        profile.catalog_namespace(),
+        profile.operator_namespace(),
+        profile.manager_namespace(),
+    ];
     namespaces.sort_unstable();
     namespaces.dedup();
     let made = namespaces.iter().map(|name| {
-        let namespace = manifest(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+        let namespace =
+            manifest(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
         async move { apply(cluster, &NAMESPACE, &namespace).await }
     });
     futures::future::try_join_all(made).await?;
@@ -84,7 +92,12 @@ pub(crate) async fn catalog_source(
         "spec": {"sourceType": "grpc", "address": mainstay_classic::FOLDER_ADDRESS, "displayName": name, "publisher": "Mainstay"},
     }));
     // An administrator may have given it a nicer name or a priority since: those stay.
-    if cluster.find(&CATALOG_SOURCE, Some(namespace), name).await.map_err(|error| refused(&source, &error))?.is_some() {
+    if cluster
+        .find(&CATALOG_SOURCE, Some(namespace), name)
+        .await
+        .map_err(|error| refused(&source, &error))?
+        .is_some()
+    {
         return Ok(());
     }
     apply(cluster, &CATALOG_SOURCE, &source).await?;

@@ -11,7 +11,6 @@ mod stop;
 mod up;
 mod wait;
 
-use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::config::{Demo, Up};
@@ -23,7 +22,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::read();
     if let Err(cause) = start_log(&arguments.log) {
         report::error(&cause);
         return Exit::Usage.into();

@@ -16,13 +16,13 @@ pub(crate) fn write(folder: &Path) -> Result<(), Cause> {
     for (package, text) in FILES {
         let folder = folder.join(package);
         let file = folder.join("catalog.yaml");
-        std::fs::create_dir_all(&folder)
-            .and_then(|()| std::fs::write(&file, text))
-            .map_err(|error| {
+        std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&file, text)).map_err(
+            |error| {
                 Cause::new("the sample catalog cannot be written")
                     .at(Place::file(&file))
                     .because(Cause::new(mainstay_cli::config::reason(&error)))
-            })?;
+            },
+        )?;
     }
     Ok(())
 }

@@ -17,7 +17,10 @@ impl Stop {
                 Cause::new("signals cannot be listened for").because(Cause::new(error.to_string()))
             })
         };
-        Ok(Self { interrupt: open(SignalKind::interrupt())?, terminate: open(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: open(SignalKind::interrupt())?,
+            terminate: open(SignalKind::terminate())?,
+        })
     }
 
     /// Waits for either signal.

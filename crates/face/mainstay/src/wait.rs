@@ -1,7 +1,7 @@
 //! Waiting for what an API says, by watching it.
 
 use mainstay_cause::Cause;
-use mainstay_client::{Cluster, Selection, WatchEvent};
+use mainstay_client::{Cluster, ListParams, Selection, WatchEvent};
 use mainstay_object::{Object, Resource};
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn look<T>(
     found: &mut impl FnMut(&Object) -> Option<T>,
 ) -> Result<T, mainstay_client::Error> {
     loop {
-        let list = cluster.list(resource, Some(namespace), &Default::default()).await?;
+        let list = cluster.list(resource, Some(namespace), &ListParams::default()).await?;
         for object in list.items {
             if let Some(value) = found(&object) {
                 return Ok(value);
@@ -70,9 +70,49 @@ async fn look<T>(
     }
 }
 
+/// Waits until an object is not there any more.
+///
+/// # Errors
+/// If it is still there when patience ends.
+pub(crate) async fn until_gone(
+    cluster: &Cluster,
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+) -> Result<(), Cause> {
+    let looking = async {
+        loop {
+            let params = ListParams::fields(format!("metadata.name={name}"));
+            let list = cluster.list(resource, Some(namespace), &params).await?;
+            if list.items.is_empty() {
+                return Ok::<(), mainstay_client::Error>(());
+            }
+            let selection = Selection::all(resource.clone())
+                .namespace(namespace)
+                .fields(format!("metadata.name={name}"));
+            let mut watch = cluster.watch(&selection, &list.resource_version).await?;
+            while let Some(Ok(event)) = watch.next().await {
+                if matches!(event, WatchEvent::Deleted(_)) {
+                    return Ok(());
+                }
+            }
+        }
+    };
+    let wanted = || Cause::new(format!("{} `{namespace}/{name}` goes", resource.kind));
+    match tokio::time::timeout(PATIENCE, looking).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(wanted().because(Cause::new(error.to_string()))),
+        Err(_) => {
+            let why = format!("it is still there after {} s", PATIENCE.as_secs());
+            Err(wanted().because(Cause::new(why)))
+        }
+    }
+}
+
 /// What stands in the status, in a line.
 fn summary(object: &Object) -> String {
-    let status = object.get(&["status"]).map_or_else(|| "no status".to_owned(), ToString::to_string);
+    let status =
+        object.get(&["status"]).map_or_else(|| "no status".to_owned(), ToString::to_string);
     let mut end = status.len().min(600);
     while !status.is_char_boundary(end) {
         end -= 1;

@@ -7,7 +7,9 @@
 use mainstay_catalog::{Bundle, Catalog, Channel, LoadOptions, Package};
 use mainstay_cause::{Cause, Place};
 use mainstay_object::Object;
-use mainstay_version::{Range, Version};
+use mainstay_resolver::{
+    CatalogKey, CatalogView, Content, Csv, OperatorGroup, Snapshot, Subscription, World, resolve,
+};
 use serde_json::Value;
 use std::path::Path;
 
@@ -69,10 +71,11 @@ pub(super) fn choose(folder: &Path, wanted: Option<&str>) -> Result<Plot, Cause>
             .at(Place::file(folder))
             .because(Cause::new(error.to_string()))
     })?;
+    let content = Snapshot::of(&catalog);
     let (package, channel, path, home) = match wanted {
         Some(name) => {
             let package = catalog.package(name).ok_or_else(|| unknown(&catalog, name))?;
-            let (channel, path, home) = candidates(package).map_err(|why| {
+            let (channel, path, home) = candidates(&content, package).map_err(|why| {
                 Cause::new(format!("package `{name}` cannot be installed yet")).because(why)
             })?;
             (package, channel, path, home)
@@ -80,7 +83,7 @@ pub(super) fn choose(folder: &Path, wanted: Option<&str>) -> Result<Plot, Cause>
         None => catalog
             .packages()
             .filter_map(|package| {
-                let (channel, path, home) = candidates(package).ok()?;
+                let (channel, path, home) = candidates(&content, package).ok()?;
                 Some((package, channel, path, home))
             })
             // The first of those with the longest story.
@@ -124,13 +127,13 @@ fn unknown(catalog: &Catalog, name: &str) -> Cause {
 }
 
 /// The best story of a package: channel, versions, home; or why it cannot be told.
-fn candidates(package: &Package) -> Result<(String, Vec<String>, Home), Cause> {
+fn candidates(content: &Snapshot, package: &Package) -> Result<(String, Vec<String>, Home), Cause> {
     let default = package.channel(&package.default_channel);
     let others = package.channels().filter(|channel| channel.name != package.default_channel);
     let mut refusals = Vec::new();
     let mut best: Option<(String, Vec<String>, Home)> = None;
     for channel in default.into_iter().chain(others) {
-        match story(package, channel) {
+        match story(content, package, channel) {
             Ok((path, home)) => {
                 if best.as_ref().is_none_or(|(_, known, _)| known.len() < path.len()) {
                     best = Some((channel.name.to_string(), path, home));
@@ -145,19 +148,24 @@ fn candidates(package: &Package) -> Result<(String, Vec<String>, Home), Cause> {
 }
 
 /// The versions of a channel from which at most [`HOPS`] upgrades lead to its head.
-fn story(package: &Package, channel: &Channel) -> Result<(Vec<String>, Home), Cause> {
+fn story(
+    content: &Snapshot,
+    package: &Package,
+    channel: &Channel,
+) -> Result<(Vec<String>, Home), Cause> {
     let head = channel.head();
     let bundle = package
         .bundle(&head.name)
         .ok_or_else(|| Cause::new(format!("the head `{}` has no bundle", head.name)))?;
     let home = home_of(bundle)?;
     let mut best = vec![head.name.to_string()];
-    for entry in channel.chain() {
-        let Some(path) = walk(package, channel, &entry.name) else { continue };
-        let tellable = path.len() - 1 <= HOPS
-            && path.iter().all(|name| {
-                package.bundle(name).is_some_and(|bundle| home_of(bundle).is_ok_and(|other| other == home))
-            });
+    for entry in channel.entries() {
+        let Some(path) = walk(content, package, channel, &entry.name) else { continue };
+        let tellable = path.iter().all(|name| {
+            package
+                .bundle(name)
+                .is_some_and(|bundle| home_of(bundle).is_ok_and(|other| other == home))
+        });
         if tellable && path.len() > best.len() {
             best = path;
         }
@@ -165,29 +173,58 @@ fn story(package: &Package, channel: &Channel) -> Result<(Vec<String>, Home), Ca
     Ok((best, home))
 }
 
-/// Hop by hop from an entry to the head, as a resolver prefers: the newest entry that replaces,
-/// skips or covers the installed one. None if it does not lead there.
-fn walk(package: &Package, channel: &Channel, start: &str) -> Option<Vec<String>> {
+/// Hop by hop from an entry to the head, as the resolver decides. None if it does not lead there.
+fn walk(
+    content: &Snapshot,
+    package: &Package,
+    channel: &Channel,
+    start: &str,
+) -> Option<Vec<String>> {
     let mut path = vec![start.to_owned()];
     let head = &*channel.head().name;
     while path.last().map(String::as_str) != Some(head) {
-        let current = path.last()?;
-        let version = &package.bundle(current)?.version;
-        let next = channel.chain().find(|entry| {
-            entry.replaces.as_deref() == Some(current)
-                || entry.skips.iter().any(|skipped| **skipped == **current)
-                || (*entry.name != **current && covers(entry.skip_range.as_deref(), version))
-        })?;
-        if path.iter().any(|name| **name == *next.name) {
+        let next = hop(content, package, channel, path.last()?)?;
+        if path.len() > HOPS || path.contains(&next) {
             return None;
         }
-        path.push(next.name.to_string());
+        path.push(next);
     }
     Some(path)
 }
 
-fn covers(range: Option<&str>, version: &Version) -> bool {
-    range.and_then(|range| Range::parse(range).ok()).is_some_and(|range| range.contains(version))
+/// What an installed version is upgraded to.
+fn hop(
+    content: &Snapshot,
+    package: &Package,
+    channel: &Channel,
+    installed: &str,
+) -> Option<String> {
+    let catalog = CatalogKey::new("demo", "demo");
+    let world = World {
+        namespace: "demo".to_owned(),
+        global_namespace: "demo".to_owned(),
+        operator_groups: vec![OperatorGroup::default()],
+        catalogs: vec![CatalogView {
+            key: catalog.clone(),
+            priority: 0,
+            content: Content::Ready(content),
+        }],
+        subscriptions: vec![Subscription {
+            name: "demo".to_owned(),
+            package: package.name.to_string(),
+            channel: channel.name.to_string(),
+            catalog,
+            installed_csv: installed.to_owned(),
+            current_csv: installed.to_owned(),
+            ..Subscription::default()
+        }],
+        csvs: vec![Csv {
+            name: installed.to_owned(),
+            version: Some(package.bundle(installed)?.version.clone()),
+            ..Csv::default()
+        }],
+    };
+    resolve(&world).updated_subscriptions.into_iter().next().map(|it| it.current_csv)
 }
 
 /// Where the operator of a bundle can live, or what about it is not supported yet.
@@ -209,7 +246,10 @@ fn home_of(bundle: &Bundle) -> Result<Home, Cause> {
     if !csv.array(&["spec", "webhookdefinitions"]).is_empty() {
         return no("has webhooks, which are not served yet");
     }
-    if ["owned", "required"].iter().any(|part| !csv.array(&["spec", "apiservicedefinitions", part]).is_empty()) {
+    if ["owned", "required"]
+        .iter()
+        .any(|part| !csv.array(&["spec", "apiservicedefinitions", part]).is_empty())
+    {
         return no("has or needs API services, which are not served yet");
     }
     if supports(&csv, "AllNamespaces") {

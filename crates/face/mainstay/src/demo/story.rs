@@ -3,13 +3,13 @@
 use super::SOURCE;
 use super::plot::{Home, Plot};
 use crate::embedded::Embedded;
-use crate::wait::until;
+use crate::wait::{until, until_gone};
 use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_cause::Cause;
 use mainstay_cli::report::{Report, columns};
-use mainstay_client::{Cluster, Patch};
+use mainstay_client::{Cluster, ListParams, Patch};
 use mainstay_object::known::{DEPLOYMENT, NAMESPACE};
 use mainstay_object::{Object, Resource, value_at};
 use serde_json::{Value, json};
@@ -49,8 +49,13 @@ impl Story<'_> {
     async fn cluster_and_catalog(&self) -> Result<(), Cause> {
         let report = self.report;
         report.heading("A cluster in this process");
-        let version = self.cluster.get_raw("/version").await.map_err(|error| failed("ask for the version", &error))?;
-        let version = value_at(&version, &["gitVersion"]).and_then(Value::as_str).unwrap_or_default();
+        let version = self
+            .cluster
+            .get_raw("/version")
+            .await
+            .map_err(|error| failed("ask for the version", &error))?;
+        let version =
+            value_at(&version, &["gitVersion"]).and_then(Value::as_str).unwrap_or_default();
         let took = self.embedded.started_in();
         report.done(format!("Kubernetes API {version} at {}", self.embedded.url()), took);
 
@@ -58,9 +63,16 @@ impl Story<'_> {
         let from = self.embedded.clock().elapsed();
         let wanted = format!("CatalogSource `{SOURCE}` becomes READY");
         let state = ["status", "connectionState", "lastObservedState"];
-        let source = until(self.cluster, &CATALOG_SOURCE, self.embedded.catalog_namespace(), &wanted, |object| {
-            (object.name() == SOURCE && object.str(&state) == Some("READY")).then(|| object.clone())
-        })
+        let source = until(
+            self.cluster,
+            &CATALOG_SOURCE,
+            self.embedded.catalog_namespace(),
+            &wanted,
+            |object| {
+                (object.name() == SOURCE && object.str(&state) == Some("READY"))
+                    .then(|| object.clone())
+            },
+        )
         .await?;
         report.done(
             format!("CatalogSource {} is {}", source.key(), source.str(&state).unwrap_or_default()),
@@ -86,7 +98,8 @@ impl Story<'_> {
     }
 
     async fn namespace_with_group(&self, name: &str) -> Result<(), Cause> {
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let group = json!({
             "apiVersion": "operators.coreos.com/v1",
             "kind": "OperatorGroup",
@@ -120,7 +133,10 @@ impl Story<'_> {
         let mut subscription =
             self.subscription(&plot.package, namespace, &plot.package, &plot.channel);
         subscription["spec"]["startingCSV"] = first.as_str().into();
-        report.detail(format!("kubectl apply -f - <<E\n{}E", mainstay_yaml::to_string(&subscription)));
+        report.detail(format!(
+            "kubectl apply -f - <<E\n{}E",
+            mainstay_yaml::to_string(&subscription)
+        ));
         let from = self.embedded.clock().elapsed();
         self.create(&SUBSCRIPTION, subscription).await?;
         self.hop(namespace, first, from).await
@@ -130,7 +146,8 @@ impl Story<'_> {
         let hops = self.plot.path.windows(2);
         let count = hops.len();
         if count == 0 {
-            self.report.heading("No upgrade: the channel has no older version that leads to its head");
+            self.report
+                .heading("No upgrade: the channel has no older version that leads to its head");
             return Ok(());
         }
         self.report.heading(format!("{count} upgrade{}", if count == 1 { "" } else { "s" }));
@@ -141,11 +158,12 @@ impl Story<'_> {
             let wanted = format!("the Subscription says that `{after}` is installed");
             let package = &self.plot.package;
             until(self.cluster, &SUBSCRIPTION, namespace, &wanted, |object| {
-                (object.name() == package && object.str(&["status", "installedCSV"]) == Some(after)).then_some(())
+                (object.name() == package && object.str(&["status", "installedCSV"]) == Some(after))
+                    .then_some(())
             })
             .await?;
             // The old version goes once the new one has succeeded.
-            self.gone(namespace, before).await?;
+            until_gone(self.cluster, &CLUSTER_SERVICE_VERSION, namespace, before).await?;
             self.report.done(format!("{before} is gone"), self.since(from));
         }
         Ok(())
@@ -187,7 +205,8 @@ impl Story<'_> {
             (phase == "Succeeded").then(|| object.clone())
         })
         .await?;
-        report.done(format!("ClusterServiceVersion {csv}: {}", phases.join(" → ")), self.since(from));
+        report
+            .done(format!("ClusterServiceVersion {csv}: {}", phases.join(" → ")), self.since(from));
         report.detail(done.str(&["status", "message"]).unwrap_or_default());
         self.deployments(namespace, &done).await
     }
@@ -214,38 +233,6 @@ impl Story<'_> {
         Ok(())
     }
 
-    async fn gone(&self, namespace: &str, csv: &str) -> Result<(), Cause> {
-        let find = || self.cluster.find(&CLUSTER_SERVICE_VERSION, Some(namespace), csv);
-        let look = async {
-            // Deletion shows as an event, so the list is read again at every change of the kind.
-            loop {
-                match find().await {
-                    Ok(None) => return Ok(()),
-                    Ok(Some(_)) => {}
-                    Err(error) => return Err(failed("read the old version", &error)),
-                }
-                let selection = mainstay_client::Selection::all(CLUSTER_SERVICE_VERSION).namespace(namespace);
-                let list = self
-                    .cluster
-                    .list(&CLUSTER_SERVICE_VERSION, Some(namespace), &Default::default())
-                    .await
-                    .map_err(|error| failed("list the versions", &error))?;
-                if !list.items.iter().any(|object| object.name() == csv) {
-                    return Ok(());
-                }
-                let mut watch = self
-                    .cluster
-                    .watch(&selection, &list.resource_version)
-                    .await
-                    .map_err(|error| failed("watch the versions", &error))?;
-                let _ = watch.next().await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(30), look)
-            .await
-            .unwrap_or_else(|_| Err(Cause::new(format!("`{csv}` is still there 30 s after its successor succeeded"))))
-    }
-
     async fn refusal(&self) -> Result<(), Cause> {
         let (refusal, report) = (&self.plot.refusal, self.report);
         report.heading(format!("A no that explains itself: {}", refusal.about));
@@ -264,7 +251,9 @@ impl Story<'_> {
             conditions
                 .filter(|condition| text(condition, "type") == "ResolutionFailed")
                 .filter(|condition| text(condition, "status") == "True")
-                .map(|condition| format!("{}: {}", text(condition, "reason"), text(condition, "message")))
+                .map(|condition| {
+                    format!("{}: {}", text(condition, "reason"), text(condition, "message"))
+                })
                 .next()
         })
         .await?;
@@ -283,7 +272,7 @@ impl Story<'_> {
         report.command("kubectl get csv -A");
         let list = self
             .cluster
-            .list(&CLUSTER_SERVICE_VERSION, None, &Default::default())
+            .list(&CLUSTER_SERVICE_VERSION, None, &ListParams::default())
             .await
             .map_err(|error| failed("list the versions", &error))?;
         let rows: Vec<Vec<String>> = list
@@ -301,9 +290,15 @@ impl Story<'_> {
                 ]
             })
             .collect();
-        report.detail(columns(&["NAMESPACE", "NAME", "DISPLAY", "VERSION", "REPLACES", "PHASE"], &rows));
+        report.detail(columns(
+            &["NAMESPACE", "NAME", "DISPLAY", "VERSION", "REPLACES", "PHASE"],
+            &rows,
+        ));
         report.command(format!("kubectl get subscriptions,installplans -A"));
-        report.command(format!("kubectl describe subscription {} -n {REFUSED_NAMESPACE}", self.plot.refusal.package));
+        report.command(format!(
+            "kubectl describe subscription {} -n {REFUSED_NAMESPACE}",
+            self.plot.refusal.package
+        ));
         Ok(())
     }
 

@@ -20,7 +20,8 @@ fn copy_sample(to: &Path) {
 
 async fn state(cluster: &Cluster, wanted: &str) -> Object {
     until(cluster, &CATALOG_SOURCE, Some("olm"), |source| {
-        (source.str(&["status", "connectionState", "lastObservedState"]) == Some(wanted)).then(|| source.clone())
+        (source.str(&["status", "connectionState", "lastObservedState"]) == Some(wanted))
+            .then(|| source.clone())
     })
     .await
 }
@@ -50,7 +51,8 @@ async fn resolves(cluster: &Cluster, name: &str, channel: &str) -> Result<String
             return Some(Ok(csv.to_owned()));
         }
         let conditions = object.array(&["status", "conditions"]).iter();
-        let failed = conditions.filter(|it| it["type"] == "ResolutionFailed" && it["status"] == "True");
+        let failed =
+            conditions.filter(|it| it["type"] == "ResolutionFailed" && it["status"] == "True");
         failed.map(|it| Err(it["message"].as_str().unwrap_or_default().to_owned())).next()
     })
     .await
@@ -89,7 +91,13 @@ async fn a_broken_folder_keeps_serving_its_last_good_content_even_after_a_restar
     // Mended, and with another channel.
     std::fs::write(&file, good.replace("name: fast", "name: faster")).expect("written");
     state(&cluster, "READY").await;
-    assert_eq!(resolves(&cluster, "three", "faster").await.as_deref(), Ok("teapot-operator.v2.0.0"));
+    assert_eq!(
+        resolves(&cluster, "three", "faster").await.as_deref(),
+        Ok("teapot-operator.v2.0.0")
+    );
     let gone = resolves(&cluster, "four", "fast").await.unwrap_err();
-    assert!(gone.contains("no operators found in channel fast of package teapot-operator"), "{gone}");
+    assert!(
+        gone.contains("no operators found in channel fast of package teapot-operator"),
+        "{gone}"
+    );
 }

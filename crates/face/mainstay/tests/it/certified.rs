@@ -42,7 +42,8 @@ fn unpack(target: &Path) -> Option<PathBuf> {
     let archive = Path::new(&data).join("catalog-certified-v4.14.tar.xz");
     let status = Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(target).status();
     assert!(status.expect("tar runs").success(), "{} unpacks", archive.display());
-    let mut entries = std::fs::read_dir(target).expect("the folder").map(|entry| entry.expect("an entry").path());
+    let mut entries =
+        std::fs::read_dir(target).expect("the folder").map(|entry| entry.expect("an entry").path());
     entries.find(|path| path.is_dir())
 }
 
@@ -64,8 +65,19 @@ impl Hands {
     }
 
     /// A namespace with the OperatorGroup that suits the operator, and a Subscription.
-    async fn subscribe(&self, namespace: &str, package: &str, channel: &str, start: Option<&str>, csv: &Object) {
-        self.apply(&NAMESPACE, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).await;
+    async fn subscribe(
+        &self,
+        namespace: &str,
+        package: &str,
+        channel: &str,
+        start: Option<&str>,
+        csv: &Object,
+    ) {
+        self.apply(
+            &NAMESPACE,
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        )
+        .await;
         let mut group = json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
             "metadata": {"name": "group", "namespace": namespace}, "spec": {},
@@ -87,7 +99,9 @@ impl Hands {
 }
 
 fn supports(csv: &Object, mode: &str) -> bool {
-    csv.array(&["spec", "installModes"]).iter().any(|it| it["type"] == mode && it["supported"] == true)
+    csv.array(&["spec", "installModes"])
+        .iter()
+        .any(|it| it["type"] == mode && it["supported"] == true)
 }
 
 /// What must be said if the bundle cannot be installed; empty if it can.
@@ -106,7 +120,12 @@ fn text(value: &Value, key: &str) -> String {
 }
 
 /// How a Subscription ends: the installed version that succeeded, or why not.
-async fn outcome(cluster: &Cluster, namespace: &str, package: &str, wanted: &str) -> Result<(), String> {
+async fn outcome(
+    cluster: &Cluster,
+    namespace: &str,
+    package: &str,
+    wanted: &str,
+) -> Result<(), String> {
     let refused = until(cluster, &SUBSCRIPTION, Some(namespace), |object| {
         if object.name() != package {
             return None;
@@ -125,7 +144,8 @@ async fn outcome(cluster: &Cluster, namespace: &str, package: &str, wanted: &str
         return Err(message);
     }
     until(cluster, &CLUSTER_SERVICE_VERSION, Some(namespace), |object| {
-        (object.name() == wanted && object.str(&["status", "phase"]) == Some("Succeeded")).then_some(())
+        (object.name() == wanted && object.str(&["status", "phase"]) == Some("Succeeded"))
+            .then_some(())
     })
     .await;
     Ok(())
@@ -141,7 +161,8 @@ async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
     let cluster = tls_cluster(&up.kubeconfig).await;
     let kubectl = Kubectl::find(&up.kubeconfig, "applying with kubectl");
     let hands = Hands { kubectl, cluster: cluster.clone() };
-    let monitors = mainstay_yaml::one(SERVICE_MONITORS.as_bytes(), &mainstay_yaml::Options::default());
+    let monitors =
+        mainstay_yaml::one(SERVICE_MONITORS.as_bytes(), &mainstay_yaml::Options::default());
     hands.apply(&mainstay_object::known::CUSTOM_RESOURCE_DEFINITION, monitors.expect("YAML")).await;
 
     let (mut vendors, mut own_only) = (BTreeSet::new(), 0);
@@ -154,10 +175,16 @@ async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
         let obstacles = obstacles(&bundle, &csv);
         match outcome {
             Ok(()) => {
-                assert_eq!(obstacles, Vec::<String>::new(), "{} should have been refused", bundle.name);
+                assert_eq!(
+                    obstacles,
+                    Vec::<String>::new(),
+                    "{} should have been refused",
+                    bundle.name
+                );
                 as_its_text_says(&cluster, &namespace, &csv).await;
                 succeeded += 1;
-                vendors.insert(csv.str(&["spec", "provider", "name"]).unwrap_or_default().to_owned());
+                vendors
+                    .insert(csv.str(&["spec", "provider", "name"]).unwrap_or_default().to_owned());
                 let others = ["SingleNamespace", "MultiNamespace", "AllNamespaces"];
                 own_only += u32::from(!others.iter().any(|mode| supports(&csv, mode)));
             }
@@ -170,7 +197,10 @@ async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
             }
         }
     }
-    assert!(succeeded >= 20 && vendors.len() >= 8 && own_only >= 3, "{succeeded} {vendors:?} {own_only}");
+    assert!(
+        succeeded >= 20 && vendors.len() >= 8 && own_only >= 3,
+        "{succeeded} {vendors:?} {own_only}"
+    );
     ran(&format!(
         "{succeeded} packages of {} vendors succeed ({own_only} in their own namespace only), {refused} are refused with the right words",
         vendors.len()
@@ -187,7 +217,8 @@ async fn the_long_chains_walk_from_an_old_version_to_the_head() {
     let cluster = tls_cluster(&up.kubeconfig).await;
     let kubectl = Kubectl::find(&up.kubeconfig, "applying with kubectl");
     let hands = Hands { kubectl, cluster: cluster.clone() };
-    let monitors = mainstay_yaml::one(SERVICE_MONITORS.as_bytes(), &mainstay_yaml::Options::default());
+    let monitors =
+        mainstay_yaml::one(SERVICE_MONITORS.as_bytes(), &mainstay_yaml::Options::default());
     hands.apply(&mainstay_object::known::CUSTOM_RESOURCE_DEFINITION, monitors.expect("YAML")).await;
     // By replaces: six hops and more. By skipRange: one hop from far away.
     for (name, least) in [
@@ -203,7 +234,9 @@ async fn the_long_chains_walk_from_an_old_version_to_the_head() {
         assert!(path.len() > least, "{name}: {path:?}");
         let namespace = format!("c-{name}");
         hands.subscribe(&namespace, name, &package.default_channel, Some(&path[0]), &csv).await;
-        outcome(&cluster, &namespace, name, &head.name).await.unwrap_or_else(|why| panic!("{name}: {why}"));
+        outcome(&cluster, &namespace, name, &head.name)
+            .await
+            .unwrap_or_else(|why| panic!("{name}: {why}"));
         as_its_text_says(&cluster, &namespace, &csv).await;
         // Every hop left its plan, or was collected: the plans that are there name the path's end.
         let plans = cluster
@@ -244,18 +277,24 @@ fn longest(package: &Package, channel: &str) -> Vec<String> {
             let current = path.last().expect("never empty").clone();
             let version = &package.bundle(&current).expect("the bundle").version;
             let next = channel.chain().find(|entry| {
-                let range = entry.skip_range.as_deref().and_then(|it| mainstay_version::Range::parse(it).ok());
+                let range = entry
+                    .skip_range
+                    .as_deref()
+                    .and_then(|it| mainstay_version::Range::parse(it).ok());
                 *entry.name != *current
                     && (entry.replaces.as_deref() == Some(&*current)
                         || entry.skips.iter().any(|skipped| **skipped == *current)
                         || range.is_some_and(|range| range.contains(version)))
             });
             match next {
-                Some(next) if !path.contains(&next.name.to_string()) => path.push(next.name.to_string()),
+                Some(next) if !path.contains(&next.name.to_string()) => {
+                    path.push(next.name.to_string())
+                }
                 _ => break,
             }
         }
-        if path.last().map(String::as_str) == Some(&*channel.head().name) && path.len() > best.len() {
+        if path.last().map(String::as_str) == Some(&*channel.head().name) && path.len() > best.len()
+        {
             best = path;
         }
     }
@@ -269,7 +308,11 @@ async fn as_its_text_says(cluster: &Cluster, namespace: &str, csv: &Object) {
         let scope = kind.is_namespaced().then_some(namespace);
         let params = ListParams::labels(format!("{owner},olm.owner.namespace={namespace}"));
         let live = cluster.list(kind, scope, &params).await.expect("roles");
-        let live: Vec<Value> = live.items.iter().map(|role| role.get(&["rules"]).cloned().unwrap_or_default()).collect();
+        let live: Vec<Value> = live
+            .items
+            .iter()
+            .map(|role| role.get(&["rules"]).cloned().unwrap_or_default())
+            .collect();
         for permission in csv.array(&["spec", "install", "spec", part]) {
             let account = text(permission, "serviceAccountName");
             cluster
@@ -302,7 +345,9 @@ fn same_rules(live: &Value, wanted: &Value) -> bool {
         let mut rules = rules;
         for rule in &mut rules {
             if let Some(fields) = rule.as_object_mut() {
-                fields.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+                fields.retain(|_, value| {
+                    !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+                });
             }
         }
         rules

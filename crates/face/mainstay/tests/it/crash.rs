@@ -39,7 +39,10 @@ async fn no_acknowledged_write_is_lost() {
         written += write_until_killed(folder.path(), data, round, &log).await;
         check(folder.path(), data, &log).await;
     }
-    ran(&format!("{} kills, {written} acknowledged writes by {CLIENTS} clients, none lost", rounds()));
+    ran(&format!(
+        "{} kills, {written} acknowledged writes by {CLIENTS} clients, none lost",
+        rounds()
+    ));
 }
 
 async fn write_until_killed(folder: &Path, data: &str, round: u32, log: &Arc<Mutex<Log>>) -> u64 {
@@ -64,7 +67,13 @@ async fn write_until_killed(folder: &Path, data: &str, round: u32, log: &Arc<Mut
 }
 
 /// Creates, changes and deletes objects of its own until the server is gone.
-async fn write(cluster: Cluster, round: u32, client: usize, log: Arc<Mutex<Log>>, count: Arc<AtomicU64>) {
+async fn write(
+    cluster: Cluster,
+    round: u32,
+    client: usize,
+    log: Arc<Mutex<Log>>,
+    count: Arc<AtomicU64>,
+) {
     for turn in 0.. {
         let name = format!("r{round}-c{client}-{}", turn / 3);
         let value = format!("{turn}-{}", "x".repeat(200));
@@ -131,7 +140,8 @@ async fn check(folder: &Path, data: &str, log: &Arc<Mutex<Log>>) {
     }
     // From here on what is stored is what counts.
     log.in_flight.clear();
-    log.acknowledged = found.iter().map(|(name, state)| (name.clone(), Some(state.clone()))).collect();
+    log.acknowledged =
+        found.iter().map(|(name, state)| (name.clone(), Some(state.clone()))).collect();
 
     // One more write closes the replay, so that its end can be seen.
     let last = json!({
@@ -145,7 +155,11 @@ async fn check(folder: &Path, data: &str, log: &Arc<Mutex<Log>>) {
     let mut replayed = BTreeMap::new();
     loop {
         match watch.next().await.expect("the watch goes on").expect("an event") {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) if object.name() == "the-end" => break,
+            WatchEvent::Added(object) | WatchEvent::Modified(object)
+                if object.name() == "the-end" =>
+            {
+                break;
+            }
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 replayed.extend([entry(&object)]);
             }

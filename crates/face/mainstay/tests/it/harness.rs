@@ -62,7 +62,8 @@ impl Up {
 
     /// Asks it to stop and returns whether it ended well, with the rest of what it printed.
     pub(crate) fn stop(mut self, signal: &str) -> (bool, String) {
-        let sent = Command::new("kill").args([&format!("-{signal}"), &self.pid().to_string()]).status();
+        let sent =
+            Command::new("kill").args([&format!("-{signal}"), &self.pid().to_string()]).status();
         assert!(sent.expect("kill runs").success());
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).expect("its output is text");
@@ -162,7 +163,8 @@ pub(crate) async fn tls_client(kubeconfig: &Path) -> kube::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let file = kube::config::Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(file, &options).await.expect("a usable kubeconfig");
+    let config =
+        kube::Config::from_custom_kubeconfig(file, &options).await.expect("a usable kubeconfig");
     kube::Client::try_from(config).expect("a client")
 }
 
@@ -176,7 +178,8 @@ pub(crate) async fn until<T>(
     let mut last = String::new();
     let look = async {
         loop {
-            let list = cluster.list(resource, namespace, &Default::default()).await.expect("a list");
+            let list =
+                cluster.list(resource, namespace, &Default::default()).await.expect("a list");
             for object in &list.items {
                 if let Some(value) = found(object) {
                     return value;
@@ -187,9 +190,12 @@ pub(crate) async fn until<T>(
             if let Some(namespace) = namespace {
                 selection = selection.namespace(namespace);
             }
-            let mut watch = cluster.watch(&selection, &list.resource_version).await.expect("a watch");
+            let mut watch =
+                cluster.watch(&selection, &list.resource_version).await.expect("a watch");
             while let Some(event) = watch.next().await {
-                if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event.expect("an event") {
+                if let WatchEvent::Added(object) | WatchEvent::Modified(object) =
+                    event.expect("an event")
+                {
                     if let Some(value) = found(&object) {
                         return value;
                     }

@@ -4,7 +4,9 @@
 use crate::harness::{Up, tls_client};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+};
 use kube::core::GroupVersionKind;
 use kube::runtime::controller::Action;
 use kube::runtime::finalizer::{Event as Ending, finalizer};
@@ -39,13 +41,21 @@ async fn in_process() {
 }
 
 fn config_map(name: &str) -> ConfigMap {
-    serde_json::from_value(json!({"metadata": {"name": name}, "data": {"a": "1"}})).expect("a ConfigMap")
+    serde_json::from_value(json!({"metadata": {"name": name}, "data": {"a": "1"}}))
+        .expect("a ConfigMap")
 }
 
 /// Every verb of a typed [`Api`].
 async fn objects(client: &Client) {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    assert!(namespaces.list(&ListParams::default()).await.expect("a list").iter().any(|ns| ns.name_any() == "default"));
+    assert!(
+        namespaces
+            .list(&ListParams::default())
+            .await
+            .expect("a list")
+            .iter()
+            .any(|ns| ns.name_any() == "default")
+    );
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let made = maps.create(&PostParams::default(), &config_map("typed")).await.expect("created");
     assert!(made.uid().is_some() && made.resource_version().is_some());
@@ -75,7 +85,9 @@ async fn watchers(client: &Client, config: watcher::Config) {
             Event::Init => {}
             Event::InitApply(object) => started.push(object.name_any()),
             Event::InitDone => break,
-            Event::Apply(_) | Event::Delete(_) => panic!("a change before the initial list was done"),
+            Event::Apply(_) | Event::Delete(_) => {
+                panic!("a change before the initial list was done")
+            }
         }
     }
     assert_eq!(started, ["before"]);

@@ -174,17 +174,27 @@ fn built_in(script: &mut Script) {
     script.shows("get cm settings -n kitchen -o jsonpath={.data}", &[r#"{"a":"one","c":"three"}"#]);
     script.shows("get cm settings -n kitchen -o yaml", &["kind: ConfigMap", "  c: three"]);
     script.shows("get cm settings -n kitchen -o json", &["\"c\": \"three\""]);
-    script.shows("get cm -n kitchen -o name", &["configmap/settings", "configmap/kube-root-ca.crt"]);
+    script
+        .shows("get cm -n kitchen -o name", &["configmap/settings", "configmap/kube-root-ca.crt"]);
     script.shows("get cm settings -n kitchen -o wide", &["NAME", "DATA", "AGE"]);
-    script.shows("get cm settings -n kitchen -o custom-columns=N:.metadata.name,A:.data.a", &["settings", "one"]);
+    script.shows(
+        "get cm settings -n kitchen -o custom-columns=N:.metadata.name,A:.data.a",
+        &["settings", "one"],
+    );
     script.shows("get cm settings -n kitchen -o go-template={{.data.c}}", &["three"]);
     script.shows("get cm -A --sort-by=.metadata.name --no-headers", &["kitchen", "settings"]);
     script.shows("label cm settings -n kitchen tier=front", &["configmap/settings labeled"]);
     script.shows("get cm -n kitchen -l tier=front -L tier", &["TIER", "front"]);
     script.shows("get cm -n kitchen -l tier=back", &[]);
     script.shows("annotate cm settings -n kitchen why=because", &["annotated"]);
-    script.shows("get cm -n kitchen --field-selector metadata.name=settings -o name", &["configmap/settings"]);
-    script.shows(r#"patch cm settings -n kitchen --type=merge -p {"data":{"c":null,"d":"four"}}"#, &["patched"]);
+    script.shows(
+        "get cm -n kitchen --field-selector metadata.name=settings -o name",
+        &["configmap/settings"],
+    );
+    script.shows(
+        r#"patch cm settings -n kitchen --type=merge -p {"data":{"c":null,"d":"four"}}"#,
+        &["patched"],
+    );
     script.shows(
         r#"patch cm settings -n kitchen --type=json -p [{"op":"replace","path":"/data/a","value":"uno"}]"#,
         &["patched"],
@@ -195,14 +205,24 @@ fn built_in(script: &mut Script) {
     script.feeds("replace -f -", &replaced, "configmap/settings replaced");
     script.refused("get cm nothing -n kitchen", "", "configmaps \"nothing\" not found");
     script.refused("apply -f -", &SETTINGS.replace("data:", "dada:"), "unknown field \"dada\"");
-    script.feeds("apply --dry-run=server -f -", &SETTINGS.replace("settings", "dry"), "created (server dry run)");
+    script.feeds(
+        "apply --dry-run=server -f -",
+        &SETTINGS.replace("settings", "dry"),
+        "created (server dry run)",
+    );
     script.refused("get cm dry -n kitchen", "", "not found");
 }
 
 fn workloads(script: &mut Script) {
     script.feeds("apply -f -", DEPLOYMENT, "deployment.apps/web created");
-    script.shows("wait --for=condition=Available deployment/web -n kitchen --timeout=60s", &["condition met"]);
-    script.shows("rollout status deployment/web -n kitchen --timeout=60s", &["successfully rolled out"]);
+    script.shows(
+        "wait --for=condition=Available deployment/web -n kitchen --timeout=60s",
+        &["condition met"],
+    );
+    script.shows(
+        "rollout status deployment/web -n kitchen --timeout=60s",
+        &["successfully rolled out"],
+    );
     script.shows("get deployment web -n kitchen", &["READY", "2/2"]);
     script.shows("get pods -n kitchen -l app=web -o wide", &["Running", "2/2", "NODE"]);
     script.shows("get deploy,rs -n kitchen", &["deployment.apps/web", "replicaset.apps/web-"]);
@@ -216,17 +236,29 @@ fn workloads(script: &mut Script) {
         &["example.com/web:1 example.com/side:2"],
     );
     script.shows("set image deployment/web web=example.com/web:2 -n kitchen", &["image updated"]);
-    script.shows("rollout status deployment/web -n kitchen --timeout=60s", &["successfully rolled out"]);
+    script.shows(
+        "rollout status deployment/web -n kitchen --timeout=60s",
+        &["successfully rolled out"],
+    );
     script.shows("scale deployment/web -n kitchen --replicas=3", &["scaled"]);
-    script.shows("wait --for=jsonpath={.status.readyReplicas}=3 deployment/web -n kitchen --timeout=60s", &["condition met"]);
-    script.shows("describe deployment web -n kitchen", &["Replicas:", "3 desired", "ScalingReplicaSet"]);
+    script.shows(
+        "wait --for=jsonpath={.status.readyReplicas}=3 deployment/web -n kitchen --timeout=60s",
+        &["condition met"],
+    );
+    script.shows(
+        "describe deployment web -n kitchen",
+        &["Replicas:", "3 desired", "ScalingReplicaSet"],
+    );
     script.shows("describe pods -n kitchen -l app=web", &["Status:", "Running", "Ready"]);
     script.shows("get events -n kitchen", &["ScalingReplicaSet"]);
     script.feeds("apply -f -", SERVICE, "service/web created");
     script.shows("get svc web -n kitchen", &["ClusterIP", "80/TCP"]);
     script.shows("wait --for=jsonpath={.endpoints[2].conditions.ready}=true endpointslice -n kitchen -l kubernetes.io/service-name=web --timeout=60s", &["condition met"]);
     script.feeds("apply -f -", JOB, "job.batch/once created");
-    script.shows("wait --for=condition=complete job/once -n kitchen --timeout=60s", &["condition met"]);
+    script.shows(
+        "wait --for=condition=complete job/once -n kitchen --timeout=60s",
+        &["condition met"],
+    );
     watches(script);
 }
 
@@ -241,7 +273,10 @@ fn watches(script: &mut Script) {
         .expect("kubectl starts");
     let mut lines = BufReader::new(watch.stdout.take().expect("piped")).lines();
     let mut until = |name: &str| {
-        assert!(lines.by_ref().any(|line| line.expect("text").starts_with(name)), "no line for {name}");
+        assert!(
+            lines.by_ref().any(|line| line.expect("text").starts_with(name)),
+            "no line for {name}"
+        );
     };
     until("settings");
     script.feeds("apply -f -", &SETTINGS.replace("settings", "watched"), "created");
@@ -252,7 +287,10 @@ fn watches(script: &mut Script) {
 
 fn custom(script: &mut Script) {
     script.feeds("apply -f -", DEFINITION, "created");
-    script.shows("wait --for=condition=Established crd/widgets.parts.example.com --timeout=60s", &["condition met"]);
+    script.shows(
+        "wait --for=condition=Established crd/widgets.parts.example.com --timeout=60s",
+        &["condition met"],
+    );
     script.shows("api-resources --api-group=parts.example.com", &["widgets", "wd", "Widget"]);
     script.shows("explain widget.spec.size", &["How large it is."]);
     script.feeds("apply -f -", WIDGET, "widget.parts.example.com/cog created");
@@ -267,19 +305,39 @@ fn custom(script: &mut Script) {
     script.shows("scale widget cog -n kitchen --replicas=5", &["scaled"]);
     script.shows("get widget cog -n kitchen -o jsonpath={.spec.count}", &["5"]);
     script.shows("describe widget cog -n kitchen", &["Phase:", "Turning"]);
-    script.refused("apply -f -", &WIDGET.replace("size: 3", "size: 0"), "should be greater than or equal to 1");
-    script.refused("apply -f -", &WIDGET.replace("red", "blue"), "supported values: \"red\", \"green\"");
-    script.refused("apply -f -", &WIDGET.replace("colour", "color"), "unknown field \"spec.color\"");
+    script.refused(
+        "apply -f -",
+        &WIDGET.replace("size: 3", "size: 0"),
+        "should be greater than or equal to 1",
+    );
+    script.refused(
+        "apply -f -",
+        &WIDGET.replace("red", "blue"),
+        "supported values: \"red\", \"green\"",
+    );
+    script.refused(
+        "apply -f -",
+        &WIDGET.replace("colour", "color"),
+        "unknown field \"spec.color\"",
+    );
 }
 
 fn endings(script: &mut Script) {
     script.shows("delete widget cog -n kitchen", &["deleted"]);
     script.shows("delete crd widgets.parts.example.com", &["deleted"]);
-    script.refused("get widgets -n kitchen", "", "the server doesn't have a resource type \"widgets\"");
+    script.refused(
+        "get widgets -n kitchen",
+        "",
+        "the server doesn't have a resource type \"widgets\"",
+    );
     script.shows("delete deployment web -n kitchen", &["deleted"]);
     script.run("wait --for=delete pods -n kitchen -l app=web --timeout=60s", "");
     script.shows("delete cm -n kitchen -l tier=front", &["\"settings\" deleted"]);
     script.shows("delete namespace kitchen --timeout=60s", &["deleted"]);
     script.refused("get ns kitchen", "", "not found");
-    script.feeds("create -f -", "{apiVersion: v1, kind: ConfigMap, metadata: {generateName: made-, namespace: default}}", "configmap/made-");
+    script.feeds(
+        "create -f -",
+        "{apiVersion: v1, kind: ConfigMap, metadata: {generateName: made-, namespace: default}}",
+        "configmap/made-",
+    );
 }
