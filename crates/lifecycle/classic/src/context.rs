@@ -62,10 +62,10 @@ impl Caches {
                 |it| Subscription::from_object(it).ok(),
                 stop(),
             ),
-            plans: builder(resources::INSTALL_PLAN, facts::Plan::of)
+            plans: builder(resources::INSTALL_PLAN, |it| Some(facts::Plan::of(it)))
                 .index(|it| it.waits_for.clone())
                 .start(cluster, stop()),
-            csvs: builder(resources::CLUSTER_SERVICE_VERSION, facts::Csv::of)
+            csvs: builder(resources::CLUSTER_SERVICE_VERSION, |it| Some(facts::Csv::of(it)))
                 .index(|it| it.all_crds.clone())
                 .start(cluster, stop()),
             groups: Cache::start(
@@ -74,27 +74,39 @@ impl Caches {
                 |it| OperatorGroup::from_object(it).ok(),
                 stop(),
             ),
-            namespaces: Cache::start(cluster, all(known::NAMESPACE), facts::Namespace::of, stop()),
+            namespaces: Cache::start(
+                cluster,
+                all(known::NAMESPACE),
+                |it| Some(facts::Namespace::of(it)),
+                stop(),
+            ),
             crds: Cache::start(
                 cluster,
                 all(known::CUSTOM_RESOURCE_DEFINITION),
-                facts::Crd::of,
+                |it| Some(facts::Crd::of(it)),
                 stop(),
             ),
             accounts: Cache::start(
                 cluster,
                 all(known::SERVICE_ACCOUNT),
-                facts::Account::of,
+                |it| Some(facts::Account::of(it)),
                 stop(),
             ),
-            roles: Cache::start(cluster, all(known::ROLE), facts::Role::of, stop()),
-            bindings: builder(known::ROLE_BINDING, facts::Binding::of)
+            roles: Cache::start(cluster, all(known::ROLE), |it| Some(facts::Role::of(it)), stop()),
+            bindings: builder(known::ROLE_BINDING, |it| Some(facts::Binding::of(it)))
                 .index(|it| it.words.clone())
                 .start(cluster, stop()),
-            cluster_roles: Cache::start(cluster, all(known::CLUSTER_ROLE), facts::Role::of, stop()),
-            cluster_bindings: builder(known::CLUSTER_ROLE_BINDING, facts::Binding::of)
-                .index(|it| it.words.clone())
-                .start(cluster, stop()),
+            cluster_roles: Cache::start(
+                cluster,
+                all(known::CLUSTER_ROLE),
+                |it| Some(facts::Role::of(it)),
+                stop(),
+            ),
+            cluster_bindings: builder(known::CLUSTER_ROLE_BINDING, |it| {
+                Some(facts::Binding::of(it))
+            })
+            .index(|it| it.words.clone())
+            .start(cluster, stop()),
             deployments: Cache::start(
                 cluster,
                 all(known::DEPLOYMENT).labels(format!(
@@ -102,7 +114,7 @@ impl Caches {
                     names::MANAGED,
                     names::MANAGED_VALUE
                 )),
-                facts::Deployment::of,
+                |it| Some(facts::Deployment::of(it)),
                 stop(),
             ),
         }

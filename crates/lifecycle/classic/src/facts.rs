@@ -1,6 +1,6 @@
 //! What caches keep of each object: the few fields that decisions read.
 //!
-//! Every function here is a projection `&Object -> Option<Fact>` for [`mainstay_client::Cache`].
+//! Every function here is a projection of an object for [`mainstay_client::Cache`].
 //! A change that leaves the fact equal wakes nobody.
 
 use mainstay_api::{CsvPhase, CsvReason, InstallPlanPhase, names};
@@ -72,7 +72,7 @@ impl Csv {
         self.copied_from.is_some()
     }
 
-    pub(crate) fn of(object: &Object) -> Option<Self> {
+    pub(crate) fn of(object: &Object) -> Self {
         let crds = |which: &str| -> Vec<Value> {
             object.array(&["spec", "customresourcedefinitions", which]).to_vec()
         };
@@ -88,7 +88,7 @@ impl Csv {
         let provides = apis(&owned, &services("owned"));
         let requires = apis(&required, &services("required"));
         let annotation = |key: &str| object.annotation(key).map(str::to_owned);
-        Some(Self {
+        Self {
             uid: object.uid().to_owned(),
             copied_from: object.label(names::COPIED_FROM).map(str::to_owned),
             deleting: object.is_terminating(),
@@ -114,7 +114,7 @@ impl Csv {
                 .get(&["metadata", "annotations"])
                 .map(|all| fnv::fnv64a(all.to_string().as_bytes()))
                 .unwrap_or_default(),
-        })
+        }
     }
 }
 
@@ -147,6 +147,7 @@ pub(crate) fn apis(crds: &[Value], services: &[Value]) -> Vec<Api> {
 
 /// What others need to know of an InstallPlan. Its steps are not kept: they hold whole manifests.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each read by its own name")]
 pub(crate) struct Plan {
     pub(crate) uid: String,
     pub(crate) created: String,
@@ -164,14 +165,12 @@ pub(crate) struct Plan {
     pub(crate) installed: Option<[String; 3]>,
     /// Definitions that its steps wait for.
     pub(crate) waits_for: Vec<Arc<str>>,
-    /// Whether it runs with the rights of an account.
-    pub(crate) attenuated: bool,
 }
 
 impl Plan {
-    pub(crate) fn of(object: &Object) -> Option<Self> {
+    pub(crate) fn of(object: &Object) -> Self {
         let steps = object.array(&["status", "plan"]);
-        Some(Self {
+        Self {
             uid: object.uid().to_owned(),
             created: object.str(&["metadata", "creationTimestamp"]).unwrap_or_default().to_owned(),
             deleting: object.is_terminating(),
@@ -202,8 +201,7 @@ impl Plan {
                 .filter(|step| text(step, "status") == "WaitingForApi")
                 .filter_map(|step| Some(step.get("resource")?.get("name")?.as_str()?.into()))
                 .collect(),
-            attenuated: object.get(&["status", "attenuatedServiceAccountRef"]).is_some(),
-        })
+        }
     }
 }
 
@@ -215,8 +213,8 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    pub(crate) fn of(object: &Object) -> Option<Self> {
-        Some(Self { labels: labels(object), deleting: object.is_terminating() })
+    pub(crate) fn of(object: &Object) -> Self {
+        Self { labels: labels(object), deleting: object.is_terminating() }
     }
 }
 
@@ -236,9 +234,9 @@ pub(crate) struct Crd {
 }
 
 impl Crd {
-    pub(crate) fn of(object: &Object) -> Option<Self> {
+    pub(crate) fn of(object: &Object) -> Self {
         let holds = |kind: &str| object.condition(kind) == Some("True");
-        Some(Self {
+        Self {
             uid: object.uid().to_owned(),
             versions: object
                 .array(&["spec", "versions"])
@@ -250,7 +248,7 @@ impl Crd {
                 .collect(),
             established: holds("Established") && holds("NamesAccepted"),
             alongside: alongside(object),
-        })
+        }
     }
 }
 
@@ -274,12 +272,12 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub(crate) fn of(object: &Object) -> Option<Self> {
-        Some(Self {
+    pub(crate) fn of(object: &Object) -> Self {
+        Self {
             uid: object.uid().to_owned(),
             managed: object.label(names::MANAGED).is_some(),
             owners: object.owner_references(),
-        })
+        }
     }
 }
 
@@ -306,13 +304,13 @@ pub(crate) struct Role {
 }
 
 impl Role {
-    pub(crate) fn of(object: &Object) -> Option<Self> {
-        Some(Self {
+    pub(crate) fn of(object: &Object) -> Self {
+        Self {
             labels: labels(object),
             owners: object.owner_references(),
             rules: object.part(&["rules"]).unwrap_or_default(),
             aggregation: object.get(&["aggregationRule"]).cloned(),
-        })
+        }
     }
 }
 
@@ -338,16 +336,16 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
-    pub(crate) fn of(object: &Object) -> Option<Self> {
+    pub(crate) fn of(object: &Object) -> Self {
         let subjects: Vec<Subject> = object.part(&["subjects"]).unwrap_or_default();
         let of = |field: &str| object.str(&["roleRef", field]).unwrap_or_default().to_owned();
-        Some(Self {
+        Self {
             labels: labels(object),
             owners: object.owner_references(),
             role: (of("kind"), of("name")),
             words: subjects.iter().map(|it| it.word(object.namespace())).collect(),
             subjects,
-        })
+        }
     }
 }
 
@@ -381,7 +379,7 @@ pub(crate) struct Deployment {
 }
 
 impl Deployment {
-    pub(crate) fn of(object: &Object) -> Option<Self> {
+    pub(crate) fn of(object: &Object) -> Self {
         let number = |field: &str| object.i64(&["status", field]).unwrap_or_default();
         let condition = |kind: &str| {
             object
@@ -390,7 +388,7 @@ impl Deployment {
                 .find(|it| text(it, "type") == kind)
                 .map(|it| (text(it, "status"), text(it, "reason"), text(it, "message")))
         };
-        Some(Self {
+        Self {
             owner: object
                 .label(names::OWNER)
                 .zip(object.label(names::OWNER_NAMESPACE))
@@ -404,7 +402,7 @@ impl Deployment {
             replicas: (number("replicas"), number("updatedReplicas")),
             progressing: condition("Progressing").map(|it| it.1.to_owned()),
             available: condition("Available").map(|it| (it.0.to_owned(), it.2.to_owned())),
-        })
+        }
     }
 }
 
@@ -428,7 +426,7 @@ mod tests {
             },
         }))
         .unwrap();
-        let csv = Csv::of(&object).unwrap();
+        let csv = Csv::of(&object);
         let texts: Vec<String> = csv.provides.iter().map(Api::text).collect();
         assert_eq!(texts, ["C.v2.g", "A.v1.x.example.com"]);
         assert_eq!(csv.requires.iter().map(Api::text).collect::<Vec<_>>(), ["B.v1.x.example.com"]);

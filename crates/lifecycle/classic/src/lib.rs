@@ -34,9 +34,9 @@
 //!
 //! # What this does not do yet
 //!
-//! Catalogs behind addresses, images and ConfigMaps; bundles that are only an image; dependencies;
-//! webhooks and API services of operators; service accounts of OperatorGroups; copied
-//! ClusterServiceVersions; OperatorConditions and Operators; proxies. Each is refused in words
+//! Catalogs behind addresses, images and `ConfigMaps`; bundles that are only an image; dependencies;
+//! webhooks and API services of operators; service accounts of `OperatorGroups`; copied
+//! `ClusterServiceVersions`; `OperatorConditions` and Operators; proxies. Each is refused in words
 //! where somebody asks for it.
 
 mod catalog;

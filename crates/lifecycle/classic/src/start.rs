@@ -21,7 +21,7 @@ pub struct Options {
     pub clock: Clock,
     /// The namespace whose catalogs are visible in every namespace.
     pub global_namespace: String,
-    /// Catalogs in folders. Their CatalogSources are made by somebody else, with
+    /// Catalogs in folders. Their `CatalogSources` are made by somebody else, with
     /// [`crate::FOLDER_ADDRESS`].
     pub catalogs: Vec<FolderCatalog>,
     /// Where copies of good catalogs are kept for a restart; none keeps them in memory only.

@@ -11,8 +11,13 @@ use mainstay_client::{Changed, Queue};
 use mainstay_object::{NamespacedName, OwnerReference};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 type Keys = Queue<NamespacedName>;
+
+/// How long a new Subscription waits for others: those that are applied together are meant to be
+/// resolved together, into one plan.
+const TOGETHER: Duration = Duration::from_millis(30);
 
 /// The queues of all controllers.
 #[derive(Clone)]
@@ -80,7 +85,11 @@ fn catalogs(context: &Arc<Context>, seen: Wires, loaded: Wires) {
 fn subscriptions(context: &Arc<Context>, asked: Wires, planned: Wires) {
     context.caches.subscriptions.subscribe(move |change| {
         asked.with(|_, queues| {
-            queues.namespaces.add(namespace(change.key));
+            if change.before.is_none() {
+                queues.namespaces.add_after(namespace(change.key), TOGETHER);
+            } else {
+                queues.namespaces.add(namespace(change.key));
+            }
             // Its settings change the Deployments of its version.
             for side in sides(change) {
                 for name in [&side.status.installed_csv, &side.status.current_csv] {

@@ -1,4 +1,4 @@
-//! Writes onto CatalogSources what the store knows.
+//! Writes onto `CatalogSources` what the store knows.
 
 use super::source;
 use crate::context::Context;
@@ -9,7 +9,7 @@ use mainstay_client::{Action, Reconciler};
 use mainstay_object::NamespacedName;
 use std::sync::Arc;
 
-/// Reconciles CatalogSources.
+/// Reconciles `CatalogSources`.
 pub(crate) struct Controller(pub(crate) Arc<Context>);
 
 impl Reconciler for Controller {

@@ -127,7 +127,7 @@ impl CatalogStore {
             watch.changed().await;
             let since = self.inner.clock.elapsed();
             while tokio::time::timeout(QUIET, watch.changed()).await.is_ok()
-                && self.inner.clock.elapsed() - since < PATIENCE
+                && self.inner.clock.elapsed().saturating_sub(since) < PATIENCE
             {}
             watch.renew();
         }

@@ -83,7 +83,7 @@ fn elsewhere(context: &Context, namespace: &str) -> Vec<Arc<OperatorGroup>> {
 }
 
 fn provides(live: &Object) -> ApiSet {
-    facts::Csv::of(live).map(|it| it.provides.into_iter().collect()).unwrap_or_default()
+    facts::Csv::of(live).provides.into_iter().collect()
 }
 
 /// What the spec of a group selects now.

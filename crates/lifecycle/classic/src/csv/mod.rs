@@ -1,4 +1,4 @@
-//! ClusterServiceVersions: from a description to a running operator.
+//! `ClusterServiceVersions`: from a description to a running operator.
 
 pub(crate) mod controller;
 pub(crate) mod deployment;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a version may wait for its Deployments before it counts as failed.
-const INSTALL_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+const INSTALL_TIMEOUT: Duration = Duration::from_mins(5);
 const STRATEGY: &str = "deployment";
 
 /// What a decision is made from.
@@ -357,7 +357,7 @@ fn installing(world: &World<'_>) -> Decision {
             } else {
                 let step = Move::to(CsvPhase::Installing, CsvReason::Waiting, message);
                 if step.is_done(status) {
-                    return Decision::Wait(INSTALL_TIMEOUT - waited);
+                    return Decision::Wait(INSTALL_TIMEOUT.saturating_sub(waited));
                 }
                 step
             }

@@ -22,7 +22,7 @@ pub(crate) struct Observed {
     pub(crate) accounts: BTreeMap<String, Arc<Account>>,
     /// What accounts may do.
     pub(crate) grants: BTreeMap<String, Grants>,
-    /// Required kinds that are served, with the uid of their APIService if that is available.
+    /// Required kinds that are served, with the uid of their `APIService` if that is available.
     pub(crate) served: BTreeMap<Api, Option<String>>,
     /// The other versions in the namespace, without copies, by name.
     pub(crate) peers: BTreeMap<String, Arc<Csv>>,
@@ -272,11 +272,11 @@ fn account(
     match seen.accounts.get(name) {
         None => {
             status.status = RequirementState::NotPresent;
-            status.message = "Service account does not exist".to_owned();
+            status.message = "Service account does not exist".into();
         }
         Some(account) if foreign(&account.owners, csv) => {
             status.status = RequirementState::PresentNotSatisfied;
-            status.message = "Service account is owned by another ClusterServiceVersion".to_owned();
+            status.message = "Service account is owned by another ClusterServiceVersion".into();
         }
         // What we generated ourselves and nobody touched is not listed: the original takes a short
         // cut there that leaves the account out, and its answers are the reference.
@@ -294,7 +294,7 @@ fn account(
                     || (!cluster && jointly(&grants.namespaced, &grants.cluster, &wanted));
                 if !granted {
                     status.status = RequirementState::PresentNotSatisfied;
-                    status.message = "Policy rule not satisfied for service account".to_owned();
+                    status.message = "Policy rule not satisfied for service account".into();
                 }
                 status.dependents.push(DependentStatus {
                     group: "rbac.authorization.k8s.io".to_owned(),

@@ -1,7 +1,7 @@
 //! JSON as the original's Go types write it.
 //!
 //! The names of generated roles, the hash labels on Deployments and roles, and the manifests inside
-//! InstallPlans are made from the JSON of Go structs: fields in the order of their declaration,
+//! `InstallPlans` are made from the JSON of Go structs: fields in the order of their declaration,
 //! empty fields left out or written as the struct tags say, fields that the type does not know
 //! dropped, quantities in canonical form. Clusters that were managed by the original carry these
 //! names, so they have to come out the same.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// For how long a plan whose steps fail is tried again before it counts as failed.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
+const RETRY_TIMEOUT: Duration = Duration::from_mins(1);
 /// Between these limits the pause before the next try is as long as the plan has been running.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// The longest pause where rights are missing: they may come at any time, or never.
-const PAUSE_FORBIDDEN: Duration = Duration::from_secs(60);
+const PAUSE_FORBIDDEN: Duration = Duration::from_mins(1);
 
 /// What to do with a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub(crate) enum Next {
     /// Nothing until something changes.
     Rest,
     /// Write this status.
-    Write(InstallPlanStatus),
+    Write(Box<InstallPlanStatus>),
     /// Run its steps.
     Run,
 }
@@ -71,7 +71,7 @@ pub(crate) fn next(plan: &InstallPlan, account: &Result<(), String>, now: Time) 
     let mut new = status.clone();
     if let Err(message) = account {
         installed(&mut new, Some((refused, message)), now);
-        return if new == *status { Next::Rest } else { Next::Write(new) };
+        return if new == *status { Next::Rest } else { Next::Write(Box::new(new)) };
     }
     new.conditions.retain(|it| it.reason != refused);
     match status.phase {
@@ -82,7 +82,7 @@ pub(crate) fn next(plan: &InstallPlan, account: &Result<(), String>, now: Time) 
         InstallPlanPhase::Installing => return Next::Run,
         _ => {}
     }
-    if new == *status { Next::Rest } else { Next::Write(new) }
+    if new == *status { Next::Rest } else { Next::Write(Box::new(new)) }
 }
 
 /// The status after a run, and the pause before the next one if one is needed without any change.
@@ -222,7 +222,7 @@ mod tests {
         let refused = Err("why".to_owned());
         let Next::Write(status) = next(&plan, &refused, time(1)) else { panic!("not told") };
         assert_eq!(status.conditions[0].reason, InstallPlanReason::InstallCheckFailed);
-        plan.status = status;
+        plan.status = *status;
         assert_eq!(next(&plan, &refused, time(2)), Next::Rest);
         let Next::Write(status) = next(&plan, &Ok(()), time(3)) else { panic!("not forgotten") };
         assert!(status.conditions.is_empty());

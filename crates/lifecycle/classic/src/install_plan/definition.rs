@@ -1,13 +1,13 @@
 //! Custom resource definitions: made, waited for, and changed only when nothing is lost.
 
 use super::decide::StepError;
-use super::execute::{Runner, api_error};
+use super::execute::{Runner, api_error, manifest};
 use crate::facts;
 use mainstay_api::{Step, StepStatus, names};
 use mainstay_client::ListParams;
 use mainstay_object::{FieldPath, NamespacedName, Object, Resource, Scope, fnv, known};
 use mainstay_schema::structural::Schema;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
@@ -30,7 +30,7 @@ pub(super) async fn run(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, 
 }
 
 async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError> {
-    let mut crd = runner.manifest(step)?;
+    let mut crd = manifest(step)?;
     crd.set_label(names::MANAGED, names::MANAGED_VALUE);
     let kept = existing(runner, &facts::alongside(&crd));
     set_alongside(&mut crd, runner.namespace, &step.resolving, &kept);
@@ -67,8 +67,7 @@ fn merged(runner: &Runner<'_>, step: &Step, current: &Object, crd: &Object) -> O
     let mut new = crd.clone();
     for field in ["labels", "annotations"] {
         let path = ["metadata", field];
-        let mut all =
-            current.get(&path).cloned().unwrap_or_else(|| Value::Object(Default::default()));
+        let mut all = current.get(&path).cloned().unwrap_or_else(|| Value::Object(Map::new()));
         for (key, value) in crd.get(&path).and_then(Value::as_object).into_iter().flatten() {
             all[key.as_str()] = value.clone();
         }

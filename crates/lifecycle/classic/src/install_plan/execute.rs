@@ -57,6 +57,13 @@ fn no_such_api(step: &Step) -> StepError {
     ))
 }
 
+/// The object of a step.
+pub(super) fn manifest(step: &Step) -> Result<Object, StepError> {
+    serde_json::from_str(&step.resource.manifest).map_err(|error| {
+        StepError::new(format!("error parsing step manifest: {}: {error}", step.resource.name))
+    })
+}
+
 impl Runner<'_> {
     /// Runs every step up to the first that fails. Returns the states of all steps.
     pub(crate) async fn run(&self, plan: &[Step]) -> (Vec<StepStatus>, Result<(), StepError>) {
@@ -78,9 +85,11 @@ impl Runner<'_> {
     async fn step(&self, step: &Step) -> Result<StepStatus, StepError> {
         match step.status {
             StepStatus::Created | StepStatus::Present => return Ok(step.status.clone()),
-            StepStatus::Unknown | StepStatus::NotPresent | StepStatus::WaitingForApi => {}
             // An unsupported kind is looked at again: it fails in the same words.
-            StepStatus::UnsupportedResource => {}
+            StepStatus::Unknown
+            | StepStatus::NotPresent
+            | StepStatus::WaitingForApi
+            | StepStatus::UnsupportedResource => {}
             _ => return Err(StepError::new(INVALID)),
         }
         let name = &step.resource.name;
@@ -90,11 +99,11 @@ impl Runner<'_> {
             }
             "CustomResourceDefinition" => Err(no_such_api(step)),
             "ClusterServiceVersion" => {
-                let csv = self.owned(step, self.manifest(step)?, Owner::None).await?;
+                let csv = self.owned(step, manifest(step)?, Owner::None).await?;
                 self.create_only(&resources::CLUSTER_SERVICE_VERSION, csv, "csv").await
             }
             "Subscription" => {
-                let subscription = self.owned(step, self.manifest(step)?, Owner::None).await?;
+                let subscription = self.owned(step, manifest(step)?, Owner::None).await?;
                 self.create_only(&resources::SUBSCRIPTION, subscription, "subscription").await
             }
             "ServiceAccount" => {
@@ -133,13 +142,6 @@ impl Runner<'_> {
                 Err(StepError::new(INVALID))
             }
         }
-    }
-
-    /// The object of a step.
-    pub(super) fn manifest(&self, step: &Step) -> Result<Object, StepError> {
-        serde_json::from_str(&step.resource.manifest).map_err(|error| {
-            StepError::new(format!("error parsing step manifest: {}: {error}", step.resource.name))
-        })
     }
 
     /// The object with namespace, label and owners as every object of a plan has them.
@@ -215,7 +217,7 @@ impl Runner<'_> {
         owner: Owner,
         what: &str,
     ) -> Result<StepStatus, StepError> {
-        let mut object = self.owned(step, self.manifest(step)?, owner).await?;
+        let mut object = self.owned(step, manifest(step)?, owner).await?;
         // Generated manifests leave out what the serializer of the original leaves out.
         object.set(&["apiVersion"], resource.api_version().into());
         object.set(&["kind"], resource.kind.as_ref().into());

@@ -1,4 +1,4 @@
-//! InstallPlans: objects to make, step by step.
+//! `InstallPlans`: objects to make, step by step.
 
 pub(crate) mod controller;
 pub(crate) mod decide;

@@ -156,7 +156,7 @@ mod tests {
         group.metadata.annotations.insert(names::PROVIDED_APIS.into(), "A.v1.g,B.v1.g".into());
         let version = |api: &str, phase: CsvPhase| {
             let provides = Api::parse(api).into_iter().collect();
-            Arc::new(facts::Csv { provides, phase, ..facts::Csv::default() })
+            Arc::new(facts::Csv { phase, provides, ..facts::Csv::default() })
         };
         for (versions, wanted) in [
             (vec![], Some("")),

@@ -1,4 +1,4 @@
-//! OperatorGroups: which namespaces the operators of a namespace serve.
+//! `OperatorGroups`: which namespaces the operators of a namespace serve.
 
 pub(crate) mod apis;
 pub(crate) mod controller;

@@ -371,7 +371,7 @@ fn csvs(context: &Context, namespace: &str) -> BTreeMap<String, Arc<facts::Csv>>
     all.into_iter().map(|(key, it)| (key.name.to_string(), it)).collect()
 }
 
-/// The CatalogSources that a namespace sees: its own and the global ones, by namespace and name.
+/// The `CatalogSources` that a namespace sees: its own and the global ones, by namespace and name.
 fn sources(context: &Context, namespace: &str) -> Vec<(Arc<CatalogSource>, NamespacedName)> {
     let caches = &context.caches;
     let mut all = caches.sources.list(Some(namespace));

@@ -133,7 +133,7 @@ pub(crate) fn draft(
 ) -> InstallPlan {
     let manual = is_manual(subscriptions);
     let mut plan = InstallPlan::new(namespace, "");
-    plan.metadata.generate_name = "install-".to_owned();
+    plan.metadata.generate_name = "install-".into();
     plan.metadata.owner_references = subscriptions
         .iter()
         .map(|it| OwnerReference {
@@ -189,7 +189,7 @@ pub(crate) fn assign(
     status.install_plan_ref = Some(reference);
     status.install_plan_generation = generation;
     status.state = SubscriptionState::UpgradePending;
-    status.current_csv = csv.to_owned();
+    status.current_csv = csv.into();
     status.last_updated = Some(now);
 }
 

@@ -61,22 +61,22 @@ pub(crate) struct Resolved {
 
 /// Stands for everything that the outcome depends on.
 pub(crate) fn fingerprint(input: &Input) -> String {
-    let mut text = format!("{:?}", input.group.spec);
-    text += &format!("{:?}", input.group.metadata.annotations);
-    for it in &input.catalogs {
+    let mut parts = vec![format!("{:?}{:?}", input.group.spec, input.group.metadata.annotations)];
+    parts.extend(input.catalogs.iter().map(|it| {
         let content = it.content.as_ref().map(|it| it.catalog.digest().to_owned());
-        text += &format!("{}{}{content:?}", it.key, it.priority);
-    }
-    for it in &input.subscriptions {
+        format!("{}{}{content:?}", it.key, it.priority)
+    }));
+    parts.extend(input.subscriptions.iter().map(|it| {
         let status = &it.status;
-        text += &format!(
+        format!(
             "{}{:?}{}{}{:?}",
             it.metadata.uid, it.spec, status.current_csv, status.installed_csv, status.state
-        );
-    }
-    for (name, it) in &input.csvs {
-        text += &format!("{name}{}{}{}{:?}", it.uid, it.replaces, it.phase, it.properties);
-    }
+        )
+    }));
+    parts.extend(input.csvs.iter().map(|(name, it)| {
+        format!("{name}{}{}{}{:?}", it.uid, it.replaces, it.phase, it.properties)
+    }));
+    let text = parts.concat();
     hash::base62_sha224(text.as_bytes())
 }
 

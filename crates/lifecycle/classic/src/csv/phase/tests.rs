@@ -1,3 +1,4 @@
+#![expect(clippy::large_stack_arrays, reason = "tables of whole worlds, in tests only")]
 use super::*;
 use crate::facts::{Api, Crd, Csv, Deployment};
 use mainstay_api::{InstallMode, InstallModeType};
