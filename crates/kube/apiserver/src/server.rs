@@ -92,6 +92,8 @@ pub struct ApiServer {
     pub(crate) stop: CancellationToken,
     /// Definitions change one at a time: whether names are free depends on all of them.
     pub(crate) definitions: tokio::sync::Mutex<()>,
+    /// When old events were last looked for.
+    pub(crate) last_sweep: handlers::events::LastSweep,
 }
 
 /// Looks at what the store holds.
@@ -119,6 +121,7 @@ impl ApiServer {
             version,
             stop,
             definitions: tokio::sync::Mutex::default(),
+            last_sweep: handlers::events::LastSweep::default(),
         });
         handlers::definitions::restore(&server);
         handlers::bootstrap::namespaces(&server).await?;

@@ -2,7 +2,7 @@
 
 use super::decode::Decoded;
 use super::write::{self, PutError, Written};
-use super::{Request, decode, meta, present};
+use super::{Request, decode, events, meta, present};
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::KindRow;
@@ -48,6 +48,9 @@ pub(super) async fn create(request: &Request<'_>, decoded: Decoded) -> Result<An
             Ok(written) => {
                 let mut answer = written_answer(request, StatusCode::CREATED, &written)?;
                 answer.warnings = warnings;
+                if &*row.storage == events::STORAGE {
+                    events::created(request.server);
+                }
                 return Ok(answer);
             }
             Err(PutError::Commit(CommitError::AlreadyExists { .. })) if !last => {

@@ -9,6 +9,7 @@ mod create;
 mod decode;
 pub(crate) mod definitions;
 mod delete;
+pub(crate) mod events;
 mod meta;
 mod patch;
 mod present;

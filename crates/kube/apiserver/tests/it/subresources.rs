@@ -159,3 +159,24 @@ async fn events_of_both_groups_are_the_same_objects() {
     let mut watch = api.watch("/apis/events.k8s.io/v1/events?watch=true").await;
     assert_eq!(watch.next().await.unwrap()["object"]["note"], "hello");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_event_goes_an_hour_after_it_was_last_heard_of() {
+    let api = Api::new().await;
+    let events = "/api/v1/namespaces/default/events";
+    let event = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": name},
+            "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
+            "reason": "R", "message": "m", "type": "Normal",
+        })
+    };
+    api.post(events, &event("old")).await.ok();
+    let mut young = event("young");
+    young["lastTimestamp"] = "2026-01-02T04:00:00Z".into();
+    api.post(events, &young).await.ok();
+    tokio::time::advance(std::time::Duration::from_secs(3700)).await;
+    api.post(events, &event("new")).await.ok();
+    api.until(&format!("{events}/old"), 404).await;
+    assert_eq!(api.get(&format!("{events}/young")).await.code, 200);
+}

@@ -1,0 +1,65 @@
+//! Events do not stay: an hour after they were last heard of they go.
+//!
+//! The original gives each of them a lease in etcd. Here a sweep runs now and then, started by the
+//! creation of an event: nothing wakes up in a cluster where nothing happens, and only where events
+//! are made can they pile up.
+
+use super::read::TURN;
+use crate::server::ApiServer;
+use jiff::{SignedDuration, Timestamp};
+use mainstay_object::Object;
+use mainstay_store::{Change, Expect};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where events are stored.
+pub(super) const STORAGE: &str = "events";
+/// How long an event stays.
+const KEPT: SignedDuration = SignedDuration::from_hours(1);
+/// Seconds between sweeps.
+const SWEEP_EVERY: u64 = 300;
+
+/// When the last sweep began, in seconds of the server's clock.
+#[derive(Debug, Default)]
+pub(crate) struct LastSweep(AtomicU64);
+
+/// Sweeps if the last time is long enough ago.
+pub(super) fn created(server: &Arc<ApiServer>) {
+    let now = server.clock.elapsed().as_secs();
+    let last = server.last_sweep.0.load(Ordering::Relaxed);
+    let due = now >= last + SWEEP_EVERY;
+    let order = Ordering::Relaxed;
+    if due && server.last_sweep.0.compare_exchange(last, now, order, order).is_ok() {
+        let server = server.clone();
+        tokio::spawn(async move { sweep(&server).await });
+    }
+}
+
+async fn sweep(server: &ApiServer) {
+    let now = server.clock.now();
+    for (at, stored) in server.store.list(STORAGE, None).iter().enumerate() {
+        if at % TURN == TURN - 1 {
+            tokio::task::yield_now().await;
+        }
+        if now.duration_since(last_heard_of(&stored.object())) < KEPT {
+            continue;
+        }
+        let expect = Expect::Revision(stored.revision);
+        let change = Change::Delete { key: stored.key.clone(), expect };
+        if let Err(error) = server.store.commit(change).await {
+            tracing::debug!(%error, "an old event stays for now");
+        }
+    }
+}
+
+/// The latest time that an event names; the beginning of time if it names none.
+fn last_heard_of(event: &Object) -> Timestamp {
+    let paths: [&[&str]; 4] = [
+        &["metadata", "creationTimestamp"],
+        &["series", "lastObservedTime"],
+        &["lastTimestamp"],
+        &["eventTime"],
+    ];
+    let times = paths.iter().filter_map(|path| event.str(path)?.parse().ok());
+    times.max().unwrap_or(Timestamp::UNIX_EPOCH)
+}
