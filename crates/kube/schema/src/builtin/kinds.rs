@@ -153,6 +153,7 @@ const fn foreign(
     Subresource { name, kind: SubresourceKind::Foreign(group, version, kind), verbs }
 }
 
+#[derive(Clone, Copy)]
 struct Names {
     kind: &'static str,
     plural: &'static str,

@@ -53,6 +53,7 @@ pub enum Shape {
 
 /// A field of a [`Definition`].
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent markers of the Go sources")]
 pub struct Field {
     /// JSON name.
     pub name: Box<str>,

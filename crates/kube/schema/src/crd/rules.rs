@@ -72,6 +72,7 @@ pub(super) fn root(schema: &Value, has_status: bool, path: &FieldPath) -> Found 
 fn is_set(schema: &Value, name: &str) -> bool {
     match schema.get(name) {
         None | Some(Value::Null) => false,
+        // Any default is one, also an empty text.
         Some(_) if name == "default" => true,
         Some(Value::Bool(false)) => false,
         Some(Value::String(text)) => !text.is_empty(),

@@ -123,7 +123,7 @@ fn object(value: &Value, trail: &Trail<'_>, found: &mut Vec<FieldError>) {
         match value.get(name) {
             None => report(name, FieldErrorKind::Required, String::new()),
             Some(Value::String(text)) => {
-                for detail in wrong_type_name(name, text) {
+                if let Some(detail) = wrong_type_name(name, text) {
                     report(name, FieldErrorKind::Invalid(text.clone().into()), detail);
                 }
             }

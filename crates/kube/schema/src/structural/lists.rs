@@ -20,7 +20,7 @@ fn walk(schema: &Schema, value: &Value, trail: &Trail<'_>, found: &mut Vec<Field
     match value {
         Value::Array(items) => {
             match schema.list_type {
-                Some(ListType::Set) => set(items.iter().collect(), trail, found),
+                Some(ListType::Set) => set(items, trail, found),
                 Some(ListType::Map) => map(schema, items, trail, found),
                 Some(ListType::Atomic) | None => {}
             }
@@ -58,7 +58,7 @@ fn repeated(values: &[String]) -> Vec<usize> {
     found
 }
 
-fn set(items: Vec<&Value>, trail: &Trail<'_>, found: &mut Vec<FieldError>) {
+fn set(items: &[Value], trail: &Trail<'_>, found: &mut Vec<FieldError>) {
     if items.len() < 2 {
         return;
     }

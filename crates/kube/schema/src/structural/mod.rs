@@ -30,6 +30,7 @@ use serde_json::Value;
 
 /// A structural schema.
 #[derive(Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent keywords of the schema")]
 pub struct Schema {
     kind: Option<Kind>,
     nullable: bool,

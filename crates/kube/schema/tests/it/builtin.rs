@@ -54,7 +54,7 @@ fn recorded_objects_have_a_row_and_no_unknown_field() {
         let path = entry.unwrap().path();
         // `after_roundtrip` is how a later release would write the object.
         let name = path.file_name().unwrap().to_str().unwrap();
-        if !name.ends_with(".json") || name.ends_with(".after_roundtrip.json") {
+        if path.extension() != Some("json".as_ref()) || name.contains(".after_roundtrip.") {
             continue;
         }
         let bytes = std::fs::read(&path).unwrap();
