@@ -1,1 +1,318 @@
-//! Opened with its first code.
+//! A whole cluster inside a test: store, API server, controllers and simulated nodes in memory,
+//! reached without a socket.
+//!
+//! ```text
+//! TestCluster ─► Store (memory) ─► ApiServer ─► tower service ─► kube::Client ─► Cluster
+//!                                                                   └► Workloads
+//! ```
+//!
+//! Tests wait for what they expect by watching for it ([`TestCluster::wait_for`]); nothing here
+//! sleeps, and a wait that lasts too long panics with the last state that was seen. The store has a
+//! thread of its own, so tokio's time must not be paused while a cluster runs.
+//!
+//! What this does not do: sockets, TLS, durability; the server's own tests and the binary's do.
+
+#![expect(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "this crate is test code: whatever does not work must end the test"
+)]
+
+use mainstay_apiserver::authn::Authenticator;
+use mainstay_apiserver::pki::Pki;
+use mainstay_apiserver::{ApiServer, Config, Identity, VersionInfo};
+use mainstay_client::{Cluster, Error, ListParams, Selection, WatchEvent};
+use mainstay_clock::Clock;
+use mainstay_object::{NamespacedName, Object, Resource};
+use mainstay_store::Store;
+use mainstay_workloads::Workloads;
+use std::ops::ControlFlow;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// How long a test waits for what must come. Generous, because machines that run many tests at once
+/// are slow; a test that works never waits this long.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Who applies what [`TestCluster::apply_yaml`] reads.
+const MANAGER: &str = "mainstay-testkit";
+
+/// One signing key for all tests of a process: making one takes longer than many tests.
+static TOKEN_KEY: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let pki = Pki::ephemeral(&Clock::system(), &[]).expect("keys can be made");
+    pki.token_key_pkcs8().to_vec()
+});
+
+/// How a [`TestCluster`] shall be.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whether the controllers and nodes run; without them the API stays as it is left.
+    pub workloads: bool,
+    /// How many simulated nodes there are.
+    pub nodes: usize,
+    /// What time it is.
+    pub clock: Clock,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { workloads: true, nodes: 1, clock: Clock::system() }
+    }
+}
+
+/// A running cluster. Dropping it ends it.
+pub struct TestCluster {
+    server: Arc<ApiServer>,
+    client: kube::Client,
+    cluster: Cluster,
+    workloads: Option<Workloads>,
+    clock: Clock,
+    _stop: DropGuard,
+}
+
+impl TestCluster {
+    /// A cluster with controllers and one node, all of them synced.
+    pub async fn start() -> Self {
+        Self::with(Settings::default()).await
+    }
+
+    /// An API without controllers.
+    pub async fn bare() -> Self {
+        Self::with(Settings { workloads: false, ..Settings::default() }).await
+    }
+
+    /// A cluster as told.
+    pub async fn with(settings: Settings) -> Self {
+        let Settings { workloads, nodes, clock } = settings;
+        let stop = CancellationToken::new();
+        let store = Store::in_memory(mainstay_store::Options::new(clock));
+        let authenticator = Authenticator::new(&TOKEN_KEY, clock).expect("the key is good");
+        let server = ApiServer::start(Config {
+            store,
+            clock,
+            authenticator: Arc::new(authenticator),
+            version: VersionInfo::default(),
+            stop: stop.clone(),
+        })
+        .await
+        .expect("the server starts");
+        let client = kube::Client::new(server.service(Identity::admin()), "default");
+        let cluster = Cluster::new(client.clone());
+        let workloads = workloads.then(|| {
+            let options = mainstay_workloads::Options {
+                nodes,
+                root_ca: Some("test certificates".to_owned()),
+                ..mainstay_workloads::Options::new(clock)
+            };
+            Workloads::start(cluster.clone(), options)
+        });
+        if let Some(workloads) = &workloads {
+            workloads.synced().await;
+        }
+        Self { server, client, cluster, workloads, clock, _stop: stop.drop_guard() }
+    }
+
+    /// The cluster as controllers use it, with all permissions.
+    pub const fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The client underneath, for kube-rs' own types.
+    pub fn kube_client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    /// The cluster as another identity uses it.
+    pub fn cluster_as(&self, identity: Identity) -> Cluster {
+        Cluster::new(kube::Client::new(self.server.service(identity), "default"))
+    }
+
+    /// The server.
+    pub const fn server(&self) -> &Arc<ApiServer> {
+        &self.server
+    }
+
+    /// The store under the server; its revision tells whether anything was written.
+    pub fn store(&self) -> &Store {
+        self.server.store()
+    }
+
+    /// The time.
+    pub const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Applies every object of a YAML or JSON text, in its order, and returns them as stored.
+    /// Namespaced objects that name no namespace go to `default`.
+    pub async fn apply_yaml(&self, text: &str) -> Vec<Object> {
+        let mut applied = Vec::new();
+        for document in
+            mainstay_yaml::documents(text.as_bytes(), &mainstay_yaml::Options::default())
+        {
+            let document = document.expect("the text is YAML");
+            if document.value.is_null() {
+                continue;
+            }
+            let object = Object::from_value(document.value).expect("the document is an object");
+            applied.push(self.apply(object).await);
+        }
+        applied
+    }
+
+    /// Applies one object, whatever its kind; see [`TestCluster::apply_yaml`].
+    pub async fn apply(&self, mut object: Object) -> Object {
+        let resource = self.resource_of(&object).await;
+        if resource.is_namespaced() && object.namespace().is_empty() {
+            object.set(&["metadata", "namespace"], "default".into());
+        }
+        let applied = self.cluster.apply(&resource, &object, MANAGER).await;
+        applied.unwrap_or_else(|error| {
+            panic!("cannot apply {} {}: {error}", object.kind(), object.key())
+        })
+    }
+
+    /// The resource that serves an object's kind.
+    async fn resource_of(&self, object: &Object) -> Resource {
+        let gvk = object.gvk();
+        let found = self.cluster.resource_of(&gvk).await.expect("discovery answers");
+        found.unwrap_or_else(|| panic!("no resource serves {gvk}"))
+    }
+
+    /// Returns the object once it satisfies `good`. Panics with its last state after [`PATIENCE`].
+    #[track_caller]
+    pub fn wait_for(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        mut good: impl FnMut(&Object) -> bool + Send,
+    ) -> impl Future<Output = Object> + Send {
+        let place = std::panic::Location::caller();
+        let wait = self.follow(resource, namespace, name, move |object| match object {
+            Some(object) if good(object) => ControlFlow::Break(object.clone()),
+            _ => ControlFlow::Continue(()),
+        });
+        async move { wait.await.unwrap_or_else(|last| panic!("{place}: waited in vain; {last}")) }
+    }
+
+    /// Returns once the object has the condition with status `True`.
+    #[track_caller]
+    pub fn wait_for_condition(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        condition: &str,
+    ) -> impl Future<Output = Object> + Send {
+        let condition = condition.to_owned();
+        self.wait_for(resource, namespace, name, move |it| it.condition(&condition) == Some("True"))
+    }
+
+    /// Returns once no object has the name. Panics with its last state after [`PATIENCE`].
+    #[track_caller]
+    pub fn wait_gone(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> impl Future<Output = ()> + Send {
+        let place = std::panic::Location::caller();
+        let wait = self.follow(resource, namespace, name, |object| match object {
+            None => ControlFlow::Break(()),
+            Some(_) => ControlFlow::Continue(()),
+        });
+        async move { wait.await.unwrap_or_else(|last| panic!("{place}: waited in vain; {last}")) }
+    }
+
+    /// Ends the controllers and the server, and returns when they have ended.
+    pub async fn shutdown(mut self) {
+        if let Some(workloads) = self.workloads.take() {
+            workloads.shutdown().await;
+        }
+        self.server.stop().cancel();
+        self.server.store().close().await;
+    }
+
+    /// Shows every state of an object, or its absence, to `look` until that says stop. The error is
+    /// the last state in words.
+    fn follow<T: Send>(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        mut look: impl FnMut(Option<&Object>) -> ControlFlow<T> + Send,
+    ) -> impl Future<Output = Result<T, String>> + Send {
+        let cluster = self.cluster.clone();
+        let mut selection =
+            Selection::all(resource.clone()).fields(format!("metadata.name={name}"));
+        selection.namespace = namespace.map(ToOwned::to_owned);
+        let what = format!(
+            "{} {}",
+            resource.group_resource(),
+            NamespacedName::new(namespace.unwrap_or_default(), name)
+        );
+        async move {
+            let mut last = None;
+            let wait = async {
+                loop {
+                    if let ControlFlow::Break(found) =
+                        round(&cluster, &selection, &mut last, &mut look).await
+                    {
+                        return found;
+                    }
+                }
+            };
+            let outcome = tokio::time::timeout(PATIENCE, wait).await;
+            outcome.map_err(|_| match last {
+                None => format!("{what} is not there"),
+                Some(last) => {
+                    format!("{what} is {}", mainstay_yaml::to_string(&Object::into_value(last)))
+                }
+            })
+        }
+    }
+}
+
+/// One list and the watch after it, to its end.
+async fn round<T>(
+    cluster: &Cluster,
+    selection: &Selection,
+    last: &mut Option<Object>,
+    look: &mut (impl FnMut(Option<&Object>) -> ControlFlow<T> + Send),
+) -> ControlFlow<T> {
+    let params = ListParams::fields(selection.fields.clone());
+    let namespace = selection.namespace.as_deref();
+    let list = cluster.list(&selection.resource, namespace, &params).await;
+    // A kind that is not served yet has no objects.
+    let list = match list {
+        Err(error) if error.is_not_found() => {
+            look(None)?;
+            tokio::task::yield_now().await;
+            return ControlFlow::Continue(());
+        }
+        other => other.expect("the list is answered"),
+    };
+    *last = list.items.into_iter().next();
+    look(last.as_ref())?;
+    let mut watch = match cluster.watch(selection, &list.resource_version).await {
+        Err(error) if is_over(&error) => return ControlFlow::Continue(()),
+        other => other.expect("the watch is answered"),
+    };
+    while let Some(event) = watch.next().await {
+        *last = match event {
+            Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => Some(object),
+            Ok(WatchEvent::Deleted(_)) => None,
+            Ok(WatchEvent::Bookmark(_)) => continue,
+            Err(error) if is_over(&error) => break,
+            Err(error) => panic!("the watch broke: {error}"),
+        };
+        look(last.as_ref())?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Whether a new list mends it.
+fn is_over(error: &Error) -> bool {
+    error.is_expired() || error.is_not_found()
+}

@@ -246,18 +246,18 @@ impl<R: Reconciler> Run<R> {
                 }
             }
             Ok(Err(error)) => {
-                let wait = self.failed(key);
-                tracing::warn!(
-                    controller = self.name,
-                    %key,
-                    error = &error as &dyn std::error::Error,
-                    ?wait,
-                    "cannot reconcile, trying again"
-                );
+                let (wait, before) = self.failed(key);
+                let error = &error as &dyn std::error::Error;
+                // A first failure is mostly somebody else's write in between.
+                if before == 0 {
+                    tracing::debug!(controller = self.name, %key, error, ?wait, "cannot reconcile yet");
+                } else {
+                    tracing::warn!(controller = self.name, %key, error, ?wait, "cannot reconcile, trying again");
+                }
             }
             Err(panic) => {
                 self.counters.panicked.fetch_add(1, Ordering::Relaxed);
-                let wait = self.failed(key);
+                let (wait, _) = self.failed(key);
                 let message = panic
                     .downcast_ref::<&str>()
                     .map(|text| (*text).to_owned())
@@ -268,15 +268,17 @@ impl<R: Reconciler> Run<R> {
         }
     }
 
-    fn failed(&self, key: &R::Key) -> Duration {
+    /// Counts a failure and returns the wait and how many failures there were before in a row.
+    fn failed(&self, key: &R::Key) -> (Duration, u32) {
         self.counters.failed.fetch_add(1, Ordering::Relaxed);
         let mut failures = self.failures.lock();
         let count = failures.entry(key.clone()).or_default();
-        let wait = self.backoff.wait_after(*count);
-        *count = count.saturating_add(1);
+        let before = *count;
+        let wait = self.backoff.wait_after(before);
+        *count = before.saturating_add(1);
         drop(failures);
         self.queue.add_after(key.clone(), wait);
-        wait
+        (wait, before)
     }
 }
 

@@ -38,7 +38,7 @@ use futures::future::{BoxFuture, join_all};
 use mainstay_client::{Cluster, Recorder};
 use mainstay_clock::Clock;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How the simulated part of a cluster looks.
 #[derive(Clone, Debug)]
@@ -63,7 +63,8 @@ impl Options {
 
 /// The running controllers.
 pub struct Workloads {
-    stop: CancellationToken,
+    /// Cancelled when dropped.
+    stop: DropGuard,
     synced: watch::Receiver<bool>,
     ended: Vec<BoxFuture<'static, ()>>,
 }
@@ -96,7 +97,7 @@ impl Workloads {
             // Nobody may be waiting.
             let _ = all.send(true);
         });
-        Self { stop, synced, ended: started.ended }
+        Self { stop: stop.drop_guard(), synced, ended: started.ended }
     }
 
     /// Returns once every controller has its caches complete and works.
@@ -106,10 +107,10 @@ impl Workloads {
         let _ = synced.wait_for(|synced| *synced).await;
     }
 
-    /// Ends every controller and returns when they have ended. Dropping the handle instead leaves
-    /// them running until the runtime ends.
+    /// Ends every controller and returns when they have ended. Dropping the handle ends them too,
+    /// without waiting.
     pub async fn shutdown(self) {
-        self.stop.cancel();
+        drop(self.stop);
         join_all(self.ended).await;
     }
 }

@@ -1,0 +1,200 @@
+//! Cluster, caches and recorder against the embedded API.
+
+use mainstay_client::{
+    Cache, DeleteOptions, Error, EventType, ListParams, Patch, Recorder, Selection, WatchEvent,
+};
+use mainstay_object::{Gvk, NamespacedName, Object, known};
+use mainstay_testkit::TestCluster;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+fn map(name: &str, data: &Value) -> Object {
+    Object::from_value(json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"}, "data": data,
+    }))
+    .unwrap()
+}
+
+#[tokio::test]
+async fn refusals_keep_their_reason_and_causes() {
+    let cluster = TestCluster::bare().await;
+    let api = cluster.cluster();
+    let missing = api.get(&known::CONFIG_MAP, Some("default"), "none").await.unwrap_err();
+    assert!(missing.is_not_found());
+    assert_eq!(missing.to_string(), "configmaps \"none\" not found");
+    let created = api.create(&known::CONFIG_MAP, &map("a", &json!({}))).await.unwrap();
+    let twice = api.create(&known::CONFIG_MAP, &map("a", &json!({}))).await.unwrap_err();
+    assert!(twice.is_already_exists());
+    let mut stale = created.clone();
+    stale.set(&["data"], json!({"x": "1"}));
+    api.update(&known::CONFIG_MAP, &stale).await.unwrap();
+    stale.set(&["data"], json!({"x": "2"}));
+    assert!(api.update(&known::CONFIG_MAP, &stale).await.unwrap_err().is_conflict());
+    let bad = api.create(&known::CONFIG_MAP, &map("A_b", &json!({}))).await.unwrap_err();
+    assert!(bad.is_invalid());
+    assert_eq!(bad.status().unwrap().details.causes[0].field, "metadata.name");
+    let other = DeleteOptions::uid("another");
+    let refused = api.delete(&known::CONFIG_MAP, Some("default"), "a", &other).await.unwrap_err();
+    assert!(refused.is_conflict());
+    api.ensure_deleted(&known::CONFIG_MAP, Some("default"), "a", &other).await.unwrap();
+    let exactly = DeleteOptions::exactly(&created);
+    let changed = api.ensure_deleted(&known::CONFIG_MAP, Some("default"), "a", &exactly).await;
+    assert!(changed.unwrap_err().is_conflict());
+    let gone =
+        api.delete(&known::CONFIG_MAP, Some("default"), "a", &DeleteOptions::default()).await;
+    assert_eq!(gone.unwrap(), None);
+}
+
+#[tokio::test]
+async fn apply_creates_changes_and_then_writes_nothing() {
+    let cluster = TestCluster::bare().await;
+    let api = cluster.cluster();
+    let apply =
+        |object: Object| async move { api.apply(&known::CONFIG_MAP, &object, "test").await };
+    let first = apply(map("a", &json!({"x": "1"}))).await.unwrap();
+    let patch = Patch::Merge(json!({"data": {"theirs": "kept"}}));
+    api.patch(&known::CONFIG_MAP, Some("default"), "a", &patch).await.unwrap();
+    let second = apply(map("a", &json!({"x": "2"}))).await.unwrap();
+    assert_eq!(second.get(&["data"]), Some(&json!({"x": "2", "theirs": "kept"})));
+    assert_eq!(first.uid(), second.uid());
+    let revision = cluster.store().revision();
+    let third = apply(map("a", &json!({"x": "2"}))).await.unwrap();
+    assert_eq!(third, second);
+    assert_eq!(cluster.store().revision(), revision);
+    // Sixteen writers of one object overtake each other, and all of them win in the end.
+    let writers = (0..16).map(|at| apply(map("a", &json!({format!("w{at}"): "1"}))));
+    let outcomes = futures::future::join_all(writers).await;
+    assert!(outcomes.iter().all(Result::is_ok));
+    let end = api.get(&known::CONFIG_MAP, Some("default"), "a").await.unwrap();
+    assert_eq!(end.get(&["data"]).unwrap().as_object().unwrap().len(), 18);
+}
+
+#[tokio::test]
+async fn pages_make_up_the_whole_list() {
+    let cluster = TestCluster::bare().await;
+    let api = cluster.cluster();
+    for at in 0..7 {
+        api.create(&known::CONFIG_MAP, &map(&format!("m{at}"), &json!({}))).await.unwrap();
+    }
+    let params = ListParams { limit: 3, ..ListParams::default() };
+    let page = api.list(&known::CONFIG_MAP, Some("default"), &params).await.unwrap();
+    assert_eq!(page.items.len(), 3);
+    assert!(!page.continue_token.is_empty());
+    let all = api.list_pages(&known::CONFIG_MAP, Some("default"), &params).await.unwrap();
+    assert_eq!(all.items.len(), 7);
+    assert!(all.items.iter().all(|item| item.kind() == "ConfigMap"));
+    let metadata = ListParams { metadata_only: true, ..ListParams::default() };
+    let all = api.list(&known::CONFIG_MAP, Some("default"), &metadata).await.unwrap();
+    assert!(all.items.iter().all(|item| item.get(&["data"]).is_none() && !item.uid().is_empty()));
+    let none = DeleteOptions::default();
+    let all = ListParams::default();
+    api.delete_collection(&known::CONFIG_MAP, Some("default"), &all, &none).await.unwrap();
+    assert_eq!(api.list(&known::CONFIG_MAP, None, &all).await.unwrap().items, []);
+}
+
+#[tokio::test]
+async fn a_watch_tells_what_happened_after_its_revision() {
+    let cluster = TestCluster::bare().await;
+    let api = cluster.cluster();
+    api.create(&known::CONFIG_MAP, &map("before", &json!({}))).await.unwrap();
+    let list = api.list(&known::CONFIG_MAP, None, &ListParams::default()).await.unwrap();
+    let selection = Selection::all(known::CONFIG_MAP).namespace("default");
+    let mut watch = api.watch(&selection, &list.resource_version).await.unwrap();
+    api.create(&known::CONFIG_MAP, &map("a", &json!({}))).await.unwrap();
+    let patch = Patch::Merge(json!({"data": {"k": "v"}}));
+    api.patch(&known::CONFIG_MAP, Some("default"), "a", &patch).await.unwrap();
+    let none = DeleteOptions::default();
+    api.delete(&known::CONFIG_MAP, Some("default"), "a", &none).await.unwrap();
+    let mut seen = Vec::new();
+    while seen.len() < 3 {
+        match watch.next().await.unwrap().unwrap() {
+            WatchEvent::Added(it) => seen.push(format!("+{}", it.name())),
+            WatchEvent::Modified(it) => seen.push(format!("~{}", it.name())),
+            WatchEvent::Deleted(it) => seen.push(format!("-{}", it.name())),
+            WatchEvent::Bookmark(_) => {}
+        }
+    }
+    assert_eq!(seen, ["+a", "~a", "-a"]);
+}
+
+#[tokio::test]
+async fn a_cache_follows_projects_and_indexes() {
+    let cluster = TestCluster::bare().await;
+    let api = cluster.cluster();
+    api.create(&known::CONFIG_MAP, &map("a", &json!({"team": "red"}))).await.unwrap();
+    let stop = CancellationToken::new();
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let notes = Arc::clone(&heard);
+    let cache = Cache::builder(Selection::all(known::CONFIG_MAP), |object| {
+        Some(object.str(&["data", "team"])?.to_owned())
+    })
+    .index(|team| vec![team.as_str().into()])
+    .subscribe(move |change| {
+        let text = |team: Option<&Arc<String>>| team.map_or("-", |team| team.as_str()).to_owned();
+        let note = format!("{} {}>{}", change.key.name, text(change.before), text(change.after));
+        notes.lock().push(note);
+    })
+    .start(api, stop.clone());
+    cache.synced().await;
+    let red = cache.get(&NamespacedName::new("default", "a"));
+    assert_eq!(red.as_deref().map(String::as_str), Some("red"));
+    let last = api.create(&known::CONFIG_MAP, &map("b", &json!({"team": "red"}))).await.unwrap();
+    cache.seen(last.resource_version()).await;
+    assert_eq!(cache.indexed("red").len(), 2);
+    api.create(&known::CONFIG_MAP, &map("no-team", &json!({}))).await.unwrap();
+    // A change that the projection does not show is not told.
+    for data in [json!({"team": "blue"}), json!({"other": "x"}), json!({"team": null})] {
+        let patch = Patch::Merge(json!({"data": data}));
+        let last = api.patch(&known::CONFIG_MAP, Some("default"), "a", &patch).await.unwrap();
+        cache.seen(last.resource_version()).await;
+    }
+    assert_eq!(cache.indexed("blue").len(), 0);
+    assert_eq!(cache.list(Some("default")).len(), 1);
+    assert_eq!(cache.list(Some("defaul")).len(), 0);
+    assert_eq!(*heard.lock(), ["a ->red", "b ->red", "a red>blue", "a blue>-"]);
+    stop.cancel();
+}
+
+#[tokio::test]
+async fn discovery_finds_built_in_kinds() {
+    let cluster = TestCluster::bare().await;
+    let api = cluster.cluster();
+    let found = api.resources().await.unwrap();
+    assert!(found.complete);
+    let pods = found.resources.iter().find(|api| api.resource == known::POD).unwrap();
+    assert!(pods.preferred && pods.can("deletecollection"));
+    let deployment = api.resource_of(&Gvk::new("apps", "v1", "Deployment")).await.unwrap();
+    assert_eq!(deployment, Some(known::DEPLOYMENT));
+    assert_eq!(api.resource_of(&Gvk::new("no.such", "v1", "Thing")).await.unwrap(), None);
+    assert_eq!(api.resource_of(&Gvk::new("apps", "v1", "Thing")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_event_that_repeats_is_counted() -> Result<(), Error> {
+    let cluster = TestCluster::bare().await;
+    let api = cluster.cluster();
+    let about = api.create(&known::CONFIG_MAP, &map("a", &json!({}))).await?;
+    let stop = CancellationToken::new();
+    let recorder = Recorder::start(api, "test", cluster.clock(), stop.clone());
+    for _ in 0..3 {
+        recorder.publish(&about, EventType::Warning, "Again", "it happened");
+    }
+    recorder.publish(&about, EventType::Normal, "Last", "the end");
+    let events = loop {
+        let params = ListParams::fields(format!("involvedObject.uid={}", about.uid()));
+        let events = api.list(&known::EVENT, Some("default"), &params).await?.items;
+        if events.iter().any(|event| event.str(&["reason"]) == Some("Last")) {
+            break events;
+        }
+        tokio::task::yield_now().await;
+    };
+    let again = events.iter().find(|it| it.str(&["reason"]) == Some("Again")).unwrap();
+    assert_eq!(events.len(), 2);
+    assert_eq!(again.i64(&["count"]), Some(3));
+    assert_eq!(again.str(&["source", "component"]), Some("test"));
+    stop.cancel();
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Garbage collection.
+
+use crate::texts::{config_map, deployment, owned};
+use mainstay_client::{DeleteOptions, ListParams, Patch, Propagation};
+use mainstay_object::{Object, Resource, known};
+use mainstay_testkit::TestCluster;
+use serde_json::json;
+
+async fn delete(cluster: &TestCluster, resource: &Resource, name: &str, how: Propagation) {
+    let options = DeleteOptions::default().propagation(how);
+    cluster.cluster().delete(resource, Some("default"), name, &options).await.unwrap();
+}
+
+async fn chain(cluster: &TestCluster, blocks: bool) -> Vec<Object> {
+    let root = cluster.apply_yaml(&config_map("root")).await.remove(0);
+    let middle = cluster.apply_yaml(&owned("middle", &root, blocks)).await.remove(0);
+    let leaf = cluster.apply_yaml(&owned("leaf", &middle, blocks)).await.remove(0);
+    vec![root, middle, leaf]
+}
+
+#[tokio::test]
+async fn dependents_of_dependents_go_after_their_owner() {
+    let cluster = TestCluster::start().await;
+    chain(&cluster, false).await;
+    delete(&cluster, &known::CONFIG_MAP, "root", Propagation::Background).await;
+    for name in ["root", "middle", "leaf"] {
+        cluster.wait_gone(&known::CONFIG_MAP, Some("default"), name).await;
+    }
+}
+
+#[tokio::test]
+async fn in_the_foreground_the_owner_goes_last() {
+    let cluster = TestCluster::start().await;
+    chain(&cluster, true).await;
+    let api = cluster.cluster();
+    let hold = Patch::Merge(json!({"metadata": {"finalizers": ["test.io/hold"]}}));
+    api.patch(&known::CONFIG_MAP, Some("default"), "leaf", &hold).await.unwrap();
+    delete(&cluster, &known::CONFIG_MAP, "root", Propagation::Foreground).await;
+    cluster.wait_for(&known::CONFIG_MAP, Some("default"), "leaf", Object::is_terminating).await;
+    let root = api.get(&known::CONFIG_MAP, Some("default"), "root").await.unwrap();
+    assert_eq!(root.finalizers().collect::<Vec<_>>(), ["foregroundDeletion"]);
+    let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    api.patch(&known::CONFIG_MAP, Some("default"), "leaf", &release).await.unwrap();
+    cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "root").await;
+    assert!(api.find(&known::CONFIG_MAP, Some("default"), "middle").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn orphans_stay_and_are_adopted_by_the_next_owner() {
+    let cluster = TestCluster::start().await;
+    cluster.apply_yaml(&deployment("web", 1, "a")).await;
+    cluster.wait_for_condition(&known::DEPLOYMENT, Some("default"), "web", "Available").await;
+    let api = cluster.cluster();
+    let sets =
+        api.list(&known::REPLICA_SET, Some("default"), &ListParams::default()).await.unwrap();
+    let set = sets.items[0].name().to_owned();
+    delete(&cluster, &known::DEPLOYMENT, "web", Propagation::Orphan).await;
+    cluster.wait_gone(&known::DEPLOYMENT, Some("default"), "web").await;
+    let orphan = api.get(&known::REPLICA_SET, Some("default"), &set).await.unwrap();
+    assert_eq!(orphan.owner_references(), []);
+    let web = cluster.apply_yaml(&deployment("web", 1, "a")).await.remove(0);
+    cluster
+        .wait_for(&known::REPLICA_SET, Some("default"), &set, |it| {
+            it.controller_owner().is_some_and(|owner| owner.uid == web.uid())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_second_owner_keeps_an_object_and_a_wrong_uid_does_not() {
+    let cluster = TestCluster::start().await;
+    let owners = [
+        cluster.apply_yaml(&config_map("a")).await.remove(0),
+        cluster.apply_yaml(&config_map("b")).await.remove(0),
+    ];
+    let reference = |owner: &Object, uid: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner.name(), "uid": uid});
+    let child = |name: &str, references: serde_json::Value| {
+        Object::from_value(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "ownerReferences": references},
+        }))
+        .unwrap()
+    };
+    let both =
+        json!([reference(&owners[0], owners[0].uid()), reference(&owners[1], owners[1].uid())]);
+    cluster.apply(child("kept", both)).await;
+    cluster.apply(child("impostor", json!([reference(&owners[0], "another-uid")]))).await;
+    cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "impostor").await;
+    delete(&cluster, &known::CONFIG_MAP, "a", Propagation::Background).await;
+    cluster
+        .wait_for(&known::CONFIG_MAP, Some("default"), "kept", |it| {
+            it.owner_references().len() == 1 && it.owner_references()[0].name == "b"
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn custom_kinds_own_and_are_owned_from_the_moment_they_exist() {
+    let cluster = TestCluster::start().await;
+    cluster
+        .apply_yaml(
+            "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.test.io}
+spec:
+  group: test.io
+  names: {kind: Thing, listKind: ThingList, plural: things, singular: thing}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+",
+        )
+        .await;
+    let crd = &known::CUSTOM_RESOURCE_DEFINITION;
+    cluster.wait_for_condition(crd, None, "things.test.io", "Established").await;
+    let thing = cluster
+        .apply_yaml("{apiVersion: test.io/v1, kind: Thing, metadata: {name: owner}}")
+        .await
+        .remove(0);
+    let child = format!(
+        "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: child, ownerReferences: [{{apiVersion: test.io/v1, kind: Thing, name: owner, uid: {}}}]}}}}",
+        thing.uid()
+    );
+    cluster.apply_yaml(&child).await;
+    let things = Resource::namespaced("test.io", "v1", "Thing", "things");
+    delete(&cluster, &things, "owner", Propagation::Background).await;
+    cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "child").await;
+
+    // The same when the kind itself goes.
+    let thing = cluster
+        .apply_yaml("{apiVersion: test.io/v1, kind: Thing, metadata: {name: owner}}")
+        .await
+        .remove(0);
+    cluster
+        .apply_yaml(
+            &child.replace(&child[child.find("uid: ").unwrap() + 5..child.len() - 4], thing.uid()),
+        )
+        .await;
+    let options = DeleteOptions::default();
+    cluster.cluster().delete(crd, None, "things.test.io", &options).await.unwrap();
+    cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "child").await;
+}

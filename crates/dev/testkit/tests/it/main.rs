@@ -1,0 +1,10 @@
+//! Client and controllers on the embedded API, as one cluster.
+
+#![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
+
+mod client;
+mod collector;
+mod namespaces;
+mod rollout;
+mod running;
+mod texts;

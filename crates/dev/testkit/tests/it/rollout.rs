@@ -1,0 +1,193 @@
+//! Deployments down to Pods.
+
+use crate::texts::deployment;
+use mainstay_client::{ListParams, Patch};
+use mainstay_object::{Object, known};
+use mainstay_testkit::TestCluster;
+use serde_json::json;
+
+fn available(count: i64) -> impl Fn(&Object) -> bool {
+    move |it| {
+        it.i64(&["status", "availableReplicas"]).unwrap_or_default() == count
+            && it.i64(&["status", "replicas"]).unwrap_or_default() == count
+            && it.i64(&["status", "observedGeneration"]) == Some(it.generation())
+    }
+}
+
+fn settled(it: &Object) -> bool {
+    let progressing =
+        mainstay_client::conditions::find(it.array(&["status", "conditions"]), "Progressing");
+    progressing.is_some_and(|it| it["reason"] == "NewReplicaSetAvailable")
+        && it.i64(&["status", "observedGeneration"]) == Some(it.generation())
+        && it.get(&["status", "unavailableReplicas"]).is_none()
+        && it.get(&["status", "updatedReplicas"]) == it.get(&["status", "replicas"])
+}
+
+#[tokio::test]
+async fn a_deployment_becomes_available_through_one_replica_set() {
+    let cluster = TestCluster::start().await;
+    cluster.apply_yaml(&deployment("web", 3, "a")).await;
+    let web = cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", available(3)).await;
+    assert_eq!(web.condition("Available"), Some("True"));
+    assert_eq!(web.annotation("deployment.kubernetes.io/revision"), Some("1"));
+
+    let sets = cluster
+        .cluster()
+        .list(&known::REPLICA_SET, Some("default"), &ListParams::default())
+        .await
+        .unwrap()
+        .items;
+    assert_eq!(sets.len(), 1);
+    let hash = sets[0].label("pod-template-hash").unwrap();
+    assert_eq!(sets[0].name(), format!("web-{hash}"));
+    assert_eq!(sets[0].controller_owner().unwrap().uid, web.uid());
+    let pods = cluster
+        .cluster()
+        .list(&known::POD, Some("default"), &ListParams::labels("app=web"))
+        .await
+        .unwrap()
+        .items;
+    let mut addresses: Vec<&str> =
+        pods.iter().map(|pod| pod.str(&["status", "podIP"]).unwrap()).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    assert_eq!(addresses.len(), 3);
+    for pod in &pods {
+        assert_eq!(pod.str(&["spec", "nodeName"]), Some("node-1"));
+        assert_eq!(pod.label("pod-template-hash"), Some(hash));
+        assert_eq!(pod.array(&["status", "containerStatuses"])[0]["ready"], true);
+    }
+}
+
+#[tokio::test]
+async fn a_new_template_replaces_the_old_pods_and_coming_back_reuses_the_old_set() {
+    let cluster = TestCluster::start().await;
+    let wait = || cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", settled);
+    cluster.apply_yaml(&deployment("web", 2, "one")).await;
+    wait().await;
+    for (image, revision, sets) in [("two", "2", 2), ("one", "3", 2), ("three", "4", 3)] {
+        cluster.apply_yaml(&deployment("web", 2, image)).await;
+        let web = wait().await;
+        assert_eq!(web.annotation("deployment.kubernetes.io/revision"), Some(revision));
+        let list = |resource| async {
+            let list = cluster.cluster().list(resource, Some("default"), &ListParams::default());
+            list.await.unwrap().items
+        };
+        assert_eq!(list(&known::REPLICA_SET).await.len(), sets);
+        let images: Vec<String> = list(&known::POD)
+            .await
+            .iter()
+            .filter(|pod| !pod.is_terminating())
+            .map(|pod| pod.array(&["spec", "containers"])[0]["image"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(images, [image, image]);
+    }
+}
+
+#[tokio::test]
+async fn scaling_follows_in_both_directions() {
+    let cluster = TestCluster::start().await;
+    cluster.apply_yaml(&deployment("web", 1, "a")).await;
+    for replicas in [20_u32, 4, 0, 2] {
+        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+        let api = cluster.cluster();
+        api.patch(&known::DEPLOYMENT, Some("default"), "web", &patch).await.unwrap();
+        cluster
+            .wait_for(&known::DEPLOYMENT, Some("default"), "web", available(replicas.into()))
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn a_lost_pod_is_noticed_and_replaced() {
+    let cluster = TestCluster::start().await;
+    cluster.apply_yaml(&deployment("web", 1, "a")).await;
+    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", settled).await;
+    let pods = || async {
+        let list = cluster.cluster().list(&known::POD, Some("default"), &ListParams::default());
+        list.await.unwrap().items
+    };
+    let lost = pods().await.remove(0);
+    let options = mainstay_client::DeleteOptions::uid(lost.uid());
+    cluster.cluster().delete(&known::POD, Some("default"), lost.name(), &options).await.unwrap();
+    cluster.wait_gone(&known::POD, Some("default"), lost.name()).await;
+    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", available(1)).await;
+    let pods = pods().await;
+    assert_eq!(pods.len(), 1);
+    assert_ne!(pods[0].uid(), lost.uid());
+}
+
+#[tokio::test]
+async fn what_pods_simulate_shows_in_their_deployment() {
+    let cluster = TestCluster::start().await;
+    for (name, behaviour, phase) in [
+        ("loop", "crash", "Running"),
+        ("wait", "stuck", "Pending"),
+        ("sick", "not-ready", "Running"),
+    ] {
+        let mut it = cluster_object(&deployment(name, 1, "a"));
+        it.set(
+            &["spec", "template", "metadata", "annotations"],
+            json!({"mainstay.dev/simulate": behaviour}),
+        );
+        cluster.apply(it).await;
+        let it = cluster
+            .wait_for(&known::DEPLOYMENT, Some("default"), name, |it| {
+                it.i64(&["status", "replicas"]) == Some(1)
+            })
+            .await;
+        assert_eq!(it.condition("Available"), Some("False"), "{name}");
+        let set = format!("app={name}");
+        let pods = cluster.cluster().list(&known::POD, Some("default"), &ListParams::labels(set));
+        let pod = pods.await.unwrap().items.remove(0);
+        let pod = cluster
+            .wait_for(&known::POD, Some("default"), pod.name(), |pod| {
+                pod.array(&["status", "containerStatuses"]).len() == 1
+            })
+            .await;
+        assert_eq!(pod.str(&["status", "phase"]), Some(phase), "{name}");
+        // Without the annotation the pod recovers.
+        let patch =
+            Patch::Merge(json!({"metadata": {"annotations": {"mainstay.dev/simulate": null}}}));
+        let api = cluster.cluster();
+        api.patch(&known::POD, Some("default"), pod.name(), &patch).await.unwrap();
+        cluster.wait_for(&known::DEPLOYMENT, Some("default"), name, available(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_world_at_rest_is_not_written_to() {
+    let cluster = TestCluster::start().await;
+    cluster.apply_yaml(&deployment("web", 2, "a")).await;
+    cluster
+        .apply_yaml("{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web}, ports: [{port: 80, targetPort: http}]}}")
+        .await;
+    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", settled).await;
+    cluster
+        .wait_for(&known::ENDPOINTS, Some("default"), "web", |it| {
+            it.array(&["subsets"])
+                .first()
+                .and_then(|subset| subset["addresses"].as_array())
+                .is_some_and(|addresses| addresses.len() == 2)
+        })
+        .await;
+    // Events are written behind the scenes; the last one ends the story.
+    let mut before = 0;
+    while before != cluster.store().revision() {
+        before = cluster.store().revision();
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+    // Looking at everything again must change nothing.
+    let touch = Patch::Merge(json!({"metadata": {"labels": {"looked-at": "again"}}}));
+    let api = cluster.cluster();
+    let web = api.patch(&known::DEPLOYMENT, Some("default"), "web", &touch).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    assert_eq!(cluster.store().revision().to_string(), web.resource_version());
+}
+
+fn cluster_object(text: &str) -> Object {
+    Object::from_value(
+        mainstay_yaml::one(text.as_bytes(), &mainstay_yaml::Options::default()).unwrap(),
+    )
+    .unwrap()
+}

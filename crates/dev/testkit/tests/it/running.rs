@@ -1,0 +1,149 @@
+//! Jobs, StatefulSets, DaemonSets, Services and nodes.
+
+use crate::texts::deployment;
+use mainstay_client::{ListParams, Patch};
+use mainstay_object::{Object, known};
+use mainstay_testkit::{Settings, TestCluster};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_job_completes_and_one_that_crashes_fails() {
+    let cluster = TestCluster::start().await;
+    let job = |name: &str, annotations: &str| {
+        format!(
+            "
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}}}
+spec:
+  completions: 3
+  parallelism: 2
+  backoffLimit: 1
+  template:
+    metadata: {{annotations: {{{annotations}}}}}
+    spec: {{restartPolicy: Never, containers: [{{name: main, image: a}}]}}
+"
+        )
+    };
+    cluster.apply_yaml(&job("good", "")).await;
+    let good = cluster.wait_for_condition(&known::JOB, Some("default"), "good", "Complete").await;
+    assert_eq!(good.i64(&["status", "succeeded"]), Some(3));
+    assert!(good.str(&["status", "completionTime"]).is_some());
+    cluster.apply_yaml(&job("bad", "mainstay.dev/simulate: crash")).await;
+    let bad = cluster.wait_for_condition(&known::JOB, Some("default"), "bad", "Failed").await;
+    let conditions = bad.array(&["status", "conditions"]);
+    let failed = mainstay_client::conditions::find(conditions, "Failed").unwrap();
+    assert_eq!(failed["reason"], "BackoffLimitExceeded");
+}
+
+#[tokio::test]
+async fn a_stateful_set_has_named_pods_and_a_daemon_set_one_on_each_node() {
+    let cluster = TestCluster::with(Settings { nodes: 3, ..Settings::default() }).await;
+    cluster
+        .apply_yaml(
+            "
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 3
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: main, image: a}]}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {containers: [{name: main, image: a}]}
+",
+        )
+        .await;
+    cluster
+        .wait_for(&known::STATEFUL_SET, Some("default"), "db", |it| {
+            it.i64(&["status", "readyReplicas"]) == Some(3)
+        })
+        .await;
+    cluster
+        .wait_for(&known::DAEMON_SET, Some("default"), "agent", |it| {
+            it.i64(&["status", "numberAvailable"]) == Some(3)
+        })
+        .await;
+    let pods = |selector: &'static str| async {
+        let params = ListParams::labels(selector);
+        cluster.cluster().list(&known::POD, Some("default"), &params).await.unwrap().items
+    };
+    let names: Vec<String> = pods("app=db").await.iter().map(|pod| pod.name().to_owned()).collect();
+    assert_eq!(names, ["db-0", "db-1", "db-2"]);
+    let mut nodes: Vec<String> = pods("app=agent")
+        .await
+        .iter()
+        .map(|pod| pod.str(&["spec", "nodeName"]).unwrap().to_owned())
+        .collect();
+    nodes.sort();
+    assert_eq!(nodes, ["node-1", "node-2", "node-3"]);
+}
+
+#[tokio::test]
+async fn a_service_lists_ready_pods_and_drops_others() {
+    let cluster = TestCluster::start().await;
+    cluster.apply_yaml(&deployment("web", 2, "a")).await;
+    cluster
+        .apply_yaml("{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web}, ports: [{port: 80, targetPort: http}]}}")
+        .await;
+    let ready = |count: usize| {
+        move |it: &Object| {
+            let subset = it.array(&["subsets"]).first();
+            let addresses = subset.and_then(|it| it["addresses"].as_array());
+            addresses.map_or(0, Vec::len) == count
+        }
+    };
+    let endpoints = cluster.wait_for(&known::ENDPOINTS, Some("default"), "web", ready(2)).await;
+    assert_eq!(endpoints.array(&["subsets"])[0]["ports"][0]["port"], 8080);
+    let slices = cluster
+        .cluster()
+        .list(
+            &known::ENDPOINT_SLICE,
+            Some("default"),
+            &ListParams::labels("kubernetes.io/service-name=web"),
+        )
+        .await
+        .unwrap()
+        .items;
+    assert_eq!(slices.len(), 1);
+    let name = endpoints.array(&["subsets"])[0]["addresses"][0]["targetRef"]["name"].clone();
+    let sick =
+        Patch::Merge(json!({"metadata": {"annotations": {"mainstay.dev/simulate": "not-ready"}}}));
+    let api = cluster.cluster();
+    api.patch(&known::POD, Some("default"), name.as_str().unwrap(), &sick).await.unwrap();
+    cluster.wait_for(&known::ENDPOINTS, Some("default"), "web", ready(1)).await;
+}
+
+#[tokio::test]
+async fn a_pod_that_no_node_takes_says_why_and_goes_when_one_does() {
+    let cluster = TestCluster::with(Settings { nodes: 2, ..Settings::default() }).await;
+    cluster
+        .apply_yaml(
+            "{apiVersion: v1, kind: Pod, metadata: {name: picky}, spec: {nodeSelector: {disk: ssd}, containers: [{name: main, image: a}]}}",
+        )
+        .await;
+    let picky = cluster
+        .wait_for(&known::POD, Some("default"), "picky", |pod| {
+            pod.condition("PodScheduled") == Some("False")
+        })
+        .await;
+    let conditions = picky.array(&["status", "conditions"]);
+    assert_eq!(
+        mainstay_client::conditions::find(conditions, "PodScheduled").unwrap()["message"],
+        "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
+    );
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"disk": "ssd"}}}));
+    cluster.cluster().patch(&known::NODE, None, "node-2", &patch).await.unwrap();
+    let pod = cluster.wait_for_condition(&known::POD, Some("default"), "picky", "Ready").await;
+    assert_eq!(pod.str(&["spec", "nodeName"]), Some("node-2"));
+}

@@ -1,0 +1,43 @@
+//! Objects that several tests use.
+
+/// A Deployment of this name, with so many replicas of an image.
+pub(crate) fn deployment(name: &str, replicas: u32, image: &str) -> String {
+    format!(
+        "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata: {{labels: {{app: {name}}}}}
+    spec:
+      containers:
+      - name: main
+        image: {image}
+        ports: [{{name: http, containerPort: 8080}}]
+"
+    )
+}
+
+/// A ConfigMap of this name with an owner of kind ConfigMap.
+pub(crate) fn owned(name: &str, owner: &mainstay_object::Object, blocks: bool) -> String {
+    format!(
+        "
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {name}
+  ownerReferences:
+  - {{apiVersion: v1, kind: ConfigMap, name: {}, uid: {}, blockOwnerDeletion: {blocks}}}
+",
+        owner.name(),
+        owner.uid()
+    )
+}
+
+/// A ConfigMap of this name.
+pub(crate) fn config_map(name: &str) -> String {
+    format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}")
+}
