@@ -16,9 +16,9 @@
 //! * **Content is owned, compressed, and in memory.** Nearly all bytes of a published catalog are
 //!   manifests in base64 that are looked at once per installation. Pointing into the files would
 //!   break when they are edited or deleted, and keeping them plain would cost what they weigh on
-//!   disk. So every blob is kept as canonical JSON, deflated one by one with its base64 opened (about a fifth of the
-//!   YAML), and is inflated when somebody asks. Only what resolution needs stays decoded: names,
-//!   versions, edges and the small properties.
+//!   disk. So every blob is kept as canonical JSON, deflated one by one with its base64 opened
+//!   (about a fifth of the YAML), and is inflated when somebody asks. Only what resolution needs
+//!   stays decoded: names, versions, edges and the small properties.
 //! * **The digest is over meaning, not over files**: canonical blobs, sorted. Moving a blob to
 //!   another file, reformatting, or converting YAML to JSON does not change it.
 //! * **The model is built by one piece of code** for folders and for [snapshots](Catalog::save),
