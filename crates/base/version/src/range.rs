@@ -14,7 +14,7 @@ use std::str::FromStr;
 /// be read in one way: single characters between blanks are passed over, `!1.2.x` holds nothing (it
 /// reads as *below 1.2.0 and from 1.3.0*), `1.x.x` ends before 1.1.0, and any `x` makes a part a
 /// wildcard, also one inside a pre-release.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Range {
     text: String,
     set: IntervalSet,

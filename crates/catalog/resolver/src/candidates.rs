@@ -17,7 +17,7 @@ use crate::property::{Api, Facts};
 use crate::snapshot::{Entry, Snapshot};
 use crate::texts::aggregate;
 use crate::world::{CatalogKey, Content, Subscription, World};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// An entry of one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,6 +44,8 @@ pub(crate) struct Candidates<'a> {
     pub replacements: HashMap<Var, String>,
     sources: Vec<Source<'a>>,
     variables: HashMap<(usize, &'a str, &'a str), Var>,
+    /// What meets a requirement of something in a source: many versions require the same.
+    known_providers: HashMap<(usize, &'a Predicate), Vec<Var>>,
     /// Errors of catalogs, to be reported when nothing else is wrong.
     catalog_errors: Vec<String>,
 }
@@ -66,6 +68,7 @@ impl<'a> Candidates<'a> {
             replacements: HashMap::new(),
             sources: Vec::new(),
             variables: HashMap::new(),
+            known_providers: HashMap::new(),
             catalog_errors: Vec::new(),
         };
         this.add_sources(world, exclude_global, existing);
@@ -219,30 +222,46 @@ impl<'a> Candidates<'a> {
                 errors.push(reason.clone());
                 continue;
             }
-            for (number, requirement) in facts.requirements.iter().enumerate() {
-                let providers = match self.providers(at.source, requirement) {
-                    Ok(providers) => providers,
-                    Err(error) => {
-                        errors.push(error);
-                        continue;
+            let evaluated = |(_, it): &(usize, &Predicate)| it.cel().is_none();
+            for (number, requirement) in facts.requirements.iter().enumerate().filter(evaluated) {
+                let key = (at.source, requirement);
+                let vars = if let Some(known) = self.known_providers.get(&key) {
+                    known.clone()
+                } else {
+                    match self.providers(at.source, requirement) {
+                        Ok(providers) => {
+                            let vars = self.add_providers(&providers, &mut stack);
+                            self.known_providers.insert(key, vars.clone());
+                            vars
+                        }
+                        Err(error) => {
+                            errors.push(error);
+                            continue;
+                        }
                     }
                 };
-                let mut vars = Vec::with_capacity(providers.len());
-                for provider in providers {
-                    let (provider_var, made) = self.variable(provider);
-                    if made {
-                        self.add_deprecation(provider_var, provider);
-                        stack.push(provider);
-                    }
-                    if !vars.contains(&provider_var) {
-                        vars.push(provider_var);
-                    }
-                }
                 let rule = Rule::Dependency(vars);
                 self.problem.constrain(Some(var), rule, Reason::Required(number));
             }
         }
         if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+
+    /// The variables of providers; those that are new are put on the stack.
+    fn add_providers(&mut self, providers: &[EntryRef], stack: &mut Vec<EntryRef>) -> Vec<Var> {
+        let mut vars = Vec::with_capacity(providers.len());
+        let mut seen = HashSet::new();
+        for &provider in providers {
+            let (var, made) = self.variable(provider);
+            if made {
+                self.add_deprecation(var, provider);
+                stack.push(provider);
+            }
+            if seen.insert(var) {
+                vars.push(var);
+            }
+        }
+        vars
     }
 
     /// The entries that meet a requirement of something in a source, best first.
@@ -318,15 +337,11 @@ impl<'a> Candidates<'a> {
             }
             candidates.push(current_var);
         }
-        let mut distinct = Vec::with_capacity(candidates.len());
-        for candidate in candidates {
-            if !distinct.contains(&candidate) {
-                distinct.push(candidate);
-            }
-        }
+        let mut seen = HashSet::new();
+        candidates.retain(|candidate| seen.insert(*candidate));
         let var = self.problem.variable(Subject::Subscription(at));
         self.problem.constrain(Some(var), Rule::Mandatory, Reason::Exists);
-        self.problem.constrain(Some(var), Rule::Dependency(distinct), Reason::Wanted);
+        self.problem.constrain(Some(var), Rule::Dependency(candidates), Reason::Wanted);
         Ok(())
     }
 

@@ -150,7 +150,6 @@ fn one_group(world: &World<'_>) -> Result<(bool, bool), Box<Failure>> {
 
 /// The chosen entries of catalogs.
 fn search(candidates: &Candidates<'_>) -> Result<Vec<(Var, EntryRef)>, Box<Failure>> {
-    refuse_rules(candidates)?;
     let gave_up =
         |_| error(format!("no answer was found within {BUDGET} steps, the namespace was given up"));
     let mut budget = BUDGET;
@@ -166,6 +165,7 @@ fn search(candidates: &Candidates<'_>) -> Result<Vec<(Var, EntryRef)>, Box<Failu
         failure.cause = explain::contradiction(candidates, &core);
         return Err(failure);
     };
+    refuse_rules(candidates, &answer)?;
     Ok(answer
         .into_iter()
         .filter_map(|var| match candidates.problem.subjects[var.index()] {
@@ -175,10 +175,10 @@ fn search(candidates: &Candidates<'_>) -> Result<Vec<(Var, EntryRef)>, Box<Failu
         .collect())
 }
 
-/// Refuses requirements that cannot be evaluated yet.
-fn refuse_rules(candidates: &Candidates<'_>) -> Result<(), Box<Failure>> {
-    for subject in &candidates.problem.subjects {
-        let Subject::Bundle(at) = *subject else { continue };
+/// Refuses an answer that depends on a rule that cannot be evaluated yet.
+fn refuse_rules(candidates: &Candidates<'_>, answer: &[Var]) -> Result<(), Box<Failure>> {
+    for var in answer {
+        let Subject::Bundle(at) = candidates.problem.subjects[var.index()] else { continue };
         let (entry, facts) = candidates.entry(at);
         if let Some(rule) = facts.requirements.iter().find_map(|requirement| requirement.cel()) {
             return Err(failure(

@@ -9,11 +9,9 @@ use std::fmt;
 
 /// The greatest `olm.constraint` that is read, in bytes.
 const MAX_CONSTRAINT: usize = 131_072;
-/// How deep constraints may nest. The original has no limit besides the size.
-const MAX_DEPTH: usize = 2_000;
 
 /// A condition on one candidate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Predicate {
     /// Provides a kind.
     Api(Api),
@@ -57,12 +55,14 @@ impl Predicate {
             Self::All(all) => all.iter().all(|one| one.holds(entry, facts)),
             Self::Any(any) => any.iter().any(|one| one.holds(entry, facts)),
             Self::Not(none) => !none.iter().any(|one| one.holds(entry, facts)),
-            // Refused before anything is evaluated, see `cel`.
+            // Never asked: see `cel`.
             Self::Cel { .. } => false,
         }
     }
 
-    /// A rule inside that cannot be evaluated yet.
+    /// A rule inside that cannot be evaluated yet. A requirement with such a rule is left out of
+    /// the problem; when the answer holds a bundle that has one, the answer is refused. Nothing
+    /// else is lost by that: a rule only restricts its own bundle.
     pub(crate) fn cel(&self) -> Option<&str> {
         match self {
             Self::Cel { rule, .. } => Some(rule),
@@ -195,13 +195,14 @@ fn constraint(json: &str) -> Result<Predicate, String> {
         }
         None => return Err("parse olm.constraint: EOF".to_owned()),
     };
-    check_fields(&value, "constraints.Constraint", 0)
+    // The JSON reader bounds the depth: what nests deeper than 127 levels is not read.
+    check_fields(&value, "constraints.Constraint")
         .map_err(|reason| format!("parse olm.constraint: {reason}"))?;
     tree(&value).map_err(|reason| format!("convert olm.constraint to resolver predicate: {reason}"))
 }
 
 /// Refuses fields that no constraint has, and values of the wrong type.
-fn check_fields(value: &Value, target: &str, depth: usize) -> Result<(), String> {
+fn check_fields(value: &Value, target: &str) -> Result<(), String> {
     let fields = match value {
         Value::Null => return Ok(()),
         Value::Object(fields) => fields,
@@ -210,9 +211,6 @@ fn check_fields(value: &Value, target: &str, depth: usize) -> Result<(), String>
             return Err(format!("json: cannot unmarshal {kind} into Go value of type {target}"));
         }
     };
-    if depth > MAX_DEPTH {
-        return Err("the constraint is nested too deeply".to_owned());
-    }
     let texts = |value: &Value, known: &[&str], target: &str| {
         let fields = match value {
             Value::Null => return Ok(()),
@@ -269,7 +267,7 @@ fn check_fields(value: &Value, target: &str, depth: usize) -> Result<(), String>
                         return Err(format!("json: unknown field {}", quote(key)));
                     }
                     for child in value.as_array().into_iter().flatten() {
-                        check_fields(child, "constraints.Constraint", depth + 1)?;
+                        check_fields(child, "constraints.Constraint")?;
                     }
                 }
             }

@@ -2,8 +2,8 @@
 //!
 //! An answer agrees when it is one that the original was seen to give. Of a contradiction the
 //! original names one set of reasons out of several, so there another set agrees too (that ours are
-//! contradictory and irreducible is tested in the crate). Cases with rules in the Common Expression
-//! Language are out of scope: they must be refused, unless the rule does not matter.
+//! contradictory and irreducible is tested in the crate). An answer that depends on a rule in the
+//! Common Expression Language must be refused.
 
 use crate::data;
 use crate::universe::{Case, RealCatalog, to_json};
