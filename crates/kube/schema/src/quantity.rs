@@ -40,15 +40,15 @@ pub fn canonical(text: &str) -> Result<String, &'static str> {
     if mantissa == 0 {
         return Ok("0".to_owned());
     }
-    while mantissa % 10 == 0 {
-        mantissa /= 10;
-        exponent += 1;
-    }
     // Nothing below a billionth: what is smaller is rounded away from zero.
     while exponent < -9 {
         let rest = mantissa % 10;
         mantissa /= 10;
         mantissa += rest.signum();
+        exponent += 1;
+    }
+    while mantissa % 10 == 0 {
+        mantissa /= 10;
         exponent += 1;
     }
     let binary = (family == Family::Binary).then(|| written_binary(mantissa, exponent)).flatten();
@@ -166,6 +166,7 @@ mod tests {
             (".5", "500m"),
             ("5.", "5"),
             ("0.0000000001", "1n"),
+            ("999.1n", "1u"),
             ("100000000000000000000E", "100000000000000000000E"),
         ] {
             assert_eq!(canonical(written).as_deref(), Ok(form), "{written}");

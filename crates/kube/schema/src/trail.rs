@@ -1,5 +1,7 @@
 //! Where a walk through a value stands, without allocating until somebody must read it.
 
+use mainstay_object::{FieldError, FieldPath};
+use serde_json::Value;
 use std::fmt;
 
 /// One step down.
@@ -34,6 +36,35 @@ impl<'a> Trail<'a> {
         Trail { above: Some((self, step)), prefix: "" }
     }
 
+    /// A field.
+    pub(crate) const fn child<'b>(&'b self, name: &'b str) -> Trail<'b>
+    where
+        'a: 'b,
+    {
+        self.then(Step::Field(name))
+    }
+
+    /// An entry of a map.
+    pub(crate) const fn key<'b>(&'b self, key: &'b str) -> Trail<'b>
+    where
+        'a: 'b,
+    {
+        self.then(Step::Key(key))
+    }
+
+    /// An element of a list.
+    pub(crate) const fn index<'b>(&'b self, at: usize) -> Trail<'b>
+    where
+        'a: 'b,
+    {
+        self.then(Step::Index(at))
+    }
+
+    /// The same as a path of its own.
+    pub(crate) fn to_path(self) -> FieldPath {
+        FieldPath::new(&self.to_string())
+    }
+
     /// Whether this is the very beginning, with nothing before it.
     pub(crate) const fn is_root(&self) -> bool {
         self.above.is_none() && self.prefix.is_empty()
@@ -65,6 +96,34 @@ impl fmt::Display for Trail<'_> {
             Step::Key(key) => write!(f, "[{key}]"),
         }
     }
+}
+
+/// [`FieldError::required`] here.
+pub(crate) fn required(trail: &Trail<'_>, detail: impl Into<String>) -> FieldError {
+    FieldError::required(&trail.to_path(), detail)
+}
+
+/// [`FieldError::invalid`] here.
+pub(crate) fn invalid(
+    trail: &Trail<'_>,
+    value: impl Into<Value>,
+    detail: impl Into<String>,
+) -> FieldError {
+    FieldError::invalid(&trail.to_path(), value, detail)
+}
+
+/// [`FieldError::forbidden`] here.
+pub(crate) fn forbidden(trail: &Trail<'_>, detail: impl Into<String>) -> FieldError {
+    FieldError::forbidden(&trail.to_path(), detail)
+}
+
+/// [`FieldError::not_supported`] here.
+pub(crate) fn not_supported(
+    trail: &Trail<'_>,
+    value: impl Into<Value>,
+    allowed: &[&str],
+) -> FieldError {
+    FieldError::not_supported(&trail.to_path(), value, allowed)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a schema in a definition may not have, beyond being structural.
 
 use super::fields;
+use crate::trail::{self, Trail};
 use mainstay_object::{FieldError, FieldPath};
 use serde_json::Value;
 
@@ -44,10 +45,11 @@ pub(super) struct Found {
 
 /// Checks the schema of whole objects.
 pub(super) fn root(schema: &Value, has_status: bool, path: &FieldPath) -> Found {
+    let path = &Trail::below(path.as_str());
     let mut found = Vec::new();
     if has_status {
         if schema.get("type").is_some_and(|kind| kind != "object") {
-            found.push(FieldError::invalid(
+            found.push(trail::invalid(
                 &path.child("type"),
                 schema["type"].clone(),
                 "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled",
@@ -56,12 +58,12 @@ pub(super) fn root(schema: &Value, has_status: bool, path: &FieldPath) -> Found 
             let detail = format!(
                 "only {ROOT_FIELDS} fields are allowed at the root of the schema if the status subresource is enabled"
             );
-            found.push(FieldError::invalid(path, schema.clone(), detail));
+            found.push(trail::invalid(path, schema.clone(), detail));
         }
     }
     if schema.get("nullable") == Some(&Value::Bool(true)) {
         let path = path.child("nullable");
-        found.push(FieldError::forbidden(&path, "nullable cannot be true at the root"));
+        found.push(trail::forbidden(&path, "nullable cannot be true at the root"));
     }
     let mut walk = Walk { found, unsupported: false };
     walk.schema(schema, Inside { root: true, ..Inside::default() }, path);
@@ -97,19 +99,19 @@ struct Walk {
 }
 
 impl Walk {
-    fn forbid(&mut self, path: &FieldPath, field: &str, detail: impl Into<String>) {
-        self.found.push(FieldError::forbidden(&path.child(field), detail));
+    fn forbid(&mut self, path: &Trail<'_>, field: &str, detail: impl Into<String>) {
+        self.found.push(trail::forbidden(&path.child(field), detail));
     }
 
-    fn required(&mut self, path: &FieldPath, detail: impl Into<String>) {
-        self.found.push(FieldError::required(path, detail));
+    fn required(&mut self, path: &Trail<'_>, detail: impl Into<String>) {
+        self.found.push(trail::required(path, detail));
     }
 
-    fn invalid(&mut self, path: &FieldPath, value: impl Into<Value>, detail: impl Into<String>) {
-        self.found.push(FieldError::invalid(path, value, detail));
+    fn invalid(&mut self, path: &Trail<'_>, value: impl Into<Value>, detail: impl Into<String>) {
+        self.found.push(trail::invalid(path, value, detail));
     }
 
-    fn schema(&mut self, schema: &Value, inside: Inside<'_>, path: &FieldPath) {
+    fn schema(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
         self.plain(schema, inside, path);
         if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
             let detail =
@@ -126,10 +128,10 @@ impl Walk {
         self.cel_rules(schema, path);
     }
 
-    fn plain(&mut self, schema: &Value, inside: Inside<'_>, path: &FieldPath) {
+    fn plain(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
         let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
         if !kind.is_empty() && !TYPES.contains(&kind) {
-            self.found.push(FieldError::not_supported(&path.child("type"), kind, &TYPES));
+            self.found.push(trail::not_supported(&path.child("type"), kind, &TYPES));
         }
         if let Some(reason) = inside.no_defaults
             && is_set(schema, "default")
@@ -160,7 +162,7 @@ impl Walk {
         }
     }
 
-    fn below(&mut self, schema: &Value, inside: Inside<'_>, path: &FieldPath) {
+    fn below(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
         let here = Inside { root: false, ..inside };
         if let Some(additional) = schema.get("additionalProperties") {
             if is_set(schema, "properties") && *additional != Value::Bool(true) {
@@ -179,12 +181,13 @@ impl Walk {
         let embedded = schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
         for (name, property) in schema.get("properties").map(fields).into_iter().flatten() {
             let mut here = here;
-            let reason = format!("in top-level {name}");
+            let reason: String;
             if (inside.root || embedded)
                 && matches!(name.as_str(), "metadata" | "kind" | "apiVersion")
             {
                 here.meta = true;
                 if inside.root {
+                    reason = format!("in top-level {name}");
                     here.no_defaults = Some(&reason);
                 }
             }
@@ -204,7 +207,7 @@ impl Walk {
         }
     }
 
-    fn lists_and_maps(&mut self, schema: &Value, path: &FieldPath) {
+    fn lists_and_maps(&mut self, schema: &Value, path: &Trail<'_>) {
         let text = |value: &Value, name: &str| {
             value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
@@ -228,12 +231,12 @@ impl Walk {
         }
         if !map_type.is_empty() && !matches!(map_type.as_str(), "atomic" | "granular") {
             let path = path.child("x-kubernetes-map-type");
-            self.found.push(FieldError::not_supported(&path, map_type, &["atomic", "granular"]));
+            self.found.push(trail::not_supported(&path, map_type, &["atomic", "granular"]));
         }
         if !list_type.is_empty() && !matches!(list_type.as_str(), "atomic" | "set" | "map") {
             let path = path.child("x-kubernetes-list-type");
             let allowed = ["atomic", "set", "map"];
-            self.found.push(FieldError::not_supported(&path, list_type.clone(), &allowed));
+            self.found.push(trail::not_supported(&path, list_type.clone(), &allowed));
         }
         let empty = Value::Null;
         let items = schema.get("items").unwrap_or(&empty);
@@ -266,7 +269,7 @@ impl Walk {
     }
 
     /// Elements of sets must be single values for whoever merges them.
-    fn set_items(&mut self, items: &Value, path: &FieldPath) {
+    fn set_items(&mut self, items: &Value, path: &Trail<'_>) {
         let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
         let extension = |name: &str| items.get(name).and_then(Value::as_str);
         match items.get("type").and_then(Value::as_str) {
@@ -285,7 +288,7 @@ impl Walk {
         }
     }
 
-    fn map_items(&mut self, schema: &Value, items: &Value, keys: &[&str], path: &FieldPath) {
+    fn map_items(&mut self, schema: &Value, items: &Value, keys: &[&str], path: &Trail<'_>) {
         let keys_path = path.child("x-kubernetes-list-map-keys");
         if keys.is_empty() {
             let detail = "must not be empty if x-kubernetes-list-type is map";
@@ -312,7 +315,8 @@ impl Walk {
                 self.invalid(&keys_path, all.clone(), detail);
                 continue;
             };
-            let path = path.child("properties").key(key);
+            let base = path.child("properties");
+            let path = base.key(key);
             if matches!(property.get("type").and_then(Value::as_str), Some("array" | "object")) {
                 let detail =
                     "must be a scalar type if parent array's x-kubernetes-list-type is map";
@@ -334,10 +338,11 @@ impl Walk {
     }
 
     /// The form of CEL rules; their expressions are not looked at.
-    fn cel_rules(&mut self, schema: &Value, path: &FieldPath) {
+    fn cel_rules(&mut self, schema: &Value, path: &Trail<'_>) {
         let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
         for (at, rule) in rules.into_iter().flatten().enumerate() {
-            let path = path.child("x-kubernetes-validations").index(at);
+            let base = path.child("x-kubernetes-validations");
+            let path = base.index(at);
             let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
             let (expression, message) = (text("rule"), text("message"));
             let lines = |text: &str| text.contains(['\n', '\r']);
@@ -359,7 +364,7 @@ impl Walk {
             let reason = text("reason");
             if !reason.is_empty() && !REASONS.contains(&reason) {
                 let path = path.child("reason");
-                self.found.push(FieldError::not_supported(&path, reason, &REASONS));
+                self.found.push(trail::not_supported(&path, reason, &REASONS));
             }
         }
     }

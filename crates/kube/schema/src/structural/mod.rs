@@ -23,6 +23,7 @@ mod pattern;
 mod prune;
 mod validate;
 
+use crate::trail::Trail;
 use formats::Format;
 use mainstay_object::{FieldError, FieldPath};
 use pattern::Pattern;
@@ -145,7 +146,7 @@ impl Schema {
     /// What is wrong with patterns and defaults; errors name fields below `path`.
     pub fn check(&self, path: &FieldPath) -> Vec<FieldError> {
         let mut found = Vec::new();
-        parse::check(self, true, false, path, &mut found);
+        parse::check(self, true, false, &Trail::below(path.as_str()), &mut found);
         found
     }
 

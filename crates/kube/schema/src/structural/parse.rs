@@ -3,6 +3,7 @@
 use super::formats::Format;
 use super::pattern::Pattern;
 use super::{Additional, Kind, ListType, Rules, Schema};
+use crate::trail::{Trail, forbidden, invalid, required};
 use mainstay_object::{FieldError, FieldPath};
 use serde_json::{Map, Value};
 
@@ -19,8 +20,9 @@ enum Level {
 /// Reads the schema of whole objects.
 pub(super) fn schema(value: &Value, path: &FieldPath) -> Result<Schema, Vec<FieldError>> {
     let mut reader = Reader { found: Vec::new() };
-    let schema = reader.schema(value, Level::Root, path);
-    reader.complete(schema.rules.as_deref(), &schema, path, path);
+    let path = Trail::below(path.as_str());
+    let schema = reader.schema(value, Level::Root, &path);
+    reader.complete(schema.rules.as_deref(), &schema, &path, &path);
     if reader.found.is_empty() {
         return Ok(schema);
     }
@@ -33,7 +35,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn schema(&mut self, value: &Value, level: Level, path: &FieldPath) -> Schema {
+    fn schema(&mut self, value: &Value, level: Level, path: &Trail<'_>) -> Schema {
         let empty = Map::new();
         let source = value.as_object().unwrap_or(&empty);
         let flag = |name: &str| source.get(name).and_then(Value::as_bool).unwrap_or_default();
@@ -73,7 +75,7 @@ impl Reader {
         schema: &mut Schema,
         level: Level,
         below: Level,
-        path: &FieldPath,
+        path: &Trail<'_>,
     ) {
         if let Some(Value::Object(properties)) = source.get("properties") {
             let base = path.child("properties");
@@ -103,7 +105,7 @@ impl Reader {
             || schema.items.as_ref().is_some_and(|schema| schema.any_embedded);
     }
 
-    fn rules(&mut self, source: &Map<String, Value>, schema: &mut Schema, path: &FieldPath) {
+    fn rules(&mut self, source: &Map<String, Value>, schema: &mut Schema, path: &Trail<'_>) {
         let text = |name: &str| source.get(name).and_then(Value::as_str).filter(|t| !t.is_empty());
         let number = |name: &str| source.get(name).and_then(Value::as_f64);
         #[expect(clippy::cast_possible_truncation, reason = "lengths; a fraction is not one")]
@@ -165,15 +167,15 @@ impl Reader {
         source: &Map<String, Value>,
         schema: &Schema,
         level: Level,
-        path: &FieldPath,
+        path: &Trail<'_>,
     ) {
         let kind = source.get("type").and_then(Value::as_str).unwrap_or_default();
         if kind == "array" && schema.items.is_none() {
-            self.found.push(FieldError::required(&path.child("items"), "must be specified"));
+            self.found.push(required(&path.child("items"), "must be specified"));
         }
         if schema.additional.is_some() && level == Level::Root {
             let path = path.child("additionalProperties");
-            self.found.push(FieldError::forbidden(&path, "must not be used at the root"));
+            self.found.push(forbidden(&path, "must not be used at the root"));
         }
         for (set, name) in [
             (schema.preserve_unknown, "x-kubernetes-preserve-unknown-fields"),
@@ -181,7 +183,7 @@ impl Reader {
         ] {
             if schema.int_or_string && set {
                 let detail = "must be false if x-kubernetes-int-or-string is true";
-                self.found.push(FieldError::invalid(&path.child(name), true, detail));
+                self.found.push(invalid(&path.child(name), true, detail));
             }
         }
         self.type_invariants(schema, kind, level, path);
@@ -190,14 +192,14 @@ impl Reader {
         }
     }
 
-    fn type_invariants(&mut self, schema: &Schema, kind: &str, level: Level, path: &FieldPath) {
+    fn type_invariants(&mut self, schema: &Schema, kind: &str, level: Level, path: &Trail<'_>) {
         let at = path.child("type");
         if schema.embedded && kind != "object" {
             let detail = "must be object if x-kubernetes-embedded-resource is true";
             self.found.push(if kind.is_empty() {
-                FieldError::required(&at, detail)
+                required(&at, detail)
             } else {
-                FieldError::invalid(&at, kind, detail)
+                invalid(&at, kind, detail)
             });
         } else if kind.is_empty() && !schema.int_or_string && !schema.preserve_unknown {
             let detail = match level {
@@ -205,19 +207,19 @@ impl Reader {
                 Level::Item => "must not be empty for specified array items",
                 Level::Field | Level::Rules => "must not be empty for specified object fields",
             };
-            self.found.push(FieldError::required(&at, detail));
+            self.found.push(required(&at, detail));
         }
         if schema.embedded && schema.additional.is_some() {
-            self.found.push(FieldError::forbidden(
+            self.found.push(forbidden(
                 &path.child("additionalProperties"),
                 "must not be used if x-kubernetes-embedded-resource is set",
             ));
         }
         if level == Level::Root && !kind.is_empty() && kind != "object" {
-            self.found.push(FieldError::invalid(&at, kind, "must be object at the root"));
+            self.found.push(invalid(&at, kind, "must be object at the root"));
         }
         if schema.embedded && !schema.preserve_unknown && schema.properties.is_empty() {
-            self.found.push(FieldError::required(
+            self.found.push(required(
                 &path.child("properties"),
                 "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
             ));
@@ -225,7 +227,7 @@ impl Reader {
     }
 
     /// `kind`, `apiVersion` and `metadata` may be there, and may say little.
-    fn meta_invariants(&mut self, source: &Map<String, Value>, level: Level, path: &FieldPath) {
+    fn meta_invariants(&mut self, source: &Map<String, Value>, level: Level, path: &Trail<'_>) {
         let Some(Value::Object(properties)) = source.get("properties") else { return };
         let base = path.child("properties");
         let kind_of =
@@ -235,7 +237,7 @@ impl Reader {
             if let Some(kind) = kind_of(name)
                 && kind != Some(wanted)
             {
-                self.found.push(FieldError::invalid(
+                self.found.push(invalid(
                     &base.key(name).child("type"),
                     kind.unwrap_or_default(),
                     format!("must be {wanted}"),
@@ -251,7 +253,7 @@ impl Reader {
             _ => false,
         });
         if level == Level::Root && !harmless {
-            self.found.push(FieldError::forbidden(
+            self.found.push(forbidden(
                 &base.key("metadata"),
                 "must not specify anything other than name and generateName, but metadata is implicitly specified",
             ));
@@ -259,7 +261,7 @@ impl Reader {
     }
 
     /// What schemas that are only rules may not have.
-    fn forbidden(&mut self, source: &Map<String, Value>, path: &FieldPath) {
+    fn forbidden(&mut self, source: &Map<String, Value>, path: &Trail<'_>) {
         const EMPTY: &str = "must be empty to be structural";
         const UNDEFINED: &str = "must be undefined to be structural";
         const FALSE: &str = "must be false to be structural";
@@ -285,13 +287,14 @@ impl Reader {
                 Some(_) => true,
             };
             if set {
-                self.found.push(FieldError::forbidden(&path.child(name), detail));
+                self.found.push(forbidden(&path.child(name), detail));
             }
         }
         if source.get("properties").is_some_and(|it| it.get("metadata").is_some()) {
-            let path = path.child("properties").key("metadata");
+            let base = path.child("properties");
+            let path = base.key("metadata");
             let detail = "must not be specified in a nested context";
-            self.found.push(FieldError::forbidden(&path, detail));
+            self.found.push(forbidden(&path, detail));
         }
     }
 
@@ -300,8 +303,8 @@ impl Reader {
         &mut self,
         rules: Option<&Rules>,
         schema: &Schema,
-        path: &FieldPath,
-        rule_path: &FieldPath,
+        path: &Trail<'_>,
+        rule_path: &Trail<'_>,
     ) {
         let Some(rules) = rules else { return };
         if let Some(not) = &rules.not {
@@ -320,8 +323,8 @@ impl Reader {
         &mut self,
         rule: &Schema,
         schema: &Schema,
-        path: &FieldPath,
-        rule_path: &FieldPath,
+        path: &Trail<'_>,
+        rule_path: &Trail<'_>,
     ) {
         self.complete(rule.rules.as_deref(), schema, path, rule_path);
         if let Some(items) = &rule.items {
@@ -332,8 +335,8 @@ impl Reader {
             }
         }
         for (name, property) in &rule.properties {
-            let at = path.child("properties").key(name);
-            let from = rule_path.child("properties").key(name);
+            let (base, from_base) = (path.child("properties"), rule_path.child("properties"));
+            let (at, from) = (base.key(name), from_base.key(name));
             match schema.property(name) {
                 Some(schema) => self.complete_rule(property, schema, &at, &from),
                 None => self.found.push(undefined(&at, &from)),
@@ -342,8 +345,8 @@ impl Reader {
     }
 }
 
-fn undefined(path: &FieldPath, from: &FieldPath) -> FieldError {
-    FieldError::required(path, format!("because it is defined in {from}"))
+fn undefined(path: &Trail<'_>, from: &Trail<'_>) -> FieldError {
+    required(path, format!("because it is defined in {from}"))
 }
 
 fn texts(value: Option<&Value>) -> Vec<Box<str>> {
@@ -361,7 +364,7 @@ pub(super) fn check(
     schema: &Schema,
     root: bool,
     inside_meta: bool,
-    path: &FieldPath,
+    path: &Trail<'_>,
     found: &mut Vec<FieldError>,
 ) {
     if let Some(rules) = &schema.rules {
@@ -375,10 +378,10 @@ pub(super) fn check(
         // A default is a part of an object; only an embedded one has metadata of its own.
         let unknown = super::prune::value(schema, &mut pruned, schema.embedded);
         if unknown.is_empty() {
-            found.extend(schema.validate(default, &at));
+            found.extend(schema.validate(default, &at.to_path()));
         } else {
             let detail = "must not have unknown fields";
-            found.push(FieldError::invalid(&at, (**default).clone(), detail));
+            found.push(invalid(&at, (**default).clone(), detail));
         }
     }
     for (name, property) in &schema.properties {
@@ -393,11 +396,11 @@ pub(super) fn check(
     }
 }
 
-fn check_rules(rules: &Rules, path: &FieldPath, found: &mut Vec<FieldError>) {
+fn check_rules(rules: &Rules, path: &Trail<'_>, found: &mut Vec<FieldError>) {
     if let Some(pattern) = &rules.pattern
         && let Some(error) = pattern.error()
     {
-        found.push(FieldError::invalid(
+        found.push(invalid(
             &path.child("pattern"),
             &*pattern.text,
             format!("must be a valid regular expression, but isn't: {error}"),
