@@ -267,7 +267,7 @@ impl ApiServer {
             Target::Version => Ok(discovery::version(&self.version)),
             Target::OpenApiV2 => discovery::swagger(asked.accept, &self.version.git_version),
             Target::OpenApiV3 => Ok(discovery::index(&kinds, asked)),
-            Target::OpenApiV3Document(path) => discovery::document(&kinds, &path, asked),
+            Target::OpenApiV3Document(path) => discovery::document(&kinds, &path, asked).await,
             Target::Health(path) => handlers::health(self, &path, &query),
             Target::Resource(_) | Target::Unknown => Err(Status::no_such_path()),
         }

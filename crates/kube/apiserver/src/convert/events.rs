@@ -25,6 +25,12 @@ pub(super) fn from_core(event: &mut Object) {
     for (new, core) in NAMES {
         rename(event, core, new);
     }
+    // The core form writes these out even when they are empty.
+    for field in ["reportingController", "reportingInstance"] {
+        if event.str(&[field]) == Some("") {
+            event.fields_mut().remove(field);
+        }
+    }
 }
 
 fn rename(event: &mut Object, from: &str, to: &str) {

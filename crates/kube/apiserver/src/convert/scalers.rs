@@ -56,6 +56,9 @@ pub(super) fn to_v1(scaler: &mut Object) {
         scaler.set(&["status", "currentCPUUtilizationPercentage"], percent);
     }
     scaler.remove(&["status", "conditions"]);
+    if scaler.get(&["status", "currentReplicas"]).is_none() && scaler.get(&["status"]).is_some() {
+        scaler.set(&["status", "currentReplicas"], 0.into());
+    }
 }
 
 fn cpu(percent: &Value, part: &str) -> Value {

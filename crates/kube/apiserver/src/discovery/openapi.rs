@@ -27,7 +27,13 @@ pub(crate) fn index(kinds: &Kinds, asked: Asked<'_>) -> Answer {
 }
 
 /// `/openapi/v3/{path}`.
-pub(crate) fn document(kinds: &Kinds, path: &str, asked: Asked<'_>) -> Result<Answer, Status> {
+///
+/// A document takes tens of milliseconds to make, once: that is done off the async threads.
+pub(crate) async fn document(
+    kinds: &Kinds,
+    path: &str,
+    asked: Asked<'_>,
+) -> Result<Answer, Status> {
     let version = kinds
         .groups
         .iter()
@@ -38,13 +44,21 @@ pub(crate) fn document(kinds: &Kinds, path: &str, asked: Asked<'_>) -> Result<An
     if asked.known.is_some_and(|known| known.contains(&etag)) {
         return Ok(unless_known(&Bytes::new(), &etag, asked));
     }
-    let bytes = version.document.get_or_init(|| {
-        openapi::document(&version.group, &version.version, &definitions(version))
-            .unwrap_or_default()
-            .to_string()
-            .into()
-    });
-    Ok(unless_known(bytes, &etag, asked))
+    let bytes = if let Some(bytes) = version.document.get() {
+        bytes.clone()
+    } else {
+        let version = version.clone();
+        let made = move || version.document.get_or_init(|| make(&version)).clone();
+        tokio::task::spawn_blocking(made).await.map_err(Status::internal)?
+    };
+    Ok(unless_known(&bytes, &etag, asked))
+}
+
+fn make(version: &GroupVersion) -> Bytes {
+    openapi::document(&version.group, &version.version, &definitions(version))
+        .unwrap_or_default()
+        .to_string()
+        .into()
 }
 
 /// `/openapi/v2`: only that the server has one. Clients that need types read version 3; kubectl

@@ -31,6 +31,9 @@ const ANSWERED_WHOLE: [&str; 7] = [
     "serviceaccounts",
     "services",
 ];
+/// Kinds whose dependents stay unless the client says otherwise: a promise from before garbage
+/// collection.
+const ORPHANING: [&str; 2] = ["batch/jobs", "replicationcontrollers"];
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
@@ -137,7 +140,14 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
     let options = Options::read(request)?;
     let row = &request.row;
     let removed = remove(request.server, row, &request.key(), &options).await?;
-    removed_answer(request, &removed, options.cascades)
+    let mut answer = removed_answer(request, &removed, options.cascades)?;
+    if &*row.storage == "batch/jobs" && options.propagation.is_none() {
+        answer.warnings.push(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
+                .to_owned(),
+        );
+    }
+    Ok(answer)
 }
 
 /// The answer to a deletion.
@@ -273,7 +283,9 @@ fn check_preconditions(row: &KindRow, old: &Object, options: &Options) -> Result
 /// The object with the marks of its deletion.
 fn marked(server: &ApiServer, row: &KindRow, old: &Object, options: &Options) -> Object {
     let mut object = old.clone();
-    if let Some(propagation) = options.propagation {
+    let undecided = || !old.finalizers().any(|one| matches!(one, ORPHAN | FOREGROUND));
+    let usual = ORPHANING.contains(&&*row.storage) && undecided();
+    if let Some(propagation) = options.propagation.or(usual.then_some(Propagation::Orphan)) {
         let mut finalizers: Vec<&str> =
             old.finalizers().filter(|one| !matches!(*one, ORPHAN | FOREGROUND)).collect();
         match propagation {

@@ -142,3 +142,22 @@ async fn an_eviction_deletes_the_pod() {
     assert_eq!(answer.code, 201);
     assert_eq!(api.get(&format!("{pods}/p")).await.code, 404);
 }
+
+#[tokio::test]
+async fn pods_of_a_deleted_job_stay_unless_the_client_says_otherwise() {
+    let api = Api::new().await;
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+        }}},
+    });
+    api.post(jobs, &job).await.ok();
+    let held = api.delete(&format!("{jobs}/j"), &json!(null)).await;
+    assert_eq!(held.warnings().len(), 1);
+    assert_eq!(held.ok()["metadata"]["finalizers"], json!(["orphan"]));
+    let background = json!({"propagationPolicy": "Background"});
+    api.delete(&format!("{jobs}/j"), &background).await.ok();
+    assert_eq!(api.get(&format!("{jobs}/j")).await.code, 404);
+}
