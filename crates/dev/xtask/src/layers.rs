@@ -20,7 +20,15 @@ const RULES: &[(&str, &[&str])] = &[
     ("catalog/", &["base/", "kube/object", "kube/schema", "catalog/"]),
     (
         "lifecycle/",
-        &["base/", "kube/object", "kube/schema", "kube/patch", "kube/client", "catalog/", "lifecycle/"],
+        &[
+            "base/",
+            "kube/object",
+            "kube/schema",
+            "kube/patch",
+            "kube/client",
+            "catalog/",
+            "lifecycle/",
+        ],
     ),
     ("dev/testkit", &["base/", "kube/", "catalog/"]),
     ("dev/", &["base/", "kube/", "catalog/", "lifecycle/", "author/", "face/", "dev/"]),
@@ -34,7 +42,6 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
         &["kube/client", "dev/testkit", "dev/bench", "face/mainstay"],
         "its yearly majors shall touch few crates",
     ),
-    ("serde-saphyr", &["base/yaml"], "one YAML door"),
     ("saphyr-parser", &["base/yaml"], "one YAML door"),
     ("redb", &["dev/bench"], "measured against, not used"),
     ("clap", &["face/cli"], "arguments are parsed in one place"),
@@ -67,7 +74,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
     if wrong.is_empty() {
         return Ok(());
     }
-    bail!("{} arrows are not in the table of crates/dev/xtask/src/layers.rs:\n{}", wrong.len(), wrong.join("\n"))
+    bail!(
+        "{} arrows are not in the table of crates/dev/xtask/src/layers.rs:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    )
 }
 
 fn check(metadata: &Value, root: &Path) -> anyhow::Result<Vec<String>> {
@@ -76,7 +87,8 @@ fn check(metadata: &Value, root: &Path) -> anyhow::Result<Vec<String>> {
     let mut folders = BTreeMap::new();
     for package in packages {
         let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
-        let Some(folder) = manifest.parent().and_then(|folder| folder.strip_prefix(&crates).ok()) else {
+        let Some(folder) = manifest.parent().and_then(|folder| folder.strip_prefix(&crates).ok())
+        else {
             continue;
         };
         let name = package["name"].as_str().unwrap_or_default();
@@ -96,7 +108,10 @@ fn check(metadata: &Value, root: &Path) -> anyhow::Result<Vec<String>> {
                 let fine = allowed.iter().any(|pattern| covers(pattern, theirs))
                     || (only_tests && theirs == "dev/testkit");
                 if !fine {
-                    wrong.push(format!("{name} → {target}: crates/{folder} may use {}", allowed.join(", ")));
+                    wrong.push(format!(
+                        "{name} → {target}: crates/{folder} may use {}",
+                        allowed.join(", ")
+                    ));
                 }
             } else if let Some((_, may, why)) = CONFINED.iter().find(|(who, _, _)| *who == target)
                 && !only_tests
@@ -146,7 +161,8 @@ mod tests {
     #[test]
     fn tests_may_stand_on_the_test_kit_only() {
         let kit = package("mainstay-testkit", "dev/testkit", &[]);
-        let classic = |kind| package("mainstay-classic", "lifecycle/classic", &[("mainstay-testkit", kind)]);
+        let classic =
+            |kind| package("mainstay-classic", "lifecycle/classic", &[("mainstay-testkit", kind)]);
         assert!(wrong(&[kit.clone(), classic(Some("dev"))]).is_empty());
         assert_eq!(wrong(&[kit, classic(None)]).len(), 1);
     }
@@ -154,7 +170,8 @@ mod tests {
     #[test]
     fn confined_and_banned_crates_are_named() {
         let api = package("mainstay-api", "lifecycle/api", &[("kube", None)]);
-        let outside = json!({"name": "aws-lc-sys", "manifest_path": "/r/aws/Cargo.toml", "dependencies": []});
+        let outside =
+            json!({"name": "aws-lc-sys", "manifest_path": "/r/aws/Cargo.toml", "dependencies": []});
         assert_eq!(wrong(&[api, outside]).len(), 2);
     }
 }

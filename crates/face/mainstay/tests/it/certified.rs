@@ -139,8 +139,9 @@ async fn outcome(
             .filter(|it| it["status"] == "True" && failed.contains(&text(it, "type").as_str()))
             .map(|it| Some(text(it, "message")))
             .next()
-    });
-    if let Some(message) = refused.await {
+    })
+    .await;
+    if let Some(message) = refused {
         return Err(message);
     }
     until(cluster, &CLUSTER_SERVICE_VERSION, Some(namespace), |object| {
@@ -276,7 +277,7 @@ fn longest(package: &Package, channel: &str) -> Vec<String> {
         loop {
             let current = path.last().expect("never empty").clone();
             let version = &package.bundle(&current).expect("the bundle").version;
-            let next = channel.chain().find(|entry| {
+            let edges = channel.entries().iter().filter(|entry| {
                 let range = entry
                     .skip_range
                     .as_deref()
@@ -286,6 +287,8 @@ fn longest(package: &Package, channel: &str) -> Vec<String> {
                         || entry.skips.iter().any(|skipped| **skipped == *current)
                         || range.is_some_and(|range| range.contains(version)))
             });
+            let next =
+                edges.max_by_key(|entry| package.bundle(&entry.name).map(|it| it.version.clone()));
             match next {
                 Some(next) if !path.contains(&next.name.to_string()) => {
                     path.push(next.name.to_string())

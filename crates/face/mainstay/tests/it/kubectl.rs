@@ -4,7 +4,11 @@ use crate::harness::{Kubectl, Up, ran};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-const NAMESPACE: &str = "{apiVersion: v1, kind: Namespace, metadata: {name: kitchen}}";
+const NAMESPACE: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: kitchen}
+";
 
 const SETTINGS: &str = "
 apiVersion: v1
@@ -204,7 +208,7 @@ fn built_in(script: &mut Script) {
     let replaced = script.run("get cm settings -n kitchen -o json", "").replace("four", "cinq");
     script.feeds("replace -f -", &replaced, "configmap/settings replaced");
     script.refused("get cm nothing -n kitchen", "", "configmaps \"nothing\" not found");
-    script.refused("apply -f -", &SETTINGS.replace("data:", "dada:"), "unknown field \"dada\"");
+    script.refused("apply -f -", &SETTINGS.replace("\ndata:", "\ndada:"), "unknown field \"dada\"");
     script.feeds(
         "apply --dry-run=server -f -",
         &SETTINGS.replace("settings", "dry"),
@@ -337,7 +341,7 @@ fn endings(script: &mut Script) {
     script.refused("get ns kitchen", "", "not found");
     script.feeds(
         "create -f -",
-        "{apiVersion: v1, kind: ConfigMap, metadata: {generateName: made-, namespace: default}}",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: made-, namespace: default}",
         "configmap/made-",
     );
 }

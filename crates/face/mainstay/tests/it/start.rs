@@ -52,7 +52,8 @@ fn it_starts_again_with_everything_it_had() {
     let data = folder.path().join("data");
     let first = Up::start(folder.path(), &["--data-dir", text(&data)]);
     let Some(kubectl) = Kubectl::find(&first.kubeconfig, "starting again") else { return };
-    let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, namespace: default}, data: {a: b}}";
+    let object =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept, namespace: default}\ndata: {a: b}";
     kubectl.run(&["apply", "-f", "-"], object);
     let before = kubectl.run(&["get", "cm", "kept", "-o", "json"], "");
     let (well, _) = first.stop("INT");
