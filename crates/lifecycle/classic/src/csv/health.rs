@@ -15,6 +15,8 @@ pub(crate) struct Expected {
 pub(crate) enum Unhealthy {
     /// It does not exist.
     Missing(String),
+    /// It is being rolled out and available meanwhile: nothing that a new installation would mend.
+    Progressing(String),
     /// It waits for something.
     Waiting(String),
     /// It is another one than the version wants now; making it again helps.
@@ -27,6 +29,7 @@ impl Unhealthy {
     pub(crate) fn message(&self) -> &str {
         match self {
             Self::Missing(text)
+            | Self::Progressing(text)
             | Self::Waiting(text)
             | Self::Outdated(text)
             | Self::Stuck(text) => text,
@@ -84,8 +87,10 @@ pub(crate) fn check<'a>(
 }
 
 fn ready(name: &str, found: &facts::Deployment) -> Result<(), Unhealthy> {
+    let available = found.available.as_ref().is_some_and(|(status, _)| status == "True");
     let waiting = |why: String| {
-        Err(Unhealthy::Waiting(format!("waiting for deployment {name} to become ready: {why}")))
+        let text = format!("waiting for deployment {name} to become ready: {why}");
+        Err(if available { Unhealthy::Progressing(text) } else { Unhealthy::Waiting(text) })
     };
     if !found.observed {
         return waiting(format!(
@@ -105,7 +110,7 @@ fn ready(name: &str, found: &facts::Deployment) -> Result<(), Unhealthy> {
         ));
     }
     match &found.available {
-        Some((status, _)) if status == "True" => Ok(()),
+        _ if available => Ok(()),
         Some((_, message)) => waiting(format!("deployment \"{name}\" not available: {message}")),
         None => {
             waiting(format!("deployment \"{name}\" not available: missing condition \"Available\""))
@@ -135,15 +140,15 @@ mod tests {
             change(&mut it);
             Some(it)
         };
-        let wait = |text: &str| {
-            Err(Unhealthy::Waiting(format!("waiting for deployment d to become ready: {text}")))
-        };
+        let told = |text: &str| format!("waiting for deployment d to become ready: {text}");
+        let wait = |text: &str| Err(Unhealthy::Waiting(told(text)));
+        let roll = |text: &str| Err(Unhealthy::Progressing(told(text)));
         for (found, wanted) in [
             (Some(good()), Ok(())),
             (None, Err(Unhealthy::Missing("missing deployment with name=d".into()))),
             (
                 with(&|it| it.observed = false),
-                wait("waiting for spec update of deployment \"d\" to be observed..."),
+                roll("waiting for spec update of deployment \"d\" to be observed..."),
             ),
             (
                 with(&|it| it.progressing = Some("ProgressDeadlineExceeded".into())),
@@ -153,7 +158,7 @@ mod tests {
             ),
             (
                 with(&|it| it.replicas = (3, 1)),
-                wait("deployment \"d\" waiting for 2 outdated replica(s) to be terminated"),
+                roll("deployment \"d\" waiting for 2 outdated replica(s) to be terminated"),
             ),
             (
                 with(&|it| it.available = Some(("False".into(), "no".into()))),

@@ -348,7 +348,7 @@ fn installing(world: &World<'_>) -> Decision {
     let step = match &unhealthy {
         Unhealthy::Stuck(message) => stuck(message),
         Unhealthy::Outdated(_) => Move::to(CsvPhase::InstallReady, CsvReason::Waiting, message),
-        Unhealthy::Missing(_) | Unhealthy::Waiting(_) => {
+        Unhealthy::Missing(_) | Unhealthy::Waiting(_) | Unhealthy::Progressing(_) => {
             let since = status.last_transition_time.unwrap_or(world.now);
             let waited = world.now.timestamp().duration_since(since.timestamp());
             let waited = Duration::try_from(waited).unwrap_or_default();
@@ -390,6 +390,7 @@ fn succeeded(world: &World<'_>) -> Decision {
             let step = running();
             if step.is_done(&world.csv.status) { Decision::Running } else { Decision::Move(step) }
         }
+        Err(Unhealthy::Progressing(_)) => Decision::Rest,
         Err(Unhealthy::Stuck(message)) => Decision::Move(stuck(&message)),
         Err(Unhealthy::Outdated(message)) => Decision::Move(Move::to(
             CsvPhase::InstallReady,
@@ -458,6 +459,7 @@ fn failed(world: &World<'_>, group: &OperatorGroup) -> Decision {
             let step = stuck(message);
             if step.is_done(status) { Decision::Rest } else { Decision::Move(step) }
         }
+        Unhealthy::Progressing(_) => Decision::Rest,
         // After the timeout only the Deployment itself can help; a new try would be the same one.
         Unhealthy::Waiting(_) if status.reason == CsvReason::InstallCheckFailed => Decision::Rest,
         // What the API refused is tried again with growing pauses, not in a circle of phases.

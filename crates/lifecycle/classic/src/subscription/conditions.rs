@@ -23,12 +23,14 @@ pub(crate) fn set(
     {
         return;
     }
+    // The original gives this one no time.
+    let timed = kind != Type::ResolutionFailed;
     let new = SubscriptionCondition {
         kind,
         status: holds,
         reason,
         message,
-        last_transition_time: Some(now),
+        last_transition_time: timed.then_some(now),
         last_heartbeat_time: None,
     };
     match at {

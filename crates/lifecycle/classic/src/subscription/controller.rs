@@ -14,9 +14,9 @@ use crate::error::{Doing, Error, settle};
 use crate::facts;
 use crate::patch;
 use mainstay_api::{
-    CatalogSource, CsvPhase, InstallPlan, InstallPlanStatus, ObjectReference, OperatorGroup,
-    Subscription, SubscriptionConditionType, SubscriptionReason, SubscriptionStatus, Time,
-    UpgradeStrategy, resources,
+    CatalogSource, CsvPhase, InstallPlan, InstallPlanPhase, InstallPlanStatus, ObjectReference,
+    OperatorGroup, Subscription, SubscriptionConditionType, SubscriptionReason, SubscriptionStatus,
+    Time, UpgradeStrategy, resources,
 };
 use mainstay_client::{Action, DeleteOptions, EventType, Patch, Reconciler};
 use mainstay_object::{NamespacedName, Object, known};
@@ -104,7 +104,7 @@ impl Controller {
             let message = format!("error using catalogsource {}: {why}", source.key());
             return self.refuse(namespace, &mut subscriptions, &message).await;
         }
-        let input = self.input(namespace, group, &sources, &subscriptions, csvs);
+        let input = self.input(namespace, group, &sources, &subscriptions, &plans, csvs);
         let resolved = self.resolve(key, input).await?;
         self.settle(namespace, &mut subscriptions, &plans, &resolved).await
     }
@@ -260,9 +260,17 @@ impl Controller {
         group: &Arc<OperatorGroup>,
         sources: &[(Arc<CatalogSource>, NamespacedName)],
         subscriptions: &[Subscription],
+        plans: &Plans,
         csvs: BTreeMap<String, Arc<facts::Csv>>,
     ) -> Input {
         let context = &*self.context;
+        let runs = |it: &&Subscription| {
+            let plan = it.status.install_plan_ref.as_ref().and_then(|it| plans.get(&it.name));
+            standing::waits(&it.status)
+                && plan.is_some_and(|it| {
+                    !matches!(it.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed)
+                })
+        };
         Input {
             namespace: namespace.to_owned(),
             global: context.global.to_string(),
@@ -278,6 +286,11 @@ impl Controller {
                         .and_then(|it| it.content)
                         .ok_or_else(|| source.status.message.clone()),
                 })
+                .collect(),
+            in_flight: subscriptions
+                .iter()
+                .filter(runs)
+                .map(|it| it.metadata.name.clone())
                 .collect(),
             subscriptions: subscriptions.to_vec(),
             csvs: csvs.into_iter().filter(|(_, it)| !it.is_copy()).collect(),

@@ -15,7 +15,7 @@ use mainstay_catalog::Bundle;
 use mainstay_object::{NamespacedName, Object};
 use mainstay_resolver as resolver;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Properties by which a bundle says that it needs others.
@@ -38,6 +38,8 @@ pub(crate) struct Input {
     pub(crate) catalogs: Vec<Visible>,
     pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) csvs: BTreeMap<String, Arc<facts::Csv>>,
+    /// The Subscriptions whose plan has not come to an end.
+    pub(crate) in_flight: BTreeSet<String>,
 }
 
 /// Why Subscriptions cannot be served.
@@ -76,6 +78,7 @@ pub(crate) fn fingerprint(input: &Input) -> String {
     parts.extend(input.csvs.iter().map(|(name, it)| {
         format!("{name}{}{}{}{:?}", it.uid, it.replaces, it.phase, it.properties)
     }));
+    parts.extend(input.in_flight.iter().cloned());
     let text = parts.concat();
     hash::base62_sha224(text.as_bytes())
 }
@@ -97,6 +100,9 @@ pub(crate) fn run(input: &Input) -> Resolved {
     };
     for install in &outcome.installs {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
+        if is_under_way(input, &install.subscriptions, &chosen.name) {
+            continue;
+        }
         match steps_of(input, chosen) {
             Ok(steps) => {
                 out.steps.extend(steps);
@@ -125,6 +131,19 @@ pub(crate) fn run(input: &Input) -> Resolved {
     }
     out.steps = steps::ordered(out.steps);
     out
+}
+
+/// Whether everybody who asks for a version waits for a plan that brings it: a second plan for the
+/// same would only get in the way of the first.
+fn is_under_way(input: &Input, asking: &[String], version: &str) -> bool {
+    !asking.is_empty()
+        && asking.iter().all(|name| {
+            input.in_flight.contains(name)
+                && input
+                    .subscriptions
+                    .iter()
+                    .any(|it| it.metadata.name == *name && it.status.current_csv == version)
+        })
 }
 
 fn world(input: &Input) -> resolver::World<'_> {

@@ -304,6 +304,8 @@ fn a_running_version_notices_what_is_lost() {
             succeeded().with(|it| it.seen.crds.clear()),
             "Failed/RequirementsNotMet requirements no longer met",
         ),
+        // A rollout that keeps it available is nobody's business.
+        (succeeded().with(|it| it.unready(|it| it.replicas = (2, 1))), "rest"),
         (
             succeeded().with(|it| it.deployments.clear()),
             "Failed/ComponentUnhealthy installing: missing deployment with name=d",
