@@ -181,13 +181,13 @@ impl TestCluster {
 
     /// Returns the object once it satisfies `good`. Panics with its last state after [`PATIENCE`].
     #[track_caller]
-    pub fn wait_for(
+    pub fn wait_for<F: FnMut(&Object) -> bool + Send>(
         &self,
         resource: &Resource,
         namespace: Option<&str>,
         name: &str,
-        mut good: impl FnMut(&Object) -> bool + Send,
-    ) -> impl Future<Output = Object> + Send {
+        mut good: F,
+    ) -> impl Future<Output = Object> + Send + use<F> {
         let place = std::panic::Location::caller();
         let wait = self.follow(resource, namespace, name, move |object| match object {
             Some(object) if good(object) => ControlFlow::Break(object.clone()),
@@ -204,7 +204,7 @@ impl TestCluster {
         namespace: Option<&str>,
         name: &str,
         condition: &str,
-    ) -> impl Future<Output = Object> + Send {
+    ) -> impl Future<Output = Object> + Send + use<> {
         let condition = condition.to_owned();
         self.wait_for(resource, namespace, name, move |it| it.condition(&condition) == Some("True"))
     }
@@ -216,7 +216,7 @@ impl TestCluster {
         resource: &Resource,
         namespace: Option<&str>,
         name: &str,
-    ) -> impl Future<Output = ()> + Send {
+    ) -> impl Future<Output = ()> + Send + use<> {
         let place = std::panic::Location::caller();
         let wait = self.follow(resource, namespace, name, |object| match object {
             None => ControlFlow::Break(()),
@@ -231,18 +231,18 @@ impl TestCluster {
             workloads.shutdown().await;
         }
         self.server.stop().cancel();
-        self.server.store().close().await;
+        self.server.store().close().await.expect("memory has nothing to flush");
     }
 
     /// Shows every state of an object, or its absence, to `look` until that says stop. The error is
     /// the last state in words.
-    fn follow<T: Send>(
+    fn follow<T: Send, F: FnMut(Option<&Object>) -> ControlFlow<T> + Send>(
         &self,
         resource: &Resource,
         namespace: Option<&str>,
         name: &str,
-        mut look: impl FnMut(Option<&Object>) -> ControlFlow<T> + Send,
-    ) -> impl Future<Output = Result<T, String>> + Send {
+        mut look: F,
+    ) -> impl Future<Output = Result<T, String>> + Send + use<T, F> {
         let cluster = self.cluster.clone();
         let mut selection =
             Selection::all(resource.clone()).fields(format!("metadata.name={name}"));

@@ -390,14 +390,15 @@ impl Cluster {
     ///   `fieldManager`.
     ///
     /// # Errors
-    /// A conflict only after eight attempts that were all overtaken by other writers.
+    /// A conflict only after 64 attempts that were all overtaken by other writers.
     pub async fn apply(
         &self,
         resource: &Resource,
         object: &Object,
         manager: &str,
     ) -> Result<Object> {
-        const ATTEMPTS: u32 = 8;
+        // Whoever overtakes has got on, so a crowd of writers thins out by itself.
+        const ATTEMPTS: u32 = 64;
         let namespace = namespace_of(object);
         let wanted = apply::wanted(object);
         let mut attempt = 0;

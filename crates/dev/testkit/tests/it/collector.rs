@@ -1,6 +1,6 @@
 //! Garbage collection.
 
-use crate::texts::{config_map, deployment, owned};
+use crate::helpers::{config_map, deployment, owned};
 use mainstay_client::{DeleteOptions, ListParams, Patch, Propagation};
 use mainstay_object::{Object, Resource, known};
 use mainstay_testkit::TestCluster;

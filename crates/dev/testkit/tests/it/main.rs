@@ -4,7 +4,7 @@
 
 mod client;
 mod collector;
+mod helpers;
 mod namespaces;
 mod rollout;
 mod running;
-mod texts;

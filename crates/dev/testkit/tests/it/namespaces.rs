@@ -1,6 +1,6 @@
 //! What namespaces have, and how they go.
 
-use crate::texts::deployment;
+use crate::helpers::deployment;
 use mainstay_client::{DeleteOptions, Patch};
 use mainstay_object::known;
 use mainstay_testkit::TestCluster;

@@ -1,7 +1,7 @@
 //! Deployments down to Pods.
 
-use crate::texts::deployment;
-use mainstay_client::{ListParams, Patch};
+use crate::helpers::{deployment, listed};
+use mainstay_client::Patch;
 use mainstay_object::{Object, known};
 use mainstay_testkit::TestCluster;
 use serde_json::json;
@@ -31,22 +31,12 @@ async fn a_deployment_becomes_available_through_one_replica_set() {
     assert_eq!(web.condition("Available"), Some("True"));
     assert_eq!(web.annotation("deployment.kubernetes.io/revision"), Some("1"));
 
-    let sets = cluster
-        .cluster()
-        .list(&known::REPLICA_SET, Some("default"), &ListParams::default())
-        .await
-        .unwrap()
-        .items;
+    let sets = listed(&cluster, &known::REPLICA_SET, "").await;
     assert_eq!(sets.len(), 1);
     let hash = sets[0].label("pod-template-hash").unwrap();
     assert_eq!(sets[0].name(), format!("web-{hash}"));
     assert_eq!(sets[0].controller_owner().unwrap().uid, web.uid());
-    let pods = cluster
-        .cluster()
-        .list(&known::POD, Some("default"), &ListParams::labels("app=web"))
-        .await
-        .unwrap()
-        .items;
+    let pods = listed(&cluster, &known::POD, "app=web").await;
     let mut addresses: Vec<&str> =
         pods.iter().map(|pod| pod.str(&["status", "podIP"]).unwrap()).collect();
     addresses.sort_unstable();
@@ -69,12 +59,8 @@ async fn a_new_template_replaces_the_old_pods_and_coming_back_reuses_the_old_set
         cluster.apply_yaml(&deployment("web", 2, image)).await;
         let web = wait().await;
         assert_eq!(web.annotation("deployment.kubernetes.io/revision"), Some(revision));
-        let list = |resource| async {
-            let list = cluster.cluster().list(resource, Some("default"), &ListParams::default());
-            list.await.unwrap().items
-        };
-        assert_eq!(list(&known::REPLICA_SET).await.len(), sets);
-        let images: Vec<String> = list(&known::POD)
+        assert_eq!(listed(&cluster, &known::REPLICA_SET, "").await.len(), sets);
+        let images: Vec<String> = listed(&cluster, &known::POD, "")
             .await
             .iter()
             .filter(|pod| !pod.is_terminating())
@@ -103,16 +89,12 @@ async fn a_lost_pod_is_noticed_and_replaced() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(&deployment("web", 1, "a")).await;
     cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", settled).await;
-    let pods = || async {
-        let list = cluster.cluster().list(&known::POD, Some("default"), &ListParams::default());
-        list.await.unwrap().items
-    };
-    let lost = pods().await.remove(0);
+    let lost = listed(&cluster, &known::POD, "").await.remove(0);
     let options = mainstay_client::DeleteOptions::uid(lost.uid());
     cluster.cluster().delete(&known::POD, Some("default"), lost.name(), &options).await.unwrap();
     cluster.wait_gone(&known::POD, Some("default"), lost.name()).await;
     cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", available(1)).await;
-    let pods = pods().await;
+    let pods = listed(&cluster, &known::POD, "").await;
     assert_eq!(pods.len(), 1);
     assert_ne!(pods[0].uid(), lost.uid());
 }
@@ -137,9 +119,8 @@ async fn what_pods_simulate_shows_in_their_deployment() {
             })
             .await;
         assert_eq!(it.condition("Available"), Some("False"), "{name}");
-        let set = format!("app={name}");
-        let pods = cluster.cluster().list(&known::POD, Some("default"), &ListParams::labels(set));
-        let pod = pods.await.unwrap().items.remove(0);
+        let pod = listed(&cluster, &known::POD, &format!("app={name}")).await.remove(0);
+        let api = cluster.cluster();
         let pod = cluster
             .wait_for(&known::POD, Some("default"), pod.name(), |pod| {
                 pod.array(&["status", "containerStatuses"]).len() == 1
@@ -149,7 +130,6 @@ async fn what_pods_simulate_shows_in_their_deployment() {
         // Without the annotation the pod recovers.
         let patch =
             Patch::Merge(json!({"metadata": {"annotations": {"mainstay.dev/simulate": null}}}));
-        let api = cluster.cluster();
         api.patch(&known::POD, Some("default"), pod.name(), &patch).await.unwrap();
         cluster.wait_for(&known::DEPLOYMENT, Some("default"), name, available(1)).await;
     }
@@ -171,18 +151,35 @@ async fn a_world_at_rest_is_not_written_to() {
                 .is_some_and(|addresses| addresses.len() == 2)
         })
         .await;
-    // Events are written behind the scenes; the last one ends the story.
-    let mut before = 0;
-    while before != cluster.store().revision() {
-        before = cluster.store().revision();
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    }
+    // What a second Deployment needs passes every queue behind what the first one left there.
+    let fence = async |name: &str| {
+        cluster.apply_yaml(&deployment(name, 1, "a")).await;
+        cluster.wait_for(&known::DEPLOYMENT, Some("default"), name, settled).await;
+    };
+    let world = async || {
+        let mut world = Vec::new();
+        for resource in [
+            known::REPLICA_SET,
+            known::POD,
+            known::ENDPOINTS,
+            known::ENDPOINT_SLICE,
+            known::SERVICE,
+        ] {
+            let objects = listed(&cluster, &resource, "").await;
+            world.extend(objects.into_iter().filter(|it| it.name().starts_with("web")));
+        }
+        world
+    };
+    fence("first").await;
+    let before = world().await;
     // Looking at everything again must change nothing.
     let touch = Patch::Merge(json!({"metadata": {"labels": {"looked-at": "again"}}}));
     let api = cluster.cluster();
     let web = api.patch(&known::DEPLOYMENT, Some("default"), "web", &touch).await.unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    assert_eq!(cluster.store().revision().to_string(), web.resource_version());
+    fence("second").await;
+    assert_eq!(world().await, before);
+    let after = api.get(&known::DEPLOYMENT, Some("default"), "web").await.unwrap();
+    assert_eq!(after.resource_version(), web.resource_version());
 }
 
 fn cluster_object(text: &str) -> Object {

@@ -1,7 +1,7 @@
-//! Jobs, StatefulSets, DaemonSets, Services and nodes.
+//! Other workloads, Services and nodes.
 
-use crate::texts::deployment;
-use mainstay_client::{ListParams, Patch};
+use crate::helpers::{deployment, listed};
+use mainstay_client::Patch;
 use mainstay_object::{Object, known};
 use mainstay_testkit::{Settings, TestCluster};
 use serde_json::json;
@@ -74,13 +74,13 @@ spec:
             it.i64(&["status", "numberAvailable"]) == Some(3)
         })
         .await;
-    let pods = |selector: &'static str| async {
-        let params = ListParams::labels(selector);
-        cluster.cluster().list(&known::POD, Some("default"), &params).await.unwrap().items
-    };
-    let names: Vec<String> = pods("app=db").await.iter().map(|pod| pod.name().to_owned()).collect();
+    let names: Vec<String> = listed(&cluster, &known::POD, "app=db")
+        .await
+        .iter()
+        .map(|pod| pod.name().to_owned())
+        .collect();
     assert_eq!(names, ["db-0", "db-1", "db-2"]);
-    let mut nodes: Vec<String> = pods("app=agent")
+    let mut nodes: Vec<String> = listed(&cluster, &known::POD, "app=agent")
         .await
         .iter()
         .map(|pod| pod.str(&["spec", "nodeName"]).unwrap().to_owned())
@@ -105,16 +105,8 @@ async fn a_service_lists_ready_pods_and_drops_others() {
     };
     let endpoints = cluster.wait_for(&known::ENDPOINTS, Some("default"), "web", ready(2)).await;
     assert_eq!(endpoints.array(&["subsets"])[0]["ports"][0]["port"], 8080);
-    let slices = cluster
-        .cluster()
-        .list(
-            &known::ENDPOINT_SLICE,
-            Some("default"),
-            &ListParams::labels("kubernetes.io/service-name=web"),
-        )
-        .await
-        .unwrap()
-        .items;
+    let labels = "kubernetes.io/service-name=web";
+    let slices = listed(&cluster, &known::ENDPOINT_SLICE, labels).await;
     assert_eq!(slices.len(), 1);
     let name = endpoints.array(&["subsets"])[0]["addresses"][0]["targetRef"]["name"].clone();
     let sick =

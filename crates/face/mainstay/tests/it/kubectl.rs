@@ -332,7 +332,7 @@ fn endings(script: &mut Script) {
     script.refused(
         "get widgets -n kitchen",
         "",
-        "the server doesn't have a resource type \"widgets\"",
+        "the server could not find the requested resource",
     );
     script.shows("delete deployment web -n kitchen", &["deleted"]);
     script.run("wait --for=delete pods -n kitchen -l app=web --timeout=60s", "");

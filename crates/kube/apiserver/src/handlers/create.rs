@@ -12,8 +12,8 @@ use mainstay_store::{CommitError, Expect};
 
 /// A POST to a collection.
 pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
-    request.refuse_if_terminating("create")?;
     let decoded = decode::object(request)?;
+    request.refuse_if_terminating(decoded.object.name())?;
     create(request, decoded).await
 }
 

@@ -77,13 +77,11 @@ impl Request<'_> {
         Status::not_found(&self.row.group, &self.row.plural, &self.path.name)
     }
 
-    /// Refuses what a definition that is being deleted does not allow any more.
-    fn refuse_if_terminating(&self, verb: &str) -> Result<(), Status> {
+    /// Refuses new objects of a definition that is being deleted.
+    fn refuse_if_terminating(&self, name: &str) -> Result<(), Status> {
         if self.row.custom().is_some_and(|custom| custom.terminating) {
-            let mut status = Status::method_not_supported(&self.row.group, &self.row.plural, verb);
-            status.message =
-                format!("{verb} not allowed while custom resource definition is terminating");
-            return Err(status);
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(&self.row.group, &self.row.plural, name, why));
         }
         Ok(())
     }

@@ -154,7 +154,13 @@ fn check_dry(request: &Request<'_>, key: &Key, expect: Expect) -> Result<(), Com
 /// The refusal that stands for an error of the store.
 pub(super) fn commit_status(row: &KindRow, name: &str, error: &CommitError) -> Status {
     match error {
-        CommitError::AlreadyExists { .. } => Status::already_exists(&row.group, &row.plural, name),
+        CommitError::AlreadyExists { current } => {
+            let mut status = Status::already_exists(&row.group, &row.plural, name);
+            if current.terminating {
+                status.message = format!("object is being deleted: {}", status.message);
+            }
+            status
+        }
         CommitError::Missing(_) => Status::not_found(&row.group, &row.plural, name),
         CommitError::Stale { .. } => Status::stale(&row.group, &row.plural, name),
         CommitError::GuardFailed { guard, terminating } => {

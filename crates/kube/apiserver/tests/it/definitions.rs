@@ -224,8 +224,14 @@ async fn a_deleted_definition_takes_its_objects_along() {
     assert_eq!(condition(&marked, "Terminating").unwrap().0, "True");
     api.until(&format!("{THINGS}/free"), 404).await;
     let (code, message) = api.post(THINGS, &thing("new", &json!({}))).await.refused();
-    assert_eq!(code, 405);
-    assert_eq!(message, "create not allowed while custom resource definition is terminating");
+    assert_eq!(code, 403);
+    assert_eq!(
+        message,
+        "things.example.com \"new\" is forbidden: create not allowed while custom resource definition is terminating"
+    );
+    let (code, message) = api.post(CRDS, &definition("things", "Thing")).await.refused();
+    assert_eq!(code, 409);
+    assert!(message.starts_with("object is being deleted: "), "{message}");
     let let_go = json!({"metadata": {"finalizers": null}});
     api.patch(&format!("{THINGS}/held"), "merge", &let_go).await.ok();
     api.until(&path, 404).await;

@@ -208,60 +208,31 @@ const NODE: (&str, &str) = ("node.k8s.io", "v1");
 const DISCOVERY: (&str, &str) = ("discovery.k8s.io", "v1");
 const FLOWCONTROL: (&str, &str) = ("flowcontrol.apiserver.k8s.io", "v1");
 
-/// All rows; see the module for their order.
+/// All rows; see the module for their order. One row is one line, so that the table can be read.
+#[rustfmt::skip]
 pub(super) static KINDS: &[BuiltinKind] = &[
     row(CORE, "bindings", names("Binding", "bindings", "binding"), Scope::Namespaced, CREATE),
-    row(
-        CORE,
-        "componentstatuses",
-        names("ComponentStatus", "componentstatuses", "componentstatus"),
-        Scope::Cluster,
-        READ,
-    )
-    .short(&["cs"]),
+    row(CORE, "componentstatuses", names("ComponentStatus", "componentstatuses", "componentstatus"), Scope::Cluster, READ)
+        .short(&["cs"]),
     row(CORE, "configmaps", names("ConfigMap", "configmaps", "configmap"), Scope::Namespaced, ALL)
         .short(&["cm"]),
     row(CORE, "endpoints", names("Endpoints", "endpoints", "endpoints"), Scope::Namespaced, ALL)
         .short(&["ep"]),
     row(CORE, "events", names("Event", "events", "event"), Scope::Namespaced, ALL).short(&["ev"]),
-    row(
-        CORE,
-        "limitranges",
-        names("LimitRange", "limitranges", "limitrange"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["limits"]),
-    row(
-        CORE,
-        "namespaces",
-        names("Namespace", "namespaces", "namespace"),
-        Scope::Cluster,
-        NO_COLLECTION_DELETE,
-    )
-    .short(&["ns"])
-    .subresources(&[own("finalize", UPDATE), STATUS]),
+    row(CORE, "limitranges", names("LimitRange", "limitranges", "limitrange"), Scope::Namespaced, ALL)
+        .short(&["limits"]),
+    row(CORE, "namespaces", names("Namespace", "namespaces", "namespace"), Scope::Cluster, NO_COLLECTION_DELETE)
+        .short(&["ns"])
+        .subresources(&[own("finalize", UPDATE), STATUS]),
     row(CORE, "nodes", names("Node", "nodes", "node"), Scope::Cluster, ALL)
         .short(&["no"])
         .subresources(&[sibling("proxy", "NodeProxyOptions", PROXY), STATUS]),
-    row(
-        CORE,
-        "persistentvolumeclaims",
-        names("PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["pvc"])
-    .subresources(&[STATUS]),
-    row(
-        CORE,
-        "persistentvolumes",
-        names("PersistentVolume", "persistentvolumes", "persistentvolume"),
-        Scope::Cluster,
-        ALL,
-    )
-    .short(&["pv"])
-    .subresources(&[STATUS]),
+    row(CORE, "persistentvolumeclaims", names("PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim"), Scope::Namespaced, ALL)
+        .short(&["pvc"])
+        .subresources(&[STATUS]),
+    row(CORE, "persistentvolumes", names("PersistentVolume", "persistentvolumes", "persistentvolume"), Scope::Cluster, ALL)
+        .short(&["pv"])
+        .subresources(&[STATUS]),
     row(CORE, "pods", names("Pod", "pods", "pod"), Scope::Namespaced, ALL)
         .short(&["po"])
         .categories(&["all"])
@@ -277,165 +248,57 @@ pub(super) static KINDS: &[BuiltinKind] = &[
             own("resize", CHANGE),
             STATUS,
         ]),
-    row(
-        CORE,
-        "podtemplates",
-        names("PodTemplate", "podtemplates", "podtemplate"),
-        Scope::Namespaced,
-        ALL,
-    ),
-    row(
-        CORE,
-        "replicationcontrollers",
-        names("ReplicationController", "replicationcontrollers", "replicationcontroller"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["rc"])
-    .categories(&["all"])
-    .subresources(&[SCALE, STATUS]),
-    row(
-        CORE,
-        "resourcequotas",
-        names("ResourceQuota", "resourcequotas", "resourcequota"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["quota"])
-    .subresources(&[STATUS]),
+    row(CORE, "podtemplates", names("PodTemplate", "podtemplates", "podtemplate"), Scope::Namespaced, ALL),
+    row(CORE, "replicationcontrollers", names("ReplicationController", "replicationcontrollers", "replicationcontroller"), Scope::Namespaced, ALL)
+        .short(&["rc"])
+        .categories(&["all"])
+        .subresources(&[SCALE, STATUS]),
+    row(CORE, "resourcequotas", names("ResourceQuota", "resourcequotas", "resourcequota"), Scope::Namespaced, ALL)
+        .short(&["quota"])
+        .subresources(&[STATUS]),
     row(CORE, "secrets", names("Secret", "secrets", "secret"), Scope::Namespaced, ALL),
-    row(
-        CORE,
-        "serviceaccounts",
-        names("ServiceAccount", "serviceaccounts", "serviceaccount"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["sa"])
-    .subresources(&[foreign("token", "authentication.k8s.io", "v1", "TokenRequest", CREATE)]),
+    row(CORE, "serviceaccounts", names("ServiceAccount", "serviceaccounts", "serviceaccount"), Scope::Namespaced, ALL)
+        .short(&["sa"])
+        .subresources(&[foreign("token", "authentication.k8s.io", "v1", "TokenRequest", CREATE)]),
     row(CORE, "services", names("Service", "services", "service"), Scope::Namespaced, ALL)
         .short(&["svc"])
         .categories(&["all"])
         .subresources(&[sibling("proxy", "ServiceProxyOptions", PROXY), STATUS]),
-    row(
-        APIREGISTRATION,
-        "apiregistration.k8s.io/apiservices",
-        names("APIService", "apiservices", "apiservice"),
-        Scope::Cluster,
-        ALL,
-    )
-    .categories(&["api-extensions"])
-    .subresources(&[STATUS]),
-    row(
-        APPS,
-        "apps/controllerrevisions",
-        names("ControllerRevision", "controllerrevisions", "controllerrevision"),
-        Scope::Namespaced,
-        ALL,
-    ),
-    row(
-        APPS,
-        "apps/daemonsets",
-        names("DaemonSet", "daemonsets", "daemonset"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["ds"])
-    .categories(&["all"])
-    .subresources(&[STATUS]),
-    row(
-        APPS,
-        "apps/deployments",
-        names("Deployment", "deployments", "deployment"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["deploy"])
-    .categories(&["all"])
-    .subresources(&[SCALE, STATUS]),
-    row(
-        APPS,
-        "apps/replicasets",
-        names("ReplicaSet", "replicasets", "replicaset"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["rs"])
-    .categories(&["all"])
-    .subresources(&[SCALE, STATUS]),
-    row(
-        APPS,
-        "apps/statefulsets",
-        names("StatefulSet", "statefulsets", "statefulset"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["sts"])
-    .categories(&["all"])
-    .subresources(&[SCALE, STATUS]),
+    row(APIREGISTRATION, "apiregistration.k8s.io/apiservices", names("APIService", "apiservices", "apiservice"), Scope::Cluster, ALL)
+        .categories(&["api-extensions"])
+        .subresources(&[STATUS]),
+    row(APPS, "apps/controllerrevisions", names("ControllerRevision", "controllerrevisions", "controllerrevision"), Scope::Namespaced, ALL),
+    row(APPS, "apps/daemonsets", names("DaemonSet", "daemonsets", "daemonset"), Scope::Namespaced, ALL)
+        .short(&["ds"])
+        .categories(&["all"])
+        .subresources(&[STATUS]),
+    row(APPS, "apps/deployments", names("Deployment", "deployments", "deployment"), Scope::Namespaced, ALL)
+        .short(&["deploy"])
+        .categories(&["all"])
+        .subresources(&[SCALE, STATUS]),
+    row(APPS, "apps/replicasets", names("ReplicaSet", "replicasets", "replicaset"), Scope::Namespaced, ALL)
+        .short(&["rs"])
+        .categories(&["all"])
+        .subresources(&[SCALE, STATUS]),
+    row(APPS, "apps/statefulsets", names("StatefulSet", "statefulsets", "statefulset"), Scope::Namespaced, ALL)
+        .short(&["sts"])
+        .categories(&["all"])
+        .subresources(&[SCALE, STATUS]),
     row(EVENTS, "events", names("Event", "events", "event"), Scope::Namespaced, ALL).short(&["ev"]),
-    row(
-        AUTHENTICATION,
-        "authentication.k8s.io/selfsubjectreviews",
-        names("SelfSubjectReview", "selfsubjectreviews", "selfsubjectreview"),
-        Scope::Cluster,
-        CREATE,
-    ),
-    row(
-        AUTHENTICATION,
-        "authentication.k8s.io/tokenreviews",
-        names("TokenReview", "tokenreviews", "tokenreview"),
-        Scope::Cluster,
-        CREATE,
-    ),
-    row(
-        AUTHORIZATION,
-        "authorization.k8s.io/localsubjectaccessreviews",
-        names("LocalSubjectAccessReview", "localsubjectaccessreviews", "localsubjectaccessreview"),
-        Scope::Namespaced,
-        CREATE,
-    ),
-    row(
-        AUTHORIZATION,
-        "authorization.k8s.io/selfsubjectaccessreviews",
-        names("SelfSubjectAccessReview", "selfsubjectaccessreviews", "selfsubjectaccessreview"),
-        Scope::Cluster,
-        CREATE,
-    ),
-    row(
-        AUTHORIZATION,
-        "authorization.k8s.io/selfsubjectrulesreviews",
-        names("SelfSubjectRulesReview", "selfsubjectrulesreviews", "selfsubjectrulesreview"),
-        Scope::Cluster,
-        CREATE,
-    ),
-    row(
-        AUTHORIZATION,
-        "authorization.k8s.io/subjectaccessreviews",
-        names("SubjectAccessReview", "subjectaccessreviews", "subjectaccessreview"),
-        Scope::Cluster,
-        CREATE,
-    ),
-    row(
-        AUTOSCALING_V2,
-        "autoscaling/horizontalpodautoscalers",
-        names("HorizontalPodAutoscaler", "horizontalpodautoscalers", "horizontalpodautoscaler"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["hpa"])
-    .categories(&["all"])
-    .subresources(&[STATUS]),
-    row(
-        AUTOSCALING_V1,
-        "autoscaling/horizontalpodautoscalers",
-        names("HorizontalPodAutoscaler", "horizontalpodautoscalers", "horizontalpodautoscaler"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["hpa"])
-    .categories(&["all"])
-    .subresources(&[STATUS]),
+    row(AUTHENTICATION, "authentication.k8s.io/selfsubjectreviews", names("SelfSubjectReview", "selfsubjectreviews", "selfsubjectreview"), Scope::Cluster, CREATE),
+    row(AUTHENTICATION, "authentication.k8s.io/tokenreviews", names("TokenReview", "tokenreviews", "tokenreview"), Scope::Cluster, CREATE),
+    row(AUTHORIZATION, "authorization.k8s.io/localsubjectaccessreviews", names("LocalSubjectAccessReview", "localsubjectaccessreviews", "localsubjectaccessreview"), Scope::Namespaced, CREATE),
+    row(AUTHORIZATION, "authorization.k8s.io/selfsubjectaccessreviews", names("SelfSubjectAccessReview", "selfsubjectaccessreviews", "selfsubjectaccessreview"), Scope::Cluster, CREATE),
+    row(AUTHORIZATION, "authorization.k8s.io/selfsubjectrulesreviews", names("SelfSubjectRulesReview", "selfsubjectrulesreviews", "selfsubjectrulesreview"), Scope::Cluster, CREATE),
+    row(AUTHORIZATION, "authorization.k8s.io/subjectaccessreviews", names("SubjectAccessReview", "subjectaccessreviews", "subjectaccessreview"), Scope::Cluster, CREATE),
+    row(AUTOSCALING_V2, "autoscaling/horizontalpodautoscalers", names("HorizontalPodAutoscaler", "horizontalpodautoscalers", "horizontalpodautoscaler"), Scope::Namespaced, ALL)
+        .short(&["hpa"])
+        .categories(&["all"])
+        .subresources(&[STATUS]),
+    row(AUTOSCALING_V1, "autoscaling/horizontalpodautoscalers", names("HorizontalPodAutoscaler", "horizontalpodautoscalers", "horizontalpodautoscaler"), Scope::Namespaced, ALL)
+        .short(&["hpa"])
+        .categories(&["all"])
+        .subresources(&[STATUS]),
     row(BATCH, "batch/cronjobs", names("CronJob", "cronjobs", "cronjob"), Scope::Namespaced, ALL)
         .short(&["cj"])
         .categories(&["all"])
@@ -443,247 +306,55 @@ pub(super) static KINDS: &[BuiltinKind] = &[
     row(BATCH, "batch/jobs", names("Job", "jobs", "job"), Scope::Namespaced, ALL)
         .categories(&["all"])
         .subresources(&[STATUS]),
-    row(
-        CERTIFICATES,
-        "certificates.k8s.io/certificatesigningrequests",
-        names(
-            "CertificateSigningRequest",
-            "certificatesigningrequests",
-            "certificatesigningrequest",
-        ),
-        Scope::Cluster,
-        ALL,
-    )
-    .short(&["csr"])
-    .subresources(&[own("approval", CHANGE), STATUS]),
-    row(
-        NETWORKING,
-        "networking.k8s.io/ingressclasses",
-        names("IngressClass", "ingressclasses", "ingressclass"),
-        Scope::Cluster,
-        ALL,
-    ),
-    row(
-        NETWORKING,
-        "networking.k8s.io/ingresses",
-        names("Ingress", "ingresses", "ingress"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["ing"])
-    .subresources(&[STATUS]),
-    row(
-        NETWORKING,
-        "networking.k8s.io/ipaddresses",
-        names("IPAddress", "ipaddresses", "ipaddress"),
-        Scope::Cluster,
-        ALL,
-    )
-    .short(&["ip"]),
-    row(
-        NETWORKING,
-        "networking.k8s.io/networkpolicies",
-        names("NetworkPolicy", "networkpolicies", "networkpolicy"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["netpol"]),
-    row(
-        NETWORKING,
-        "networking.k8s.io/servicecidrs",
-        names("ServiceCIDR", "servicecidrs", "servicecidr"),
-        Scope::Cluster,
-        ALL,
-    )
-    .subresources(&[STATUS]),
-    row(
-        POLICY,
-        "policy/poddisruptionbudgets",
-        names("PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget"),
-        Scope::Namespaced,
-        ALL,
-    )
-    .short(&["pdb"])
-    .subresources(&[STATUS]),
-    row(
-        RBAC,
-        "rbac.authorization.k8s.io/clusterrolebindings",
-        names("ClusterRoleBinding", "clusterrolebindings", "clusterrolebinding"),
-        Scope::Cluster,
-        ALL,
-    ),
-    row(
-        RBAC,
-        "rbac.authorization.k8s.io/clusterroles",
-        names("ClusterRole", "clusterroles", "clusterrole"),
-        Scope::Cluster,
-        ALL,
-    ),
-    row(
-        RBAC,
-        "rbac.authorization.k8s.io/rolebindings",
-        names("RoleBinding", "rolebindings", "rolebinding"),
-        Scope::Namespaced,
-        ALL,
-    ),
-    row(
-        RBAC,
-        "rbac.authorization.k8s.io/roles",
-        names("Role", "roles", "role"),
-        Scope::Namespaced,
-        ALL,
-    ),
-    row(
-        STORAGE,
-        "storage.k8s.io/csidrivers",
-        names("CSIDriver", "csidrivers", "csidriver"),
-        Scope::Cluster,
-        ALL,
-    ),
-    row(
-        STORAGE,
-        "storage.k8s.io/csinodes",
-        names("CSINode", "csinodes", "csinode"),
-        Scope::Cluster,
-        ALL,
-    ),
-    row(
-        STORAGE,
-        "storage.k8s.io/csistoragecapacities",
-        names("CSIStorageCapacity", "csistoragecapacities", "csistoragecapacity"),
-        Scope::Namespaced,
-        ALL,
-    ),
-    row(
-        STORAGE,
-        "storage.k8s.io/storageclasses",
-        names("StorageClass", "storageclasses", "storageclass"),
-        Scope::Cluster,
-        ALL,
-    )
-    .short(&["sc"]),
-    row(
-        STORAGE,
-        "storage.k8s.io/volumeattachments",
-        names("VolumeAttachment", "volumeattachments", "volumeattachment"),
-        Scope::Cluster,
-        ALL,
-    )
-    .subresources(&[STATUS]),
-    row(
-        STORAGE,
-        "storage.k8s.io/volumeattributesclasses",
-        names("VolumeAttributesClass", "volumeattributesclasses", "volumeattributesclass"),
-        Scope::Cluster,
-        ALL,
-    )
-    .short(&["vac"]),
-    row(
-        ADMISSIONREGISTRATION,
-        "admissionregistration.k8s.io/mutatingwebhookconfigurations",
-        names(
-            "MutatingWebhookConfiguration",
-            "mutatingwebhookconfigurations",
-            "mutatingwebhookconfiguration",
-        ),
-        Scope::Cluster,
-        ALL,
-    )
-    .categories(&["api-extensions"]),
-    row(
-        ADMISSIONREGISTRATION,
-        "admissionregistration.k8s.io/validatingadmissionpolicies",
-        names(
-            "ValidatingAdmissionPolicy",
-            "validatingadmissionpolicies",
-            "validatingadmissionpolicy",
-        ),
-        Scope::Cluster,
-        ALL,
-    )
-    .categories(&["api-extensions"])
-    .subresources(&[STATUS]),
-    row(
-        ADMISSIONREGISTRATION,
-        "admissionregistration.k8s.io/validatingadmissionpolicybindings",
-        names(
-            "ValidatingAdmissionPolicyBinding",
-            "validatingadmissionpolicybindings",
-            "validatingadmissionpolicybinding",
-        ),
-        Scope::Cluster,
-        ALL,
-    )
-    .categories(&["api-extensions"]),
-    row(
-        ADMISSIONREGISTRATION,
-        "admissionregistration.k8s.io/validatingwebhookconfigurations",
-        names(
-            "ValidatingWebhookConfiguration",
-            "validatingwebhookconfigurations",
-            "validatingwebhookconfiguration",
-        ),
-        Scope::Cluster,
-        ALL,
-    )
-    .categories(&["api-extensions"]),
-    row(
-        APIEXTENSIONS,
-        "apiextensions.k8s.io/customresourcedefinitions",
-        names("CustomResourceDefinition", "customresourcedefinitions", "customresourcedefinition"),
-        Scope::Cluster,
-        ALL,
-    )
-    .short(&["crd", "crds"])
-    .categories(&["api-extensions"])
-    .subresources(&[STATUS]),
-    row(
-        SCHEDULING,
-        "scheduling.k8s.io/priorityclasses",
-        names("PriorityClass", "priorityclasses", "priorityclass"),
-        Scope::Cluster,
-        ALL,
-    )
-    .short(&["pc"]),
-    row(
-        COORDINATION,
-        "coordination.k8s.io/leases",
-        names("Lease", "leases", "lease"),
-        Scope::Namespaced,
-        ALL,
-    ),
-    row(
-        NODE,
-        "node.k8s.io/runtimeclasses",
-        names("RuntimeClass", "runtimeclasses", "runtimeclass"),
-        Scope::Cluster,
-        ALL,
-    ),
-    row(
-        DISCOVERY,
-        "discovery.k8s.io/endpointslices",
-        names("EndpointSlice", "endpointslices", "endpointslice"),
-        Scope::Namespaced,
-        ALL,
-    ),
-    row(
-        FLOWCONTROL,
-        "flowcontrol.apiserver.k8s.io/flowschemas",
-        names("FlowSchema", "flowschemas", "flowschema"),
-        Scope::Cluster,
-        ALL,
-    )
-    .subresources(&[STATUS]),
-    row(
-        FLOWCONTROL,
-        "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations",
-        names(
-            "PriorityLevelConfiguration",
-            "prioritylevelconfigurations",
-            "prioritylevelconfiguration",
-        ),
-        Scope::Cluster,
-        ALL,
-    )
-    .subresources(&[STATUS]),
+    row(CERTIFICATES, "certificates.k8s.io/certificatesigningrequests", names("CertificateSigningRequest", "certificatesigningrequests", "certificatesigningrequest"), Scope::Cluster, ALL)
+        .short(&["csr"])
+        .subresources(&[own("approval", CHANGE), STATUS]),
+    row(NETWORKING, "networking.k8s.io/ingressclasses", names("IngressClass", "ingressclasses", "ingressclass"), Scope::Cluster, ALL),
+    row(NETWORKING, "networking.k8s.io/ingresses", names("Ingress", "ingresses", "ingress"), Scope::Namespaced, ALL)
+        .short(&["ing"])
+        .subresources(&[STATUS]),
+    row(NETWORKING, "networking.k8s.io/ipaddresses", names("IPAddress", "ipaddresses", "ipaddress"), Scope::Cluster, ALL)
+        .short(&["ip"]),
+    row(NETWORKING, "networking.k8s.io/networkpolicies", names("NetworkPolicy", "networkpolicies", "networkpolicy"), Scope::Namespaced, ALL)
+        .short(&["netpol"]),
+    row(NETWORKING, "networking.k8s.io/servicecidrs", names("ServiceCIDR", "servicecidrs", "servicecidr"), Scope::Cluster, ALL)
+        .subresources(&[STATUS]),
+    row(POLICY, "policy/poddisruptionbudgets", names("PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget"), Scope::Namespaced, ALL)
+        .short(&["pdb"])
+        .subresources(&[STATUS]),
+    row(RBAC, "rbac.authorization.k8s.io/clusterrolebindings", names("ClusterRoleBinding", "clusterrolebindings", "clusterrolebinding"), Scope::Cluster, ALL),
+    row(RBAC, "rbac.authorization.k8s.io/clusterroles", names("ClusterRole", "clusterroles", "clusterrole"), Scope::Cluster, ALL),
+    row(RBAC, "rbac.authorization.k8s.io/rolebindings", names("RoleBinding", "rolebindings", "rolebinding"), Scope::Namespaced, ALL),
+    row(RBAC, "rbac.authorization.k8s.io/roles", names("Role", "roles", "role"), Scope::Namespaced, ALL),
+    row(STORAGE, "storage.k8s.io/csidrivers", names("CSIDriver", "csidrivers", "csidriver"), Scope::Cluster, ALL),
+    row(STORAGE, "storage.k8s.io/csinodes", names("CSINode", "csinodes", "csinode"), Scope::Cluster, ALL),
+    row(STORAGE, "storage.k8s.io/csistoragecapacities", names("CSIStorageCapacity", "csistoragecapacities", "csistoragecapacity"), Scope::Namespaced, ALL),
+    row(STORAGE, "storage.k8s.io/storageclasses", names("StorageClass", "storageclasses", "storageclass"), Scope::Cluster, ALL)
+        .short(&["sc"]),
+    row(STORAGE, "storage.k8s.io/volumeattachments", names("VolumeAttachment", "volumeattachments", "volumeattachment"), Scope::Cluster, ALL)
+        .subresources(&[STATUS]),
+    row(STORAGE, "storage.k8s.io/volumeattributesclasses", names("VolumeAttributesClass", "volumeattributesclasses", "volumeattributesclass"), Scope::Cluster, ALL)
+        .short(&["vac"]),
+    row(ADMISSIONREGISTRATION, "admissionregistration.k8s.io/mutatingwebhookconfigurations", names("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "mutatingwebhookconfiguration"), Scope::Cluster, ALL)
+        .categories(&["api-extensions"]),
+    row(ADMISSIONREGISTRATION, "admissionregistration.k8s.io/validatingadmissionpolicies", names("ValidatingAdmissionPolicy", "validatingadmissionpolicies", "validatingadmissionpolicy"), Scope::Cluster, ALL)
+        .categories(&["api-extensions"])
+        .subresources(&[STATUS]),
+    row(ADMISSIONREGISTRATION, "admissionregistration.k8s.io/validatingadmissionpolicybindings", names("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", "validatingadmissionpolicybinding"), Scope::Cluster, ALL)
+        .categories(&["api-extensions"]),
+    row(ADMISSIONREGISTRATION, "admissionregistration.k8s.io/validatingwebhookconfigurations", names("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "validatingwebhookconfiguration"), Scope::Cluster, ALL)
+        .categories(&["api-extensions"]),
+    row(APIEXTENSIONS, "apiextensions.k8s.io/customresourcedefinitions", names("CustomResourceDefinition", "customresourcedefinitions", "customresourcedefinition"), Scope::Cluster, ALL)
+        .short(&["crd", "crds"])
+        .categories(&["api-extensions"])
+        .subresources(&[STATUS]),
+    row(SCHEDULING, "scheduling.k8s.io/priorityclasses", names("PriorityClass", "priorityclasses", "priorityclass"), Scope::Cluster, ALL)
+        .short(&["pc"]),
+    row(COORDINATION, "coordination.k8s.io/leases", names("Lease", "leases", "lease"), Scope::Namespaced, ALL),
+    row(NODE, "node.k8s.io/runtimeclasses", names("RuntimeClass", "runtimeclasses", "runtimeclass"), Scope::Cluster, ALL),
+    row(DISCOVERY, "discovery.k8s.io/endpointslices", names("EndpointSlice", "endpointslices", "endpointslice"), Scope::Namespaced, ALL),
+    row(FLOWCONTROL, "flowcontrol.apiserver.k8s.io/flowschemas", names("FlowSchema", "flowschemas", "flowschema"), Scope::Cluster, ALL)
+        .subresources(&[STATUS]),
+    row(FLOWCONTROL, "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations", names("PriorityLevelConfiguration", "prioritylevelconfigurations", "prioritylevelconfiguration"), Scope::Cluster, ALL)
+        .subresources(&[STATUS]),
 ];

@@ -1,4 +1,18 @@
-//! Objects that several tests use.
+//! Objects that several tests use, and how they look at many.
+
+use mainstay_client::ListParams;
+use mainstay_object::{Object, Resource};
+use mainstay_testkit::TestCluster;
+
+/// The objects of a kind in `default` whose labels match.
+pub(crate) async fn listed(
+    cluster: &TestCluster,
+    resource: &Resource,
+    labels: &str,
+) -> Vec<Object> {
+    let params = ListParams::labels(labels);
+    cluster.cluster().list(resource, Some("default"), &params).await.unwrap().items
+}
 
 /// A Deployment of this name, with so many replicas of an image.
 pub(crate) fn deployment(name: &str, replicas: u32, image: &str) -> String {
@@ -22,7 +36,7 @@ spec:
 }
 
 /// A ConfigMap of this name with an owner of kind ConfigMap.
-pub(crate) fn owned(name: &str, owner: &mainstay_object::Object, blocks: bool) -> String {
+pub(crate) fn owned(name: &str, owner: &Object, blocks: bool) -> String {
     format!(
         "
 apiVersion: v1
