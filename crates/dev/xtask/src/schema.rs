@@ -48,7 +48,7 @@ const EXTRAS: [&str; 7] = [
 pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     let openapi = package_folder(root, "k8s-openapi")?.join("src").join(RELEASE);
     let mut definitions = BTreeMap::new();
-    read_definitions(&openapi, &openapi, &mut definitions)?;
+    read_definitions(&openapi, &mut definitions)?;
     add_lists(&mut definitions)?;
     let markers = read_messages(&package_folder(root, "k8s-pb")?.join("src"))?;
     for (name, definition) in &mut definitions {
@@ -116,21 +116,19 @@ fn leaf(name: &str) -> Option<char> {
         "IntOrString" => 'x',
         "Quantity" => 'q',
         "RawExtension" | "FieldsV1" | "Patch" | "CustomResourceSubresourceStatus" => 'o',
-        "JSON" => 'a',
-        "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrStringArray" => 'a',
+        "JSON"
+        | "JSONSchemaPropsOrArray"
+        | "JSONSchemaPropsOrBool"
+        | "JSONSchemaPropsOrStringArray" => 'a',
         _ => return None,
     })
 }
 
 /// Reads every `impl JsonSchema` below a folder.
-fn read_definitions(
-    base: &Path,
-    folder: &Path,
-    into: &mut BTreeMap<String, Definition>,
-) -> anyhow::Result<()> {
+fn read_definitions(folder: &Path, into: &mut BTreeMap<String, Definition>) -> anyhow::Result<()> {
     for path in sorted_entries(folder)? {
         if path.is_dir() {
-            read_definitions(base, &path, into)?;
+            read_definitions(&path, into)?;
             continue;
         }
         let text = fs::read_to_string(&path)?;

@@ -208,7 +208,8 @@ const NODE: (&str, &str) = ("node.k8s.io", "v1");
 const DISCOVERY: (&str, &str) = ("discovery.k8s.io", "v1");
 const FLOWCONTROL: (&str, &str) = ("flowcontrol.apiserver.k8s.io", "v1");
 
-/// All rows; see the module for their order. One row is one line, so that the table can be read.
+/// All rows; see the module for their order. Left as it stands by rustfmt, so
+/// that it reads as a table.
 #[rustfmt::skip]
 pub(super) static KINDS: &[BuiltinKind] = &[
     row(CORE, "bindings", names("Binding", "bindings", "binding"), Scope::Namespaced, CREATE),
