@@ -6,7 +6,7 @@
 use crate::context::Context;
 use crate::facts::{Binding, Role};
 use crate::subscription::controller::watchers;
-use mainstay_api::{CsvPhase, InstallPlanPhase, names};
+use mainstay_api::{CsvPhase, CsvReason, InstallPlanPhase, names};
 use mainstay_client::{Changed, Queue};
 use mainstay_object::{NamespacedName, OwnerReference};
 use std::collections::BTreeMap;
@@ -125,10 +125,12 @@ fn groups_of(context: &Context, queues: &Queues, namespace: &str) {
     }
 }
 
-/// Versions that wait for something that may be far away.
+/// Versions that wait for something that may be far away. What the API refused is not among it: that
+/// is tried again with growing pauses, which a look in between would cut short.
 fn waiting_versions(context: &Context, queues: &Queues) {
     for (key, it) in context.caches.csvs.list(None) {
-        if !it.is_copy() && matches!(it.phase, CsvPhase::Pending | CsvPhase::Failed) {
+        let refused = it.reason == CsvReason::ComponentFailed;
+        if !it.is_copy() && !refused && matches!(it.phase, CsvPhase::Pending | CsvPhase::Failed) {
             queues.csvs.add(key);
         }
     }

@@ -226,7 +226,7 @@ impl Controller {
         self.write(live, csv, step).await
     }
 
-    /// Our spec replaces the one that is there; labels, annotations and owners of others stay.
+    /// Our spec replaces the one that is there; labels and owners of others stay.
     async fn put(&self, deployment: &Object) -> mainstay_client::Result<()> {
         let cluster = &self.0.cluster;
         let namespace = Some(deployment.namespace());
@@ -239,14 +239,17 @@ impl Controller {
             };
         };
         let mut new = deployment.clone();
+        // Annotations that are not Kubernetes' own may be left from settings of before.
+        let stays = |field: &str, key: &str| field == "labels" || key.contains("kubernetes.io/");
         for field in ["labels", "annotations"] {
             let path = ["metadata", field];
-            let mut all = old.get(&path).cloned().unwrap_or_else(|| json!({}));
-            let ours = deployment.get(&path).and_then(Value::as_object);
-            for (key, value) in ours.into_iter().flatten() {
-                all[key.as_str()] = value.clone();
-            }
-            new.set(&path, all);
+            let fields = |object: &Object| {
+                object.get(&path).and_then(Value::as_object).cloned().unwrap_or_default()
+            };
+            let mut all = fields(&old);
+            all.retain(|key, _| stays(field, key));
+            all.extend(fields(deployment));
+            new.set(&path, Value::Object(all));
         }
         let mut owners: Vec<Value> = old
             .array(&["metadata", "ownerReferences"])
