@@ -26,6 +26,7 @@ use mainstay_clock::Clock;
 use mainstay_object::{NamespacedName, Object, Resource};
 use mainstay_store::Store;
 use mainstay_workloads::Workloads;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -189,9 +190,11 @@ impl TestCluster {
         mut good: F,
     ) -> impl Future<Output = Object> + Send + use<F> {
         let place = std::panic::Location::caller();
-        let wait = self.follow(resource, namespace, name, move |object| match object {
-            Some(object) if good(object) => ControlFlow::Break(object.clone()),
-            _ => ControlFlow::Continue(()),
+        let wait = self.follow(one(resource, namespace, name), move |objects| {
+            match objects.values().next() {
+                Some(object) if good(object) => ControlFlow::Break(object.clone()),
+                _ => ControlFlow::Continue(()),
+            }
         });
         async move { wait.await.unwrap_or_else(|last| panic!("{place}: waited in vain; {last}")) }
     }
@@ -218,9 +221,27 @@ impl TestCluster {
         name: &str,
     ) -> impl Future<Output = ()> + Send + use<> {
         let place = std::panic::Location::caller();
-        let wait = self.follow(resource, namespace, name, |object| match object {
-            None => ControlFlow::Break(()),
-            Some(_) => ControlFlow::Continue(()),
+        let wait = self.follow(one(resource, namespace, name), |objects| {
+            if objects.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        async move { wait.await.unwrap_or_else(|last| panic!("{place}: waited in vain; {last}")) }
+    }
+
+    /// Returns the objects of a selection, in order of their names, once they satisfy `good`
+    /// together. Panics with their last states after [`PATIENCE`].
+    #[track_caller]
+    pub fn wait_for_all<F: FnMut(&[&Object]) -> bool + Send>(
+        &self,
+        selection: Selection,
+        mut good: F,
+    ) -> impl Future<Output = Vec<Object>> + Send + use<F> {
+        let place = std::panic::Location::caller();
+        let wait = self.follow(selection, move |objects| {
+            let all: Vec<&Object> = objects.values().collect();
+            if good(&all) {
+                return ControlFlow::Break(objects.values().cloned().collect());
+            }
+            ControlFlow::Continue(())
         });
         async move { wait.await.unwrap_or_else(|last| panic!("{place}: waited in vain; {last}")) }
     }
@@ -234,80 +255,88 @@ impl TestCluster {
         self.server.store().close().await.expect("memory has nothing to flush");
     }
 
-    /// Shows every state of an object, or its absence, to `look` until that says stop. The error is
-    /// the last state in words.
-    fn follow<T: Send, F: FnMut(Option<&Object>) -> ControlFlow<T> + Send>(
+    /// Shows every state of the selected objects to `look` until that says stop. The error is the
+    /// last state in words.
+    fn follow<T: Send, F: FnMut(&Objects) -> ControlFlow<T> + Send>(
         &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        name: &str,
+        selection: Selection,
         mut look: F,
     ) -> impl Future<Output = Result<T, String>> + Send + use<T, F> {
         let cluster = self.cluster.clone();
-        let mut selection =
-            Selection::all(resource.clone()).fields(format!("metadata.name={name}"));
-        selection.namespace = namespace.map(ToOwned::to_owned);
-        let what = format!(
-            "{} {}",
-            resource.group_resource(),
-            NamespacedName::new(namespace.unwrap_or_default(), name)
-        );
         async move {
-            let mut last = None;
+            let mut objects = Objects::new();
             let wait = async {
                 loop {
-                    if let ControlFlow::Break(found) =
-                        round(&cluster, &selection, &mut last, &mut look).await
-                    {
+                    let round = round(&cluster, &selection, &mut objects, &mut look).await;
+                    if let ControlFlow::Break(found) = round {
                         return found;
                     }
                 }
             };
             let outcome = tokio::time::timeout(PATIENCE, wait).await;
-            outcome.map_err(|_| match last {
-                None => format!("{what} is not there"),
-                Some(last) => {
-                    format!("{what} is {}", mainstay_yaml::to_string(&Object::into_value(last)))
-                }
+            outcome.map_err(|_| {
+                let resource = selection.resource.group_resource();
+                let found: Vec<String> = objects
+                    .into_values()
+                    .map(|object| mainstay_yaml::to_string(&object.into_value()))
+                    .collect();
+                format!("{resource} {} are [{}]", selection.fields, found.join("---\n"))
             })
         }
     }
+}
+
+/// Objects by name, as a watch sees them.
+type Objects = BTreeMap<NamespacedName, Object>;
+
+/// Selects the object of a name.
+fn one(resource: &Resource, namespace: Option<&str>, name: &str) -> Selection {
+    let mut selection = Selection::all(resource.clone()).fields(format!("metadata.name={name}"));
+    selection.namespace = namespace.map(ToOwned::to_owned);
+    selection
 }
 
 /// One list and the watch after it, to its end.
 async fn round<T>(
     cluster: &Cluster,
     selection: &Selection,
-    last: &mut Option<Object>,
-    look: &mut (impl FnMut(Option<&Object>) -> ControlFlow<T> + Send),
+    objects: &mut Objects,
+    look: &mut (impl FnMut(&Objects) -> ControlFlow<T> + Send),
 ) -> ControlFlow<T> {
-    let params = ListParams::fields(selection.fields.clone());
+    let params = ListParams {
+        labels: selection.labels.clone(),
+        fields: selection.fields.clone(),
+        ..ListParams::default()
+    };
     let namespace = selection.namespace.as_deref();
-    let list = cluster.list(&selection.resource, namespace, &params).await;
-    // A kind that is not served yet has no objects.
-    let list = match list {
+    let list = match cluster.list(&selection.resource, namespace, &params).await {
+        // A kind that is not served yet has no objects.
         Err(error) if error.is_not_found() => {
-            look(None)?;
+            look(objects)?;
             tokio::task::yield_now().await;
             return ControlFlow::Continue(());
         }
         other => other.expect("the list is answered"),
     };
-    *last = list.items.into_iter().next();
-    look(last.as_ref())?;
+    *objects = list.items.into_iter().map(|object| (object.key(), object)).collect();
+    look(objects)?;
     let mut watch = match cluster.watch(selection, &list.resource_version).await {
         Err(error) if is_over(&error) => return ControlFlow::Continue(()),
         other => other.expect("the watch is answered"),
     };
     while let Some(event) = watch.next().await {
-        *last = match event {
-            Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => Some(object),
-            Ok(WatchEvent::Deleted(_)) => None,
+        match event {
+            Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
+                objects.insert(object.key(), object);
+            }
+            Ok(WatchEvent::Deleted(object)) => {
+                objects.remove(&object.key());
+            }
             Ok(WatchEvent::Bookmark(_)) => continue,
             Err(error) if is_over(&error) => break,
             Err(error) => panic!("the watch broke: {error}"),
-        };
-        look(last.as_ref())?;
+        }
+        look(objects)?;
     }
     ControlFlow::Continue(())
 }

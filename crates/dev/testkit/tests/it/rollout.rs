@@ -1,7 +1,7 @@
 //! Deployments down to Pods.
 
 use crate::helpers::{deployment, listed};
-use mainstay_client::Patch;
+use mainstay_client::{Patch, Selection};
 use mainstay_object::{Object, known};
 use mainstay_testkit::TestCluster;
 use serde_json::json;
@@ -92,11 +92,10 @@ async fn a_lost_pod_is_noticed_and_replaced() {
     let lost = listed(&cluster, &known::POD, "").await.remove(0);
     let options = mainstay_client::DeleteOptions::uid(lost.uid());
     cluster.cluster().delete(&known::POD, Some("default"), lost.name(), &options).await.unwrap();
-    cluster.wait_gone(&known::POD, Some("default"), lost.name()).await;
+    let pods = Selection::all(known::POD).namespace("default");
+    let ready = |pod: &Object| pod.uid() != lost.uid() && pod.condition("Ready") == Some("True");
+    cluster.wait_for_all(pods, |pods| matches!(pods, [pod] if ready(pod))).await;
     cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", available(1)).await;
-    let pods = listed(&cluster, &known::POD, "").await;
-    assert_eq!(pods.len(), 1);
-    assert_ne!(pods[0].uid(), lost.uid());
 }
 
 #[tokio::test]
