@@ -2,9 +2,9 @@
 //!
 //! Where they differ: negative indices count from the end; `replace` of a field that is not there
 //! adds it; `add` without a value adds null; `test` for null holds for a field that is not there;
-//! the root cannot be added, moved or removed.
+//! the root cannot be added, moved or removed. Nothing may become deeper than [`crate::MAX_DEPTH`].
 
-use crate::PatchError;
+use crate::{PatchError, depth};
 use serde_json::{Map, Value};
 
 /// How many operations a patch may have.
@@ -72,10 +72,12 @@ fn apply(
     match name {
         "add" => {
             let path = text("path")?;
+            let value = value();
+            fits(path, &value)?;
             let (holder, key) = find(target, path).ok_or_else(|| {
                 format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}")
             })?;
-            add(holder, &key, value())
+            add(holder, &key, value)
                 .map_err(|why| format!("error in add for path: '{path}': {why}"))
         }
         "remove" => {
@@ -100,6 +102,10 @@ fn apply(
             let moved = remove(holder, &key)
                 .map_err(|why| format!("error in move for path: '{key}': {why}"))?;
             let path = text("path")?;
+            // Moving sideways or up makes nothing deeper, and is not worth looking.
+            if levels(path) > levels(from) {
+                fits(path, &moved)?;
+            }
             let (holder, key) = find(target, path).ok_or_else(|| {
                 format!("move operation does not apply: doc is missing destination path: {path}: {MISSING}")
             })?;
@@ -124,6 +130,7 @@ fn apply(
                 ));
             }
             let path = text("path")?;
+            fits(path, &copy)?;
             let (holder, key) = find(target, path).ok_or_else(|| {
                 format!("copy operation does not apply: doc is missing destination path: {path}: {MISSING}")
             })?;
@@ -131,6 +138,19 @@ fn apply(
                 .map_err(|why| format!("error while adding value during copy: {why}"))
         }
         other => Err(format!("Unexpected kind: {other}")),
+    }
+}
+
+/// How many objects and lists stand around what a path names.
+fn levels(path: &str) -> usize {
+    path.matches('/').count()
+}
+
+/// Refuses a value that is too deep for its place.
+fn fits(path: &str, value: &Value) -> Result<(), String> {
+    match depth::MAX_DEPTH.checked_sub(levels(path)) {
+        Some(room) if !depth::exceeds(value, room) => Ok(()),
+        _ => Err(depth::refusal()),
     }
 }
 
@@ -213,6 +233,7 @@ fn remove(holder: &mut Value, key: &str) -> Result<Value, String> {
 }
 
 fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    fits(path, &value)?;
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
             return Err("replace operation value must be object or array".to_owned());

@@ -12,11 +12,13 @@
 //! object + patch (+ type) ─► patched object | PatchError ─► Status
 //! ```
 
+mod depth;
 mod error;
 mod json;
 mod merge;
 mod strategic;
 
+pub use depth::MAX_DEPTH;
 pub use error::PatchError;
 pub use json::{MAX_COPY_BYTES, MAX_OPERATIONS, json_patch};
 pub use merge::merge_patch;

@@ -1,6 +1,6 @@
 //! Merge patch: RFC 7386 with the edges of Go's library.
 
-use crate::PatchError;
+use crate::{PatchError, depth};
 use serde_json::{Map, Value};
 
 /// Merges a patch into an object: objects merge field by field, null removes a field, everything
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// nulls inside a value that replaces an object by something else stay.
 ///
 /// # Errors
-/// [`PatchError::Malformed`] if the patch is not an object.
+/// [`PatchError::Malformed`] if the patch is not an object, or deeper than [`crate::MAX_DEPTH`].
 pub fn merge_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let Value::Object(changes) = patch else {
         let found = crate::json::kind(patch);
@@ -18,6 +18,9 @@ pub fn merge_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> 
             "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
         )));
     };
+    if depth::exceeds(patch, depth::MAX_DEPTH) {
+        return Err(PatchError::Malformed(depth::refusal()));
+    }
     match target {
         Value::Object(fields) => merge_fields(fields, changes),
         other => {

@@ -12,7 +12,7 @@
 //! key comes from the type. Fields without a known type (free-form JSON) merge as objects and
 //! replace as lists.
 
-use crate::PatchError;
+use crate::{PatchError, depth};
 use mainstay_schema::builtin::{Definition, Field, Shape, Type};
 use serde_json::{Map, Value};
 
@@ -29,13 +29,17 @@ type Fields = Map<String, Value>;
 /// Applies a strategic merge patch to an object of a built-in type.
 ///
 /// # Errors
-/// [`PatchError::Malformed`] for directives of a wrong form, [`PatchError::DoesNotApply`] for lists
+/// [`PatchError::Malformed`] for directives of a wrong form and patches deeper than
+/// [`crate::MAX_DEPTH`], [`PatchError::DoesNotApply`] for lists
 /// of lists, [`PatchError::Unmergeable`] for elements without their merge key and the like.
 pub fn strategic_merge(
     target: &Value,
     patch: &Value,
     definition: &Definition,
 ) -> Result<Value, PatchError> {
+    if depth::exceeds(patch, depth::MAX_DEPTH) {
+        return Err(malformed(&depth::refusal()));
+    }
     let Value::Object(patch) = patch else {
         let found = crate::json::kind(patch);
         return Err(PatchError::Malformed(format!(

@@ -1,6 +1,6 @@
 //! JSON patch, with what Go's library does otherwise than the RFC.
 
-use mainstay_patch::{MAX_OPERATIONS, PatchError, json_patch};
+use mainstay_patch::{MAX_DEPTH, MAX_OPERATIONS, PatchError, json_patch};
 use serde_json::{Value, json};
 
 fn document() -> Value {
@@ -122,4 +122,57 @@ fn copies_cannot_grow_an_object_without_bound() {
         (0..4).map(|at| json!({"op": "copy", "from": "/a", "path": format!("/b{at}")})).collect();
     let error = json_patch(&mut value, &Value::Array(copies)).unwrap_err();
     assert!(matches!(error, PatchError::DoesNotApply(why) if why.contains("exceeding the limit")));
+}
+
+/// Lists inside each other.
+fn nested(levels: usize) -> Value {
+    (1..levels).fold(json!([]), |inner, _| json!([inner]))
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn nothing_becomes_deeper_than_what_parses() {
+    assert!(serde_json::from_str::<Value>(&nested(MAX_DEPTH).to_string()).is_ok());
+    assert!(serde_json::from_str::<Value>(&nested(MAX_DEPTH + 1).to_string()).is_err());
+    let room = MAX_DEPTH - 2;
+    for (operation, fits) in [
+        (json!({"op": "add", "path": "/a/b", "value": nested(room)}), true),
+        (json!({"op": "add", "path": "/a/b", "value": nested(room + 1)}), false),
+        (json!({"op": "replace", "path": "/a/b", "value": nested(room)}), true),
+        (json!({"op": "replace", "path": "/a/b", "value": nested(room + 1)}), false),
+        (json!({"op": "replace", "path": "", "value": nested(MAX_DEPTH)}), true),
+        (json!({"op": "replace", "path": "", "value": nested(MAX_DEPTH + 1)}), false),
+        (json!({"op": "copy", "from": "/deep", "path": "/a/b"}), true),
+        (json!({"op": "copy", "from": "/deep", "path": "/a/b/c"}), false),
+        (json!({"op": "move", "from": "/deep", "path": "/a/b"}), true),
+        (json!({"op": "move", "from": "/deep", "path": "/a/b/c"}), false),
+        (json!({"op": "move", "from": "/deep", "path": "/other"}), true),
+    ] {
+        let mut value = json!({"a": {"b": {}}, "deep": nested(room)});
+        let outcome = json_patch(&mut value, &json!([operation]));
+        assert_eq!(outcome.is_ok(), fits, "{operation}");
+        assert!(depth(&value) <= MAX_DEPTH);
+    }
+}
+
+#[test]
+fn copies_of_an_object_into_itself_end_in_a_refusal() {
+    let copies: Vec<Value> = (0..200)
+        .map(|at| json!({"op": "copy", "from": "/a", "path": format!("/a{}/x", "/x".repeat(at))}))
+        .collect();
+    let mut value = json!({"a": {}});
+    let error = json_patch(&mut value, &Value::Array(copies)).unwrap_err();
+    assert_eq!(
+        error,
+        PatchError::DoesNotApply("the object would be nested deeper than 127 levels".to_owned())
+    );
+    assert_eq!(error.to_status().code, 422);
+    assert!(depth(&value) <= MAX_DEPTH);
 }

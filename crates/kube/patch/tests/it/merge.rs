@@ -1,6 +1,6 @@
 //! Merge patch.
 
-use mainstay_patch::merge_patch;
+use mainstay_patch::{MAX_DEPTH, merge_patch};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -31,6 +31,17 @@ fn a_patch_must_be_an_object() {
         status.message,
         "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
     );
+}
+
+#[test]
+fn a_patch_that_is_too_deep_is_refused_before_it_is_walked() {
+    let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({"a": inner}));
+    let mut value = nested(MAX_DEPTH);
+    merge_patch(&mut value, &nested(MAX_DEPTH)).unwrap();
+    assert_eq!(value, nested(MAX_DEPTH));
+    let status = merge_patch(&mut value, &nested(MAX_DEPTH + 1)).unwrap_err().to_status();
+    assert_eq!(status.code, 400);
+    assert_eq!(status.message, "the object would be nested deeper than 127 levels");
 }
 
 /// Lists hold no objects: a null in one of those stays or goes by what it replaces.
