@@ -164,6 +164,11 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         keys.filter_map(|key| Some((key.clone(), Arc::clone(entries.objects.get(key)?)))).collect()
     }
 
+    /// How many entries the index lists under a value.
+    pub fn count(&self, value: &str) -> usize {
+        self.inner.entries.read().by_index.get(value).map_or(0, BTreeSet::len)
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.inner.entries.read().objects.len()
@@ -272,7 +277,12 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         loop {
             let event = match tokio::time::timeout(SILENCE, watch.next()).await {
                 Ok(Some(Ok(event))) => event,
-                Ok(Some(Err(error))) => return Err((Some(revision), error)),
+                Ok(Some(Err(error))) => {
+                    if started.elapsed() >= BRIEF {
+                        backoff.reset();
+                    }
+                    return Err((Some(revision), error));
+                }
                 Ok(None) | Err(_) => break,
             };
             backoff.reset();
@@ -292,6 +302,8 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         if started.elapsed() < BRIEF {
             // A server that ends streams at once must not be asked in a tight loop.
             tokio::time::sleep(backoff.fail()).await;
+        } else {
+            backoff.reset();
         }
         Ok(revision)
     }

@@ -228,7 +228,7 @@ impl Monitors {
         let resource = Arc::new(resource.clone());
         let kind = (resource.group.clone().into_owned(), resource.kind.clone().into_owned());
         self.shared.kinds.write().insert(kind, Arc::clone(&resource));
-        let (shared, queue) = (Arc::clone(&self.shared), self.queue.clone());
+        let (shared, queue, end) = (Arc::clone(&self.shared), self.queue.clone(), stop.clone());
         let selection = Selection::all(resource.as_ref().clone()).metadata_only();
         Cache::builder(selection, move |object| Some(Node::of(&resource, object)))
             .subscribe(move |change| {
@@ -241,7 +241,13 @@ impl Monitors {
                     _ => {}
                 }
                 if let Some(after) = change.after {
-                    let look = shared.graph.lock().put(after);
+                    let mut graph = shared.graph.lock();
+                    // After the end of a kind its objects are forgotten, and stay so.
+                    if end.is_cancelled() {
+                        return;
+                    }
+                    let look = graph.put(after);
+                    drop(graph);
                     for item in look {
                         queue.add(item);
                     }

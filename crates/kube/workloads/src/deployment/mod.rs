@@ -114,7 +114,7 @@ impl Reconcile {
         let sets = self.views.replica_sets.indexed(deployment.uid());
         let pods_left = sets
             .iter()
-            .map(|(_, set)| (Arc::clone(&set.uid), self.views.pods.indexed(&set.uid).len()))
+            .map(|(_, set)| (Arc::clone(&set.uid), self.views.pods.count(&set.uid)))
             .collect();
         let now = self.context.clock.now();
         let decision = decide::decide(&deployment, &sets, &pods_left);

@@ -146,7 +146,7 @@ impl Reconcile {
         let loads: Vec<(Arc<NodeView>, usize)> = nodes
             .into_iter()
             .map(|(key, node)| {
-                let load = self.views.pods.indexed(&format!("node/{}", key.name)).len();
+                let load = self.views.pods.count(&format!("node/{}", key.name));
                 (node, load)
             })
             .collect();

@@ -1,0 +1,179 @@
+//! Caches against a server that does what the test says: refuses, ends streams, forgets history.
+
+#![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
+
+use bytes::Bytes;
+use futures::stream;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::BodyExt;
+use http_body_util::StreamBody;
+use http_body_util::combinators::UnsyncBoxBody;
+use mainstay_client::{Cache, Cluster, Selection};
+use mainstay_object::known;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// What the server answers next.
+enum Answer {
+    /// A list at a revision.
+    List(u64, Vec<Value>),
+    /// A watch with these events, that then ends, or goes on in silence.
+    Watch(Vec<Value>, bool),
+    /// A refusal.
+    Refuse(u16, &'static str),
+}
+
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+#[derive(Clone, Default)]
+struct Server {
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let server = Self::default();
+        server.answers.lock().extend(answers);
+        server
+    }
+
+    fn cluster(&self) -> Cluster {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let answer = server.answer(&request.uri().to_string());
+            async move { Ok::<_, Infallible>(answer) }
+        });
+        Cluster::new(kube::Client::new(service, "default"))
+    }
+
+    fn answer(&self, uri: &str) -> Response<Body> {
+        let query = uri.split_once('?').map_or("", |(_, query)| query);
+        let find = |key: &str| {
+            query.split('&').find_map(|pair| pair.strip_prefix(key)).unwrap_or_default()
+        };
+        let verb = if query.contains("watch=true") { "watch" } else { "list" };
+        self.asked
+            .lock()
+            .push(format!("{verb} {}", find("resourceVersion=")).trim_end().to_owned());
+        let chunk = |value: &Value| Ok(Frame::data(Bytes::from(format!("{value}\n"))));
+        let (code, frames, open) = match self.answers.lock().pop_front() {
+            Some(Answer::List(revision, items)) => {
+                let list =
+                    json!({"metadata": {"resourceVersion": revision.to_string()}, "items": items});
+                (200, vec![chunk(&list)], false)
+            }
+            Some(Answer::Watch(events, open)) => (200, events.iter().map(chunk).collect(), open),
+            Some(Answer::Refuse(code, reason)) => {
+                let status =
+                    json!({"kind": "Status", "code": code, "reason": reason, "message": reason});
+                (code, vec![chunk(&status)], false)
+            }
+            // The script is over: silence.
+            None => (200, Vec::new(), true),
+        };
+        let frames = stream::iter(frames);
+        let body = if open {
+            StreamBody::new(stream::StreamExt::chain(frames, stream::pending())).boxed_unsync()
+        } else {
+            StreamBody::new(frames).boxed_unsync()
+        };
+        Response::builder().status(code).body(body).unwrap()
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().clone()
+    }
+}
+
+fn object(name: &str, revision: u64, value: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": "n", "resourceVersion": revision.to_string()},
+        "data": {"v": value},
+    })
+}
+
+fn event(kind: &str, object: &Value) -> Value {
+    json!({"type": kind, "object": object})
+}
+
+/// A cache of the values, and everything that its subscriber hears.
+fn start(server: &Server) -> (Cache<String>, Arc<Mutex<Vec<String>>>) {
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let notes = Arc::clone(&heard);
+    let cache = Cache::builder(Selection::all(known::CONFIG_MAP), |object| {
+        object.str(&["data", "v"]).map(ToOwned::to_owned)
+    })
+    .subscribe(move |change| {
+        let text = |value: Option<&Arc<String>>| value.map_or("-", |it| it.as_str()).to_owned();
+        let note = format!("{} {}>{}", change.key.name, text(change.before), text(change.after));
+        notes.lock().push(note);
+    })
+    .start(&server.cluster(), CancellationToken::new());
+    (cache, heard)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ends_is_taken_up_where_it_ended() {
+    let server = Server::new([
+        Answer::List(5, vec![object("a", 3, "1")]),
+        Answer::Watch(vec![event("MODIFIED", &object("a", 6, "2"))], false),
+        Answer::Watch(
+            vec![
+                event("ADDED", &object("b", 7, "1")),
+                event("BOOKMARK", &json!({"metadata": {"resourceVersion": "9"}})),
+            ],
+            false,
+        ),
+        Answer::Watch(vec![event("DELETED", &object("a", 10, "2"))], true),
+    ]);
+    let (cache, heard) = start(&server);
+    cache.seen("10").await;
+    assert_eq!(server.asked(), ["list", "watch 5", "watch 6", "watch 9"]);
+    assert_eq!(*heard.lock(), ["a ->1", "a 1>2", "b ->1", "a 2>-"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_history_means_a_new_list_and_only_differences_are_told() {
+    let server = Server::new([
+        Answer::List(5, vec![object("a", 3, "1"), object("b", 4, "1"), object("c", 4, "1")]),
+        Answer::Watch(
+            vec![event("ERROR", &json!({"kind": "Status", "code": 410, "reason": "Expired"}))],
+            false,
+        ),
+        Answer::List(20, vec![object("a", 3, "1"), object("b", 15, "2"), object("d", 16, "1")]),
+        Answer::Refuse(410, "Expired"),
+        Answer::List(30, vec![object("d", 16, "1")]),
+    ]);
+    let (cache, heard) = start(&server);
+    cache.seen("30").await;
+    assert_eq!(server.asked()[..4], ["list", "watch 5", "list", "watch 20"]);
+    assert_eq!(
+        *heard.lock(),
+        ["a ->1", "b ->1", "c ->1", "c 1>-", "b 1>2", "d ->1", "a 1>-", "b 2>-"]
+    );
+    assert_eq!(cache.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_is_asked_less_and_less_often_and_for_ever() {
+    let away = || (0..12).map(|_| Answer::Refuse(503, "ServiceUnavailable"));
+    let server = Server::new(away().chain([Answer::List(1, Vec::new())]));
+    let started = tokio::time::timeout(Duration::from_hours(1), async {
+        let (cache, _) = start(&server);
+        let asked = Arc::clone(&server.asked);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        // 0.1, 0.2, … 6.4 s: seven attempts in the first ten seconds.
+        assert_eq!(asked.lock().len(), 7);
+        assert!(!cache.is_synced());
+        cache.synced().await;
+        assert_eq!(asked.lock().iter().filter(|verb| *verb == "list").count(), 13);
+    });
+    started.await.unwrap();
+}
