@@ -17,34 +17,26 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
     create(request, decoded).await
 }
 
-/// Creates an object that has been decoded.
+/// Creates an object that has been decoded. One whose name is generated is prepared again for every
+/// name that is tried, because names go into labels and selectors.
 pub(super) async fn create(request: &Request<'_>, decoded: Decoded) -> Result<Answer, Status> {
     let row = &request.row;
     let dry_run = write::is_dry_run(request)?;
-    let Decoded { mut object, mut warnings } = decoded;
-    meta::prepare_create(request, &mut object)?;
-    if row.has_status() && !row.strategy.keeps_status_on_create() {
-        object.fields_mut().remove("status");
-    }
-    convert::to_storage(row, &mut object);
-    write::default(row, &mut object);
-    row.strategy.prepare_create(&mut object, &request.context(""))?;
-    if counts_generations(row) {
-        object.set(&["metadata", "generation"], 1.into());
-    }
-    let generated = object.name().is_empty() && meta::generate_name(&mut object);
-    write::validate(row, &object, None)?;
-    warnings.extend(row.strategy.warnings(&object));
-    warnings.extend(meta::warnings(row, &object));
-
+    let Decoded { object: mut sent, warnings } = decoded;
+    let generated = sent.name().is_empty()
+        && sent.str(&["metadata", "generateName"]).is_some_and(|prefix| !prefix.is_empty());
     let mut attempts = if generated { write::ATTEMPTS } else { 1 };
     loop {
         attempts -= 1;
+        let last = attempts == 0;
+        let mut object = if last { std::mem::take(&mut sent) } else { sent.clone() };
+        prepare(request, &mut object)?;
+        let mut warnings = warnings.clone();
+        warnings.extend(row.strategy.warnings(&object));
+        warnings.extend(meta::warnings(row, &object));
         let name = object.name().to_owned();
         let key = request.key_of(&name);
-        let last = attempts == 0;
-        let attempt = if last { std::mem::take(&mut object) } else { object.clone() };
-        match write::put(request, key, attempt, None, Expect::Absent, dry_run).await {
+        match write::put(request, key, object, None, Expect::Absent, dry_run).await {
             Ok(written) => {
                 let mut answer = written_answer(request, StatusCode::CREATED, &written)?;
                 answer.warnings = warnings;
@@ -53,12 +45,29 @@ pub(super) async fn create(request: &Request<'_>, decoded: Decoded) -> Result<An
                 }
                 return Ok(answer);
             }
-            Err(PutError::Commit(CommitError::AlreadyExists { .. })) if !last => {
-                meta::generate_name(&mut object);
-            }
+            Err(PutError::Commit(CommitError::AlreadyExists { .. })) if !last => {}
             Err(error) => return Err(error.to_status(row, &name)),
         }
     }
+}
+
+/// Makes what was sent what will be stored. The name comes first: defaults and strategies use it.
+fn prepare(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
+    let row = &request.row;
+    meta::prepare_create(request, object)?;
+    if object.name().is_empty() {
+        meta::generate_name(object);
+    }
+    if row.has_status() && !row.strategy.keeps_status_on_create() {
+        object.fields_mut().remove("status");
+    }
+    convert::to_storage(row, object);
+    write::default(row, object);
+    row.strategy.prepare_create(object, &request.context(""))?;
+    if counts_generations(row) {
+        object.set(&["metadata", "generation"], 1.into());
+    }
+    write::validate(row, object, None)
 }
 
 /// The answer to a write: the object as stored, or as it would be.

@@ -35,7 +35,7 @@ const PLAIN_FINALIZERS: [&str; 5] = [
 
 /// Gives a new object what the server decides: namespace of the path, uid, times.
 ///
-/// A name from `generateName` is made by [`generate_name`], which may have to be tried again.
+/// A name from `generateName` is made by [`generate_name`].
 pub(super) fn prepare_create(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     if !object.resource_version().is_empty() {
         return Err(Status::bad_request(
@@ -78,11 +78,11 @@ pub(super) fn match_namespace(request: &Request<'_>, object: &mut Object) -> Res
     Ok(())
 }
 
-/// Makes a name from `generateName` if there is none; whether it did.
-pub(super) fn generate_name(object: &mut Object) -> bool {
+/// Makes a name from `generateName`, if there is one.
+pub(super) fn generate_name(object: &mut Object) {
     let prefix = object.str(&["metadata", "generateName"]).unwrap_or_default();
     if prefix.is_empty() {
-        return false;
+        return;
     }
     let mut end = prefix.len().min(PREFIX_MAX);
     while !prefix.is_char_boundary(end) {
@@ -90,7 +90,6 @@ pub(super) fn generate_name(object: &mut Object) -> bool {
     }
     let name = format!("{}{}", &prefix[..end], random_suffix(SUFFIX));
     object.set(&["metadata", "name"], name.into());
-    true
 }
 
 /// The rules that an object's metadata breaks.

@@ -31,6 +31,29 @@ async fn names_are_generated_from_their_prefix() {
 }
 
 #[tokio::test]
+async fn labels_that_carry_the_name_carry_a_generated_one() {
+    let api = Api::new().await;
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "job-"},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+        }}},
+    });
+    let made = api.post("/apis/batch/v1/namespaces/default/jobs", &job).await.ok();
+    let name = &made["metadata"]["name"];
+    assert!(name.as_str().unwrap().starts_with("job-"));
+    for label in ["job-name", "batch.kubernetes.io/job-name"] {
+        assert_eq!(made["spec"]["template"]["metadata"]["labels"][label], *name);
+        assert_eq!(made["metadata"]["labels"][label], *name);
+    }
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "ns-"},
+    });
+    let made = api.post("/api/v1/namespaces", &namespace).await.ok();
+    assert_eq!(made["metadata"]["labels"]["kubernetes.io/metadata.name"], made["metadata"]["name"]);
+}
+
+#[tokio::test]
 async fn refusals_have_the_words_that_clients_know() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
