@@ -18,9 +18,6 @@ use mainstay_cli::exit::Exit;
 use mainstay_cli::report::{self, Report};
 use std::process::ExitCode;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let arguments = Arguments::read();
     if let Err(cause) = start_log(&arguments.log) {
