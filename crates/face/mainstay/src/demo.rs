@@ -23,13 +23,12 @@ const SOURCE: &str = "demo";
 pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Cause> {
     let mut stop = Stop::listen()?;
     let work = WorkFolder::make()?;
-    let catalog = match demo.catalog {
-        Some(folder) => folder,
-        None => {
-            let folder = work.0.join("catalog");
-            sample::write(&folder)?;
-            folder
-        }
+    let catalog = if let Some(folder) = demo.catalog {
+        folder
+    } else {
+        let folder = work.0.join("catalog");
+        sample::write(&folder)?;
+        folder
     };
     let plot = {
         let (catalog, package) = (catalog.clone(), demo.package.clone());

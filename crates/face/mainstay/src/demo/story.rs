@@ -294,7 +294,7 @@ impl Story<'_> {
             &["NAMESPACE", "NAME", "DISPLAY", "VERSION", "REPLACES", "PHASE"],
             &rows,
         ));
-        report.command(format!("kubectl get subscriptions,installplans -A"));
+        report.command("kubectl get subscriptions,installplans -A");
         report.command(format!(
             "kubectl describe subscription {} -n {REFUSED_NAMESPACE}",
             self.plot.refusal.package

@@ -193,7 +193,11 @@ async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
                 assert!(!obstacles.is_empty(), "{} should succeed: {message}", bundle.name);
                 // A contradiction is told with reasons that suffice, a refusal with all of them.
                 let named = obstacles.iter().filter(|word| message.contains(*word)).count();
-                let least = if message.starts_with("constraints not satisfiable") { 1 } else { obstacles.len() };
+                let least = if message.starts_with("constraints not satisfiable") {
+                    1
+                } else {
+                    obstacles.len()
+                };
                 assert!(named >= least, "{}: not all of {obstacles:?} in: {message}", bundle.name);
                 refused += 1;
             }

@@ -8,8 +8,6 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 /// A running `mainstay up`; killed when dropped.
 pub(crate) struct Up {
     child: Child,
-    /// What it printed until it was ready, a line each.
-    pub(crate) lines: Vec<String>,
     /// Its kubeconfig.
     pub(crate) kubeconfig: PathBuf,
     stdout: BufReader<ChildStdout>,
@@ -44,7 +42,7 @@ impl Up {
             let ready = line.starts_with("ready");
             lines.push(line);
             if ready {
-                return Self { child, lines, kubeconfig, stdout };
+                return Self { child, kubeconfig, stdout };
             }
         }
     }

@@ -1,4 +1,10 @@
 //! The binary as its users meet it: started as a process, asked over TLS.
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests stop at the first surprise, and read where the test data is"
+)]
 
 mod catalogs;
 mod certified;
