@@ -230,8 +230,18 @@ impl Controller {
     async fn put(&self, deployment: &Object) -> mainstay_client::Result<()> {
         let cluster = &self.0.cluster;
         let namespace = Some(deployment.namespace());
-        let Some(old) = cluster.find(&known::DEPLOYMENT, namespace, deployment.name()).await?
-        else {
+        let old = match cluster.find(&known::DEPLOYMENT, namespace, deployment.name()).await? {
+            // A selector cannot be changed. What a version owns, it may replace; upstream stops here
+            // until a person deletes the Deployment.
+            Some(old) if deployment::must_be_replaced(&old, deployment) => {
+                let options = DeleteOptions::uid(old.uid());
+                let name = Some(old.namespace());
+                cluster.ensure_deleted(&known::DEPLOYMENT, name, old.name(), &options).await?;
+                None
+            }
+            found => found,
+        };
+        let Some(old) = old else {
             return match cluster.create(&known::DEPLOYMENT, deployment).await {
                 Err(error) if !error.is_already_exists() => Err(error),
                 // It came meanwhile: the next look compares it.

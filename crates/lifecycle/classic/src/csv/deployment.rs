@@ -4,7 +4,9 @@ use super::health::Expected;
 use crate::gojson::{self, Shape};
 use crate::hash;
 use crate::permissions;
+use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
 use mainstay_api::{ClusterServiceVersion, SubscriptionConfig, names};
+use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Object, known};
 use serde_json::{Map, Value, json};
 
@@ -31,6 +33,17 @@ pub(crate) fn expected(deployments: &[Object]) -> Vec<Expected> {
             spec_hash: it.label(names::DEPLOYMENT_SPEC_HASH).unwrap_or_default().to_owned(),
         })
         .collect()
+}
+
+/// Whether a Deployment of some version stands in the way of the wanted one: its selector differs,
+/// which the API does not let anybody change. A Deployment that no version owns is left alone.
+pub(crate) fn must_be_replaced(old: &Object, wanted: &Object) -> bool {
+    let selector = |object: &Object| {
+        let value = object.get(&["spec", "selector"]).cloned().unwrap_or_default();
+        LabelSelector::from_value(&value).map(|it| it.to_string()).ok()
+    };
+    let owned = old.owner_references().iter().any(|it| it.kind == *CSV.kind);
+    owned && selector(old) != selector(wanted)
 }
 
 fn one(
@@ -265,5 +278,28 @@ mod tests {
         assert_eq!(made.annotation("who"), Some("subscription"));
         let template = made.get(&["spec", "template", "metadata", "annotations"]).unwrap();
         assert_eq!(*template, json!({"who": "csv", "kept": "yes", "new": "one"}));
+    }
+
+    #[test]
+    fn only_what_a_version_owns_is_replaced_and_only_for_its_selector() {
+        let deployment = |owner: &str, app: &str, replicas: u32| {
+            let object = json!({
+                "metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": owner, "name": "o", "uid": "1"}]},
+                "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": app}}},
+            });
+            Object::from_value(object).unwrap()
+        };
+        let wanted = deployment("ClusterServiceVersion", "new", 1);
+        for (owner, app, replaced) in [
+            ("ClusterServiceVersion", "old", true),
+            ("ClusterServiceVersion", "new", false),
+            ("Somebody", "old", false),
+        ] {
+            assert_eq!(
+                must_be_replaced(&deployment(owner, app, 2), &wanted),
+                replaced,
+                "{owner} {app}"
+            );
+        }
     }
 }
