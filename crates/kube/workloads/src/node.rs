@@ -73,6 +73,11 @@ fn node(at: usize) -> Object {
         node.set_label(&format!("{prefix}/os"), "linux");
         node.set_label(&format!("{prefix}/arch"), "amd64");
     }
+    // Operators choose nodes by role, and a small cluster's nodes have every role (`master` is the
+    // old name of `control-plane`, which many manifests still select).
+    for role in ["control-plane", "master", "worker"] {
+        node.set_label(&format!("node-role.kubernetes.io/{role}"), "");
+    }
     node.set_label("mainstay.dev/simulated", "true");
     node.set(&["spec", "podCIDR"], format!("10.244.{at}.0/24").into());
     node.set(&["spec", "podCIDRs"], json!([format!("10.244.{at}.0/24")]));

@@ -397,6 +397,9 @@ fn covers(wanted: &Value, live: &Value, at: &str) -> Result<(), String> {
     }
 }
 
+/// A scalar in the way that the API writes it: quantities have one form (`1024Mi` is `1Gi`), and a
+/// number stands for its text.
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+    let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+    mainstay_schema::canonical_quantity(&text).unwrap_or(text)
 }
