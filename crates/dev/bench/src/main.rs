@@ -9,7 +9,11 @@
     reason = "a table on standard output is all that this program makes"
 )]
 
+mod all;
 mod api;
+mod cluster;
+mod figure;
+mod launch;
 mod process;
 mod redb_engine;
 mod store;
@@ -31,6 +35,10 @@ enum Subject {
     Store(store::Arguments),
     /// A Kubernetes API server of any make, over TLS.
     Api(api::Arguments),
+    /// A whole cluster in a process: start, idle, an operator installed, stop.
+    Cluster(cluster::Arguments),
+    /// All of these against our own server, and beside a real one where there is one.
+    All(all::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -40,6 +48,8 @@ fn main() -> anyhow::Result<()> {
         match subject {
             Subject::Store(arguments) => store::run(&arguments).await,
             Subject::Api(arguments) => api::run(&arguments).await,
+            Subject::Cluster(arguments) => cluster::run(&arguments).await,
+            Subject::All(arguments) => all::run(&arguments).await,
         }
     })
 }

@@ -11,6 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// How much of everything, unless said otherwise.
+const SINGLE: usize = 5_000;
+const TOGETHER: usize = 50_000;
+const OBJECTS: usize = 20_000;
+
 /// What to measure, and where.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -18,14 +23,21 @@ pub(crate) struct Arguments {
     #[arg(long)]
     dir: Option<PathBuf>,
     /// How many objects are created by one client, one after the other.
-    #[arg(long, default_value_t = 5_000)]
+    #[arg(long, default_value_t = SINGLE)]
     single: usize,
     /// How many objects are created by several clients together.
-    #[arg(long, default_value_t = 50_000)]
+    #[arg(long, default_value_t = TOGETHER)]
     together: usize,
     /// How many objects a store holds when it is opened again.
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, default_value_t = OBJECTS)]
     objects: usize,
+}
+
+impl Arguments {
+    /// The usual amounts, on the disk of this folder.
+    pub(crate) const fn at(dir: Option<PathBuf>) -> Self {
+        Self { dir, single: SINGLE, together: TOGETHER, objects: OBJECTS }
+    }
 }
 
 /// The engines that are compared.
@@ -182,7 +194,8 @@ pub(crate) fn config_map(index: usize) -> Object {
     object
 }
 
-fn size_of_one() -> Result<usize> {
+/// Bytes of one of them as a client sends it.
+pub(crate) fn size_of_one() -> Result<usize> {
     Ok(serde_json::to_vec(&config_map(0))?.len())
 }
 

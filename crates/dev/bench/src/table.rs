@@ -20,7 +20,12 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.0.first().map_or(0, Vec::len);
         let width = |at: usize| {
-            self.0.iter().filter_map(|row| row.get(at)).map(String::len).max().unwrap_or_default()
+            self.0
+                .iter()
+                .filter_map(|row| row.get(at))
+                .map(|it| it.chars().count())
+                .max()
+                .unwrap_or_default()
         };
         let widths: Vec<_> = (0..columns).map(width).collect();
         for (at, row) in self.0.iter().enumerate() {
@@ -58,6 +63,11 @@ pub(crate) fn millis(duration: Duration) -> String {
 /// A size in megabytes of a million bytes.
 pub(crate) fn megabytes(bytes: u64) -> String {
     format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000)
+}
+
+/// How much of a time another one was, in percent.
+pub(crate) fn percent(part: Duration, whole: Duration) -> String {
+    format!("{:.1} %", part.as_secs_f64() / whole.as_secs_f64() * 100.0)
 }
 
 /// The value below which so many percent of the sorted samples lie.

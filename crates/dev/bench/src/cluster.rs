@@ -1,0 +1,222 @@
+//! A whole cluster as its user meets it: how soon it is there, what it needs when nothing happens,
+//! how long an operator takes, how soon it is gone.
+//!
+//! Every run is a process of its own, so that nothing is warm but the machine's file cache.
+
+use crate::api::Api;
+use crate::figure::{Figure, median, spread};
+use crate::launch::{Data, Launched, Program, demo};
+use crate::table::{Table, percent};
+use anyhow::{Context, Result};
+use futures::io::{AsyncBufReadExt, BufReader};
+use kube::Client;
+use kube::api::{ListParams, PostParams, WatchParams};
+use kube::core::Request;
+use mainstay_clock::Clock;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Which program, and how often.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) program: Program,
+    /// The sample catalog: a folder with the package `teapot-operator`.
+    #[arg(long, value_name = "DIR", default_value = "crates/face/mainstay/sample")]
+    catalog: PathBuf,
+    /// How often each short thing is measured.
+    #[arg(long, default_value_t = 9)]
+    runs: usize,
+    /// How many objects of 1.5 kB a data folder with content holds.
+    #[arg(long, default_value_t = 10_000)]
+    content: usize,
+}
+
+/// What is installed, and where. The namespace has an operator group for all namespaces.
+const NAMESPACE: &str = "operators";
+const PACKAGE: &str = "teapot-operator";
+
+/// How long the cluster settles before it counts as idle, and how long it is then looked at.
+const SETTLE: Duration = Duration::from_secs(5);
+const IDLE: Duration = Duration::from_secs(10);
+
+/// How long an installation may take before the measurement is given up.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+    let program = arguments.program.path()?;
+    let folder = arguments.program.folder()?;
+    let work = folder.path();
+    let catalog = arguments.catalog.as_path();
+    anyhow::ensure!(
+        catalog.is_dir(),
+        "there is no catalog at {}: start from the root of the project, or name it with --catalog",
+        catalog.display()
+    );
+    let mut table = Table::new(&["work", "median", "runs", "from … to"]);
+    let mut row = |work: &str, runs: &[Figure]| {
+        let median = median(runs).map(|it| it.to_string()).unwrap_or_default();
+        table.row([work.to_owned(), median, runs.len().to_string(), spread(runs)]);
+    };
+
+    let (mut ready, mut stopped) = (Vec::new(), Vec::new());
+    for _ in 0..arguments.runs {
+        let up = Launched::start(&program, Data::Memory, None, work).await?;
+        ready.push(Figure::Time(up.ready_in));
+        stopped.push(Figure::Time(up.stop().await?));
+    }
+    row("exec → /readyz, in memory", &ready);
+    row("SIGTERM → gone, in memory", &stopped);
+
+    let mut ready = Vec::new();
+    for _ in 0..arguments.runs {
+        let up = Launched::start(&program, Data::Memory, Some(catalog), work).await?;
+        ready.push(Figure::Time(up.ready_in));
+    }
+    row("exec → /readyz, in memory, sample catalog", &ready);
+
+    let (mut ready, mut stopped) = (Vec::new(), Vec::new());
+    for run in 0..arguments.runs {
+        let data = work.join(format!("fresh-{run}"));
+        let up = Launched::start(&program, Data::Folder(&data), None, work).await?;
+        ready.push(Figure::Time(up.ready_in));
+        stopped.push(Figure::Time(up.stop().await?));
+    }
+    row("exec → /readyz, new data folder", &ready);
+    row("SIGTERM → gone, new data folder", &stopped);
+
+    let data = work.join("filled");
+    let up = Launched::start(&program, Data::Folder(&data), Some(catalog), work).await?;
+    Api::new(up.client.clone()).fill(arguments.content).await?;
+    install(&up.client).await?;
+    up.stop().await?;
+    let (mut ready, mut stopped) = (Vec::new(), Vec::new());
+    for _ in 0..arguments.runs {
+        let up = Launched::start(&program, Data::Folder(&data), None, work).await?;
+        ready.push(Figure::Time(up.ready_in));
+        stopped.push(Figure::Time(up.stop().await?));
+    }
+    let content = arguments.content;
+    row(&format!("exec → /readyz, data folder with {content} objects and an operator"), &ready);
+    row("SIGTERM → gone, that data folder", &stopped);
+
+    let mut steps = 0;
+    for (name, durable) in [("in memory", false), ("data folder", true)] {
+        let mut installed = Vec::new();
+        for run in 0..arguments.runs {
+            let data = work.join(format!("install-{run}"));
+            let data = if durable { Data::Folder(&data) } else { Data::Memory };
+            let up = Launched::start(&program, data, Some(catalog), work).await?;
+            let (elapsed, plan) = install(&up.client).await?;
+            installed.push(Figure::Time(elapsed));
+            steps = plan;
+        }
+        row(&format!("Subscription → CSV Succeeded, {name}"), &installed);
+    }
+
+    let mut told = Vec::new();
+    for _ in 0..arguments.runs {
+        told.push(Figure::Time(demo(&program).await?));
+    }
+    row("demo --exit, from start to end", &told);
+
+    let idle = idle(&program, catalog, work).await?;
+    row("memory idle, in memory, sample catalog", &[Figure::Size(idle.memory)]);
+    table.row([
+        "processor idle, of one core".to_owned(),
+        percent(idle.processor, IDLE),
+        "1".to_owned(),
+        format!("over {} s", IDLE.as_secs()),
+    ]);
+    println!("The installed bundle makes {steps} objects of its own besides its Deployment.\n");
+    println!("{table}");
+    Ok(())
+}
+
+/// What a cluster that nobody asks anything uses.
+async fn idle(program: &Path, catalog: &Path, work: &Path) -> Result<crate::process::Usage> {
+    let up = Launched::start(program, Data::Memory, Some(catalog), work).await?;
+    tokio::time::sleep(SETTLE).await;
+    let before = up.usage()?;
+    tokio::time::sleep(IDLE).await;
+    let mut idle = up.usage()?;
+    idle.processor = idle.processor.saturating_sub(before.processor);
+    idle.memory = before.memory;
+    Ok(idle)
+}
+
+/// Subscribes to the package once the catalog is served; gives the time from sending the
+/// Subscription until a watch says that the CSV has succeeded, and the number of the plan's steps.
+async fn install(client: &Client) -> Result<(Duration, usize)> {
+    const GROUP: &str = "/apis/operators.coreos.com/v1alpha1/namespaces";
+    let installing = async {
+        watch(client, &format!("{GROUP}/olm/catalogsources"), |source| {
+            text(source, "/status/connectionState/lastObservedState") == Some("READY")
+        })
+        .await?
+        .await?;
+        let succeeded =
+            watch(client, &format!("{GROUP}/{NAMESPACE}/clusterserviceversions"), |csv| {
+                text(csv, "/status/phase") == Some("Succeeded")
+            })
+            .await?;
+        let subscription = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1",
+            "kind": "Subscription",
+            "metadata": {"name": PACKAGE, "namespace": NAMESPACE},
+            "spec": {"name": PACKAGE, "source": "sample", "sourceNamespace": "olm"},
+        });
+        let body = serde_json::to_vec(&subscription)?;
+        let request = Request::new(format!("{GROUP}/{NAMESPACE}/subscriptions"))
+            .create(&PostParams::default(), body)?;
+        let clock = Clock::system();
+        let start = clock.elapsed();
+        client.request_text(request).await.context("creating the Subscription")?;
+        succeeded.await?;
+        let elapsed = clock.elapsed().saturating_sub(start);
+        let plans = Request::new(format!("{GROUP}/{NAMESPACE}/installplans"))
+            .list(&ListParams::default())?;
+        let plans: Value = client.request(plans).await.context("listing install plans")?;
+        let steps = plans.pointer("/items/0/status/plan").and_then(Value::as_array);
+        anyhow::Ok((elapsed, steps.map_or(0, Vec::len)))
+    };
+    tokio::time::timeout(PATIENCE, installing).await.context("the operator was not installed")?
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
+    object.pointer(pointer).and_then(Value::as_str)
+}
+
+/// Opens a watch that begins with what is there; the future that it gives ends at the first object
+/// that is `wanted`.
+async fn watch<'a>(
+    client: &Client,
+    path: &str,
+    wanted: impl Fn(&Value) -> bool + 'a,
+) -> Result<impl Future<Output = Result<()>> + 'a> {
+    let list = Request::new(path).list(&ListParams::default())?;
+    let list: Value = client.request(list).await.with_context(|| format!("listing {path}"))?;
+    let items = list.get("items").and_then(Value::as_array);
+    let there = items.is_some_and(|items| items.iter().any(&wanted));
+    let version = text(&list, "/metadata/resourceVersion").context("no resourceVersion")?;
+    let request = Request::new(path).watch(&WatchParams::default(), version)?;
+    let stream =
+        client.request_stream(request).await.with_context(|| format!("watching {path}"))?;
+    Ok(async move {
+        let mut stream = std::pin::pin!(BufReader::new(stream));
+        let mut line = Vec::new();
+        if there {
+            return Ok(());
+        }
+        loop {
+            line.clear();
+            stream.read_until(b'\n', &mut line).await?;
+            anyhow::ensure!(!line.is_empty(), "a watch ended");
+            let event: Value = serde_json::from_slice(&line).context("reading an event")?;
+            if event.get("object").is_some_and(&wanted) {
+                return Ok(());
+            }
+        }
+    })
+}

@@ -1,0 +1,203 @@
+//! Our own server as a process: started, waited for from outside, asked to stop.
+//!
+//! Everything is seen as a client sees it. The kubeconfig appears, `/readyz` is asked over TLS until
+//! it is green, and the process is gone when it is gone; what the program prints is not read.
+
+use crate::api::connect;
+use crate::process::Usage;
+use anyhow::{Context, Result, bail};
+use kube::Client;
+use mainstay_clock::Clock;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// Between two looks at a process.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// How long a process may take to start or to end before the measurement is given up.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Which program is started.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Program {
+    /// The `mainstay` to measure; by default the one beside this program.
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+    /// A folder on the disk to measure; by default the one for temporary files.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+impl Program {
+    /// Where the program is.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn path(&self) -> Result<PathBuf> {
+        let path = if let Some(path) = &self.binary {
+            path.clone()
+        } else {
+            let own = std::env::current_exe().context("finding out where this program is")?;
+            own.with_file_name("mainstay")
+        };
+        anyhow::ensure!(
+            path.is_file(),
+            "there is no program at {}: build it with `cargo build --release -p mainstay`, or name it with --binary",
+            path.display()
+        );
+        Ok(path)
+    }
+
+    /// A new folder on the disk to measure, gone when dropped.
+    pub(crate) fn folder(&self) -> Result<tempfile::TempDir> {
+        let folder = match &self.dir {
+            Some(folder) => tempfile::tempdir_in(folder),
+            None => tempfile::tempdir(),
+        };
+        folder.context("making a folder to work in")
+    }
+}
+
+/// Where a cluster lives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Data<'a> {
+    /// Nowhere.
+    Memory,
+    /// In a folder, every answered write safe on the disk.
+    Folder(&'a Path),
+}
+
+/// A running `mainstay up`; killed when dropped.
+pub(crate) struct Launched {
+    process: Process,
+    /// A client over TLS whose connection is open.
+    pub(crate) client: Client,
+    /// From the start of the program until `/readyz` was green.
+    pub(crate) ready_in: Duration,
+}
+
+impl Launched {
+    /// Starts `program` with its kubeconfig in `work` and waits until `/readyz` is green.
+    pub(crate) async fn start(
+        program: &Path,
+        data: Data<'_>,
+        catalog: Option<&Path>,
+        work: &Path,
+    ) -> Result<Self> {
+        let kubeconfig = work.join("kubeconfig");
+        match std::fs::remove_file(&kubeconfig) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).context("removing the last run's kubeconfig");
+            }
+            _ => {}
+        }
+        let mut command = Command::new(program);
+        command.args(["up", "--listen", "127.0.0.1:0", "--kubeconfig"]).arg(&kubeconfig);
+        match data {
+            Data::Memory => command.arg("--in-memory"),
+            Data::Folder(folder) => command.arg("--data-dir").arg(folder),
+        };
+        if let Some(catalog) = catalog {
+            let mut argument = std::ffi::OsString::from("sample=");
+            argument.push(catalog);
+            command.arg("--catalog").arg(argument);
+        }
+        let clock = Clock::system();
+        let start = clock.elapsed();
+        let mut process = Process::start(&mut command)?;
+        let mut client = None;
+        loop {
+            if client.is_none() {
+                // An error means that there is no complete kubeconfig yet.
+                client = connect(&kubeconfig).await.ok();
+            }
+            if let Some(client) = &client
+                && green(client).await
+            {
+                break;
+            }
+            if let Some(status) = process.0.try_wait().context("looking after mainstay")? {
+                bail!("mainstay ended before it was ready: {status}");
+            }
+            let waited = clock.elapsed().saturating_sub(start);
+            anyhow::ensure!(waited < PATIENCE, "mainstay was not ready after {PATIENCE:?}");
+            tokio::time::sleep(PAUSE).await;
+        }
+        let ready_in = clock.elapsed().saturating_sub(start);
+        let client = client.context("ready without a client")?;
+        Ok(Self { process, client, ready_in })
+    }
+
+    /// What the process has used.
+    pub(crate) fn usage(&self) -> Result<Usage> {
+        Usage::of(&[self.process.0.id()])
+    }
+
+    /// Its process id.
+    pub(crate) fn process(&self) -> u32 {
+        self.process.0.id()
+    }
+
+    /// Sends SIGTERM and gives the time until the process was gone, starting `kill` included.
+    pub(crate) async fn stop(mut self) -> Result<Duration> {
+        let clock = Clock::system();
+        let start = clock.elapsed();
+        let id = self.process.0.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status().context("running kill")?;
+        anyhow::ensure!(sent.success(), "kill could not send SIGTERM");
+        let status = self.process.ended().await?;
+        anyhow::ensure!(status.success(), "mainstay did not stop well: {status}");
+        Ok(clock.elapsed().saturating_sub(start))
+    }
+}
+
+async fn green(client: &Client) -> bool {
+    match http::Request::get("/readyz").body(Vec::new()) {
+        Ok(request) => client.request_text(request).await.is_ok(),
+        Err(_) => false,
+    }
+}
+
+/// Runs `mainstay demo --exit` and gives the time until it had ended.
+pub(crate) async fn demo(program: &Path) -> Result<Duration> {
+    let clock = Clock::system();
+    let start = clock.elapsed();
+    let mut process = Process::start(Command::new(program).args(["demo", "--exit"]))?;
+    let status = process.ended().await?;
+    anyhow::ensure!(status.success(), "the demo failed: {status}");
+    Ok(clock.elapsed().saturating_sub(start))
+}
+
+/// A process that does not outlive its owner.
+struct Process(Child);
+
+impl Process {
+    /// Errors of the process stay visible, all else it says is dropped.
+    fn start(command: &mut Command) -> Result<Self> {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.spawn().with_context(|| format!("starting {command:?}"))?;
+        Ok(Self(child))
+    }
+
+    async fn ended(&mut self) -> Result<ExitStatus> {
+        let clock = Clock::system();
+        let start = clock.elapsed();
+        loop {
+            if let Some(status) = self.0.try_wait().context("waiting for mainstay to end")? {
+                return Ok(status);
+            }
+            let waited = clock.elapsed().saturating_sub(start);
+            anyhow::ensure!(waited < PATIENCE, "mainstay still ran after {PATIENCE:?}");
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already, which is what is wanted.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
