@@ -7,6 +7,7 @@
 //! Data flow: bytes ─► [`Object`] ─► accessors and [`selector`]s ─► decisions; every refusal is a
 //! [`Status`], the one error type that clients of a Kubernetes API understand.
 
+mod field;
 mod meta;
 mod object;
 mod resource;
@@ -17,7 +18,8 @@ pub mod known;
 pub mod names;
 pub mod selector;
 
+pub use field::{FieldError, FieldErrorKind, FieldPath};
 pub use meta::{NamespacedName, OwnerReference};
 pub use object::{NotAnObject, Object, value_at};
 pub use resource::{Gvk, Resource, Scope};
-pub use status::{Cause, Details, FieldError, FieldErrorKind, FieldPath, Reason, Status};
+pub use status::{Cause, Details, Reason, Status};

@@ -1,0 +1,186 @@
+//! Field errors: which field breaks which rule, in the words of
+//! `k8s.io/apimachinery/pkg/util/validation/field`.
+
+use serde_json::Value;
+use std::fmt;
+
+/// A path of fields as messages print it: `spec.containers[0].name`, `metadata.labels[a/b]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldPath(String);
+
+impl FieldPath {
+    /// Starts at a field of the object.
+    pub fn new(field: &str) -> Self {
+        Self(field.to_owned())
+    }
+
+    /// The root, which prints as nothing.
+    pub const fn root() -> Self {
+        Self(String::new())
+    }
+
+    /// A field of the value here.
+    #[must_use]
+    pub fn child(&self, field: &str) -> Self {
+        if self.0.is_empty() { Self(field.to_owned()) } else { Self(format!("{}.{field}", self.0)) }
+    }
+
+    /// An element of the list here.
+    #[must_use]
+    pub fn index(&self, at: usize) -> Self {
+        Self(format!("{}[{at}]", self.0))
+    }
+
+    /// An entry of the map here.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Self(format!("{}[{key}]", self.0))
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What is wrong with a field (`field.ErrorType`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldErrorKind {
+    /// The value refers to something that is not there.
+    NotFound(Value),
+    /// A value is needed.
+    Required,
+    /// The value occurs twice.
+    Duplicate(Value),
+    /// The value breaks a rule.
+    Invalid(Value),
+    /// The value is not one of those listed.
+    NotSupported(Value, Vec<String>),
+    /// The value may not be set here.
+    Forbidden,
+    /// Longer than so many bytes; none if the bound is not known.
+    TooLong(Option<u64>),
+    /// More than so many entries: how many there are, how many may be.
+    TooMany(u64, u64),
+    /// Fewer than so many entries: how many there are, how many must be.
+    TooFew(u64, u64),
+    /// The value has another type; the text is the type found.
+    TypeInvalid(String),
+    /// Something failed while checking.
+    Internal,
+}
+
+impl FieldErrorKind {
+    /// The cause's reason.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::NotFound(_) => "FieldValueNotFound",
+            Self::Required => "FieldValueRequired",
+            Self::Duplicate(_) => "FieldValueDuplicate",
+            Self::Invalid(_) | Self::TooFew(..) => "FieldValueInvalid",
+            Self::NotSupported(..) => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong(_) => "FieldValueTooLong",
+            Self::TooMany(..) => "FieldValueTooMany",
+            Self::TypeInvalid(_) => "FieldValueTypeInvalid",
+            Self::Internal => "InternalError",
+        }
+    }
+}
+
+/// One broken rule: where, what and in which words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// Path of the field.
+    pub field: String,
+    /// What is wrong.
+    pub kind: FieldErrorKind,
+    /// The words after the kind's own; may be empty.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// An error of any kind.
+    pub fn new(field: &FieldPath, kind: FieldErrorKind, detail: impl Into<String>) -> Self {
+        Self { field: field.to_string(), kind, detail: detail.into() }
+    }
+
+    /// A value is needed.
+    pub fn required(field: &FieldPath, detail: impl Into<String>) -> Self {
+        Self::new(field, FieldErrorKind::Required, detail)
+    }
+
+    /// The value breaks a rule.
+    pub fn invalid(field: &FieldPath, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self::new(field, FieldErrorKind::Invalid(value.into()), detail)
+    }
+
+    /// The value may not be set here.
+    pub fn forbidden(field: &FieldPath, detail: impl Into<String>) -> Self {
+        Self::new(field, FieldErrorKind::Forbidden, detail)
+    }
+
+    /// The value occurs twice.
+    pub fn duplicate(field: &FieldPath, value: impl Into<Value>) -> Self {
+        Self::new(field, FieldErrorKind::Duplicate(value.into()), "")
+    }
+
+    /// The value is not one of those listed.
+    pub fn not_supported(field: &FieldPath, value: impl Into<Value>, allowed: &[&str]) -> Self {
+        let allowed = allowed.iter().map(|text| (*text).to_owned()).collect();
+        Self::new(field, FieldErrorKind::NotSupported(value.into(), allowed), "")
+    }
+
+    /// The text after the field: `Invalid value: "x": why`.
+    pub fn body(&self) -> String {
+        let head = match &self.kind {
+            FieldErrorKind::NotFound(value) => format!("Not found: {}", go_value(value)),
+            FieldErrorKind::Required => "Required value".to_owned(),
+            FieldErrorKind::Duplicate(value) => format!("Duplicate value: {}", go_value(value)),
+            FieldErrorKind::Invalid(value) => format!("Invalid value: {}", go_value(value)),
+            FieldErrorKind::NotSupported(value, allowed) => {
+                let quoted: Vec<String> = allowed.iter().map(|text| format!("{text:?}")).collect();
+                let list = quoted.join(", ");
+                format!("Unsupported value: {}: supported values: {list}", go_value(value))
+            }
+            FieldErrorKind::Forbidden => "Forbidden".to_owned(),
+            FieldErrorKind::TooLong(Some(max)) => {
+                format!("Too long: may not be more than {max} bytes")
+            }
+            FieldErrorKind::TooLong(None) => "Too long: value is too long".to_owned(),
+            FieldErrorKind::TooMany(found, max) => {
+                let items = if *max == 1 { "item" } else { "items" };
+                format!("Too many: {found}: must have at most {max} {items}")
+            }
+            FieldErrorKind::TooFew(found, min) => {
+                let items = if *min == 1 { "item" } else { "items" };
+                format!("Invalid value: {found}: must have at least {min} {items}")
+            }
+            FieldErrorKind::TypeInvalid(found) => format!("Invalid value: {found:?}"),
+            FieldErrorKind::Internal => "Internal error".to_owned(),
+        };
+        if self.detail.is_empty() { head } else { format!("{head}: {}", self.detail) }
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let field = if self.field.is_empty() { "<nil>" } else { &self.field };
+        write!(f, "{field}: {}", self.body())
+    }
+}
+
+/// A value as Go's messages print it: strings quoted, other scalars plain, the rest as JSON.
+fn go_value(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::String(text) => format!("{text:?}"),
+        other => other.to_string(),
+    }
+}
