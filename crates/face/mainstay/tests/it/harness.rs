@@ -182,7 +182,11 @@ pub(crate) async fn until<T>(
                 if let Some(value) = found(object) {
                     return value;
                 }
-                last = format!("{}: {:?}", object.key(), object.get(&["status"]).map(ToString::to_string));
+                last = format!(
+                    "{}: {:?}",
+                    object.key(),
+                    object.get(&["status"]).map(ToString::to_string)
+                );
             }
             let mut selection = mainstay_client::Selection::all(resource.clone());
             if let Some(namespace) = namespace {
@@ -197,7 +201,11 @@ pub(crate) async fn until<T>(
                     if let Some(value) = found(&object) {
                         return value;
                     }
-                    last = format!("{}: {:?}", object.key(), object.get(&["status"]).map(ToString::to_string));
+                    last = format!(
+                        "{}: {:?}",
+                        object.key(),
+                        object.get(&["status"]).map(ToString::to_string)
+                    );
                 }
             }
         }

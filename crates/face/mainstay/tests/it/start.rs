@@ -62,3 +62,51 @@ fn it_starts_again_with_everything_it_had() {
     let kubectl = Kubectl::find(&second.kubeconfig, "starting again").expect("it was there before");
     assert_eq!(kubectl.run(&["get", "cm", "kept", "-o", "json"], ""), before);
 }
+
+#[test]
+fn damage_is_named_and_repair_goes_on_with_the_rest() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let mut first = Up::start(folder.path(), &["--data-dir", text(&data)]);
+    // No orderly end: what was written is in the journal.
+    first.kill();
+    let store = data.join("store");
+    let journal = std::fs::read_dir(&store)
+        .expect("the store's folder")
+        .map(|entry| entry.expect("an entry").path())
+        .find(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("journal-"))
+        })
+        .expect("a journal");
+    let mut bytes = std::fs::read(&journal).expect("the journal");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    std::fs::write(&journal, bytes).expect("written");
+
+    let error = refusal(&["--data-dir", text(&data), "--listen", "127.0.0.1:0"]);
+    assert!(error.contains(text(&journal)) && error.contains("at byte"), "{error}");
+    assert!(error.contains("mainstay up --repair"), "{error}");
+    let again = Up::start(folder.path(), &["--data-dir", text(&data), "--repair"]);
+    let (well, _) = again.stop("TERM");
+    assert!(well);
+    let kept = std::fs::read_dir(&store).expect("the store's folder");
+    assert!(
+        kept.map(|entry| entry.expect("an entry").file_name())
+            .any(|name| name.to_string_lossy().starts_with("damaged-")),
+        "the files as they were are kept"
+    );
+}
+
+#[test]
+fn it_ends_even_with_open_watches() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--in-memory"]);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let cluster = runtime.block_on(crate::harness::tls_cluster(&up.kubeconfig));
+    let selection = mainstay_client::Selection::all(mainstay_object::known::POD);
+    let mut watch = runtime.block_on(cluster.watch(&selection, "")).expect("a watch");
+    let (well, said) = up.stop("TERM");
+    assert!(well && said.ends_with("stopped\n"), "{said}");
+    // The watch ends instead of hanging.
+    while let Some(Ok(_)) = runtime.block_on(watch.next()) {}
+}
