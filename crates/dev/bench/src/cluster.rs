@@ -129,7 +129,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
         "1".to_owned(),
         format!("over {} s", IDLE.as_secs()),
     ]);
-    println!("The installed bundle makes {steps} objects of its own besides its Deployment.\n");
+    println!("The operator's InstallPlan has {steps} steps; its Deployment comes on top.\n");
     println!("{table}");
     Ok(())
 }

@@ -65,8 +65,12 @@ pub(crate) fn megabytes(bytes: u64) -> String {
     format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000)
 }
 
-/// How much of a time another one was, in percent.
+/// How much of a time another one was, in percent. The kernel counts in hundredths of a second, so
+/// nothing means less than one of them.
 pub(crate) fn percent(part: Duration, whole: Duration) -> String {
+    if part.is_zero() {
+        return "below 0.1 %".to_owned();
+    }
     format!("{:.1} %", part.as_secs_f64() / whole.as_secs_f64() * 100.0)
 }
 
