@@ -296,7 +296,7 @@ fn longest(package: &Package, channel: &str) -> Vec<String> {
                 edges.max_by_key(|entry| package.bundle(&entry.name).map(|it| it.version.clone()));
             match next {
                 Some(next) if !path.contains(&next.name.to_string()) => {
-                    path.push(next.name.to_string())
+                    path.push(next.name.to_string());
                 }
                 _ => break,
             }

@@ -1,7 +1,7 @@
 //! Killed at any moment while clients write: nothing that was acknowledged is lost.
 
 use crate::harness::{Up, ran, tls_cluster};
-use mainstay_client::{Cluster, ListParams, Patch, Selection, WatchEvent};
+use mainstay_client::{Cluster, DeleteOptions, ListParams, Patch, Selection, WatchEvent};
 use mainstay_object::known::CONFIG_MAP;
 use mainstay_object::{Object, fnv};
 use serde_json::json;
@@ -90,7 +90,7 @@ async fn write(
                 cluster.create(&CONFIG_MAP, &object).await
             }
             (_, None) => cluster
-                .delete(&CONFIG_MAP, Some("default"), &name, &Default::default())
+                .delete(&CONFIG_MAP, Some("default"), &name, &DeleteOptions::default())
                 .await
                 .map(|_| Object::default()),
             (_, Some(_)) => {
@@ -125,9 +125,8 @@ async fn check(folder: &Path, data: &str, log: &Arc<Mutex<Log>>) {
     for (name, state) in &log.acknowledged {
         match (log.in_flight.get(name), found.get(name), state) {
             (_, Some(now), Some(then)) if now == then => {}
-            (None, None, None) => {}
-            // The write in flight may have arrived or not.
-            (Some(None), None, _) => {}
+            // Deleted; a write in flight may have arrived or not.
+            (None, None, None) | (Some(None), None, _) => {}
             (Some(Some(value)), Some((_, now)), _) if now == value => {}
             (_, now, then) => panic!("{name}: acknowledged {then:?}, found {now:?}"),
         }
@@ -172,7 +171,7 @@ async fn check(folder: &Path, data: &str, log: &Arc<Mutex<Log>>) {
     found.remove("the-end");
     assert_eq!(replayed, found, "list and watch replay agree");
     cluster
-        .delete(&CONFIG_MAP, Some("default"), "the-end", &Default::default())
+        .delete(&CONFIG_MAP, Some("default"), "the-end", &DeleteOptions::default())
         .await
         .expect("it is deleted");
 }

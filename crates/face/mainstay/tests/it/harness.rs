@@ -32,19 +32,15 @@ impl Up {
             .stdout(Stdio::piped())
             .spawn()
             .expect("mainstay starts");
-        let mut stdout = BufReader::new(child.stdout.take().expect("its output is piped"));
-        let mut lines = Vec::new();
-        loop {
-            let mut line = String::new();
-            let read = stdout.read_line(&mut line).expect("its output is text");
-            assert!(read > 0, "mainstay ended before it was ready; it said:\n{}", lines.join("\n"));
-            let line = line.trim_end().to_owned();
-            let ready = line.starts_with("ready");
-            lines.push(line);
-            if ready {
-                return Self { child, kubeconfig, stdout };
-            }
+        let stdout = BufReader::new(child.stdout.take().expect("its output is piped"));
+        // Built first: whatever goes wrong from here on, dropping it ends the process.
+        let mut up = Self { child, kubeconfig, stdout };
+        let mut said = String::new();
+        while !said.lines().last().is_some_and(|line| line.starts_with("ready")) {
+            let read = up.stdout.read_line(&mut said).expect("its output is text");
+            assert!(read > 0, "mainstay ended before it was ready; it said:\n{said}");
         }
+        up
     }
 
     /// Its process id.
@@ -176,8 +172,10 @@ pub(crate) async fn until<T>(
     let mut last = String::new();
     let look = async {
         loop {
-            let list =
-                cluster.list(resource, namespace, &Default::default()).await.expect("a list");
+            let list = cluster
+                .list(resource, namespace, &mainstay_client::ListParams::default())
+                .await
+                .expect("a list");
             for object in &list.items {
                 if let Some(value) = found(object) {
                     return value;
@@ -210,7 +208,7 @@ pub(crate) async fn until<T>(
             }
         }
     };
-    let found = tokio::time::timeout(std::time::Duration::from_secs(60), look).await;
+    let found = tokio::time::timeout(std::time::Duration::from_mins(1), look).await;
     found.unwrap_or_else(|_| panic!("it did not happen within a minute; last seen: {last}"))
 }
 

@@ -1,7 +1,6 @@
 //! The binary as its users meet it: started as a process, asked over TLS.
 #![expect(
     clippy::expect_used,
-    clippy::unwrap_used,
     clippy::disallowed_methods,
     reason = "tests stop at the first surprise, and read where the test data is"
 )]
