@@ -2,7 +2,7 @@
 //!
 //! A [`Cause`] is a small tree: *what was wanted*, below it *what stood in the way*, and at any
 //! node the *place* (file, line, column) and the *remedy*. One tree feeds everything that people
-//! read: the message of a condition and of an event ([`Cause::to_string`], one line) and the
+//! read: the message of a condition and of an event (its `Display`, one line) and the
 //! diagnostic in a terminal ([`Cause::render`], indented). Because both are functions of the tree
 //! alone, the same world gives the same bytes.
 //!
