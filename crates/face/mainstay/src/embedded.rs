@@ -4,7 +4,7 @@
 //! nothing (the port, then the lock of the data folder); then keys, server, our own kinds,
 //! controllers; `/readyz` turns green last. Stopping goes the other way round.
 
-use crate::layout;
+use crate::{catalogs, layout};
 use mainstay_apiserver::authn::Authenticator;
 use mainstay_apiserver::pki::{Pki, PkiError};
 use mainstay_apiserver::{ApiServer, Identity};
@@ -16,7 +16,6 @@ use mainstay_client::Cluster;
 use mainstay_clock::Clock;
 use mainstay_store::{OpenError, Recovery, Repair, Store};
 use mainstay_workloads::Workloads;
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -112,8 +111,8 @@ impl Embedded {
         layout::standard(&cluster, settings.profile).await?;
         say("kinds       Established");
 
-        let catalogs = catalogs(&settings)?;
         let namespace = settings.profile.catalog_namespace();
+        let catalogs = catalogs::to_serve(&cluster, namespace, &settings).await?;
         let classic = Classic::start(
             &cluster,
             mainstay_classic::Options {
@@ -335,39 +334,8 @@ fn write_kubeconfig(
     Ok((file, temporary))
 }
 
-/// The catalogs to serve: those given now, and those the data folder remembers from before.
-fn catalogs(settings: &Settings) -> Result<BTreeMap<String, PathBuf>, Cause> {
-    let given =
-        settings.catalogs.iter().map(|catalog| (catalog.name.clone(), catalog.folder.clone()));
-    let Data::Folder(folder) = &settings.data else { return Ok(given.collect()) };
-    let file = folder.join("catalogs.json");
-    let fail = |what: &str, why: Cause| Err(Cause::new(what).at(Place::file(&file)).because(why));
-    let mut catalogs: BTreeMap<String, PathBuf> = match std::fs::read(&file) {
-        Ok(bytes) => match serde_json::from_slice(&bytes) {
-            Ok(catalogs) => catalogs,
-            Err(error) => {
-                let why = Cause::new(error.to_string())
-                    .remedy("delete the file and name the catalogs again with --catalog NAME=DIR");
-                return fail("the list of catalogs cannot be read", why);
-            }
-        },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
-        Err(error) => return fail("the list of catalogs cannot be read", io(&error)),
-    };
-    let before = catalogs.clone();
-    catalogs.extend(given);
-    if catalogs != before {
-        let text = serde_json::to_vec_pretty(&catalogs).unwrap_or_default();
-        let new = file.with_extension("json.new");
-        // Written whole or not at all.
-        if let Err(error) = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &file)) {
-            return fail("the list of catalogs cannot be written", io(&error));
-        }
-    }
-    Ok(catalogs)
-}
-
-fn io(error: &std::io::Error) -> Cause {
+/// An I/O error as a cause.
+pub(crate) fn io(error: &std::io::Error) -> Cause {
     Cause::new(reason(error))
 }
 

@@ -3,6 +3,7 @@
 //! No rule of the product lives here. Every sub-command is one module that starts parts, waits for
 //! what it was asked for, and stops the parts in the opposite order.
 
+mod catalogs;
 mod demo;
 mod embedded;
 mod layout;

@@ -1,0 +1,94 @@
+//! Which catalog folders are served, and the memory of it in the data folder.
+//!
+//! `up` started again serves the catalogs of before without being told: their names and folders are
+//! in `catalogs.json`. An administrator forgets one by deleting its CatalogSource; naming it again
+//! with `--catalog` brings it back, or moves it to another folder.
+
+use crate::embedded::{Settings, io};
+use mainstay_api::resources::CATALOG_SOURCE;
+use mainstay_cause::{Cause, Place};
+use mainstay_cli::config::Data;
+use mainstay_client::Cluster;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Name and folder of each catalog.
+pub(crate) type Folders = BTreeMap<String, PathBuf>;
+
+/// The catalogs to serve: those given now, and those of before whose CatalogSource is still there.
+pub(crate) async fn to_serve(
+    cluster: &Cluster,
+    namespace: &str,
+    settings: &Settings,
+) -> Result<Folders, Cause> {
+    let given: Folders =
+        settings.catalogs.iter().map(|it| (it.name.clone(), it.folder.clone())).collect();
+    let Data::Folder(folder) = &settings.data else { return Ok(given) };
+    let file = folder.join("catalogs.json");
+    let before = read(&file)?;
+    let mut catalogs = given;
+    for (name, folder) in &before {
+        if catalogs.contains_key(name) {
+            continue;
+        }
+        let found =
+            cluster.find(&CATALOG_SOURCE, Some(namespace), name).await.map_err(|error| {
+                Cause::new(format!("the CatalogSource `{namespace}/{name}` cannot be read"))
+                    .because(Cause::new(error.to_string()))
+            })?;
+        if found.is_some() {
+            catalogs.insert(name.clone(), folder.clone());
+        }
+    }
+    if catalogs != before {
+        write(&file, &catalogs)?;
+    }
+    Ok(catalogs)
+}
+
+fn read(file: &Path) -> Result<Folders, Cause> {
+    let fail = |why| Err(Cause::new("the list of catalogs cannot be read").at(file).because(why));
+    match std::fs::read(file) {
+        Ok(bytes) => serde_json::from_slice(&bytes).or_else(|error| {
+            fail(
+                Cause::new(error.to_string())
+                    .remedy("delete the file and name the catalogs again with --catalog NAME=DIR"),
+            )
+        }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Folders::new()),
+        Err(error) => fail(io(&error)),
+    }
+}
+
+/// Writes the list whole or not at all.
+fn write(file: &Path, catalogs: &Folders) -> Result<(), Cause> {
+    let new = file.with_extension("json.new");
+    let written = serde_json::to_vec_pretty(catalogs)
+        .map_err(std::io::Error::other)
+        .and_then(|text| std::fs::write(&new, text))
+        .and_then(|()| std::fs::rename(&new, file));
+    written.map_err(|error| {
+        Cause::new("the list of catalogs cannot be written")
+            .at(Place::file(file))
+            .because(io(&error))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back_and_damage_has_a_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("catalogs.json");
+        assert_eq!(read(&file).unwrap(), Folders::new());
+        let catalogs = Folders::from([("a".to_owned(), PathBuf::from("/x"))]);
+        write(&file, &catalogs).unwrap();
+        assert_eq!(read(&file).unwrap(), catalogs);
+        std::fs::write(&file, "{").unwrap();
+        let error = read(&file).unwrap_err().to_string();
+        assert!(error.contains("catalogs.json") && error.contains("--catalog NAME=DIR"), "{error}");
+    }
+}
