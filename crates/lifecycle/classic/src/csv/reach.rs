@@ -11,10 +11,10 @@
 use super::observe::is_owner;
 use crate::context::{Caches, Context};
 use crate::error::{Doing, Error};
-use crate::facts::{Api, Role, Rule};
+use crate::facts::{self, Api, Role, Rule};
 use crate::install_plan::definition;
 use crate::operator_group::roles;
-use mainstay_api::{ClusterServiceVersion, OperatorGroup, names};
+use mainstay_api::{ClusterServiceVersion, OperatorGroup, names, resources};
 use mainstay_client::{DeleteOptions, Patch};
 use mainstay_object::{NamespacedName, Object, Resource, known};
 use serde_json::{Map, Value, json};
@@ -305,22 +305,39 @@ async fn api_roles(context: &Context, csv: &ClusterServiceVersion) -> Result<(),
 
 /// A definition names the versions that it was installed with; those of this namespace that are
 /// gone are taken off it.
+///
+/// A version exists before a definition names it. So what the definition names now and the API does
+/// not know afterwards is gone; caches may know of the one and not yet of the other.
 async fn forget_predecessors(
     context: &Context,
     csv: &ClusterServiceVersion,
     crd: &str,
     alongside: &[NamespacedName],
 ) -> Result<(), Error> {
-    let stale: Map<String, Value> = alongside
-        .iter()
-        .filter(|it| *it.namespace == *csv.metadata.namespace)
-        .filter(|it| *it.name != *csv.metadata.name && context.caches.csvs.get(it).is_none())
-        .map(|it| (definition::alongside_key(it), Value::Null))
-        .collect();
+    let gone = |it: &&NamespacedName| {
+        *it.namespace == *csv.metadata.namespace
+            && *it.name != *csv.metadata.name
+            && context.caches.csvs.get(it).is_none()
+    };
+    if !alongside.iter().any(|it| gone(&it)) {
+        return Ok(());
+    }
+    let live = context.cluster.find(&known::CUSTOM_RESOURCE_DEFINITION, None, crd).await;
+    let Some(live) = live.doing("reading a definition")? else { return Ok(()) };
+    let mut stale = Map::new();
+    for it in facts::alongside(&live).iter().filter(gone) {
+        let resource = &resources::CLUSTER_SERVICE_VERSION;
+        let found = context.cluster.find(resource, it.namespace(), &it.name).await;
+        if found.doing("looking for a version")?.is_none() {
+            stale.insert(definition::alongside_key(it), Value::Null);
+        }
+    }
     if stale.is_empty() {
         return Ok(());
     }
-    let patch = Patch::Merge(json!({"metadata": {"annotations": stale}}));
+    let patch = Patch::Merge(json!({"metadata": {
+        "resourceVersion": live.resource_version(), "annotations": stale,
+    }}));
     match context.cluster.patch(&known::CUSTOM_RESOURCE_DEFINITION, None, crd, &patch).await {
         Err(error) if !error.is_not_found() => Err(error).doing("cleaning a definition"),
         _ => Ok(()),

@@ -3,7 +3,7 @@
 use super::decide::StepError;
 use super::execute::{Runner, api_error, manifest};
 use crate::facts;
-use mainstay_api::{Step, StepStatus, names};
+use mainstay_api::{Step, StepStatus, names, resources};
 use mainstay_client::ListParams;
 use mainstay_object::{FieldPath, NamespacedName, Object, Resource, Scope, fnv, known};
 use mainstay_schema::structural::Schema;
@@ -32,7 +32,8 @@ pub(super) async fn run(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, 
 async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError> {
     let mut crd = manifest(step)?;
     crd.set_label(names::MANAGED, names::MANAGED_VALUE);
-    let kept = existing(runner, &facts::alongside(&crd));
+    let shipped = facts::alongside(&crd);
+    let kept = existing(runner, &shipped).await?;
     set_alongside(&mut crd, runner.namespace, &step.resolving, &kept);
     let cluster = &runner.context.cluster;
     match cluster.create(CRD, &crd).await {
@@ -51,7 +52,9 @@ async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError>
                 crd.name()
             )));
         }
-        match cluster.update(CRD, &merged(runner, step, &current, &crd)).await {
+        let mut kept = existing(runner, &facts::alongside(&current)).await?;
+        kept.extend(existing(runner, &shipped).await?);
+        match cluster.update(CRD, &merged(runner, step, &current, &crd, &kept)).await {
             Ok(_) => return Ok(StepStatus::Present),
             Err(error) if error.is_conflict() => {}
             Err(error) => {
@@ -63,7 +66,13 @@ async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError>
 }
 
 /// The new definition with the labels and annotations that others gave the present one.
-fn merged(runner: &Runner<'_>, step: &Step, current: &Object, crd: &Object) -> Object {
+fn merged(
+    runner: &Runner<'_>,
+    step: &Step,
+    current: &Object,
+    crd: &Object,
+    kept: &[NamespacedName],
+) -> Object {
     let mut new = crd.clone();
     for field in ["labels", "annotations"] {
         let path = ["metadata", field];
@@ -73,9 +82,7 @@ fn merged(runner: &Runner<'_>, step: &Step, current: &Object, crd: &Object) -> O
         }
         new.set(&path, all);
     }
-    let mut kept = existing(runner, &facts::alongside(current));
-    kept.extend(existing(runner, &facts::alongside(crd)));
-    set_alongside(&mut new, runner.namespace, &step.resolving, &kept);
+    set_alongside(&mut new, runner.namespace, &step.resolving, kept);
     new.set(&["metadata", "resourceVersion"], current.resource_version().into());
     if let Some(status) = current.get(&["status"]) {
         new.set(&["status"], status.clone());
@@ -84,9 +91,28 @@ fn merged(runner: &Runner<'_>, step: &Step, current: &Object, crd: &Object) -> O
 }
 
 /// Of the versions that a definition names, those that are still there and are no copies.
-fn existing(runner: &Runner<'_>, named: &[NamespacedName]) -> Vec<NamespacedName> {
-    let csvs = &runner.context.caches.csvs;
-    named.iter().filter(|it| csvs.get(it).is_some_and(|csv| !csv.is_copy())).cloned().collect()
+///
+/// A version exists before a definition names it, yet the cache may lag; so the API is asked about
+/// those that the cache does not know.
+async fn existing(
+    runner: &Runner<'_>,
+    named: &[NamespacedName],
+) -> Result<Vec<NamespacedName>, StepError> {
+    let mut kept = Vec::new();
+    for it in named {
+        let is_there = if let Some(csv) = runner.context.caches.csvs.get(it) {
+            !csv.is_copy()
+        } else {
+            let csv = &resources::CLUSTER_SERVICE_VERSION;
+            let found = runner.context.cluster.find(csv, it.namespace(), &it.name).await;
+            let found = found.map_err(|error| api_error("", &error))?;
+            found.is_some_and(|it| it.label(names::COPIED_FROM).is_none())
+        };
+        if is_there {
+            kept.push(it.clone());
+        }
+    }
+    Ok(kept)
 }
 
 /// Writes with which versions a definition was installed.

@@ -114,11 +114,11 @@ impl Runner<'_> {
                 self.put(step, &known::ROLE_BINDING, Owner::Given, "rolebinding ").await
             }
             "ClusterRole" => {
-                self.put(step, &known::CLUSTER_ROLE, Owner::None, "clusterrole ").await
+                self.put(step, &known::CLUSTER_ROLE, Owner::Name, "clusterrole ").await
             }
             "ClusterRoleBinding" => {
                 let kind = &known::CLUSTER_ROLE_BINDING;
-                self.put(step, kind, Owner::None, "clusterrolebinding ").await
+                self.put(step, kind, Owner::Name, "clusterrolebinding ").await
             }
             "Service" => self.put(step, &known::SERVICE, Owner::Version, "service: ").await,
             "ConfigMap" => self.put(step, &known::CONFIG_MAP, Owner::Version, "configmap: ").await,
@@ -165,6 +165,7 @@ impl Runner<'_> {
                     object.set(&["metadata", "labels", &key], value);
                 }
             }
+            Owner::Name => object.set_label(names::OWNER, step.resolving.as_str()),
             _ => {}
         }
         for reference in &mut owners {
@@ -250,7 +251,7 @@ impl Runner<'_> {
             let name = object.name();
             let live = cluster.get(resource, object_namespace(&object), name).await;
             let live = live.map_err(|error| error_of(&error))?;
-            let new = merged(&live, &object, step);
+            let new = merged(&live, &object);
             if same(&live, &new) {
                 return Ok(StepStatus::Present);
             }
@@ -276,8 +277,10 @@ enum Owner {
     Given,
     /// By an owner reference.
     Version,
-    /// By labels.
+    /// By labels, and removed with the version.
     Label,
+    /// By the label of the newest version that brings it; it stays when that goes.
+    Name,
     /// Not at all.
     None,
 }
@@ -287,7 +290,7 @@ fn object_namespace(object: &Object) -> Option<&str> {
 }
 
 /// The object with what the live one has and an update must not take away.
-fn merged(live: &Object, object: &Object, step: &Step) -> Object {
+fn merged(live: &Object, object: &Object) -> Object {
     let mut new = object.clone();
     for field in ["labels", "annotations"] {
         let path = ["metadata", field];
@@ -299,10 +302,6 @@ fn merged(live: &Object, object: &Object, step: &Step) -> Object {
         }
     }
     let kind = object.kind();
-    if matches!(kind, "ClusterRole" | "ClusterRoleBinding") {
-        // The newest version that brings it owns it.
-        new.set_label(names::OWNER, step.resolving.as_str());
-    }
     let mut owners = live.array(&["metadata", "ownerReferences"]).to_vec();
     for reference in object.array(&["metadata", "ownerReferences"]) {
         let uid = reference.get("uid");
@@ -359,17 +358,19 @@ mod tests {
         }));
         let wanted = object(json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": "r", "ownerReferences": [{"kind": "Y", "uid": "y"}]},
+            "metadata": {
+                "name": "r", "labels": {"olm.owner": "a.v2"},
+                "ownerReferences": [{"kind": "Y", "uid": "y"}],
+            },
             "rules": [{"verbs": ["list"]}],
         }));
-        let step = Step { resolving: "a.v2".into(), ..Step::default() };
-        let new = merged(&live, &wanted, &step);
+        let new = merged(&live, &wanted);
         assert_eq!(new.label("mine"), Some("1"));
         assert_eq!(new.label("olm.owner"), Some("a.v2"));
         assert_eq!(new.array(&["metadata", "ownerReferences"]).len(), 2);
         assert_eq!(new.resource_version(), "7");
         assert!(!same(&live, &new));
-        assert!(same(&new, &merged(&new, &wanted, &step)));
+        assert!(same(&new, &merged(&new, &wanted)));
     }
 
     #[test]

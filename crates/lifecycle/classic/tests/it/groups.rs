@@ -1,0 +1,77 @@
+//! What groups allow.
+
+use crate::world::{World, condition, namespace};
+use mainstay_api::resources::OPERATOR_GROUP;
+use mainstay_client::ListParams;
+use mainstay_object::known;
+use serde_json::json;
+
+#[tokio::test]
+async fn without_exactly_one_group_nothing_is_installed_and_the_reason_is_told() {
+    let world = World::start(&["1.0.0"]).await;
+    world.subscribe(json!({})).await;
+    let failed = |words: &'static str| {
+        move |it: &mainstay_object::Object| {
+            condition(it, "ResolutionFailed").is_some_and(|it| it.1.contains(words))
+        }
+    };
+    world.subscription(failed("found 0 operatorGroups, expected 1")).await;
+    world.group("one").await;
+    world.succeeded("anvil.v1.0.0").await;
+    world.group("two").await;
+    world.version("anvil.v1.0.0", "Failed", "TooManyOperatorGroups").await;
+    world.subscription(failed("found 2 operatorGroups, expected 1")).await;
+    for name in ["one", "two"] {
+        world
+            .cluster
+            .wait_for(&OPERATOR_GROUP, Some("team"), name, |it| {
+                condition(it, "MultipleOperatorGroup").is_some()
+            })
+            .await;
+    }
+    let cluster = world.cluster.cluster();
+    let params = mainstay_client::DeleteOptions::default();
+    cluster.delete(&OPERATOR_GROUP, Some("team"), "two", &params).await.unwrap();
+    world.succeeded("anvil.v1.0.0").await;
+    world.subscription(|it| condition(it, "ResolutionFailed").is_none()).await;
+}
+
+#[tokio::test]
+async fn a_mode_that_is_not_supported_is_refused() {
+    let world = World::start(&["1.0.0"]).await;
+    namespace(&world.cluster, "a", "").await;
+    namespace(&world.cluster, "b", "").await;
+    world.group_for("og", &["a", "b"]).await;
+    world.subscribe(json!({})).await;
+    world.version("anvil.v1.0.0", "Failed", "UnsupportedOperatorGroup").await;
+    world.group_for("og", &["a"]).await;
+    world.succeeded("anvil.v1.0.0").await;
+}
+
+#[tokio::test]
+async fn rights_reach_the_namespaces_of_the_group() {
+    let world = World::start(&["1.0.0"]).await;
+    namespace(&world.cluster, "a", "").await;
+    world.group_for("og", &["a"]).await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let labels = ListParams::labels("olm.copiedFrom=team");
+    let cluster = world.cluster.cluster();
+    for resource in [&known::ROLE, &known::ROLE_BINDING] {
+        assert_eq!(cluster.list(resource, Some("a"), &labels).await.unwrap().items.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_group_for_all_namespaces_gives_rights_everywhere() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group_for("og", &[]).await;
+    world.subscribe(json!({})).await;
+    let csv = world.succeeded("anvil.v1.0.0").await;
+    assert_eq!(csv.annotation("olm.operatorNamespace"), Some("team"));
+    let labels = ListParams::labels("olm.owner=anvil.v1.0.0");
+    let cluster = world.cluster.cluster();
+    for resource in [&known::CLUSTER_ROLE, &known::CLUSTER_ROLE_BINDING] {
+        assert!(!cluster.list(resource, None, &labels).await.unwrap().items.is_empty());
+    }
+}

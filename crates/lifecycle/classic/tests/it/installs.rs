@@ -1,0 +1,150 @@
+//! Installing, upgrading and healing.
+
+use crate::world::{World, condition};
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN};
+use mainstay_client::Patch;
+use mainstay_object::known;
+use serde_json::json;
+use std::time::Duration;
+
+#[tokio::test]
+async fn an_operator_is_installed_and_then_left_alone() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let subscription =
+        world.subscription(|it| it.str(&["status", "state"]) == Some("AtLatestKnown")).await;
+    assert_eq!(subscription.str(&["status", "installedCSV"]), Some("anvil.v1.0.0"));
+    assert_eq!(subscription.str(&["status", "currentCSV"]), Some("anvil.v1.0.0"));
+    let plans = world
+        .plans(|all| all.iter().all(|it| it.str(&["status", "phase"]) == Some("Complete")))
+        .await;
+    assert_eq!(plans.len(), 1);
+    assert_eq!(condition(&plans[0], "Installed").map(|it| it.1), Some(String::new()));
+    let cluster = world.cluster.cluster();
+    let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    assert_eq!(deployment.label("olm.owner"), Some("anvil.v1.0.0"));
+    assert_eq!(
+        deployment.str(&["spec", "template", "metadata", "annotations", "olm.targetNamespaces"]),
+        Some("team")
+    );
+
+    let before = world.written().await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(before, world.written().await, "nothing is written while nothing happens");
+}
+
+#[tokio::test]
+async fn a_chain_is_walked_version_by_version() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    world.publish(&["1.0.0", "1.1.0", "1.2.0"]);
+    world.succeeded("anvil.v1.2.0").await;
+    for gone in ["anvil.v1.0.0", "anvil.v1.1.0"] {
+        world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), gone).await;
+    }
+    let plans = world.plans(|all| all.len() == 3).await;
+    let mut names: Vec<&str> = plans
+        .iter()
+        .filter_map(|it| it.array(&["spec", "clusterServiceVersionNames"])[0].as_str())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["anvil.v1.0.0", "anvil.v1.1.0", "anvil.v1.2.0"]);
+    world
+        .cluster
+        .wait_for(&known::CONFIG_MAP, Some("team"), "anvil-settings", |it| {
+            it.str(&["data", "version"]) == Some("1.2.0")
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_plan_waits_for_approval() {
+    let world = World::start(&["1.0.0", "1.1.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({"startingCSV": "anvil.v1.0.0", "installPlanApproval": "Manual"})).await;
+    let pending = |it: &mainstay_object::Object| {
+        it.str(&["status", "state"]) == Some("UpgradePending")
+            && condition(it, "InstallPlanPending").is_some_and(|it| it.0 == "RequiresApproval")
+    };
+    world.subscription(pending).await;
+    for version in ["anvil.v1.0.0", "anvil.v1.1.0"] {
+        let plans = world
+            .plans(move |all| {
+                all.iter().any(|it| {
+                    it.str(&["status", "phase"]) == Some("RequiresApproval")
+                        && it.array(&["spec", "clusterServiceVersionNames"])[0] == version
+                })
+            })
+            .await;
+        let plan = plans
+            .iter()
+            .find(|it| it.str(&["status", "phase"]) == Some("RequiresApproval"))
+            .unwrap();
+        let approve = Patch::Merge(json!({"spec": {"approved": true}}));
+        let cluster = world.cluster.cluster();
+        cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
+        world.succeeded(version).await;
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_deployment_comes_back() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let cluster = world.cluster.cluster();
+    let old = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    let params = mainstay_client::DeleteOptions::default();
+    cluster.delete(&known::DEPLOYMENT, Some("team"), "anvil", &params).await.unwrap();
+    let uid = old.uid().to_owned();
+    world
+        .cluster
+        .wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |it| it.uid() != uid)
+        .await;
+    let csv = world.succeeded("anvil.v1.0.0").await;
+    let history = csv.array(&["status", "conditions"]);
+    assert!(history.iter().any(|it| it["reason"] == "ComponentUnhealthy"), "{history:?}");
+}
+
+#[tokio::test]
+async fn what_was_stopped_in_the_middle_goes_on() {
+    let mut world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.plans(|all| !all.is_empty()).await;
+    world.pause().await;
+    world.publish(&["1.0.0", "1.1.0"]);
+    world.resume().await;
+    world.succeeded("anvil.v1.1.0").await;
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    let plans = world.plans(|_| true).await;
+    assert_eq!(plans.len(), 2, "no plan was made twice");
+}
+
+#[tokio::test]
+async fn a_deleted_version_takes_its_objects_along() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group_for("og", &[]).await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let cluster = world.cluster.cluster();
+    let params = mainstay_client::DeleteOptions::default();
+    let subscription = &mainstay_api::resources::SUBSCRIPTION;
+    cluster.delete(subscription, Some("team"), "anvil", &params).await.unwrap();
+    cluster.delete(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0", &params).await.unwrap();
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    world.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
+    let labels = mainstay_client::ListParams::labels("olm.owner=anvil.v1.0.0");
+    for resource in [&known::CLUSTER_ROLE, &known::CLUSTER_ROLE_BINDING] {
+        assert!(cluster.list(resource, None, &labels).await.unwrap().items.is_empty());
+    }
+    cluster
+        .get(&known::CUSTOM_RESOURCE_DEFINITION, None, "anvils.forge.example.com")
+        .await
+        .expect("data of people is never deleted");
+}

@@ -1,0 +1,8 @@
+//! Operators on the embedded cluster, from a folder with a catalog to running Pods.
+
+#![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
+
+mod catalogs;
+mod groups;
+mod installs;
+mod world;

@@ -1,0 +1,301 @@
+//! A cluster with the classic controllers, and a catalog in a folder.
+
+use base64::Engine as _;
+use mainstay_api::resources::{
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_classic::{Classic, FolderCatalog, Options};
+use mainstay_client::Selection;
+use mainstay_object::{Object, Resource, known};
+use mainstay_testkit::TestCluster;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The namespace of the catalog.
+pub(crate) const CATALOGS: &str = "olm";
+
+/// A running cluster with the controllers.
+pub(crate) struct World {
+    pub(crate) cluster: TestCluster,
+    pub(crate) classic: Option<Classic>,
+    /// The folder of the catalog `cat`.
+    pub(crate) folder: tempfile::TempDir,
+    /// The folder for copies of catalogs.
+    pub(crate) cache: tempfile::TempDir,
+}
+
+impl World {
+    /// A world whose catalog has these versions of the package `anvil`, each replacing the one
+    /// before it.
+    pub(crate) async fn start(versions: &[&str]) -> Self {
+        let cluster = TestCluster::start().await;
+        for crd in mainstay_api::crds() {
+            cluster.apply(crd).await;
+        }
+        for name in [CATALOGS, "team"] {
+            namespace(&cluster, name, "").await;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let cache = tempfile::tempdir().unwrap();
+        let mut world = Self { cluster, classic: None, folder, cache };
+        world.publish(versions);
+        world.resume().await;
+        world
+            .cluster
+            .apply_yaml(&format!(
+                "
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {{name: cat, namespace: {CATALOGS}}}
+spec: {{sourceType: grpc, address: '{}'}}
+",
+                mainstay_classic::FOLDER_ADDRESS
+            ))
+            .await;
+        world
+    }
+
+    /// Starts the controllers.
+    pub(crate) async fn resume(&mut self) {
+        let classic = Classic::start(
+            self.cluster.cluster(),
+            Options {
+                clock: self.cluster.clock(),
+                global_namespace: CATALOGS.to_owned(),
+                catalogs: vec![FolderCatalog {
+                    namespace: CATALOGS.to_owned(),
+                    name: "cat".to_owned(),
+                    folder: self.folder.path().to_owned(),
+                }],
+                cache: Some(self.cache.path().to_owned()),
+            },
+        );
+        classic.synced().await;
+        self.classic = Some(classic);
+    }
+
+    /// Ends the controllers; the cluster goes on.
+    pub(crate) async fn pause(&mut self) {
+        self.classic.take().unwrap().shutdown().await;
+    }
+
+    /// Writes the catalog with these versions.
+    pub(crate) fn publish(&self, versions: &[&str]) {
+        write_catalog(self.folder.path(), versions);
+    }
+
+    /// An OperatorGroup of the namespace `team` for itself.
+    pub(crate) async fn group(&self, name: &str) {
+        self.group_for(name, &["team"]).await;
+    }
+
+    /// An OperatorGroup of the namespace `team` for these namespaces; none means all.
+    pub(crate) async fn group_for(&self, name: &str, targets: &[&str]) {
+        let mut group = json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+            "metadata": {"name": name, "namespace": "team"}, "spec": {},
+        });
+        if !targets.is_empty() {
+            group["spec"]["targetNamespaces"] = targets.into();
+        }
+        self.cluster.apply(Object::from_value(group).unwrap()).await;
+    }
+
+    /// A Subscription of the namespace `team` to `anvil`, with more fields for its spec.
+    pub(crate) async fn subscribe(&self, more: Value) {
+        let mut spec = json!({
+            "name": "anvil", "channel": "stable", "source": "cat", "sourceNamespace": CATALOGS,
+        });
+        let fields = spec.as_object_mut().unwrap();
+        fields.extend(more.as_object().cloned().unwrap_or_default());
+        self.cluster
+            .apply(
+                Object::from_value(json!({
+                    "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+                    "metadata": {"name": "anvil", "namespace": "team"}, "spec": spec,
+                }))
+                .unwrap(),
+            )
+            .await;
+    }
+
+    /// Waits for a version in the namespace `team` to be in a phase for a reason.
+    pub(crate) async fn version(&self, version: &str, phase: &str, reason: &str) -> Object {
+        let (phase, reason) = (phase.to_owned(), reason.to_owned());
+        self.cluster
+            .wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), version, move |csv| {
+                csv.str(&["status", "phase"]) == Some(&phase)
+                    && csv.str(&["status", "reason"]) == Some(&reason)
+            })
+            .await
+    }
+
+    /// Waits for a version to run.
+    pub(crate) async fn succeeded(&self, version: &str) -> Object {
+        self.version(version, "Succeeded", "InstallSucceeded").await
+    }
+
+    /// Waits for the Subscription.
+    pub(crate) async fn subscription(
+        &self,
+        good: impl FnMut(&Object) -> bool + Send + 'static,
+    ) -> Object {
+        self.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", good).await
+    }
+
+    /// Waits for the install plans of the namespace `team`.
+    pub(crate) async fn plans(
+        &self,
+        good: impl FnMut(&[&Object]) -> bool + Send + 'static,
+    ) -> Vec<Object> {
+        let mut selection = Selection::all(INSTALL_PLAN.clone());
+        selection.namespace = Some("team".to_owned());
+        self.cluster.wait_for_all(selection, good).await
+    }
+
+    /// The resource versions of everything that the controllers write.
+    pub(crate) async fn written(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for resource in [
+            &CATALOG_SOURCE,
+            &SUBSCRIPTION,
+            &INSTALL_PLAN,
+            &CLUSTER_SERVICE_VERSION,
+            &OPERATOR_GROUP,
+            &known::DEPLOYMENT,
+            &known::SERVICE_ACCOUNT,
+            &known::ROLE,
+            &known::ROLE_BINDING,
+            &known::CLUSTER_ROLE,
+            &known::CLUSTER_ROLE_BINDING,
+            &known::NAMESPACE,
+            &known::EVENT,
+        ] {
+            all.extend(self.states(resource).await);
+        }
+        all
+    }
+
+    async fn states(&self, resource: &Resource) -> Vec<String> {
+        let params = mainstay_client::ListParams::default();
+        let list = self.cluster.cluster().list(resource, None, &params);
+        let items = list.await.unwrap().items;
+        items
+            .iter()
+            .map(|it| format!("{} {} {}", resource.kind, it.key(), it.resource_version()))
+            .collect()
+    }
+}
+
+/// Makes a namespace with labels as `key: value`.
+pub(crate) async fn namespace(cluster: &TestCluster, name: &str, labels: &str) {
+    cluster
+        .apply_yaml(&format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}, labels: {{{labels}}}}}}}"
+        ))
+        .await;
+}
+
+/// The message of a condition whose status is `True`.
+pub(crate) fn condition(object: &Object, kind: &str) -> Option<(String, String)> {
+    let conditions = object.array(&["status", "conditions"]);
+    let found = conditions.iter().find(|it| it["type"] == kind && it["status"] == "True")?;
+    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+    Some((text("reason"), text("message")))
+}
+
+fn write_catalog(folder: &Path, versions: &[&str]) {
+    let mut text = json!({
+        "schema": "olm.package", "name": "anvil", "defaultChannel": "stable",
+    })
+    .to_string();
+    let mut before = Value::Null;
+    let mut entries = Vec::new();
+    for version in versions {
+        let name = format!("anvil.v{version}");
+        entries.push(json!({"name": name, "replaces": before}));
+        before = name.into();
+    }
+    let channel =
+        json!({"schema": "olm.channel", "name": "stable", "package": "anvil", "entries": entries});
+    write!(text, "\n{channel}").unwrap();
+    for (at, version) in versions.iter().enumerate() {
+        let replaces = at.checked_sub(1).map(|it| versions[it]);
+        write!(text, "\n{}", bundle(version, replaces)).unwrap();
+    }
+    // As a whole and at once, as careful writers do.
+    let new = folder.join(".new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(&new, folder.join("catalog.json")).unwrap();
+}
+
+fn bundle(version: &str, replaces: Option<&str>) -> Value {
+    let object = |object: Value| {
+        let data = base64::engine::general_purpose::STANDARD.encode(object.to_string());
+        json!({"type": "olm.bundle.object", "value": {"data": data}})
+    };
+    json!({
+        "schema": "olm.bundle", "name": format!("anvil.v{version}"), "package": "anvil",
+        "image": format!("example.com/anvil-bundle:v{version}"),
+        "properties": [
+            {"type": "olm.package", "value": {"packageName": "anvil", "version": version}},
+            {"type": "olm.gvk", "value": {"group": "forge.example.com", "kind": "Anvil", "version": "v1"}},
+            object(csv(version, replaces)),
+            object(crd()),
+            object(json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "anvil-settings"},
+                "data": {"version": version},
+            })),
+        ],
+    })
+}
+
+fn csv(version: &str, replaces: Option<&str>) -> Value {
+    let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
+        .map(|it| json!({"type": it, "supported": it != "MultiNamespace"}));
+    let mut csv = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": format!("anvil.v{version}")},
+        "spec": {
+            "displayName": "Anvil", "version": version,
+            "installModes": modes,
+            "customresourcedefinitions": {"owned": [
+                {"name": "anvils.forge.example.com", "kind": "Anvil", "version": "v1"},
+            ]},
+            "install": {"strategy": "deployment", "spec": {
+                "permissions": [{"serviceAccountName": "anvil", "rules": [
+                    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]},
+                ]}],
+                "deployments": [{"name": "anvil", "spec": {
+                    "replicas": 1,
+                    "selector": {"matchLabels": {"app": "anvil"}},
+                    "template": {
+                        "metadata": {"labels": {"app": "anvil"}},
+                        "spec": {"serviceAccountName": "anvil", "containers": [
+                            {"name": "main", "image": format!("example.com/anvil:v{version}")},
+                        ]},
+                    },
+                }}],
+            }},
+        },
+    });
+    if let Some(replaces) = replaces {
+        csv["spec"]["replaces"] = format!("anvil.v{replaces}").into();
+    }
+    csv
+}
+
+fn crd() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "anvils.forge.example.com"},
+        "spec": {
+            "group": "forge.example.com", "scope": "Namespaced",
+            "names": {"kind": "Anvil", "listKind": "AnvilList", "plural": "anvils", "singular": "anvil"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            }}],
+        },
+    })
+}
