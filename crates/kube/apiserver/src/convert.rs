@@ -4,6 +4,12 @@
 //! on the encoded bytes makes one from the other. Of the built-in kinds two are stored in another
 //! form than some clients speak: events, whose two API groups name the same fields differently, and
 //! autoscaling/v1, which has one metric where v2 has a list.
+//!
+//! A definition may get new defaults, or another stored version, while there are objects. These
+//! stay as they are until somebody writes them; until then reading them fills in what they lack.
+//! What was written under the present definition is known by its revision, and served as it lies
+//! in the store. Nothing is remembered of the others: they are few, and a client that cares writes
+//! them. A write that overlaps the change of its definition may miss the new defaults.
 
 mod events;
 mod scalers;
@@ -52,35 +58,76 @@ pub(crate) fn from_storage(row: &KindRow, object: &mut Object) {
 
 /// A stored object, decoded, in the row's version.
 pub(crate) fn object(row: &KindRow, stored: &Stored) -> Object {
+    decoded(row, &stored.bytes, stored.revision)
+}
+
+/// A stored object, decoded, in the form that is stored now.
+pub(crate) fn stored_form(row: &KindRow, stored: &Stored) -> Object {
     let mut object = stored.object();
-    from_storage(row, &mut object);
+    if is_outdated(row, &stored.bytes, stored.revision) {
+        renew(row, &mut object);
+    }
     object
 }
 
 /// A stored object, encoded, in the row's version; shared when that is the stored form.
 pub(crate) fn bytes(row: &KindRow, stored: &Stored) -> Bytes {
-    encoded(row, &stored.bytes)
+    encoded(row, &stored.bytes, stored.revision)
 }
 
-/// Encoded bytes of the stored form in the row's version.
-pub(crate) fn encoded(row: &KindRow, bytes: &Bytes) -> Bytes {
-    if is_identity(row) {
+/// Bytes stored at a revision, decoded, in the row's version.
+pub(crate) fn decoded(row: &KindRow, bytes: &[u8], written: u64) -> Object {
+    // Stored bytes were encoded from an object.
+    let mut object: Object = serde_json::from_slice(bytes).unwrap_or_default();
+    if is_outdated(row, bytes, written) {
+        renew(row, &mut object);
+    }
+    from_storage(row, &mut object);
+    object
+}
+
+/// Bytes stored at a revision, encoded, in the row's version.
+pub(crate) fn encoded(row: &KindRow, bytes: &Bytes, written: u64) -> Bytes {
+    let outdated = is_outdated(row, bytes, written);
+    if is_identity(row) && !outdated {
         return bytes.clone();
     }
     if matches!(row.source, Source::Custom(_))
+        && !outdated
         && let Some(substituted) = substitute(row, bytes)
     {
         return substituted;
     }
-    let Ok(mut object) = serde_json::from_slice::<Object>(bytes) else { return bytes.clone() };
-    from_storage(row, &mut object);
-    object.to_value().to_string().into()
+    decoded(row, bytes, written).to_value().to_string().into()
 }
+
+/// Whether bytes were stored before the definition of their kind became what it is, so that they
+/// may lack defaults, or name a version that objects are no longer stored in.
+pub(crate) fn is_outdated(row: &KindRow, bytes: &[u8], written: u64) -> bool {
+    let Some(custom) = row.custom().filter(|custom| written < custom.since()) else { return false };
+    let current = bytes
+        .strip_prefix(HEAD)
+        .and_then(|rest| rest.strip_prefix(row.storage_api_version.as_bytes()))
+        .is_some_and(|rest| rest.first() == Some(&b'"'));
+    !current || custom.storage_schema().has_defaults()
+}
+
+/// Makes an outdated object what it would be if it were written now.
+fn renew(row: &KindRow, object: &mut Object) {
+    let Some(custom) = row.custom() else { return };
+    object.set(&["apiVersion"], (*row.storage_api_version).into());
+    let mut value = std::mem::take(object).into_value();
+    custom.storage_schema().default(&mut value);
+    // What went in as an object comes out as one.
+    *object = Object::from_value(value).unwrap_or_default();
+}
+
+/// How objects begin whose first field in order is `apiVersion`.
+const HEAD: &[u8] = br#"{"apiVersion":""#;
 
 /// Replaces the `apiVersion` at the front of the bytes; none if something else stands there, which
 /// a custom kind with a field that sorts before it may cause.
 fn substitute(row: &KindRow, bytes: &[u8]) -> Option<Bytes> {
-    const HEAD: &[u8] = br#"{"apiVersion":""#;
     let rest = bytes.strip_prefix(HEAD)?.strip_prefix(row.storage_api_version.as_bytes())?;
     if rest.first() != Some(&b'"') {
         return None;

@@ -120,7 +120,8 @@ impl Filter {
                 "metadata.name" => Cow::Borrowed(&*stored.key.name),
                 "metadata.namespace" => Cow::Borrowed(&*stored.key.namespace),
                 path => {
-                    let object = decoded.get_or_insert_with(|| stored.object());
+                    let object =
+                        decoded.get_or_insert_with(|| convert::stored_form(&self.row, stored));
                     Cow::Owned(self.row.strategy.field(object, path).into_owned())
                 }
             };

@@ -118,7 +118,7 @@ pub(super) async fn apply(
     loop {
         attempts -= 1;
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-        let old = stored.object();
+        let old = convert::stored_form(row, &stored);
         let Decoded { mut object, mut warnings } = if convert::is_identity(row) {
             make(&old)?
         } else {
@@ -198,7 +198,7 @@ fn settle(
     if part == Part::Main && create::counts_generations(row) && wants_other(row, &object, old) {
         object.set(&["metadata", "generation"], (old.generation() + 1).into());
     }
-    write::validate(row, &object, Some(old))?;
+    write::validate(row, part, &object, Some(old))?;
     warnings.extend(row.strategy.warnings(&object));
     Ok(object)
 }

@@ -1,5 +1,6 @@
 //! Create.
 
+use super::change::Part;
 use super::decode::Decoded;
 use super::write::{self, PutError, Written};
 use super::{Request, decode, events, meta, present};
@@ -67,7 +68,7 @@ fn prepare(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     if counts_generations(row) {
         object.set(&["metadata", "generation"], 1.into());
     }
-    write::validate(row, object, None)
+    write::validate(row, Part::Main, object, None)
 }
 
 /// The answer to a write: the object as stored, or as it would be.

@@ -1,7 +1,7 @@
 //! From a request's body to an object of the kind.
 //!
 //! A built-in kind's body is read as the original's Go types would read it: unknown fields go, wrong
-//! types are refused. A custom kind's is pruned by its schema. Either way what was dropped, and what
+//! types are refused. A custom kind's is read by its schema. Either way what was dropped, and what
 //! was said twice, is a warning or a refusal as `fieldValidation` asks.
 
 use super::Request;
@@ -12,7 +12,7 @@ use http::header::CONTENT_TYPE;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::strict;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What to do about fields that are unknown or repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,15 +154,11 @@ pub(super) fn typed(row: &KindRow, mut value: Value) -> Result<Decoded, String> 
         let (object, warnings) = go_typed(row.definition(), value)?;
         return Ok(Decoded { object, warnings });
     };
-    let Value::Object(fields) = &mut value else { return Err(NOT_AN_OBJECT.to_owned()) };
-    let mut warnings = Vec::new();
-    if let Some(metadata) = fields.remove("metadata") {
-        let (metadata, unknown) = typed_metadata(metadata)?;
-        fields.insert("metadata".to_owned(), metadata);
-        warnings.extend(unknown);
+    if !value.is_object() {
+        return Err(NOT_AN_OBJECT.to_owned());
     }
-    let dropped = custom.version().schema.prune(&mut value);
-    warnings.extend(dropped.iter().map(|path| strict::unknown_field(path)));
+    let unknown = custom.version().schema.decode(&mut value)?;
+    let warnings = unknown.iter().map(|path| strict::unknown_field(path)).collect();
     let object = Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?;
     Ok(Decoded { object, warnings })
 }
@@ -177,19 +173,6 @@ fn go_typed(
         None => Vec::new(),
     };
     Ok((Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?, unknown))
-}
-
-/// Metadata of a custom object: read as `ObjectMeta`, whatever the schema says.
-fn typed_metadata(metadata: Value) -> Result<(Value, Vec<String>), String> {
-    let mut whole = metadata;
-    if whole.is_null() {
-        return Ok((Value::Object(Map::new()), Vec::new()));
-    }
-    let definition = builtin::definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
-    let Some(definition) = definition else { return Ok((whole, Vec::new())) };
-    let unknown = strict::decode(definition, &mut whole)?;
-    let below = |text: String| text.replacen("unknown field \"", "unknown field \"metadata.", 1);
-    Ok((whole, unknown.into_iter().map(below).collect()))
 }
 
 const NOT_AN_OBJECT: &str = "json: cannot unmarshal the body into a Go struct";

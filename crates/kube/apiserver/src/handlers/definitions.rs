@@ -8,7 +8,7 @@
 //!            delete ─► [`mark`] ─► [`clean_up`] (objects go) ─► [`gone`] (rows go).
 
 use super::delete::{self, Options};
-use crate::registry::{self, CustomKind};
+use crate::registry::{self, CustomKind, NOT_YET};
 use crate::server::ApiServer;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_schema::crd::{self, Definition};
@@ -32,6 +32,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Admitted {
     server: Arc<ApiServer>,
     name: Arc<str>,
+    kind: CustomKind,
     before: Option<CustomKind>,
     undo: bool,
 }
@@ -40,6 +41,7 @@ impl Admitted {
     /// The write happened.
     pub(super) fn keep(mut self, stored: &Stored) {
         self.undo = false;
+        self.kind.stored_at(stored.revision);
         if stored.terminating {
             start_clean_up(&self.server, &self.name);
         }
@@ -74,21 +76,25 @@ pub(super) fn admit(
     let invalid =
         |object: &Object, errors: &[_]| Status::invalid(GROUP, KIND, object.name(), errors);
     let definition = Definition::parse(object).map_err(|errors| invalid(object, &errors))?;
-    if let Some(old) = old {
-        let errors = crd::validate_update(object, old);
-        if !errors.is_empty() {
-            return Err(invalid(object, &errors));
-        }
+    let mut errors = old.map_or_else(Vec::new, |old| crd::validate_update(object, old));
+    // Patterns and defaults are looked at when they are new: a definition that was stored under
+    // other rules can still change its status and go.
+    if old.is_none_or(|old| old.get(&["spec"]) != object.get(&["spec"])) {
+        errors.extend(definition.check());
+    }
+    if !errors.is_empty() {
+        return Err(invalid(object, &errors));
     }
     let names = names(server, object, &definition);
     complete_status(server, object, &names);
     let name: Arc<str> = object.name().into();
     let before = server.registry.custom(&name);
-    let kind = registry::rows_of(object, definition, names.conflict.is_none());
+    let since = before.as_ref().map_or(NOT_YET, |before| before.since_of(&definition));
+    let kind = registry::rows_of(object, definition, names.conflict.is_none(), since);
     if !dry_run {
-        server.registry.put([kind]);
+        server.registry.put([kind.clone()]);
     }
-    Ok(Admitted { server: server.clone(), name, before, undo: !dry_run })
+    Ok(Admitted { server: server.clone(), name, kind, before, undo: !dry_run })
 }
 
 /// Adds the version that objects are stored in to those that some object may be stored in.
@@ -265,7 +271,7 @@ pub(crate) fn restore(server: &Arc<ApiServer>) {
         match Definition::parse(&object) {
             Ok(definition) => {
                 let accepted = object.condition("NamesAccepted") != Some("False");
-                kinds.push(registry::rows_of(&object, definition, accepted));
+                kinds.push(registry::rows_of(&object, definition, accepted, stored.revision));
             }
             Err(errors) => {
                 let problems: Vec<String> = errors.iter().map(ToString::to_string).collect();

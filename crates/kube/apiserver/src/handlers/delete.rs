@@ -8,6 +8,7 @@
 //! needs time to stop. A client that waits for a pod to go sees the same events, only sooner.
 
 use super::{Request, change, decode, definitions, present, write};
+use crate::convert;
 use crate::filter::Filter;
 use crate::http::answer::Answer;
 use crate::registry::KindRow;
@@ -211,7 +212,7 @@ pub(super) async fn remove(
             .store
             .get(key)
             .ok_or_else(|| Status::not_found(&row.group, &row.plural, name))?;
-        let old = stored.object();
+        let old = convert::stored_form(row, &stored);
         check_preconditions(row, &old, options)?;
         let marked = marked(server, row, &old, options);
         let expect = Expect::Revision(stored.revision);

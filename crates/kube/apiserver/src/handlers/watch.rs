@@ -244,7 +244,7 @@ impl Streaming {
     /// A line as this client is to see it; none if it is not.
     fn frame(&mut self, line: &Line) -> Option<Bytes> {
         match line {
-            Line::Added(stored) => Some(self.shape.frame("ADDED", &stored.bytes)),
+            Line::Added(stored) => Some(self.shape.frame("ADDED", &stored.bytes, stored.revision)),
             Line::InitialEnd(revision) => Some(self.shape.bookmark(*revision, true)),
             Line::Event(event) => self.event(event),
         }
@@ -261,10 +261,11 @@ impl Streaming {
             | (EventKind::Added, _, true)
             | (EventKind::Modified, Some(_), true) => Some(self.same(event)),
             (EventKind::Modified, None, true) => {
-                Some(self.shape.frame("ADDED", &event.object.bytes))
+                Some(self.shape.frame("ADDED", &event.object.bytes, event.revision))
             }
             (EventKind::Modified, Some(before), false) => {
-                Some(self.shape.frame("DELETED", &before.bytes_at(event.revision)))
+                let bytes = before.bytes_at(event.revision);
+                Some(self.shape.frame("DELETED", &bytes, before.revision))
             }
             _ => None,
         }
@@ -272,10 +273,16 @@ impl Streaming {
 
     /// The event as it happened: for plain watches of the stored form the line that all share.
     fn same(&mut self, event: &Event) -> Bytes {
-        if self.shape.is_shared() {
+        // A deletion shows what was written before it.
+        let written = match (event.kind, &event.previous) {
+            (EventKind::Deleted, Some(previous)) => previous.revision,
+            _ => event.revision,
+        };
+        let bytes = &event.object.bytes;
+        if self.shape.is_shared() && !convert::is_outdated(&self.shape.row, bytes, written) {
             return event.frame();
         }
-        self.shape.frame(event.kind.as_str(), &event.object.bytes)
+        self.shape.frame(event.kind.as_str(), bytes, written)
     }
 }
 
@@ -306,14 +313,12 @@ impl Shape {
         self.form == Form::Plain && convert::is_identity(&self.row)
     }
 
-    /// A line about an object of the stored form.
-    fn frame(&mut self, kind: &str, bytes: &Bytes) -> Bytes {
+    /// A line about an object of the stored form that was written at a revision.
+    fn frame(&mut self, kind: &str, bytes: &Bytes, written: u64) -> Bytes {
         if self.form == Form::Plain {
-            return watch_frame(kind, &convert::encoded(&self.row, bytes));
+            return watch_frame(kind, &convert::encoded(&self.row, bytes, written));
         }
-        // Stored bytes were encoded from an object.
-        let mut object: Object = serde_json::from_slice(bytes).unwrap_or_default();
-        convert::from_storage(&self.row, &mut object);
+        let object = convert::decoded(&self.row, bytes, written);
         let value = self.shaped(&object);
         watch_frame(kind, value.to_string().as_bytes())
     }

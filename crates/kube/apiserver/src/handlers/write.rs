@@ -1,8 +1,10 @@
 //! What every write has in common: defaults, validation, and the way into the store.
 
+use super::change::Part;
 use super::{Request, definitions, meta};
 use crate::registry::{KindRow, Source};
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status};
+use mainstay_schema::structural::Schema;
 use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
 use std::sync::Arc;
 
@@ -28,13 +30,18 @@ pub(super) fn check_dry_run(value: &str) -> Result<(), Status> {
     Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[error]))
 }
 
-/// Fills in what the client left out.
+/// Fills in what the client left out. A custom object gets the defaults of the version that the
+/// client speaks, then those of the version that is stored, which is what reading fills in too.
 pub(super) fn default(row: &KindRow, object: &mut Object) {
     match &row.source {
         Source::BuiltIn(_) => row.strategy.default(object),
         Source::Custom(custom) => {
+            let (spoken, stored) = (&custom.version().schema, custom.storage_schema());
             let mut value = std::mem::take(object).into_value();
-            custom.version().schema.default(&mut value);
+            spoken.default(&mut value);
+            if !std::ptr::eq::<Schema>(&raw const **spoken, stored) {
+                stored.default(&mut value);
+            }
             // What went in as an object comes out as one.
             *object = Object::from_value(value).unwrap_or_default();
         }
@@ -42,25 +49,50 @@ pub(super) fn default(row: &KindRow, object: &mut Object) {
 }
 
 /// Checks a whole object; on update against what is stored. 422 names every broken rule.
-pub(super) fn validate(row: &KindRow, object: &Object, old: Option<&Object>) -> Result<(), Status> {
+pub(super) fn validate(
+    row: &KindRow,
+    part: Part,
+    object: &Object,
+    old: Option<&Object>,
+) -> Result<(), Status> {
     let mut errors = meta::validate(row, object);
     if let Some(old) = old {
         errors.extend(meta::validate_update(object, old));
     }
     errors.extend(row.strategy.validate(object, old));
     if let Source::Custom(custom) = &row.source {
-        let schema = &custom.version().schema;
-        let root = FieldPath::root();
-        let value = object.to_value();
-        errors.extend(match old {
-            None => schema.validate(&value, &root),
-            Some(old) => schema.validate_update(&value, &old.to_value(), &root),
-        });
+        errors.extend(against_schema(&custom.version().schema, part, object, old));
     }
     if errors.is_empty() {
         Ok(())
     } else {
         Err(Status::invalid(&row.group, &row.kind, object.name(), &errors))
+    }
+}
+
+/// What the schema of a custom kind finds. A write of the status answers for the status only: who
+/// reports on an object cannot mend what is wrong elsewhere in it.
+fn against_schema(
+    schema: &Schema,
+    part: Part,
+    object: &Object,
+    old: Option<&Object>,
+) -> Vec<FieldError> {
+    if part == Part::Status {
+        let path = FieldPath::new("status");
+        return match (schema.property("status"), object.get(&["status"])) {
+            (Some(schema), Some(new)) => match old.and_then(|old| old.get(&["status"])) {
+                Some(old) => schema.validate_update(new, old, &path),
+                None => schema.validate(new, &path),
+            },
+            _ => Vec::new(),
+        };
+    }
+    let root = FieldPath::root();
+    let value = object.to_value();
+    match old {
+        None => schema.validate(&value, &root),
+        Some(old) => schema.validate_update(&value, &old.to_value(), &root),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::strategy::Strategy;
 use mainstay_object::{Gvk, Object};
 use mainstay_schema::crd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
@@ -31,12 +32,46 @@ pub(crate) struct CustomKind {
     pub(crate) rows: Vec<Arc<KindRow>>,
     /// The row of the stored version, whether served or not: what is kept is found by it.
     pub(crate) stored: Arc<KindRow>,
+    /// [`Custom::since`], shared by all rows.
+    pub(crate) since: Arc<AtomicU64>,
 }
+
+impl CustomKind {
+    /// Notes the revision at which the definition was stored, if that is still open.
+    pub(crate) fn stored_at(&self, revision: u64) {
+        // An error means that it is known already.
+        let _ = self.since.compare_exchange(NOT_YET, revision, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// From which revision on stored objects are complete for a definition that replaces this one:
+    /// only another schema of the stored version, or another such version, makes a difference.
+    pub(crate) fn since_of(&self, definition: &crd::Definition) -> u64 {
+        let (Some(one), Some(other)) =
+            (self.definition.storage_version(), definition.storage_version())
+        else {
+            return NOT_YET;
+        };
+        if one.name == other.name && one.source == other.source {
+            return self.since.load(Ordering::Acquire);
+        }
+        NOT_YET
+    }
+}
+
+/// The revision of a definition that is not yet stored.
+pub(crate) const NOT_YET: u64 = u64::MAX;
 
 /// The custom kind of a definition object that has been read as `definition`.
 ///
 /// `accepted` says whether its names are free; a definition whose names are taken serves nothing.
-pub(crate) fn rows_of(object: &Object, definition: crd::Definition, accepted: bool) -> CustomKind {
+/// `since` is from which revision on stored objects are complete, or [`NOT_YET`].
+pub(crate) fn rows_of(
+    object: &Object,
+    definition: crd::Definition,
+    accepted: bool,
+    since: u64,
+) -> CustomKind {
+    let since = Arc::new(AtomicU64::new(since));
     let name: Arc<str> = object.name().into();
     let definition = Arc::new(definition);
     let mut served: Vec<usize> =
@@ -76,6 +111,7 @@ pub(crate) fn rows_of(object: &Object, definition: crd::Definition, accepted: bo
                 definition: definition.clone(),
                 version: at,
                 terminating,
+                since: since.clone(),
             })),
             strategy: &CustomStrategy,
         })
@@ -83,7 +119,8 @@ pub(crate) fn rows_of(object: &Object, definition: crd::Definition, accepted: bo
     let home = definition.versions.iter().position(|version| version.storage).unwrap_or(0);
     let rows = served.into_iter().map(row).collect();
     let stored = row(home);
-    CustomKind { name: name.clone(), definition: definition.clone(), accepted, rows, stored }
+    let (name, definition, since) = (name.clone(), definition.clone(), since.clone());
+    CustomKind { name, definition, accepted, rows, stored, since }
 }
 
 fn subresources(definition: &crd::Definition, version: &crd::Version) -> Vec<Subresource> {

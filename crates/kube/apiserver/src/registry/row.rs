@@ -4,8 +4,10 @@ use crate::strategy::Strategy;
 use mainstay_object::{Gvk, Scope};
 use mainstay_schema::builtin::{self, BuiltinKind};
 use mainstay_schema::crd;
+use mainstay_schema::structural::Schema;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use mainstay_schema::crd::Column as PrinterColumn;
 
@@ -87,12 +89,27 @@ pub struct Custom {
     pub version: usize,
     /// Whether the definition is being deleted: then nothing more may be created.
     pub terminating: bool,
+    /// The revision of the store at which the definition became what it is for stored objects:
+    /// those that were written later have its defaults and name its stored version.
+    pub(crate) since: Arc<AtomicU64>,
 }
 
 impl Custom {
     /// The version of the definition that the row serves.
     pub fn version(&self) -> &crd::Version {
         &self.definition.versions[self.version]
+    }
+
+    /// What objects look like in the version that is stored.
+    pub(crate) fn storage_schema(&self) -> &Schema {
+        let stored = self.definition.storage_version();
+        &stored.unwrap_or_else(|| self.version()).schema
+    }
+
+    /// From which revision on stored objects are complete; the greatest while the definition is
+    /// not yet stored itself.
+    pub(crate) fn since(&self) -> u64 {
+        self.since.load(Ordering::Acquire)
     }
 
     /// Columns of `kubectl get`, without the name; empty means the default (age).

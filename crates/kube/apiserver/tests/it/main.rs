@@ -7,6 +7,7 @@
 )]
 
 mod crud;
+mod custom;
 mod definitions;
 mod deletes;
 mod discovery;

@@ -43,6 +43,8 @@ pub struct Schema {
     list_type: Option<ListType>,
     list_map_keys: Vec<Box<str>>,
     atomic_map: bool,
+    /// Whether this or a schema below has a default.
+    any_default: bool,
     /// In order of their names.
     properties: Vec<(Box<str>, Self)>,
     additional: Option<Additional>,
@@ -177,6 +179,11 @@ impl Schema {
     /// Fills in defaults.
     pub fn default(&self, object: &mut Value) {
         default::fill(self, object);
+    }
+
+    /// Whether [`Schema::default`] may change anything.
+    pub const fn has_defaults(&self) -> bool {
+        self.any_default
     }
 
     /// What is wrong with a value: types and rules, embedded objects, repeated elements of sets

@@ -99,10 +99,13 @@ impl Reader {
             let level = if level == Level::Rules { Level::Rules } else { Level::Item };
             schema.items = Some(Box::new(self.schema(items, level, &path.child("items"))));
         }
-        schema.any_embedded = schema.embedded
-            || schema.properties.iter().any(|property| property.1.any_embedded)
-            || schema.additional().is_some_and(|schema| schema.any_embedded)
-            || schema.items.as_ref().is_some_and(|schema| schema.any_embedded);
+        let mut below = (schema.embedded, schema.default.is_some());
+        let inner = schema.properties.iter().map(|property| &property.1);
+        for inner in inner.chain(schema.additional()).chain(schema.items.as_deref()) {
+            below.0 |= inner.any_embedded;
+            below.1 |= inner.any_default;
+        }
+        (schema.any_embedded, schema.any_default) = below;
     }
 
     fn rules(&mut self, source: &Map<String, Value>, schema: &mut Schema, path: &Trail<'_>) {
