@@ -14,12 +14,13 @@
 use crate::Identity;
 use crate::authn::certificate_identity;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::future::Future;
@@ -91,7 +92,7 @@ pub async fn serve<S, B>(
         + Clone
         + Send
         + 'static,
-    S::Future: Send,
+    S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
@@ -153,26 +154,40 @@ where
         + Clone
         + Send
         + 'static,
-    S::Future: Send,
+    S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    /// Serves a connection from its first byte to its last. What is needed only to open it lies on
+    /// the heap and goes before the first request: most connections carry a watch and nothing else
+    /// for half an hour, so that their number is a question of memory.
     async fn connection(self, stream: TcpStream, address: SocketAddr) {
+        let Some(connection) = Box::pin(self.open(stream, address)).await else { return };
+        if let Err(error) = connection.await {
+            tracing::debug!(%address, %error, "a connection broke");
+        }
+    }
+
+    async fn open(
+        self,
+        stream: TcpStream,
+        address: SocketAddr,
+    ) -> Option<BoxFuture<'static, hyper::Result<()>>> {
         // Answers are small and latency counts more than packets.
         let _ = stream.set_nodelay(true);
         let handshake = tokio::select! {
-            () = self.shutdown.cancelled() => return,
+            () = self.shutdown.cancelled() => return None,
             done = timeout(self.limits.handshake, handshake(&self.acceptor, stream)) => done,
         };
         let stream = match handshake {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 tracing::debug!(%address, %error, "TLS handshake failed");
-                return;
+                return None;
             }
             Err(_) => {
                 tracing::debug!(%address, "TLS handshake took too long");
-                return;
+                return None;
             }
         };
         let (_, session) = stream.get_ref();
@@ -182,12 +197,16 @@ where
             .and_then(|it| certificate_identity(it));
         let http2 = session.alpn_protocol() == Some(b"h2");
         let peer = Peer { identity, address };
-        self.requests(stream, peer, http2).await;
+        Some(self.requests(stream, peer, http2))
     }
 
-    async fn requests(self, stream: TlsStream<TcpStream>, peer: Peer, http2: bool) {
+    fn requests(
+        self,
+        stream: TlsStream<TcpStream>,
+        peer: Peer,
+        http2: bool,
+    ) -> BoxFuture<'static, hyper::Result<()>> {
         let Self { limits, shutdown, service, .. } = self;
-        let address = peer.address;
         let ended = shutdown.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer.clone());
@@ -195,31 +214,38 @@ where
             let ended = ended.clone();
             async move { answer.await.map(|answer| answer.map(|body| Ending::new(body, &ended))) }
         });
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.head)
-            .http2()
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(limits.streams)
-            .keep_alive_interval(limits.ping)
-            .keep_alive_timeout(limits.ping);
-        // The handshake has settled the version, so the first bytes need not be guessed at.
-        let builder = if http2 { builder.http2_only() } else { builder.http1_only() };
-        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        let mut connection = std::pin::pin!(connection);
-        let result = tokio::select! {
-            result = connection.as_mut() => result,
-            () = shutdown.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        };
-        if let Err(error) = result {
-            tracing::debug!(%address, error, "a connection broke");
+        // The handshake has settled the version, so the first bytes need not be guessed at. The
+        // state of HTTP/2 is many times that of HTTP/1.1: each is made for itself.
+        let io = TokioIo::new(stream);
+        if http2 {
+            let mut builder = http2::Builder::new(TokioExecutor::new());
+            builder
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(limits.streams)
+                .keep_alive_interval(limits.ping)
+                .keep_alive_timeout(limits.ping);
+            let connection = Box::pin(builder.serve_connection(io, service));
+            Box::pin(drive(connection, shutdown, http2::Connection::graceful_shutdown))
+        } else {
+            let mut builder = http1::Builder::new();
+            builder.timer(TokioTimer::new()).header_read_timeout(limits.head);
+            let connection = Box::pin(builder.serve_connection(io, service));
+            Box::pin(drive(connection, shutdown, http1::Connection::graceful_shutdown))
         }
     }
+}
+
+/// Serves a connection to its end; `end` asks it to end when the server does.
+async fn drive<C: Future<Output = hyper::Result<()>>>(
+    mut connection: Pin<Box<C>>,
+    shutdown: CancellationToken,
+    end: impl FnOnce(Pin<&mut C>),
+) -> hyper::Result<()> {
+    tokio::select! {
+        result = connection.as_mut() => return result,
+        () = shutdown.cancelled() => end(connection.as_mut()),
+    }
+    connection.await
 }
 
 /// The handshake; what comes without TLS and looks like HTTP gets an answer it can read.
