@@ -169,3 +169,18 @@ async fn connections_beyond_the_limit_wait_for_their_turn() {
     drop(first);
     assert_eq!(second.await, "nobody HTTP/2.0");
 }
+
+#[tokio::test]
+async fn a_connection_holds_little_besides_its_buffers() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let service = tower::service_fn(|_: Request<Incoming>| async {
+        Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())))
+    });
+    let pki = Pki::ephemeral(&Clock::system(), &[]).unwrap();
+    let acceptor = TlsAcceptor::from(pki.server_config().unwrap());
+    let (limits, shutdown) = (Limits::default(), CancellationToken::new());
+    let connection = Port { acceptor, limits, shutdown, service }.connection(stream, address);
+    assert!(size_of_val(&connection) < 1024, "{}", size_of_val(&connection));
+}
