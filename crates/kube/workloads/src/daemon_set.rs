@@ -5,83 +5,52 @@
 //! pods node by node, `maxUnavailable` at a time.
 
 use crate::Started;
-use crate::common::{Context, int_or_percent, overtaken, put_count};
-use crate::replica_set::{Named, Pods};
+use crate::common::{Context, int_or_percent, put_count};
 use crate::template::{self, REVISION_HASH};
 use crate::views::{NodeView, Views};
+use crate::workload::{Named, Pods, Workload, WorkloadController, again};
 use jiff::Timestamp;
-use mainstay_client::{Action, Controller, Error, Reconciler};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_client::{Action, Cache, Error};
+use mainstay_object::{Object, known};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Starts the controller of `DaemonSets`.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
-    let controller = Controller::new("daemon-sets");
-    let queue = controller.queue();
-    views.daemon_sets.subscribe(move |change| {
-        if change.after.is_some() {
-            queue.add(change.key.clone());
-        }
-    });
-    let queue = controller.queue();
-    views.on_pods(
-        "DaemonSet",
-        views.daemon_sets.clone(),
-        |set| set.selector.as_ref(),
-        move |key| queue.add(key),
-    );
-    let (queue, sets) = (controller.queue(), views.daemon_sets.clone());
+    let controller = WorkloadController::new("daemon-sets", known::DAEMON_SET, &views.daemon_sets)
+        .owns(&views.pods)
+        .reads(&views.nodes);
+    let (queue, all) = (controller.queue(), views.daemon_sets.clone());
     views.nodes.subscribe(move |_| {
-        for (key, _) in sets.list(None) {
+        for (key, _) in all.list(None) {
             queue.add(key);
         }
     });
-    let reconciler = Reconcile {
+    let sets = DaemonSets {
         context: context.clone(),
-        views: views.clone(),
+        nodes: views.nodes.clone(),
         pods: Pods::new(context, views),
     };
-    let controller = controller.reads(&views.daemon_sets).reads(&views.pods).reads(&views.nodes);
-    started.controller(controller.start(reconciler, context.stop.clone()));
+    controller.start(sets, context, started);
 }
 
-struct Reconcile {
+struct DaemonSets {
     context: Context,
-    views: Views,
+    nodes: Cache<NodeView>,
     pods: Pods,
 }
 
-impl Reconciler for Reconcile {
-    type Key = NamespacedName;
-    type Error = Error;
-
-    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        if self.views.daemon_sets.get(key).is_none() {
-            return Ok(Action::Done);
-        }
-        match self.run(key).await {
-            Err(error) if overtaken(&error) || error.is_namespace_terminating() => Ok(Action::Done),
-            other => other,
-        }
-    }
-}
-
-impl Reconcile {
-    async fn run(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let cluster = &self.context.cluster;
-        let set = cluster.get(&known::DAEMON_SET, key.namespace(), &key.name).await?;
+impl Workload for DaemonSets {
+    async fn settle(&self, set: Object) -> Result<Action, Error> {
         let pods = self.pods.of(&set).await?;
         let nodes: Vec<Arc<NodeView>> =
-            self.views.nodes.list(None).into_iter().map(|(_, node)| node).collect();
+            self.nodes.list(None).into_iter().map(|(_, node)| node).collect();
         let decision = decide(&set, &pods, &nodes, self.context.clock.now());
         self.pods.delete(&set, &decision.delete).await?;
         let wanted = decision.create.iter().map(|node| pod(&set, node, &decision.hash)).collect();
         let outcome = self.pods.create(&set, wanted).await;
         self.context.write_status(&known::DAEMON_SET, &set, decision.status).await?;
-        outcome?;
-        Ok(decision.again.map_or(Action::Done, |wait| Action::After(Duration::from_secs(wait))))
+        outcome.map(|()| again(decision.again))
     }
 }
 

@@ -4,66 +4,30 @@
 //! does not undo it. Indexed completion, pod failure policies and success policies are not known.
 
 use crate::Started;
-use crate::common::{Context, overtaken, put_count};
-use crate::replica_set::{Named, Pods};
+use crate::common::{Context, put_count};
 use crate::template;
 use crate::views::{Phase, Views};
+use crate::workload::{Named, Pods, Workload, WorkloadController, again};
 use jiff::Timestamp;
-use mainstay_client::{Action, Controller, DeleteOptions, Error, Propagation, Reconciler};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_client::{Action, DeleteOptions, Error, Propagation};
+use mainstay_object::{Object, known};
 use serde_json::{Map, Value, json};
-use std::time::Duration;
 
 /// Starts the controller of Jobs.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
-    let controller = Controller::new("jobs");
-    let queue = controller.queue();
-    views.jobs.subscribe(move |change| {
-        if change.after.is_some() {
-            queue.add(change.key.clone());
-        }
-    });
-    let queue = controller.queue();
-    views.on_pods(
-        "Job",
-        views.jobs.clone(),
-        |job| job.selector.as_ref(),
-        move |key| queue.add(key),
-    );
-    let reconciler = Reconcile {
-        context: context.clone(),
-        views: views.clone(),
-        pods: Pods::new(context, views),
-    };
-    let controller = controller.reads(&views.jobs).reads(&views.pods);
-    started.controller(controller.start(reconciler, context.stop.clone()));
+    let jobs = Jobs { context: context.clone(), pods: Pods::new(context, views) };
+    WorkloadController::new("jobs", known::JOB, &views.jobs)
+        .owns(&views.pods)
+        .start(jobs, context, started);
 }
 
-struct Reconcile {
+struct Jobs {
     context: Context,
-    views: Views,
     pods: Pods,
 }
 
-impl Reconciler for Reconcile {
-    type Key = NamespacedName;
-    type Error = Error;
-
-    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        if self.views.jobs.get(key).is_none() {
-            return Ok(Action::Done);
-        }
-        match self.run(key).await {
-            Err(error) if overtaken(&error) || error.is_namespace_terminating() => Ok(Action::Done),
-            other => other,
-        }
-    }
-}
-
-impl Reconcile {
-    async fn run(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let cluster = &self.context.cluster;
-        let job = cluster.get(&known::JOB, key.namespace(), &key.name).await?;
+impl Workload for Jobs {
+    async fn settle(&self, job: Object) -> Result<Action, Error> {
         if job.is_terminating() {
             return Ok(Action::Done);
         }
@@ -72,7 +36,9 @@ impl Reconcile {
         let decision = decide(&job, &pods, now);
         if decision.expired {
             let options = DeleteOptions::uid(job.uid()).propagation(Propagation::Background);
-            cluster.ensure_deleted(&known::JOB, key.namespace(), &key.name, &options).await?;
+            let (namespace, name) = (Some(job.namespace()), job.name());
+            let cluster = &self.context.cluster;
+            cluster.ensure_deleted(&known::JOB, namespace, name, &options).await?;
             return Ok(Action::Done);
         }
         self.pods.delete(&job, &decision.delete).await?;
@@ -88,7 +54,7 @@ impl Reconcile {
             }
         }
         self.context.write_status(&known::JOB, &job, decision.status).await?;
-        Ok(decision.again.map_or(Action::Done, |wait| Action::After(Duration::from_secs(wait))))
+        Ok(again(decision.again))
     }
 }
 
@@ -266,6 +232,7 @@ fn suspension(status: &mut Map<String, Value>, suspended: bool, now: &str) {
 mod tests {
     use super::*;
     use crate::views::PodView;
+    use mainstay_object::NamespacedName;
     use std::sync::Arc;
 
     const NOW: &str = "2026-01-01T00:01:00Z";

@@ -29,6 +29,7 @@ mod service;
 mod stateful_set;
 mod template;
 mod views;
+mod workload;
 
 pub mod simulate;
 

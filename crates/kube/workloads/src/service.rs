@@ -6,7 +6,7 @@
 
 use crate::Started;
 use crate::common::{Context, controller_reference_value, overtaken};
-use crate::views::{PodView, Views};
+use crate::views::{Owned, PodView, Views};
 use mainstay_client::{
     Action, Cache, Controller, DeleteOptions, Error, Patch, Reconciler, Selection, difference,
 };

@@ -5,76 +5,33 @@
 //! nobody provides volumes.
 
 use crate::Started;
-use crate::common::{Context, overtaken, put_count};
-use crate::replica_set::{Named, Pods};
+use crate::common::{Context, put_count};
 use crate::template::{self, REVISION_HASH};
 use crate::views::Views;
+use crate::workload::{Named, Pods, Workload, WorkloadController, again};
 use jiff::Timestamp;
-use mainstay_client::{Action, Controller, Error, Reconciler};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_client::{Action, Error};
+use mainstay_object::{Object, known};
 use serde_json::{Map, Value, json};
-use std::time::Duration;
 
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
 /// Starts the controller of `StatefulSets`.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
-    let controller = Controller::new("stateful-sets");
-    let queue = controller.queue();
-    views.stateful_sets.subscribe(move |change| {
-        if change.after.is_some() {
-            queue.add(change.key.clone());
-        }
-    });
-    let queue = controller.queue();
-    views.on_pods(
-        "StatefulSet",
-        views.stateful_sets.clone(),
-        |set| set.selector.as_ref(),
-        move |key| queue.add(key),
-    );
-    let reconciler = Reconcile {
-        context: context.clone(),
-        views: views.clone(),
-        pods: Pods::new(context, views),
-    };
-    let controller = controller.reads(&views.stateful_sets).reads(&views.pods);
-    started.controller(controller.start(reconciler, context.stop.clone()));
+    let sets = StatefulSets { context: context.clone(), pods: Pods::new(context, views) };
+    WorkloadController::new("stateful-sets", known::STATEFUL_SET, &views.stateful_sets)
+        .owns(&views.pods)
+        .start(sets, context, started);
 }
 
-struct Reconcile {
+struct StatefulSets {
     context: Context,
-    views: Views,
     pods: Pods,
 }
 
-impl Reconciler for Reconcile {
-    type Key = NamespacedName;
-    type Error = Error;
-
-    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        if self.views.stateful_sets.get(key).is_none() {
-            return Ok(Action::Done);
-        }
-        match self.run(key).await {
-            Err(error)
-                if overtaken(&error)
-                    || error.is_namespace_terminating()
-                    // The name is still held by a pod that goes; its event brings the set back.
-                    || error.is_already_exists() =>
-            {
-                Ok(Action::Done)
-            }
-            other => other,
-        }
-    }
-}
-
-impl Reconcile {
-    async fn run(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let set =
-            self.context.cluster.get(&known::STATEFUL_SET, key.namespace(), &key.name).await?;
+impl Workload for StatefulSets {
+    async fn settle(&self, set: Object) -> Result<Action, Error> {
         let pods = self.pods.of(&set).await?;
         let decision = decide(&set, &pods, self.context.clock.now());
         self.pods.delete(&set, &decision.delete).await?;
@@ -82,8 +39,11 @@ impl Reconcile {
             decision.create.iter().map(|ordinal| pod(&set, *ordinal, &decision.hash)).collect();
         let outcome = self.pods.create(&set, wanted).await;
         self.context.write_status(&known::STATEFUL_SET, &set, decision.status).await?;
-        outcome?;
-        Ok(decision.again.map_or(Action::Done, |wait| Action::After(Duration::from_secs(wait))))
+        match outcome {
+            // The name is still held by a pod that goes; its event brings the set back.
+            Err(error) if error.is_already_exists() => Ok(Action::Done),
+            outcome => outcome.map(|()| again(decision.again)),
+        }
     }
 }
 

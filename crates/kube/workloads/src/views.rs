@@ -5,7 +5,7 @@ use crate::template;
 use jiff::Timestamp;
 use mainstay_client::{Cache, Selection, conditions};
 use mainstay_object::selector::LabelSelector;
-use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_object::{Object, Resource, known};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +22,58 @@ impl Owner {
     fn of(object: &Object) -> Option<Self> {
         let owner = object.controller_owner()?;
         Some(Self { kind: owner.kind.into(), name: owner.name.into(), uid: owner.uid.into() })
+    }
+}
+
+/// What workloads make: it has an owner, or labels by which one may find it.
+pub(crate) trait Owned {
+    /// Who manages it.
+    fn owner(&self) -> Option<&Owner>;
+
+    /// Its labels.
+    fn labels(&self) -> &BTreeMap<String, String>;
+
+    /// Whether its labels match.
+    fn matches(&self, selector: &LabelSelector) -> bool {
+        selector.matches_with(|key| self.labels().get(key).map(String::as_str))
+    }
+}
+
+impl Owned for PodView {
+    fn owner(&self) -> Option<&Owner> {
+        self.owner.as_ref()
+    }
+
+    fn labels(&self) -> &BTreeMap<String, String> {
+        &self.labels
+    }
+}
+
+impl Owned for ReplicaSetView {
+    fn owner(&self) -> Option<&Owner> {
+        self.owner.as_ref()
+    }
+
+    fn labels(&self) -> &BTreeMap<String, String> {
+        &self.labels
+    }
+}
+
+/// What makes and adopts other objects by their labels.
+pub(crate) trait Selecting {
+    /// Which it takes as its own; none selects nothing.
+    fn selector(&self) -> Option<&LabelSelector>;
+}
+
+impl Selecting for Trigger {
+    fn selector(&self) -> Option<&LabelSelector> {
+        self.selector.as_ref()
+    }
+}
+
+impl Selecting for ReplicaSetView {
+    fn selector(&self) -> Option<&LabelSelector> {
+        self.selector.as_ref()
     }
 }
 
@@ -120,11 +172,6 @@ impl PodView {
     pub(crate) fn is_available(&self, min_ready_seconds: i64, now: Timestamp) -> bool {
         self.ready_since
             .is_some_and(|since| now.as_second() - since.as_second() >= min_ready_seconds)
-    }
-
-    /// Whether its labels match.
-    pub(crate) fn matches(&self, selector: &LabelSelector) -> bool {
-        selector.matches_with(|key| self.labels.get(key).map(String::as_str))
     }
 }
 
@@ -298,34 +345,5 @@ impl Views {
             nodes: Cache::builder(Selection::all(known::NODE), |node| Some(NodeView::of(node)))
                 .start(&context.cluster, context.stop.clone()),
         }
-    }
-
-    /// Tells `hear` the key of the owner of each pod that changes, if the owner has this kind; for
-    /// pods that nobody owns, the keys of all of `candidates` that select it.
-    pub(crate) fn on_pods<T: PartialEq + Send + Sync + 'static>(
-        &self,
-        kind: &'static str,
-        candidates: Cache<T>,
-        selector: impl Fn(&T) -> Option<&LabelSelector> + Send + Sync + 'static,
-        hear: impl Fn(NamespacedName) + Send + Sync + 'static,
-    ) {
-        self.pods.subscribe(move |change| {
-            for pod in [change.before, change.after].into_iter().flatten() {
-                match &pod.owner {
-                    Some(owner) if &*owner.kind == kind => {
-                        let namespace = Arc::clone(&change.key.namespace);
-                        hear(NamespacedName::new(namespace, Arc::clone(&owner.name)));
-                    }
-                    Some(_) => {}
-                    None => {
-                        for (key, candidate) in candidates.list(Some(&change.key.namespace)) {
-                            if selector(&candidate).is_some_and(|it| pod.matches(it)) {
-                                hear(key);
-                            }
-                        }
-                    }
-                }
-            }
-        });
     }
 }

@@ -11,15 +11,15 @@ mod decide;
 mod status;
 
 use crate::Started;
-use crate::common::{Context, controller_reference_value, overtaken};
+use crate::common::{Context, controller_reference_value};
 use crate::template::{self, TEMPLATE_HASH};
-use crate::views::{ORPHANS, ReplicaSetView, Views, selector};
+use crate::views::{ORPHANS, Owned, ReplicaSetView, Views, selector};
+use crate::workload::{Workload, WorkloadController, again};
 use decide::{Decision, Step};
-use mainstay_client::{Action, Controller, DeleteOptions, Error, Patch, Propagation, Reconciler};
+use mainstay_client::{Action, DeleteOptions, Error, Patch, Propagation};
 use mainstay_object::{NamespacedName, Object, known};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Annotation: the number of a template, on the Deployment and on its `ReplicaSets`.
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -35,33 +35,8 @@ pub(crate) type Named = (NamespacedName, Arc<ReplicaSetView>);
 
 /// Starts the controller of Deployments.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
-    let controller = Controller::new("deployments");
-    let queue = controller.queue();
-    views.deployments.subscribe(move |change| {
-        if change.after.is_some() {
-            queue.add(change.key.clone());
-        }
-    });
-    let (queue, deployments) = (controller.queue(), views.deployments.clone());
-    views.replica_sets.subscribe(move |change| {
-        for set in [change.before, change.after].into_iter().flatten() {
-            let namespace = &change.key.namespace;
-            match &set.owner {
-                Some(owner) if &*owner.kind == "Deployment" => {
-                    queue.add(NamespacedName::new(Arc::clone(namespace), Arc::clone(&owner.name)));
-                }
-                Some(_) => {}
-                None => {
-                    for (key, deployment) in deployments.list(Some(namespace)) {
-                        let label = |key: &str| set.labels.get(key).map(String::as_str);
-                        if deployment.selector.as_ref().is_some_and(|it| it.matches_with(label)) {
-                            queue.add(key);
-                        }
-                    }
-                }
-            }
-        }
-    });
+    let controller = WorkloadController::new("deployments", known::DEPLOYMENT, &views.deployments)
+        .owns(&views.replica_sets);
     let (queue, sets) = (controller.queue(), views.replica_sets.clone());
     // A `Recreate` rollout waits for the last old pod to be really gone.
     views.pods.subscribe(move |change| {
@@ -79,35 +54,17 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
             }
         }
     });
-    let reconciler = Reconcile { context: context.clone(), views: views.clone() };
-    let controller = controller.reads(&views.deployments).reads(&views.replica_sets);
-    started.controller(controller.start(reconciler, context.stop.clone()));
+    let deployments = Deployments { context: context.clone(), views: views.clone() };
+    controller.start(deployments, context, started);
 }
 
-struct Reconcile {
+struct Deployments {
     context: Context,
     views: Views,
 }
 
-impl Reconciler for Reconcile {
-    type Key = NamespacedName;
-    type Error = Error;
-
-    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        if self.views.deployments.get(key).is_none() {
-            return Ok(Action::Done);
-        }
-        match self.roll(key).await {
-            Err(error) if overtaken(&error) || error.is_namespace_terminating() => Ok(Action::Done),
-            other => other,
-        }
-    }
-}
-
-impl Reconcile {
-    async fn roll(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let cluster = &self.context.cluster;
-        let mut deployment = cluster.get(&known::DEPLOYMENT, key.namespace(), &key.name).await?;
+impl Workload for Deployments {
+    async fn settle(&self, mut deployment: Object) -> Result<Action, Error> {
         if !deployment.is_terminating() {
             self.adopt(&deployment).await?;
         }
@@ -147,11 +104,12 @@ impl Reconcile {
                 "resourceVersion": deployment.resource_version(),
                 "annotations": {REVISION: revision},
             }}));
-            deployment =
-                cluster.patch(&known::DEPLOYMENT, key.namespace(), &key.name, &patch).await?;
+            let (namespace, name) = (Some(deployment.namespace()), deployment.name());
+            let cluster = &self.context.cluster;
+            deployment = cluster.patch(&known::DEPLOYMENT, namespace, name, &patch).await?;
         }
         let text = failure.as_ref().map(ToString::to_string);
-        let (status, again) = status::status(&status::Observed {
+        let (status, wait) = status::status(&status::Observed {
             deployment: &deployment,
             sets: &sets,
             new: decision.new.as_ref(),
@@ -161,22 +119,18 @@ impl Reconcile {
             now,
         });
         self.context.write_status(&known::DEPLOYMENT, &deployment, status).await?;
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(again.map_or(Action::Done, |wait| Action::After(Duration::from_secs(wait)))),
-        }
+        failure.map_or(Ok(again(wait)), Err)
     }
+}
 
+impl Deployments {
     /// Takes sets that nobody owns and the Deployment selects.
     async fn adopt(&self, deployment: &Object) -> Result<(), Error> {
         let Some(selector) = selector(deployment) else { return Ok(()) };
         let cluster = &self.context.cluster;
         for (key, set) in self.views.replica_sets.indexed(ORPHANS) {
-            let label = |key: &str| set.labels.get(key).map(String::as_str);
-            if *key.namespace != *deployment.namespace()
-                || set.terminating
-                || !selector.matches_with(label)
-            {
+            let near = *key.namespace == *deployment.namespace();
+            if !near || set.terminating || !set.matches(&selector) {
                 continue;
             }
             let patch = Patch::Merge(json!({"metadata": {

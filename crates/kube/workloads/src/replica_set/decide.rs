@@ -1,8 +1,8 @@
 //! What a ReplicaSet does and says, given its pods.
 
-use super::Named;
 use crate::common::put_count;
 use crate::views::PodView;
+use crate::workload::Named;
 use jiff::Timestamp;
 use mainstay_object::Object;
 use serde_json::{Map, Value, json};

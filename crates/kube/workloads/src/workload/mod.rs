@@ -1,0 +1,130 @@
+//! What the controllers of workloads have in common: Jobs, Deployments and the sets.
+//!
+//! ```text
+//! the object changed, or something that it owns or could adopt ─► its key ─► live object ─► settle
+//! ```
+//!
+//! A kind brings the name of its controller, the cache that names its objects and a [`Workload`],
+//! which is all that differs. What else concerns it, such as nodes, it adds to the queue itself.
+
+mod pods;
+
+pub(crate) use pods::{Named, Pods};
+
+use crate::Started;
+use crate::common::{Context, overtaken};
+use crate::views::{Owned, Selecting};
+use mainstay_client::{Action, Cache, Cluster, Controller, Error, Queue, Reconciler};
+use mainstay_object::{NamespacedName, Object, Resource};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is particular to a kind of workload.
+pub(crate) trait Workload: Send + Sync + 'static {
+    /// Brings one object, as it was just read, closer to what it asks for and writes its status.
+    ///
+    /// That an object has gone or that its namespace ends is no failure: such errors may be returned
+    /// as they are.
+    fn settle(&self, live: Object) -> impl Future<Output = Result<Action, Error>> + Send;
+}
+
+/// When to look again at an object for which time alone may change something.
+pub(crate) fn again(seconds: Option<u64>) -> Action {
+    seconds.map_or(Action::Done, |wait| Action::After(Duration::from_secs(wait)))
+}
+
+/// The controller of a kind of workload, being put together. `V` is what its cache keeps.
+pub(crate) struct WorkloadController<V> {
+    resource: Resource,
+    cache: Cache<V>,
+    controller: Controller<NamespacedName>,
+}
+
+impl<V: Selecting + PartialEq + Send + Sync + 'static> WorkloadController<V> {
+    /// A controller that looks at every object that appears or changes.
+    pub(crate) fn new(name: &'static str, resource: Resource, cache: &Cache<V>) -> Self {
+        let controller = Controller::new(name).reads(cache);
+        let queue = controller.queue();
+        cache.subscribe(move |change| {
+            if change.after.is_some() {
+                queue.add(change.key.clone());
+            }
+        });
+        Self { resource, cache: cache.clone(), controller }
+    }
+
+    /// Looks at the owner of each dependent that changes; for a dependent that nobody owns, at all
+    /// objects that select it.
+    pub(crate) fn owns<D>(mut self, dependents: &Cache<D>) -> Self
+    where
+        D: Owned + PartialEq + Send + Sync + 'static,
+    {
+        let (queue, candidates) = (self.queue(), self.cache.clone());
+        let kind = self.resource.kind.clone();
+        dependents.subscribe(move |change| {
+            let namespace = &change.key.namespace;
+            for dependent in [change.before, change.after].into_iter().flatten() {
+                match dependent.owner() {
+                    Some(owner) if *owner.kind == *kind => {
+                        let name = Arc::clone(&owner.name);
+                        queue.add(NamespacedName::new(Arc::clone(namespace), name));
+                    }
+                    Some(_) => {}
+                    None => {
+                        for (key, candidate) in candidates.list(Some(namespace)) {
+                            if candidate.selector().is_some_and(|it| dependent.matches(it)) {
+                                queue.add(key);
+                            }
+                        }
+                    }
+                }
+            }
+        });
+        self.controller = self.controller.reads(dependents);
+        self
+    }
+
+    /// Looks at nothing before this cache is complete.
+    pub(crate) fn reads<T: PartialEq + Send + Sync + 'static>(mut self, cache: &Cache<T>) -> Self {
+        self.controller = self.controller.reads(cache);
+        self
+    }
+
+    /// The keys to look at, for what else concerns the kind.
+    pub(crate) fn queue(&self) -> Queue<NamespacedName> {
+        self.controller.queue()
+    }
+
+    /// Starts.
+    pub(crate) fn start(self, workload: impl Workload, context: &Context, started: &mut Started) {
+        let Self { resource, cache, controller } = self;
+        let reconcile = Reconcile { cluster: context.cluster.clone(), resource, cache, workload };
+        started.controller(controller.start(reconcile, context.stop.clone()));
+    }
+}
+
+struct Reconcile<V, W> {
+    cluster: Cluster,
+    resource: Resource,
+    cache: Cache<V>,
+    workload: W,
+}
+
+impl<V: PartialEq + Send + Sync + 'static, W: Workload> Reconciler for Reconcile<V, W> {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        if self.cache.get(key).is_none() {
+            return Ok(Action::Done);
+        }
+        let outcome = match self.cluster.get(&self.resource, key.namespace(), &key.name).await {
+            Ok(live) => self.workload.settle(live).await,
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Err(error) if overtaken(&error) || error.is_namespace_terminating() => Ok(Action::Done),
+            other => other,
+        }
+    }
+}
