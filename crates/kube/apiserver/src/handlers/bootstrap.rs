@@ -8,8 +8,10 @@ use mainstay_object::{Object, Status, known};
 use mainstay_store::{Change, CommitError, Expect, Key};
 use std::sync::Arc;
 
-/// The namespaces of every cluster.
-const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+/// The namespaces of every cluster. Nobody may delete them: what runs the cluster lives there, and
+/// they are made at start only. (The original lets `kube-node-lease` go, and makes it again.)
+pub(super) const NAMESPACES: [&str; 4] =
+    ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Creates the namespaces that every cluster has, where they are not there yet.
 pub(crate) async fn namespaces(server: &Arc<ApiServer>) -> Result<(), StartError> {

@@ -7,7 +7,7 @@
 //! Pods end at once as well, whatever grace they ask for: the nodes are simulated and no container
 //! needs time to stop. A client that waits for a pod to go sees the same events, only sooner.
 
-use super::{Request, change, decode, definitions, present, write};
+use super::{Request, bootstrap, change, decode, definitions, present, write};
 use crate::convert;
 use crate::filter::Filter;
 use crate::http::answer::Answer;
@@ -205,6 +205,10 @@ pub(super) async fn remove(
     options: &Options,
 ) -> Result<Removed, Status> {
     let name: &str = &key.name;
+    if &*row.storage == "namespaces" && bootstrap::NAMESPACES.contains(&name) {
+        let why = "this namespace may not be deleted";
+        return Err(Status::forbidden(&row.group, &row.plural, name, why));
+    }
     let mut attempts = write::ATTEMPTS;
     loop {
         attempts -= 1;

@@ -128,6 +128,26 @@ async fn a_namespace_refuses_new_content_while_it_is_going_and_goes_when_finaliz
 }
 
 #[tokio::test]
+async fn the_namespaces_of_every_cluster_stay() {
+    let api = Api::new().await;
+    for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+        let path = format!("/api/v1/namespaces/{name}");
+        for dry in ["", "?dryRun=All"] {
+            assert_eq!(
+                api.delete(&format!("{path}{dry}"), &json!(null)).await.refused(),
+                (
+                    403,
+                    format!(
+                        "namespaces \"{name}\" is forbidden: this namespace may not be deleted"
+                    )
+                )
+            );
+        }
+        assert_eq!(api.get(&path).await.ok()["status"]["phase"], "Active");
+    }
+}
+
+#[tokio::test]
 async fn an_eviction_deletes_the_pod() {
     let api = Api::new().await;
     let pods = "/api/v1/namespaces/default/pods";
