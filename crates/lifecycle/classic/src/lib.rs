@@ -28,6 +28,8 @@
 //!   contradiction between the two that nobody can act on.
 //! * A Subscription that waits because its namespace has no OperatorGroup, or several, says so in
 //!   its condition `ResolutionFailed`.
+//! * A version that is deleted while its Subscription stays is installed again at once. The original
+//!   does so too, but not before another Subscription of the namespace wants something.
 //! * A version whose successor is deleted in the middle of an upgrade becomes the operator again.
 //! * Nothing waits for a resync: a group that is deleted, an account or right that appears, a plan
 //!   that is lost are acted on when it happens.

@@ -65,6 +65,11 @@ impl Controller {
             self.last.lock().remove(key);
             return Ok(Action::Done);
         }
+        // A namespace on its way out loses its groups first, which is nobody's fault.
+        let place = context.caches.namespaces.get(&NamespacedName::cluster(namespace));
+        if place.is_some_and(|it| it.deleting) {
+            return Ok(Action::Done);
+        }
         let groups = context.caches.groups_in(namespace);
         let sources = sources(context, namespace);
         let csvs = csvs(context, namespace);
@@ -85,7 +90,9 @@ impl Controller {
         if let Some(name) = plan::unassigned(&subscriptions, &plans) {
             return self.take_up(namespace, name, &mut subscriptions).await;
         }
-        if subscriptions.iter().all(|it| standing::waits(&it.status)) {
+        if subscriptions.iter().all(|it| standing::waits(&it.status))
+            && !self.lost(namespace, &subscriptions, &plans).await?
+        {
             return Ok(Action::Done);
         }
         let [group] = groups.as_slice() else {
@@ -107,6 +114,34 @@ impl Controller {
         let input = self.input(namespace, group, &sources, &subscriptions, &plans, csvs);
         let resolved = self.resolve(key, input).await?;
         self.settle(namespace, &mut subscriptions, &plans, &resolved).await
+    }
+
+    /// Whether a version that a finished plan brought is gone, so that nobody brings it any more
+    /// and waiting for the plan would never end.
+    ///
+    /// The plan may be seen before its version is, so the API is asked.
+    async fn lost(
+        &self,
+        namespace: &str,
+        subscriptions: &[Subscription],
+        plans: &Plans,
+    ) -> Result<bool, Error> {
+        let version = &resources::CLUSTER_SERVICE_VERSION;
+        for it in subscriptions.iter().filter(|it| standing::is_brought(&it.status, plans)) {
+            let name = &it.status.current_csv;
+            let found = self.context.cluster.find(version, Some(namespace), name).await;
+            if found.doing("reading a version")?.is_none() {
+                return Ok(self.lasting(namespace).await?.is_some());
+            }
+        }
+        Ok(false)
+    }
+
+    /// The namespace, if it is there and stays. The API is asked: what goes with a namespace may be
+    /// seen to go before it.
+    async fn lasting(&self, namespace: &str) -> Result<Option<Object>, Error> {
+        let found = self.context.cluster.find(&known::NAMESPACE, None, namespace).await;
+        Ok(found.doing("reading a namespace")?.filter(|it| !it.is_terminating()))
     }
 
     /// Deletes plans that are too many.

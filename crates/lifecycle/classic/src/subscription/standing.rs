@@ -160,6 +160,16 @@ pub(crate) fn waits(status: &SubscriptionStatus) -> bool {
     status.install_plan_ref.is_some() && status.state == SubscriptionState::UpgradePending
 }
 
+/// Whether a Subscription waits for a version although its plan is complete: the version was
+/// deleted, or is yet to be seen.
+pub(crate) fn is_brought(
+    status: &SubscriptionStatus,
+    plans: &BTreeMap<String, Arc<facts::Plan>>,
+) -> bool {
+    let plan = status.install_plan_ref.as_ref().and_then(|it| plans.get(&it.name));
+    waits(status) && plan.is_some_and(|it| it.phase == InstallPlanPhase::Complete)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

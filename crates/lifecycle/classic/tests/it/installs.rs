@@ -148,3 +148,32 @@ async fn a_deleted_version_takes_its_objects_along() {
         .await
         .expect("data of people is never deleted");
 }
+
+#[tokio::test]
+async fn a_version_that_is_deleted_while_its_subscription_stays_is_installed_again() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let old = world.succeeded("anvil.v1.0.0").await;
+    world.subscription(|it| it.str(&["status", "state"]) == Some("AtLatestKnown")).await;
+    let cluster = world.cluster.cluster();
+    let params = mainstay_client::DeleteOptions::default();
+    cluster.delete(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), &params).await.unwrap();
+    let uid = old.uid().to_owned();
+    world
+        .cluster
+        .wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), move |it| {
+            it.uid() != uid && it.str(&["status", "phase"]) == Some("Succeeded")
+        })
+        .await;
+    world
+        .subscription(|it| {
+            it.str(&["status", "state"]) == Some("AtLatestKnown")
+                && it.i64(&["status", "installPlanGeneration"]) == Some(2)
+        })
+        .await;
+    let plans = world
+        .plans(|all| all.iter().all(|it| it.str(&["status", "phase"]) == Some("Complete")))
+        .await;
+    assert_eq!(plans.len(), 2, "one plan brought it back");
+}
