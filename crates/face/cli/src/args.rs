@@ -58,7 +58,7 @@ pub struct DemoArguments {
     #[arg(long, value_name = "NAME")]
     pub package: Option<String>,
     /// Address to serve the API at; port 0 picks a free one.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0")]
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0", value_parser = address)]
     pub listen: SocketAddr,
     /// Where to write the kubeconfig [default: a file in the folder for temporary files].
     #[arg(long, value_name = "PATH")]
@@ -75,7 +75,7 @@ pub struct UpArguments {
     #[arg(long)]
     pub in_memory: bool,
     /// Address to serve the API at; port 0 picks a free one.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6443")]
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6443", value_parser = address)]
     pub listen: SocketAddr,
     /// Where to write the kubeconfig [default: `kubeconfig` in the data folder].
     #[arg(long, value_name = "PATH")]
@@ -92,6 +92,17 @@ pub struct UpArguments {
     /// Set damaged parts of the data folder aside, list what they held, and go on with the rest.
     #[arg(long, conflicts_with = "in_memory")]
     pub repair: bool,
+}
+
+/// Reads `ADDR:PORT`, `HOST:PORT` or a port alone, which means loopback.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    use std::net::{Ipv4Addr, ToSocketAddrs};
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    found
+        .ok_or_else(|| "write it as ADDR:PORT, such as 127.0.0.1:6443 or localhost:6443".to_owned())
 }
 
 /// Which standard namespaces a new cluster gets.
@@ -137,6 +148,19 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn an_address_may_be_short() {
+        for (text, read) in [
+            ("6443", Some("127.0.0.1:6443")),
+            ("[::1]:7", Some("[::1]:7")),
+            ("0.0.0.0:1", Some("0.0.0.0:1")),
+            ("nonsense", None),
+            ("1.2.3.4", None),
+        ] {
+            assert_eq!(address(text).ok(), read.map(|it| it.parse().unwrap()), "{text}");
+        }
     }
 
     #[test]

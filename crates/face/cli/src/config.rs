@@ -121,10 +121,12 @@ fn parse_catalog(text: &str) -> Result<CatalogFolder, Cause> {
     let Some((name, folder)) = text.split_once('=') else {
         return Err(wanted().because(Cause::new("there is no `=` in it")));
     };
+    if name.is_empty() {
+        return Err(wanted().because(Cause::new("there is no name before the `=`")));
+    }
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
     let edges = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    if name.is_empty()
-        || name.len() > 63
+    if name.len() > 63
         || !name.chars().all(allowed)
         || !name.starts_with(edges)
         || !name.ends_with(edges)

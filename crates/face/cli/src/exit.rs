@@ -1,5 +1,6 @@
 //! Exit codes, as scripts see them.
 
+use mainstay_cause::Cause;
 use std::process::ExitCode;
 
 /// How the program ended.
@@ -9,8 +10,31 @@ pub enum Exit {
     Done,
     /// Something failed while working (1).
     Failed,
-    /// The arguments or what they name cannot be used; nothing was touched (2).
+    /// The arguments, or what they name (a folder, a port, a catalog), cannot be used (2).
     Usage,
+}
+
+/// Why a sub-command ended early, and with which code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The code.
+    pub exit: Exit,
+    /// The reason.
+    pub cause: Cause,
+}
+
+impl Failure {
+    /// What was asked for cannot be used.
+    pub const fn usage(cause: Cause) -> Self {
+        Self { exit: Exit::Usage, cause }
+    }
+}
+
+impl From<Cause> for Failure {
+    /// Something failed while working.
+    fn from(cause: Cause) -> Self {
+        Self { exit: Exit::Failed, cause }
+    }
 }
 
 impl From<Exit> for ExitCode {

@@ -65,6 +65,11 @@ impl Report {
     }
 }
 
+/// Whether standard error is a terminal that wants colours.
+pub fn colours_on_stderr() -> bool {
+    io::stderr().is_terminal() && !crate::config::plain_terminal()
+}
+
 /// Prints why the program ends, to standard error.
 pub fn error(cause: &mainstay_cause::Cause) {
     let _ = write!(io::stderr().lock(), "error: {}", cause.render());

@@ -16,35 +16,49 @@ use std::path::{Path, PathBuf};
 /// Name and folder of each catalog.
 pub(crate) type Folders = BTreeMap<String, PathBuf>;
 
-/// The catalogs to serve: those given now, and those of before whose CatalogSource is still there.
-pub(crate) async fn to_serve(
-    cluster: &Cluster,
-    namespace: &str,
-    settings: &Settings,
-) -> Result<Folders, Cause> {
-    let given: Folders =
-        settings.catalogs.iter().map(|it| (it.name.clone(), it.folder.clone())).collect();
-    let Data::Folder(folder) = &settings.data else { return Ok(given) };
-    let file = folder.join("catalogs.json");
-    let before = read(&file)?;
-    let mut catalogs = given;
-    for (name, folder) in &before {
-        if catalogs.contains_key(name) {
-            continue;
-        }
-        let found =
-            cluster.find(&CATALOG_SOURCE, Some(namespace), name).await.map_err(|error| {
+/// What was given and what was served before.
+pub(crate) struct Remembered {
+    given: Folders,
+    before: Folders,
+    /// Where it is written; none for a cluster that keeps nothing.
+    file: Option<PathBuf>,
+}
+
+impl Remembered {
+    /// Reads what the data folder remembers.
+    pub(crate) fn read(settings: &Settings) -> Result<Self, Cause> {
+        let given = settings.catalogs.iter().map(|it| (it.name.clone(), it.folder.clone()));
+        let file = match &settings.data {
+            Data::Folder(folder) => Some(folder.join("catalogs.json")),
+            Data::Memory => None,
+        };
+        let before = file.as_deref().map_or_else(|| Ok(Folders::new()), read)?;
+        Ok(Self { given: given.collect(), before, file })
+    }
+
+    /// The catalogs to serve: those given now, and those of before whose CatalogSource is still
+    /// there.
+    pub(crate) async fn settle(self, cluster: &Cluster, namespace: &str) -> Result<Folders, Cause> {
+        let mut catalogs = self.given;
+        for (name, folder) in &self.before {
+            if catalogs.contains_key(name) {
+                continue;
+            }
+            let found = cluster.find(&CATALOG_SOURCE, Some(namespace), name).await;
+            let found = found.map_err(|error| {
                 Cause::new(format!("the CatalogSource `{namespace}/{name}` cannot be read"))
                     .because(Cause::new(error.to_string()))
             })?;
-        if found.is_some() {
-            catalogs.insert(name.clone(), folder.clone());
+            if found.is_some() {
+                catalogs.insert(name.clone(), folder.clone());
+            }
         }
+        match &self.file {
+            Some(file) if catalogs != self.before => write(file, &catalogs)?,
+            _ => {}
+        }
+        Ok(catalogs)
     }
-    if catalogs != before {
-        write(&file, &catalogs)?;
-    }
-    Ok(catalogs)
 }
 
 fn read(file: &Path) -> Result<Folders, Cause> {

@@ -13,6 +13,7 @@ use crate::stop::Stop;
 use mainstay_cause::{Cause, Place};
 use mainstay_cli::args::Profile;
 use mainstay_cli::config::{CatalogFolder, Data, Demo, runtime_folder};
+use mainstay_cli::exit::Failure;
 use mainstay_cli::report::Report;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 const SOURCE: &str = "demo";
 
 /// Runs the demo to its end.
-pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Cause> {
+pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Failure> {
     let mut stop = Stop::listen()?;
     let work = WorkFolder::make()?;
     let catalog = if let Some(folder) = demo.catalog {
@@ -34,9 +35,10 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Cause> {
         let (catalog, package) = (catalog.clone(), demo.package.clone());
         let chosen =
             tokio::task::spawn_blocking(move || plot::choose(&catalog, package.as_deref()));
+        let chosen = chosen.await;
         chosen
-            .await
-            .map_err(|error| Cause::new(format!("reading the catalog ended early: {error}")))??
+            .map_err(|error| Cause::new(format!("reading the catalog ended early: {error}")))?
+            .map_err(Failure::usage)?
     };
     let settings = Settings {
         data: Data::Memory,
@@ -49,7 +51,7 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Cause> {
     };
     let embedded = Embedded::start(settings, &|_| {}).await?;
     let told = tokio::select! {
-        told = story::tell(&embedded, &plot, &report) => told,
+        told = story::tell(&embedded, &plot, &report, !demo.exit) => told,
         () = stop.asked() => Err(Cause::new("interrupted before the story was told")),
     };
     if told.is_ok() && !demo.exit {
@@ -57,7 +59,7 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Cause> {
         stop.asked().await;
     }
     let stopped = embedded.stop().await;
-    told.and(stopped)
+    Ok(told.and(stopped)?)
 }
 
 /// A folder for as long as the demo runs.

@@ -4,17 +4,18 @@
 //! nothing (the port, then the lock of the data folder); then keys, server, our own kinds,
 //! controllers; `/readyz` turns green last. Stopping goes the other way round.
 
-use crate::{catalogs, layout};
+use crate::{catalogs, data, kubeconfig, layout};
 use mainstay_apiserver::authn::Authenticator;
 use mainstay_apiserver::pki::{Pki, PkiError};
 use mainstay_apiserver::{ApiServer, Identity};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::Cause;
 use mainstay_classic::{Classic, FolderCatalog};
 use mainstay_cli::args::Profile;
 use mainstay_cli::config::{CatalogFolder, Data, reason, runtime_folder};
+use mainstay_cli::exit::Failure;
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
-use mainstay_store::{OpenError, Recovery, Repair, Store};
+use mainstay_store::Store;
 use mainstay_workloads::Workloads;
 use std::error::Error;
 use std::net::SocketAddr;
@@ -51,6 +52,7 @@ pub(crate) struct Embedded {
     kubeconfig: PathBuf,
     profile: Profile,
     started_in: Duration,
+    catalogs: catalogs::Folders,
     store: Store,
     classic: Classic,
     workloads: Workloads,
@@ -62,14 +64,15 @@ pub(crate) struct Embedded {
 
 impl Embedded {
     /// Brings a cluster up and returns when it is ready. `say` hears one line per thing that is.
-    pub(crate) async fn start(settings: Settings, say: &dyn Fn(&str)) -> Result<Self, Cause> {
+    pub(crate) async fn start(settings: Settings, say: &dyn Fn(&str)) -> Result<Self, Failure> {
         let clock = Clock::system();
-        let listener = bind(settings.listen).await?;
+        let listener = bind(settings.listen).await.map_err(Failure::usage)?;
         let address = listener
             .local_addr()
             .map_err(|error| Cause::new("the port has no address").because(io(&error)))?;
-        let store = open(&settings, clock, say).await?;
-        let pki = keys(&settings.data, clock, settings.listen)?;
+        let store = data::open(&settings, clock, say).await.map_err(Failure::usage)?;
+        let remembered = catalogs::Remembered::read(&settings).map_err(Failure::usage)?;
+        let pki = keys(&settings.data, clock, settings.listen).map_err(Failure::usage)?;
         let stop = CancellationToken::new();
         let authenticator = Authenticator::new(pki.token_key_pkcs8(), clock).map_err(|error| {
             Cause::new("the key for service-account tokens is unusable").because(chain(&error))
@@ -92,7 +95,8 @@ impl Embedded {
             let (server, stop) = (Arc::clone(&server), stop.clone());
             tokio::spawn(async move { server.serve(listener, tls, stop).await })
         };
-        let (kubeconfig, temporary) = write_kubeconfig(&settings, &pki, address)?;
+        let (kubeconfig, temporary) =
+            write_kubeconfig(&settings, &pki, address).map_err(Failure::usage)?;
         say(&format!("api         https://{address}"));
         say(&format!("kubeconfig  {}", kubeconfig.display()));
 
@@ -112,7 +116,7 @@ impl Embedded {
         say("kinds       Established");
 
         let namespace = settings.profile.catalog_namespace();
-        let catalogs = catalogs::to_serve(&cluster, namespace, &settings).await?;
+        let catalogs = remembered.settle(&cluster, namespace).await?;
         let classic = Classic::start(
             &cluster,
             mainstay_classic::Options {
@@ -132,9 +136,8 @@ impl Embedded {
                 },
             },
         );
-        for (name, folder) in &catalogs {
+        for name in catalogs.keys() {
             layout::catalog_source(&cluster, namespace, name).await?;
-            say(&format!("catalog     {namespace}/{name} from {}", folder.display()));
         }
         tokio::join!(workloads.synced(), classic.synced());
         controllers.open();
@@ -144,6 +147,12 @@ impl Embedded {
             if settings.nodes == 1 { "" } else { "s" }
         ));
         say("permissions not enforced yet: every authenticated identity may do everything");
+        if !address.ip().is_loopback() {
+            say(&format!(
+                "warning     the API listens on {} and not on loopback only",
+                address.ip()
+            ));
+        }
         Ok(Self {
             cluster,
             clock,
@@ -151,6 +160,7 @@ impl Embedded {
             kubeconfig,
             profile: settings.profile,
             started_in: clock.elapsed(),
+            catalogs,
             store,
             classic,
             workloads,
@@ -202,6 +212,11 @@ impl Embedded {
         self.started_in
     }
 
+    /// The catalogs that are served: names and folders.
+    pub(crate) const fn catalogs(&self) -> &catalogs::Folders {
+        &self.catalogs
+    }
+
     /// Where catalogs are that every namespace sees.
     pub(crate) const fn catalog_namespace(&self) -> &'static str {
         self.profile.catalog_namespace()
@@ -221,85 +236,20 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Cause> {
     })
 }
 
-async fn open(settings: &Settings, clock: Clock, say: &dyn Fn(&str)) -> Result<Store, Cause> {
-    let options = mainstay_store::Options::new(clock);
-    let Data::Folder(folder) = &settings.data else { return Ok(Store::in_memory(options)) };
-    let folder = folder.join("store");
-    let repair = settings.repair;
-    let opening = {
-        let folder = folder.clone();
-        move || -> Result<_, OpenError> {
-            let lost = if repair { Some(Store::repair(&folder)?) } else { None };
-            Ok((Store::open(&folder, options)?, lost))
-        }
-    };
-    let opened = tokio::task::spawn_blocking(opening)
-        .await
-        .map_err(|error| Cause::new(format!("opening the store ended early: {error}")))?;
-    let ((store, recovery), lost) = opened.map_err(|error| {
-        let cause = Cause::new("the data folder cannot be used").because(chain(&error));
-        match error {
-            OpenError::Damaged(_) => cause.remedy(
-                "restore the folder from a backup, or run `mainstay up --repair` to set the damaged part aside and go on with the rest",
-            ),
-            OpenError::Locked { .. } => cause.remedy("choose another folder with --data-dir DIR"),
-            _ => cause.remedy("check who owns the folder and whether the disk is full, or choose another with --data-dir DIR"),
-        }
-    })?;
-    if let Some(lost) = lost {
-        for line in repaired(&lost) {
-            say(&line);
-        }
-    }
-    let Recovery { revision, objects, torn, notes } = recovery;
-    say(&format!("store       {}: {objects} objects at revision {revision}", folder.display()));
-    if let Some(torn) = torn {
-        say(&format!(
-            "store       dropped {} bytes at the end of {}: a write that was cut off before it was acknowledged",
-            torn.bytes,
-            torn.file.display()
-        ));
-    }
-    for note in notes {
-        say(&format!("store       {note}"));
-    }
-    Ok(store)
-}
-
-/// What a repair did, a line each.
-fn repaired(repair: &Repair) -> Vec<String> {
-    let Some(originals) = &repair.originals else {
-        return vec!["repair      the store is sound: nothing was changed".to_owned()];
-    };
-    let mut lines = vec![format!(
-        "repair      {} objects read well; the files as they were are in {}",
-        repair.objects,
-        originals.display()
-    )];
-    for lost in &repair.lost {
-        lines.push(format!(
-            "repair      {} at byte {}: {} ({} bytes)",
-            lost.file.display(),
-            lost.offset,
-            lost.what,
-            lost.bytes
-        ));
-        if let Some((first, last)) = lost.revisions {
-            lines.push(format!(
-                "repair        changes of revisions {first} to {last} are gone or may be"
-            ));
-        }
-        for key in &lost.objects {
-            let name = [&*key.resource, &*key.namespace, &*key.name].join("/");
-            lines.push(format!("repair        the newest change of {name} may be lost"));
-        }
-    }
-    lines
+/// Names under which others reach this machine: its host name, and the address that it would use
+/// to reach them (found without sending anything).
+fn own_names() -> Vec<String> {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let address = std::net::UdpSocket::bind("0.0.0.0:0")
+        // An address for documentation: connecting a datagram socket only chooses a route.
+        .and_then(|socket| socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()));
+    let host = Some(host.trim().to_owned()).filter(|host| !host.is_empty());
+    host.into_iter().chain(address.ok().map(|address| address.ip().to_string())).collect()
 }
 
 fn keys(data: &Data, clock: Clock, listen: SocketAddr) -> Result<Pki, Cause> {
     let names =
-        if listen.ip().is_unspecified() { Vec::new() } else { vec![listen.ip().to_string()] };
+        if listen.ip().is_unspecified() { own_names() } else { vec![listen.ip().to_string()] };
     match data {
         Data::Memory => Pki::ephemeral(&clock, &names),
         Data::Folder(folder) => Pki::load_or_create(&folder.join("pki"), &clock, &names),
@@ -328,9 +278,7 @@ fn write_kubeconfig(
     } else {
         format!("https://{address}")
     };
-    pki.write_kubeconfig(&file, &server, "mainstay").map_err(|error| {
-        Cause::new("the kubeconfig cannot be written").at(Place::file(&file)).because(chain(&error))
-    })?;
+    kubeconfig::write(&file, &pki.kubeconfig(&server, "mainstay"))?;
     Ok((file, temporary))
 }
 
@@ -340,12 +288,14 @@ pub(crate) fn io(error: &std::io::Error) -> Cause {
 }
 
 /// An error and what is below it, as one tree.
-fn chain(error: &dyn Error) -> Cause {
-    let cause = Cause::new(error.to_string());
+pub(crate) fn chain(error: &dyn Error) -> Cause {
+    let text = error.to_string();
     match error.source() {
-        // A transparent error repeats the text of what it wraps.
-        Some(source) if source.to_string() == error.to_string() => chain(source),
-        Some(source) => cause.because(chain(source)),
-        None => cause,
+        // Some errors repeat the text of what they wrap.
+        Some(source) if text == source.to_string() => chain(source),
+        Some(source) if !text.contains(&source.to_string()) => {
+            Cause::new(text).because(chain(source))
+        }
+        _ => Cause::new(text),
     }
 }

@@ -4,8 +4,10 @@
 //! what it was asked for, and stops the parts in the opposite order.
 
 mod catalogs;
+mod data;
 mod demo;
 mod embedded;
+mod kubeconfig;
 mod layout;
 mod sample;
 mod stop;
@@ -15,7 +17,7 @@ mod wait;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::config::{Demo, Up};
-use mainstay_cli::exit::Exit;
+use mainstay_cli::exit::{Exit, Failure};
 use mainstay_cli::report::{self, Report};
 use std::process::ExitCode;
 
@@ -39,12 +41,13 @@ fn main() -> ExitCode {
 }
 
 /// Runs a sub-command to its end on a runtime of its own.
-fn run(work: impl Future<Output = Result<(), Cause>>) -> Exit {
+fn run(work: impl Future<Output = Result<(), Failure>>) -> Exit {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let result = match &runtime {
         Ok(runtime) => runtime.block_on(work),
         Err(error) => Err(Cause::new("the asynchronous runtime cannot start")
-            .because(Cause::new(error.to_string()))),
+            .because(Cause::new(error.to_string()))
+            .into()),
     };
     if let Ok(runtime) = runtime {
         // Whatever still blocks (a folder watcher, a resolution) is of no use to anybody any more.
@@ -52,9 +55,9 @@ fn run(work: impl Future<Output = Result<(), Cause>>) -> Exit {
     }
     match result {
         Ok(()) => Exit::Done,
-        Err(cause) => {
-            report::error(&cause);
-            Exit::Failed
+        Err(failure) => {
+            report::error(&failure.cause);
+            failure.exit
         }
     }
 }
@@ -65,6 +68,10 @@ fn start_log(filter: &str) -> Result<(), Cause> {
             .because(Cause::new(error.to_string()))
             .remedy("write it as a level (`info`) or as TARGET=LEVEL pairs")
     })?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(report::colours_on_stderr())
+        .init();
     Ok(())
 }

@@ -2,12 +2,14 @@
 
 use crate::embedded::{Embedded, Settings};
 use crate::stop::Stop;
-use mainstay_cause::Cause;
+use crate::wait::until;
+use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_cli::config::Up;
+use mainstay_cli::exit::Failure;
 use mainstay_cli::report::{Report, milliseconds};
 
 /// Brings the cluster up, says what is ready, serves until a signal, and stops.
-pub(crate) async fn run(up: Up, report: Report) -> Result<(), Cause> {
+pub(crate) async fn run(up: Up, report: Report) -> Result<(), Failure> {
     let mut stop = Stop::listen()?;
     let say = |line: &str| report.say(line);
     let settings = Settings {
@@ -21,15 +23,43 @@ pub(crate) async fn run(up: Up, report: Report) -> Result<(), Cause> {
     };
     let embedded = tokio::select! {
         embedded = Embedded::start(settings, &say) => embedded?,
-        () = stop.asked() => return Err(Cause::new("interrupted while starting")),
+        // Whatever was half made is made again on the next start.
+        () = stop.asked() => return Ok(()),
     };
     report.say(format!(
         "ready       {} after {}",
         embedded.url(),
         milliseconds(embedded.started_in())
     ));
-    stop.asked().await;
+    tokio::select! {
+        () = catalogs_settled(&embedded, &report) => stop.asked().await,
+        () = stop.asked() => {}
+    }
     embedded.stop().await?;
     report.say("stopped");
     Ok(())
+}
+
+/// Says of each catalog how it stands, as soon as that is known: reading one may take a moment, and
+/// a broken one must not pass for served.
+async fn catalogs_settled(embedded: &Embedded, report: &Report) {
+    let namespace = embedded.catalog_namespace();
+    let said = embedded.catalogs().iter().map(|(name, folder)| async move {
+        let source = until(embedded.cluster(), &CATALOG_SOURCE, namespace, name, |source| {
+            let state = source.str(&["status", "connectionState", "lastObservedState"])?;
+            let known = source.name() == name && matches!(state, "READY" | "TRANSIENT_FAILURE");
+            known.then(|| source.clone())
+        })
+        .await;
+        // Slower than patience: its status will tell.
+        let Ok(source) = source else { return };
+        let state = source.str(&["status", "connectionState", "lastObservedState"]);
+        let state = state.unwrap_or_default();
+        report.say(format!("catalog     {namespace}/{name} {state} from {}", folder.display()));
+        let message = source.str(&["status", "message"]).unwrap_or_default();
+        if state != "READY" && !message.is_empty() {
+            report.detail(message);
+        }
+    });
+    futures::future::join_all(said).await;
 }

@@ -16,6 +16,9 @@ use std::path::Path;
 /// Most upgrades that the story shows.
 const HOPS: usize = 2;
 
+/// Most packages of which it is said why they cannot be installed.
+const MOST_REASONS: usize = 5;
+
 /// What the story is about.
 #[derive(Debug)]
 pub(super) struct Plot {
@@ -71,6 +74,11 @@ pub(super) fn choose(folder: &Path, wanted: Option<&str>) -> Result<Plot, Cause>
             .at(Place::file(folder))
             .because(Cause::new(error.to_string()))
     })?;
+    if catalog.packages().len() == 0 {
+        return Err(Cause::new("the catalog holds no package")
+            .at(Place::file(folder))
+            .remedy("name the folder of a file-based catalog"));
+    }
     let content = Snapshot::of(&catalog);
     let (package, channel, path, home) = match wanted {
         Some(name) => {
@@ -89,9 +97,13 @@ pub(super) fn choose(folder: &Path, wanted: Option<&str>) -> Result<Plot, Cause>
             // The first of those with the longest story.
             .first_max_by_key(|(_, _, path, _)| path.len())
             .ok_or_else(|| {
+                let refused = catalog.packages().filter_map(|package| {
+                    let why = candidates(&content, package).err()?;
+                    Some(Cause::new(format!("package `{}`", package.name)).because(why))
+                });
                 Cause::new("no package of the catalog can be installed yet")
                     .at(Place::file(folder))
-                    .remedy("name one with --package NAME to see why")
+                    .because_all(refused.take(MOST_REASONS))
             })?,
     };
     Ok(Plot {

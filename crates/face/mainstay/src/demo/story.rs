@@ -21,7 +21,14 @@ const OWN_NAMESPACE: &str = "demo";
 const REFUSED_NAMESPACE: &str = "demo-refused";
 
 /// Tells the whole story.
-pub(super) async fn tell(embedded: &Embedded, plot: &Plot, report: &Report) -> Result<(), Cause> {
+///
+/// `stays` says whether the cluster will still be there when the story is told.
+pub(super) async fn tell(
+    embedded: &Embedded,
+    plot: &Plot,
+    report: &Report,
+    stays: bool,
+) -> Result<(), Cause> {
     let story = Story { embedded, cluster: embedded.cluster(), plot, report };
     let result = async {
         story.cluster_and_catalog().await?;
@@ -29,7 +36,7 @@ pub(super) async fn tell(embedded: &Embedded, plot: &Plot, report: &Report) -> R
         story.install(&namespace).await?;
         story.upgrade(&namespace).await?;
         story.refusal().await?;
-        story.look_around().await
+        story.look_around(stays).await
     }
     .await;
     if result.is_err() {
@@ -265,10 +272,14 @@ impl Story<'_> {
         Ok(())
     }
 
-    async fn look_around(&self) -> Result<(), Cause> {
+    async fn look_around(&self, stays: bool) -> Result<(), Cause> {
         let report = self.report;
-        report.heading("Look around");
-        report.command(format!("export KUBECONFIG={}", self.embedded.kubeconfig().display()));
+        if stays {
+            report.heading("Look around");
+            report.command(format!("export KUBECONFIG={}", self.embedded.kubeconfig().display()));
+        } else {
+            report.heading("What there is now");
+        }
         report.command("kubectl get csv -A");
         let list = self
             .cluster
@@ -285,20 +296,23 @@ impl Story<'_> {
                     csv.name().to_owned(),
                     text(&["spec", "displayName"]),
                     text(&["spec", "version"]),
+                    text(&["spec", "release"]),
                     text(&["spec", "replaces"]),
                     text(&["status", "phase"]),
                 ]
             })
             .collect();
         report.detail(columns(
-            &["NAMESPACE", "NAME", "DISPLAY", "VERSION", "REPLACES", "PHASE"],
+            &["NAMESPACE", "NAME", "DISPLAY", "VERSION", "RELEASE", "REPLACES", "PHASE"],
             &rows,
         ));
-        report.command("kubectl get subscriptions,installplans -A");
-        report.command(format!(
-            "kubectl describe subscription {} -n {REFUSED_NAMESPACE}",
-            self.plot.refusal.package
-        ));
+        if stays {
+            report.command("kubectl get subscriptions,installplans -A");
+            report.command(format!(
+                "kubectl describe subscription {} -n {REFUSED_NAMESPACE}",
+                self.plot.refusal.package
+            ));
+        }
         Ok(())
     }
 

@@ -5,17 +5,18 @@
 //! `Succeeded`, and then accounts, rules and pod templates on the cluster are held against what its
 //! ClusterServiceVersion says.
 
-use crate::harness::{Kubectl, Up, ran, skipped, tls_cluster, until};
+use crate::harness::{Kubectl, Up, tls_cluster, until};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_catalog::{Bundle, Catalog, LoadOptions, Package};
 use mainstay_client::{Cluster, ListParams};
 use mainstay_object::known::{CLUSTER_ROLE, DEPLOYMENT, NAMESPACE, ROLE, SERVICE_ACCOUNT};
 use mainstay_object::{Object, Resource};
+use mainstay_testdata::{ran, unpack};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
+
+const ARCHIVE: &str = "catalog-certified-v4.14";
 
 /// The one API that bundles of this catalog use and no bundle brings: Prometheus' operator.
 const SERVICE_MONITORS: &str = "
@@ -32,20 +33,6 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 ";
-
-/// The catalog's folder inside `target`, unpacked; none, said visibly, without the data.
-fn unpack(target: &Path) -> Option<PathBuf> {
-    let Some(data) = std::env::var_os("MAINSTAY_TESTDATA") else {
-        skipped("the published catalog: MAINSTAY_TESTDATA is not set");
-        return None;
-    };
-    let archive = Path::new(&data).join("catalog-certified-v4.14.tar.xz");
-    let status = Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(target).status();
-    assert!(status.expect("tar runs").success(), "{} unpacks", archive.display());
-    let mut entries =
-        std::fs::read_dir(target).expect("the folder").map(|entry| entry.expect("an entry").path());
-    entries.find(|path| path.is_dir())
-}
 
 /// Applies manifests: with kubectl where there is one, through the API otherwise.
 struct Hands {
@@ -154,8 +141,9 @@ async fn outcome(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
+    let Some(data) = unpack(ARCHIVE, "the published catalog") else { return };
+    let content = data.path().join("v4.14");
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(content) = unpack(folder.path()) else { return };
     let catalog = Catalog::load(&content, &LoadOptions::default()).expect("the catalog is sound");
     let argument = format!("certified={}", content.display());
     let up = Up::start(folder.path(), &["--in-memory", "--catalog", &argument]);
@@ -215,8 +203,9 @@ async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_long_chains_walk_from_an_old_version_to_the_head() {
+    let Some(data) = unpack(ARCHIVE, "the published catalog") else { return };
+    let content = data.path().join("v4.14");
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(content) = unpack(folder.path()) else { return };
     let catalog = Catalog::load(&content, &LoadOptions::default()).expect("the catalog is sound");
     let argument = format!("certified={}", content.display());
     let up = Up::start(folder.path(), &["--in-memory", "--catalog", &argument]);

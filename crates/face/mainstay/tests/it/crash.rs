@@ -1,9 +1,10 @@
 //! Killed at any moment while clients write: nothing that was acknowledged is lost.
 
-use crate::harness::{Up, ran, tls_cluster};
+use crate::harness::{Up, tls_cluster};
 use mainstay_client::{Cluster, DeleteOptions, ListParams, Patch, Selection, WatchEvent};
 use mainstay_object::known::CONFIG_MAP;
 use mainstay_object::{Object, fnv};
+use mainstay_testdata::ran;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! A running `mainstay`, and the other programs that talk to it.
 
 use mainstay_client::WatchEvent;
+use mainstay_testdata::skipped;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -210,14 +211,4 @@ pub(crate) async fn until<T>(
     };
     let found = tokio::time::timeout(std::time::Duration::from_mins(1), look).await;
     found.unwrap_or_else(|_| panic!("it did not happen within a minute; last seen: {last}"))
-}
-
-/// Says that a check did not run. Written past the test harness, which swallows `println!`.
-pub(crate) fn skipped(what: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {what}");
-}
-
-/// Says that a check ran on something that is not always there.
-pub(crate) fn ran(what: &str) {
-    let _ = writeln!(std::io::stderr(), "ran: {what}");
 }

@@ -1,6 +1,7 @@
 //! The real kubectl against a running cluster: what people type most.
 
-use crate::harness::{Kubectl, Up, ran};
+use crate::harness::{Kubectl, Up};
+use mainstay_testdata::ran;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 

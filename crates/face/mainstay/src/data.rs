@@ -1,0 +1,98 @@
+//! Opening the data folder, and what is said about its state.
+
+use crate::embedded::{Settings, chain};
+use mainstay_cause::Cause;
+use mainstay_cli::config::Data;
+use mainstay_clock::Clock;
+use mainstay_store::{OpenError, Recovery, Repair, Store};
+use std::io::ErrorKind;
+
+/// Opens the store; says what was found, and after a repair what was lost.
+pub(crate) async fn open(
+    settings: &Settings,
+    clock: Clock,
+    say: &dyn Fn(&str),
+) -> Result<Store, Cause> {
+    let options = mainstay_store::Options::new(clock);
+    let Data::Folder(folder) = &settings.data else { return Ok(Store::in_memory(options)) };
+    let folder = folder.join("store");
+    let repair = settings.repair;
+    let opening = {
+        let folder = folder.clone();
+        move || -> Result<_, OpenError> {
+            let lost = if repair { Some(Store::repair(&folder)?) } else { None };
+            Ok((Store::open(&folder, options)?, lost))
+        }
+    };
+    let opened = tokio::task::spawn_blocking(opening)
+        .await
+        .map_err(|error| Cause::new(format!("opening the store ended early: {error}")))?;
+    let ((store, recovery), lost) = opened.map_err(|error| {
+        let cause = Cause::new("the data folder cannot be used").because(chain(&error));
+        match &error {
+            OpenError::Damaged(_) => cause.remedy(
+                "restore the folder from a backup, or run `mainstay up --repair` to set the damaged part aside and go on with the rest",
+            ),
+            OpenError::Io { source, .. } => match source.kind() {
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                    cause.remedy("check who owns the folder, or choose another with --data-dir DIR")
+                }
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                    cause.remedy("make room, or choose another folder with --data-dir DIR")
+                }
+                _ => cause.remedy("choose another folder with --data-dir DIR"),
+            },
+            // These say themselves what to do.
+            _ => cause,
+        }
+    })?;
+    if let Some(lost) = lost {
+        for line in repaired(&lost) {
+            say(&line);
+        }
+    }
+    let Recovery { revision, objects, torn, notes } = recovery;
+    say(&format!("store       {}: {objects} objects at revision {revision}", folder.display()));
+    if let Some(torn) = torn {
+        say(&format!(
+            "store       dropped {} bytes at the end of {}: a write that was cut off before it was acknowledged",
+            torn.bytes,
+            torn.file.display()
+        ));
+    }
+    for note in notes {
+        say(&format!("store       {note}"));
+    }
+    Ok(store)
+}
+
+/// What a repair did, a line each.
+fn repaired(repair: &Repair) -> Vec<String> {
+    let Some(originals) = &repair.originals else {
+        return vec!["repair      the store is sound: nothing was changed".to_owned()];
+    };
+    let mut lines = vec![format!(
+        "repair      {} objects read well; the files as they were are in {}",
+        repair.objects,
+        originals.display()
+    )];
+    for lost in &repair.lost {
+        lines.push(format!(
+            "repair      {} at byte {}: {} ({} bytes)",
+            lost.file.display(),
+            lost.offset,
+            lost.what,
+            lost.bytes
+        ));
+        if let Some((first, last)) = lost.revisions {
+            lines.push(format!(
+                "repair        changes of revisions {first} to {last} are gone or may be"
+            ));
+        }
+        for key in &lost.objects {
+            let name = [&*key.resource, &*key.namespace, &*key.name].join("/");
+            lines.push(format!("repair        the newest change of {name} may be lost"));
+        }
+    }
+    lines
+}
