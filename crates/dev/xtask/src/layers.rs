@@ -31,9 +31,13 @@ const RULES: &[(&str, &[&str])] = &[
         ],
     ),
     ("dev/testkit", &["base/", "kube/", "catalog/"]),
+    ("dev/testdata", &[]),
     ("dev/", &["base/", "kube/", "catalog/", "lifecycle/", "author/", "face/", "dev/"]),
     ("face/", &["base/", "kube/", "catalog/", "lifecycle/", "author/", "face/"]),
 ];
+
+/// What every crate's tests may use besides.
+const FOR_TESTS: &[&str] = &["dev/testkit", "dev/testdata"];
 
 /// Crates from outside that only some of ours may name, with the reason.
 const CONFINED: &[(&str, &[&str], &str)] = &[
@@ -104,9 +108,9 @@ fn check(metadata: &Value, root: &Path) -> anyhow::Result<Vec<String>> {
             let target = dependency["name"].as_str().unwrap_or_default();
             let only_tests = dependency["kind"].as_str() == Some("dev");
             if let Some((theirs, _)) = folders.get(target) {
-                // Tests may stand on the test kit; nothing else is looser for them.
+                // Nothing else is looser for tests.
                 let fine = allowed.iter().any(|pattern| covers(pattern, theirs))
-                    || (only_tests && theirs == "dev/testkit");
+                    || (only_tests && FOR_TESTS.contains(&theirs.as_str()));
                 if !fine {
                     wrong.push(format!(
                         "{name} → {target}: crates/{folder} may use {}",
@@ -159,12 +163,17 @@ mod tests {
     }
 
     #[test]
-    fn tests_may_stand_on_the_test_kit_only() {
-        let kit = package("mainstay-testkit", "dev/testkit", &[]);
-        let classic =
-            |kind| package("mainstay-classic", "lifecycle/classic", &[("mainstay-testkit", kind)]);
-        assert!(wrong(&[kit.clone(), classic(Some("dev"))]).is_empty());
-        assert_eq!(wrong(&[kit, classic(None)]).len(), 1);
+    fn tests_may_stand_on_the_test_kit_and_test_data_only() {
+        for (name, folder, fine) in [
+            ("mainstay-testkit", "dev/testkit", true),
+            ("mainstay-testdata", "dev/testdata", true),
+            ("mainstay-bench", "dev/bench", false),
+        ] {
+            let target = package(name, folder, &[]);
+            let classic = |kind| package("mainstay-classic", "lifecycle/classic", &[(name, kind)]);
+            assert_eq!(wrong(&[target.clone(), classic(Some("dev"))]).is_empty(), fine, "{name}");
+            assert_eq!(wrong(&[target, classic(None)]).len(), 1, "{name}");
+        }
     }
 
     #[test]

@@ -1,10 +1,6 @@
 //! Integration tests of the catalog crate.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "helpers of tests fail as tests do, and say what is skipped"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod files;
 mod model;

@@ -1,41 +1,22 @@
 //! Published catalogs, and the verdicts of upstream's `opm validate` on catalogs with one fault
-//! each. Needs `MAINSTAY_TESTDATA`, the folder with the archives; skips with a note otherwise.
+//! each, where they are at hand.
 
 use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_testdata::{ran, unpack};
 use serde_json::Value;
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
-
-/// Extracts an archive of the test data; `None` (and a note) when there is none.
-fn extract(archive: &str) -> Option<tempfile::TempDir> {
-    #[expect(clippy::disallowed_methods, reason = "the tests' only switch")]
-    let data = std::env::var("MAINSTAY_TESTDATA").ok()?;
-    let archive = PathBuf::from(data).join(archive);
-    if !archive.exists() {
-        return None;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let done =
-        Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(folder.path()).status().unwrap();
-    assert!(done.success());
-    Some(folder)
-}
-
-fn skipped(what: &str) {
-    eprintln!("SKIPPED: {what} needs MAINSTAY_TESTDATA");
-}
 
 #[test]
 fn published_catalogs_load_without_problems() {
     let table = [
-        ("catalog-certified-v4.14.tar.xz", "v4.14", [40, 133, 369]),
-        ("catalog-community-v4.19.tar.xz", "v4.19", [37, 81, 757]),
+        ("catalog-certified-v4.14", "v4.14", [40, 133, 369]),
+        ("catalog-community-v4.19", "v4.19", [37, 81, 757]),
     ];
     for (archive, root, counts) in table {
-        let Some(folder) = extract(archive) else { return skipped("the published catalogs") };
+        let Some(folder) = unpack(archive, "the published catalogs") else { return };
         let catalog = Catalog::load(&folder.path().join(root), &LoadOptions::default()).unwrap();
         let channels: usize = catalog.packages().map(|package| package.channels().len()).sum();
         let bundles: usize = catalog.packages().map(|package| package.bundles().len()).sum();
@@ -57,6 +38,7 @@ fn published_catalogs_load_without_problems() {
             catalog.save(&snapshot).unwrap();
             assert_eq!(Catalog::load_snapshot(&snapshot).unwrap().digest(), catalog.digest());
         }
+        ran(&format!("{archive}, {bundles} bundles"));
     }
 }
 
@@ -83,7 +65,7 @@ const DIFFERENT: &[&str] = &[
 
 #[test]
 fn verdicts_agree_with_recorded_ones() {
-    let Some(folder) = extract("answers/opm.tar.xz") else { return skipped("recorded verdicts") };
+    let Some(folder) = unpack("answers/opm", "recorded verdicts") else { return };
     let mut cases: Vec<PathBuf> = fs::read_dir(folder.path().join("opm"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -103,6 +85,7 @@ fn verdicts_agree_with_recorded_ones() {
     }
     assert!(judged > 700, "{judged}");
     assert!(wrong.is_empty(), "{} of {judged}:\n{}", wrong.len(), wrong.join("\n"));
+    ran(&format!("{judged} recorded verdicts on catalogs"));
 }
 
 /// Whether upstream and we accept the catalog of a case; `None` for other command lines.

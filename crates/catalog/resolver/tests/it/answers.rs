@@ -5,10 +5,10 @@
 //! contradictory and irreducible is tested in the crate). An answer that depends on a rule in the
 //! Common Expression Language must be refused.
 
-use crate::data;
 use crate::universe::{Case, RealCatalog, to_json};
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_resolver::{Snapshot, resolve};
+use mainstay_testdata::{ran, unpack};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -89,20 +89,20 @@ fn compare(folder: &Path, real: &HashMap<String, RealCatalog>, used: &mut Vec<St
 
 fn report(name: &str, score: &Score) {
     let Score { all, same, other_reasons, refused, listed, wrong } = score;
-    println!(
-        "{name}: {same} same, {other_reasons} with other reasons, {refused} refused for CEL, \
-         {listed} listed, {} wrong, of {all}",
+    ran(&format!(
+        "recorded resolutions, {name}: {same} same, {other_reasons} with other reasons, \
+         {refused} refused for CEL, {listed} listed, {} wrong, of {all}",
         wrong.len()
-    );
+    ));
 }
 
 #[test]
 fn answers_are_the_originals() {
-    let Some(root) = data::folder("answers/resolver") else { return };
+    let Some(root) = unpack("answers/resolver", "recorded resolutions") else { return };
     let mut used = Vec::new();
     let mut wrong = Vec::new();
     for name in ["hand", "random", "large"] {
-        let score = compare(&root.join("resolver").join(name), &HashMap::new(), &mut used);
+        let score = compare(&root.path().join("resolver").join(name), &HashMap::new(), &mut used);
         report(name, &score);
         assert!(score.all > 0, "{name} is empty");
         wrong.extend(score.wrong);
@@ -115,17 +115,17 @@ fn answers_are_the_originals() {
 
 #[test]
 fn answers_for_published_catalogs_are_the_originals() {
-    let Some(root) = data::folder("answers/resolver") else { return };
+    let what = "recorded resolutions for published catalogs";
+    let Some(root) = unpack("answers/resolver", what) else { return };
     let mut real = HashMap::new();
     for name in ["certified-v4.14", "community-v4.19"] {
-        let Some(folder) = data::folder(&format!("catalog-{name}")) else { return };
-        let catalog = Catalog::load(&folder, &LoadOptions::default())
+        let Some(folder) = unpack(&format!("catalog-{name}"), what) else { return };
+        let catalog = Catalog::load(folder.path(), &LoadOptions::default())
             .unwrap_or_else(|error| panic!("{name}: {error:?}"));
         let snapshot = Snapshot::of(&catalog);
-        println!("{name}: {} entries", snapshot.len());
         real.insert(name.to_owned(), RealCatalog { catalog, snapshot });
     }
-    let score = compare(&root.join("resolver/real"), &real, &mut Vec::new());
+    let score = compare(&root.path().join("resolver/real"), &real, &mut Vec::new());
     report("real", &score);
     assert!(score.wrong.is_empty(), "{}", score.wrong.join("\n"));
 }

@@ -3,9 +3,8 @@
 use mainstay_object::{Gvk, Scope};
 use mainstay_schema::builtin;
 use mainstay_schema::strict;
+use mainstay_testdata::{ran, unpack};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::process::Command;
 
 #[test]
 fn every_row_has_a_type_and_every_stored_one_a_list_type() {
@@ -33,20 +32,11 @@ fn rows_are_unique_and_found_by_kind_and_by_plural() {
 }
 
 /// Objects with every field filled, as Kubernetes' own tests carry them: they are not part of this
-/// project and are read from the folder that `MAINSTAY_TESTDATA` names.
+/// project.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a test that needs data from outside")]
 fn recorded_objects_have_a_row_and_no_unknown_field() {
-    let Some(folder) = std::env::var_os("MAINSTAY_TESTDATA") else {
-        eprintln!("skipped: MAINSTAY_TESTDATA is not set");
-        return;
-    };
-    let archive = PathBuf::from(folder).join("kubernetes-api.tar.xz");
-    let scratch = tempfile::tempdir().unwrap();
-    let status =
-        Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(scratch.path()).status();
-    assert!(status.unwrap().success(), "tar could not unpack {}", archive.display());
-    let recorded = scratch.path().join("kubernetes-api/testdata/v1.35.0");
+    let Some(data) = unpack("kubernetes-api", "recorded objects of Kubernetes") else { return };
+    let recorded = data.path().join("kubernetes-api/testdata/v1.35.0");
     let groups: BTreeSet<&str> = builtin::kinds().iter().map(|row| row.group).collect();
     let mut checked = 0;
     let mut skipped = BTreeSet::new();
@@ -80,4 +70,5 @@ fn recorded_objects_have_a_row_and_no_unknown_field() {
         let kind = (row.group.to_owned(), row.version.to_owned(), row.kind.to_owned());
         assert!(!skipped.contains(&kind), "{kind:?}");
     }
+    ran(&format!("{checked} recorded objects of Kubernetes"));
 }

@@ -1,8 +1,8 @@
 //! Our custom resource definitions beside the original's.
 
-use crate::data;
 use mainstay_api::{crds, resources};
 use mainstay_object::{Object, value_at};
+use mainstay_testdata::{ran, unpack};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -24,14 +24,14 @@ fn there_is_one_definition_for_each_kind() {
 
 #[test]
 fn definitions_keep_and_drop_what_the_originals_do() {
-    let Some(folder) = data::folder("crds") else { return };
+    let Some(folder) = unpack("crds", "the original definitions") else { return };
     let mut found = BTreeSet::new();
     for ours in crds() {
         let name = format!(
             "operators.coreos.com_{}.yaml",
             ours.str(&["spec", "names", "plural"]).unwrap()
         );
-        let bytes = std::fs::read(folder.join("crds/olm-classic").join(&name)).unwrap();
+        let bytes = std::fs::read(folder.path().join("crds/olm-classic").join(&name)).unwrap();
         let mut documents = mainstay_yaml::documents(&bytes, &mainstay_yaml::Options::default());
         let theirs = documents.next().unwrap().unwrap().value;
         let theirs = Object::from_value(theirs).unwrap();
@@ -42,6 +42,7 @@ fn definitions_keep_and_drop_what_the_originals_do() {
     assert!(unlisted.is_empty(), "not in the list:\n{unlisted:#?}");
     let unused: Vec<_> = listed.iter().filter(|it| !found.contains(**it)).collect();
     assert!(unused.is_empty(), "in the list, but the same: {unused:#?}");
+    ran(&format!("{} definitions beside the original ones", crds().len()));
 }
 
 fn definition(ours: &Object, theirs: &Object, found: &mut BTreeSet<String>) {

@@ -1,12 +1,5 @@
 //! Integration tests of the API.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod crds;
-mod data;
 mod views;

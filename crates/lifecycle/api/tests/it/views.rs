@@ -1,11 +1,11 @@
 //! Views read what is there and write back what they read.
 
-use crate::data;
 use mainstay_api::{
     CatalogSource, ClusterServiceVersion, CsvPhase, CsvReason, InstallPlan, InstallPlanPhase, Kind,
     OlmConfig, Operator, OperatorCondition, OperatorGroup, Subscription, Time,
 };
 use mainstay_object::Object;
+use mainstay_testdata::{ran, unpack};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -147,9 +147,9 @@ fn drop_empty(value: &mut Value) {
 
 #[test]
 fn recorded_objects_survive_a_round_trip() {
-    let Some(folder) = data::folder("answers/olm-classic") else { return };
+    let Some(folder) = unpack("answers/olm-classic", "recorded objects") else { return };
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for object in recorded(&folder.join("olm-classic")) {
+    for object in recorded(&folder.path().join("olm-classic")) {
         if object.gvk().group != "operators.coreos.com" {
             continue;
         }
@@ -166,6 +166,6 @@ fn recorded_objects_survive_a_round_trip() {
             other => panic!("no view for {other}"),
         }
     }
-    println!("compared {seen:?}");
     assert!(seen.len() >= 7, "{seen:?}");
+    ran(&format!("round trips of recorded objects: {seen:?}"));
 }
