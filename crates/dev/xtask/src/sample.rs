@@ -33,19 +33,19 @@ struct Package {
 /// A channel entry: version, the version it replaces, versions it skips, range it skips.
 type Entry = (&'static str, Option<&'static str>, &'static [&'static str], Option<&'static str>);
 
-/// A bundle: its version, the fields its API has, whether it reads nodes cluster-wide.
+/// A bundle: the number of its version, the fields its API has, whether it reads nodes cluster-wide.
 struct Version {
-    version: &'static str,
+    number: &'static str,
     fields: &'static [&'static str],
     watches_nodes: bool,
 }
 
 const fn version(
-    version: &'static str,
+    number: &'static str,
     fields: &'static [&'static str],
     watches_nodes: bool,
 ) -> Version {
-    Version { version, fields, watches_nodes }
+    Version { number, fields, watches_nodes }
 }
 
 /// Own, Single, Multi, All.
@@ -243,7 +243,7 @@ fn blobs(package: &Package) -> Vec<Value> {
 fn bundle(package: &Package, version: &Version) -> Value {
     let inline = |manifest: &Value| json!({"type": "olm.bundle.object", "value": {"data": STANDARD.encode(manifest.to_string())}});
     let mut properties = vec![
-        json!({"type": "olm.package", "value": {"packageName": package.name, "version": version.version}}),
+        json!({"type": "olm.package", "value": {"packageName": package.name, "version": version.number}}),
         json!({"type": "olm.gvk", "value": {"group": package.group, "version": "v1", "kind": package.kind}}),
     ];
     if let Some((group, version, kind)) = package.needs {
@@ -256,15 +256,15 @@ fn bundle(package: &Package, version: &Version) -> Value {
     json!({
         "schema": "olm.bundle",
         "package": package.name,
-        "name": format!("{}.v{}", package.name, version.version),
-        "image": format!("example.com/{}-bundle:v{}", package.name, version.version),
+        "name": format!("{}.v{}", package.name, version.number),
+        "image": format!("example.com/{}-bundle:v{}", package.name, version.number),
         "properties": properties,
         "relatedImages": [{"name": "operator", "image": image(package, version)}],
     })
 }
 
 fn image(package: &Package, version: &Version) -> String {
-    format!("example.com/{}:v{}", package.name, version.version)
+    format!("example.com/{}:v{}", package.name, version.number)
 }
 
 fn definition(package: &Package, version: &Version) -> Value {
@@ -385,7 +385,7 @@ fn service_version(package: &Package, version: &Version) -> Value {
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "ClusterServiceVersion",
         "metadata": {
-            "name": format!("{}.v{}", package.name, version.version),
+            "name": format!("{}.v{}", package.name, version.number),
             "annotations": {
                 "alm-examples": example.to_string(),
                 "capabilities": "Seamless Upgrades",
@@ -395,7 +395,7 @@ fn service_version(package: &Package, version: &Version) -> Value {
         "spec": {
             "displayName": package.display,
             "description": package.about,
-            "version": version.version,
+            "version": version.number,
             "maturity": "stable",
             "keywords": ["sample"],
             "provider": {"name": "The Mainstay authors"},
