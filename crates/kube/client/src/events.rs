@@ -1,7 +1,8 @@
 //! core/v1 Events: what a controller tells people about an object.
 //!
 //! Recording never fails and never waits for the API: events go through a bounded channel to one
-//! task, and what does not fit is dropped and counted in the log. An event that repeats raises
+//! task, and what does not fit is dropped and said in the log; what comes after the stop is dropped
+//! without a word. An event that repeats raises
 //! `count` on the one that is there, as `kubectl describe` shows it ("x5 over 3m").
 
 use crate::{Cluster, Error, Patch, Result};
@@ -41,6 +42,7 @@ impl EventType {
 pub struct Recorder {
     sender: mpsc::Sender<Note>,
     component: Arc<str>,
+    stop: CancellationToken,
 }
 
 /// The object that an event is about (`v1.ObjectReference`).
@@ -72,6 +74,7 @@ impl Recorder {
     ) -> Self {
         let (sender, mut notes) = mpsc::channel(WAITING);
         let mut writer = Writer { cluster: cluster.clone(), clock, written: FxHashMap::default() };
+        let stopped = stop.clone();
         tokio::spawn(async move {
             stop.run_until_cancelled(async {
                 while let Some(note) = notes.recv().await {
@@ -80,7 +83,7 @@ impl Recorder {
             })
             .await;
         });
-        Self { sender, component: component.into() }
+        Self { sender, component: component.into(), stop: stopped }
     }
 
     /// Records an event about an object, which needs `apiVersion`, `kind` and `metadata`.
@@ -104,7 +107,9 @@ impl Recorder {
             message: message.into(),
             component: Arc::clone(&self.component),
         };
-        if let Err(error) = self.sender.try_send(note) {
+        if let Err(error) = self.sender.try_send(note)
+            && !self.stop.is_cancelled()
+        {
             tracing::warn!(component = %self.component, %error, "an event was not recorded");
         }
     }
