@@ -242,6 +242,9 @@ impl Controller {
     }
 
     /// Writes failures onto the Subscriptions that they concern, and forgets those that are over.
+    ///
+    /// News are also events: on the namespace as in the original, and on each Subscription, where
+    /// people look first.
     async fn tell(
         &self,
         namespace: &str,
@@ -273,20 +276,36 @@ impl Controller {
                 status
             })
             .collect();
-        let news = subscriptions.iter().zip(&statuses).any(|(it, status)| it.status != *status);
+        let news: Vec<Object> = subscriptions
+            .iter()
+            .zip(&statuses)
+            .filter(|(it, status)| it.status != **status)
+            .map(|(it, _)| it.to_object())
+            .collect::<Result<_, _>>()?;
+        let place = match failures.first() {
+            Some(failure) if !news.is_empty() => {
+                let Some(place) = self.lasting(namespace).await? else { return Ok(()) };
+                Some((place, failure))
+            }
+            _ => None,
+        };
         self.write_all(subscriptions, statuses).await?;
-        if news && let Some(failure) = failures.first() {
-            let about = self.context.cluster.find(&known::NAMESPACE, None, namespace).await;
-            if let Some(about) = about.doing("reading a namespace")? {
-                self.context.recorder.publish(
-                    &about,
-                    EventType::Warning,
-                    "ResolutionFailed",
-                    failure.message.clone(),
-                );
+        let Some((place, first)) = place else { return Ok(()) };
+        self.announce(&place, first);
+        for it in &news {
+            let mine = failures
+                .iter()
+                .find(|failure| failure.subscriptions.iter().any(|name| name == it.name()));
+            if let Some(failure) = mine {
+                self.announce(it, failure);
             }
         }
         Ok(())
+    }
+
+    fn announce(&self, about: &Object, failure: &resolution::Failure) {
+        let message = failure.message.as_str();
+        self.context.recorder.publish(about, EventType::Warning, "ResolutionFailed", message);
     }
 
     fn input(

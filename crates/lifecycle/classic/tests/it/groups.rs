@@ -1,8 +1,8 @@
 //! What groups allow.
 
 use crate::world::{World, condition, namespace};
-use mainstay_api::resources::OPERATOR_GROUP;
-use mainstay_client::ListParams;
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION};
+use mainstay_client::{ListParams, Patch};
 use mainstay_object::known;
 use serde_json::json;
 
@@ -15,7 +15,9 @@ async fn without_exactly_one_group_nothing_is_installed_and_the_reason_is_told()
             condition(it, "ResolutionFailed").is_some_and(|it| it.1.contains(words))
         }
     };
-    world.subscription(failed("found 0 operatorGroups, expected 1")).await;
+    let alone = world.subscription(failed("found 0 operatorGroups, expected 1")).await;
+    world.event(alone.kind(), alone.name(), "ResolutionFailed").await;
+    world.event("Namespace", "team", "ResolutionFailed").await;
     world.group("one").await;
     world.succeeded("anvil.v1.0.0").await;
     world.group("two").await;
@@ -74,4 +76,31 @@ async fn a_group_for_all_namespaces_gives_rights_everywhere() {
     for resource in [&known::CLUSTER_ROLE, &known::CLUSTER_ROLE_BINDING] {
         assert!(!cluster.list(resource, None, &labels).await.unwrap().items.is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_namespace_on_its_way_out_is_not_blamed_for_the_loss_of_its_group() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    world.subscription(|it| it.str(&["status", "state"]) == Some("AtLatestKnown")).await;
+    let cluster = world.cluster.cluster();
+    let params = mainstay_client::DeleteOptions::default();
+    // Held, so that the Subscription outlives its group.
+    let hold = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
+    cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &hold).await.unwrap();
+    cluster.delete(&known::NAMESPACE, None, "team", &params).await.unwrap();
+    world.cluster.wait_gone(&OPERATOR_GROUP, Some("team"), "og").await;
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &free).await.unwrap();
+    world.cluster.wait_gone(&known::NAMESPACE, None, "team").await;
+    let events = cluster.list(&known::EVENT, None, &ListParams::default()).await.unwrap().items;
+    let blamed: Vec<_> = events
+        .iter()
+        .filter_map(|it| it.str(&["message"]))
+        .filter(|it| it.contains("operatorGroups"))
+        .collect();
+    assert!(blamed.is_empty(), "{blamed:?}");
 }

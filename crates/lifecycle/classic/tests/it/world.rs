@@ -154,6 +154,22 @@ spec: {{sourceType: grpc, address: '{}'}}
         self.cluster.wait_for_all(selection, good).await
     }
 
+    /// Waits for an event about an object, and gives its type and message.
+    pub(crate) async fn event(&self, kind: &str, name: &str, reason: &str) -> (String, String) {
+        let wanted = [kind, name, reason].map(str::to_owned);
+        let fits = move |it: &Object| {
+            it.str(&["involvedObject", "kind"]) == Some(&wanted[0])
+                && it.str(&["involvedObject", "name"]) == Some(&wanted[1])
+                && it.str(&["reason"]) == Some(&wanted[2])
+        };
+        let same = fits.clone();
+        let all = Selection::all(known::EVENT);
+        let events = self.cluster.wait_for_all(all, move |all| all.iter().any(|it| same(it))).await;
+        let event = events.iter().find(|it| fits(it)).unwrap();
+        let text = |field: &str| event.str(&[field]).unwrap_or_default().to_owned();
+        (text("type"), text("message"))
+    }
+
     /// The resource versions of everything that the controllers write.
     pub(crate) async fn written(&self) -> Vec<String> {
         let mut all = Vec::new();
