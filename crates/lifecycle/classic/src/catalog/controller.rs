@@ -1,4 +1,4 @@
-//! Writes onto `CatalogSources` what the store knows.
+//! Writes onto `CatalogSources` what the store knows, and tells news as events.
 
 use super::source;
 use crate::context::Context;
@@ -33,6 +33,9 @@ impl Controller {
                 .patch_status(&resources::CATALOG_SOURCE, key.namespace(), &key.name, &patch)
                 .await
                 .doing("writing the status of a CatalogSource")?;
+            if let Some((kind, reason, message)) = source::event(&source.status, &status) {
+                context.recorder.publish(&source.to_object()?, kind, reason, message);
+            }
         }
         Ok(Action::Done)
     }

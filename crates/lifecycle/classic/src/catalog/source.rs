@@ -1,10 +1,18 @@
-//! What the status of a CatalogSource should say.
+//! What the status of a CatalogSource should say, and how it counts for Subscriptions.
+//!
+//! A folder that cannot be read makes its CatalogSource `TRANSIENT_FAILURE`, with file and line,
+//! and an event. For Subscriptions the catalog stays healthy as long as its last good content is
+//! served: the original too judges whether the registry server is there, not whether it is
+//! connected, and nothing that is installed or upgraded is held up. So `CatalogSourcesUnhealthy` is
+//! `True` only when nothing is served; while old content is served it stays `False` and its message
+//! names the catalog.
 
 use super::State;
 use mainstay_api::{
     CatalogSource, CatalogSourceReason, CatalogSourceSpec, CatalogSourceStatus, ConnectionState,
     LastObservedState, RegistryService, SourceType, Time,
 };
+use mainstay_client::EventType;
 
 /// `spec.address` of a CatalogSource whose content is a folder of this process.
 ///
@@ -49,7 +57,11 @@ pub(crate) fn status(
 ) -> CatalogSourceStatus {
     let old = &source.status;
     let mut new = old.clone();
-    (new.reason, new.message) = Default::default();
+    // After a restart, what was wrong is taken to be wrong until the folder has been read.
+    let unread = state.is_some_and(State::is_loading);
+    if !unread || old.reason != CatalogSourceReason::RegistryServer {
+        (new.reason, new.message) = Default::default();
+    }
     if let Some(message) = invalid(&source.spec) {
         new.reason = CatalogSourceReason::SpecInvalid;
         new.message = message;
@@ -89,6 +101,21 @@ pub(crate) fn status(
         });
     }
     new
+}
+
+/// The event that a new status is worth: type, reason and message.
+pub(crate) fn event(
+    old: &CatalogSourceStatus,
+    new: &CatalogSourceStatus,
+) -> Option<(EventType, &'static str, String)> {
+    let bad = |it: &CatalogSourceStatus| it.reason == CatalogSourceReason::RegistryServer;
+    if bad(new) && (!bad(old) || old.message != new.message) {
+        Some((EventType::Warning, "CatalogUnreadable", new.message.clone()))
+    } else if bad(old) && new.reason == CatalogSourceReason::default() {
+        Some((EventType::Normal, "CatalogReadable", "the catalog can be read again".to_owned()))
+    } else {
+        None
+    }
 }
 
 /// Whether Subscriptions count a catalog as healthy: it has content, be it the last good one.
@@ -145,6 +172,27 @@ mod tests {
         );
         assert_eq!(status(&it, Some(&bad), time(9)), it.status);
         assert!(!is_healthy(&it, Some(&bad)));
+        let restarted = status(&it, Some(&State::default()), time(3));
+        assert_eq!(restarted.message, "a.yaml:3: no", "nothing better is known yet");
+    }
+
+    #[test]
+    fn becoming_bad_and_good_again_are_events() {
+        let bad = |message: &str| CatalogSourceStatus {
+            reason: CatalogSourceReason::RegistryServer,
+            message: message.to_owned(),
+            ..CatalogSourceStatus::default()
+        };
+        let good = CatalogSourceStatus::default;
+        for (old, new, wanted) in [
+            (good(), good(), None),
+            (good(), bad("no"), Some((EventType::Warning, "CatalogUnreadable"))),
+            (bad("no"), bad("no"), None),
+            (bad("no"), bad("neither"), Some((EventType::Warning, "CatalogUnreadable"))),
+            (bad("no"), good(), Some((EventType::Normal, "CatalogReadable"))),
+        ] {
+            assert_eq!(event(&old, &new).map(|it| (it.0, it.1)), wanted);
+        }
     }
 
     #[test]

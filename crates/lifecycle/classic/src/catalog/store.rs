@@ -54,6 +54,11 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Whether the folder is bad and what it was before is served.
+    pub(crate) const fn is_stale(&self) -> bool {
+        self.content.is_some() && self.failure.is_some()
+    }
+
     /// Whether nothing is known yet.
     pub(crate) const fn is_loading(&self) -> bool {
         self.content.is_none() && self.failure.is_none()
@@ -172,15 +177,18 @@ impl CatalogStore {
 
 /// Reads a folder, or, if that fails for the first time, the copy of what it last was. Blocks.
 fn read(key: &NamespacedName, folder: &Path, copy: Option<&Path>, first: bool) -> State {
-    match Catalog::load(folder, &LoadOptions::default()) {
+    // Problems name files as people find them on the disk, not only below the folder.
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    match Catalog::load(&folder, &LoadOptions::default()) {
         Ok(catalog) => {
             if let Some(copy) = copy {
                 keep(key, &catalog, copy);
             }
             State { content: Some(content(catalog)), failure: None }
         }
-        Err(error) => {
-            for problem in &error.problems {
+        Err(mut error) => {
+            for problem in &mut error.problems {
+                problem.file = folder.join(&*problem.file).display().to_string().into();
                 tracing::warn!(catalog = %key, %problem, "a catalog has a problem");
             }
             let failure = Some(error.headline());

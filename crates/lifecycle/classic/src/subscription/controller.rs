@@ -8,7 +8,7 @@ use super::conditions::{resolved, set};
 use super::plan::{self, Plans};
 use super::resolution::{self, Input, Resolved, Visible};
 use super::standing::{self, VisibleCatalog, World};
-use crate::catalog::source::is_healthy;
+use crate::catalog::{State, source::is_healthy};
 use crate::context::Context;
 use crate::error::{Doing, Error, settle};
 use crate::facts;
@@ -455,7 +455,8 @@ fn visible(
 ) -> Vec<VisibleCatalog> {
     sources
         .iter()
-        .map(|(source, key)| VisibleCatalog {
+        .map(|(source, key)| (source, key, context.store.state(key)))
+        .map(|(source, key, state)| VisibleCatalog {
             reference: ObjectReference {
                 api_version: resources::CATALOG_SOURCE.api_version(),
                 kind: resources::CATALOG_SOURCE.kind.to_string(),
@@ -466,11 +467,9 @@ fn visible(
                 ..ObjectReference::default()
             },
             // A folder that is still being read is expected to be good.
-            healthy: {
-                let state = context.store.state(key);
-                state.as_ref().is_some_and(crate::catalog::State::is_loading)
-                    || is_healthy(source, state.as_ref())
-            },
+            healthy: state.as_ref().is_some_and(State::is_loading)
+                || is_healthy(source, state.as_ref()),
+            stale: state.as_ref().is_some_and(State::is_stale),
         })
         .collect()
 }

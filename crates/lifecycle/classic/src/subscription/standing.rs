@@ -16,6 +16,8 @@ pub(crate) struct VisibleCatalog {
     pub(crate) reference: ObjectReference,
     /// Whether it has content.
     pub(crate) healthy: bool,
+    /// Whether the content is not what its folder holds, because that cannot be read.
+    pub(crate) stale: bool,
 }
 
 /// What was seen around a Subscription.
@@ -83,7 +85,11 @@ fn health(subscription: &Subscription, world: &World<'_>, status: &mut Subscript
         let message = format!("catalogsource {}/{} unhealthy", other.namespace, other.name);
         (true, Why::UnhealthyCatalogSourceFound, message)
     } else {
-        let message = "all available catalogsources are healthy".to_owned();
+        let mut message = "all available catalogsources are healthy".to_owned();
+        for it in world.catalogs.iter().filter(|it| it.stale).map(|it| &it.reference) {
+            let named = format!("; {}/{} serves its last good content", it.namespace, it.name);
+            message.push_str(&named);
+        }
         (false, Why::AllCatalogSourcesHealthy, message)
     };
     set(status, Type::CatalogSourcesUnhealthy, holds, why, message, world.now);
@@ -185,7 +191,11 @@ mod tests {
             uid: format!("uid-{name}"),
             ..ObjectReference::default()
         };
-        VisibleCatalog { reference, healthy }
+        VisibleCatalog { reference, healthy, stale: false }
+    }
+
+    fn stale(name: &str) -> VisibleCatalog {
+        VisibleCatalog { stale: true, ..catalog(name, true) }
     }
 
     fn subscription() -> Subscription {
@@ -222,6 +232,10 @@ mod tests {
         let good = "CatalogSourcesUnhealthy=False AllCatalogSourcesHealthy all available catalogsources are healthy";
         for (catalogs, wanted) in [
             (vec![catalog("cat", true)], good),
+            (
+                vec![stale("cat"), catalog("other", true)],
+                "CatalogSourcesUnhealthy=False AllCatalogSourcesHealthy all available catalogsources are healthy; ns/cat serves its last good content",
+            ),
             (
                 vec![],
                 "CatalogSourcesUnhealthy=True NoCatalogSourcesFound dependency resolution requires at least one catalogsource",

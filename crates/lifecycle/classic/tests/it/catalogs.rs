@@ -14,19 +14,34 @@ async fn a_broken_catalog_says_where_and_serves_what_it_had_even_after_a_restart
     let mut world = World::start(&["1.0.0"]).await;
     world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), "cat", ready).await;
     std::fs::write(world.folder.path().join("catalog.json"), "{\n\"schema\": [\n").unwrap();
-    let broken = |source: &mainstay_object::Object| {
-        let place = "catalog.json:";
-        source.str(&["status", "message"]).is_some_and(|it| it.contains(place))
+    let place = format!("{}:", world.folder.path().join("catalog.json").display());
+    let at = place.clone();
+    let broken = move |source: &mainstay_object::Object| {
+        source.str(&["status", "message"]).is_some_and(|it| it.starts_with(&at))
     };
     world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), "cat", broken).await;
+    let (kind, message) = world.event("CatalogSource", "cat", "CatalogUnreadable").await;
+    assert!(kind == "Warning" && message.starts_with(&place), "{message}");
     world.pause().await;
     world.resume().await;
     world.group("og").await;
     world.subscribe(json!({})).await;
     world.succeeded("anvil.v1.0.0").await;
+    let health = |words: &'static str| {
+        move |it: &mainstay_object::Object| {
+            it.array(&["status", "conditions"]).iter().any(|it| {
+                it["type"] == "CatalogSourcesUnhealthy"
+                    && it["status"] == "False"
+                    && it["message"].as_str().is_some_and(|it| it.ends_with(words))
+            })
+        }
+    };
+    world.subscription(health("are healthy; olm/cat serves its last good content")).await;
     world.publish(&["1.0.0", "1.1.0"]);
     world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), "cat", ready).await;
+    assert_eq!(world.event("CatalogSource", "cat", "CatalogReadable").await.0, "Normal");
     world.succeeded("anvil.v1.1.0").await;
+    world.subscription(health("are healthy")).await;
 }
 
 #[tokio::test]

@@ -177,3 +177,36 @@ async fn a_version_that_is_deleted_while_its_subscription_stays_is_installed_aga
         .await;
     assert_eq!(plans.len(), 2, "one plan brought it back");
 }
+
+#[tokio::test]
+async fn a_waiting_plan_stays_manual_when_its_subscription_becomes_automatic() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({"installPlanApproval": "Manual"})).await;
+    let pending = |it: &mainstay_object::Object| {
+        condition(it, "InstallPlanPending").is_some_and(|it| it.0 == "RequiresApproval")
+    };
+    world.subscription(pending).await;
+    let before = world.plans(|all| all.len() == 1).await.remove(0);
+    let cluster = world.cluster.cluster();
+    let automatic = Patch::Merge(json!({"spec": {"installPlanApproval": "Automatic"}}));
+    let subscription = &mainstay_api::resources::SUBSCRIPTION;
+    cluster.patch(subscription, Some("team"), "anvil", &automatic).await.unwrap();
+    // What is written next is written onto the Subscription as it is now.
+    let far = "
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {name: far, namespace: team}
+spec: {sourceType: grpc, image: 'example.com/far:v1'}
+";
+    world.cluster.apply_yaml(far).await;
+    world.subscription(|it| it.array(&["status", "catalogHealth"]).len() == 2).await;
+    let plan = cluster.get(&INSTALL_PLAN, Some("team"), before.name()).await.unwrap();
+    assert_eq!(plan.get(&["spec"]), before.get(&["spec"]), "the plan is left as it is");
+    let params = mainstay_client::DeleteOptions::default();
+    cluster.delete(&INSTALL_PLAN, Some("team"), before.name(), &params).await.unwrap();
+    world.succeeded("anvil.v1.0.0").await;
+    let after = world.plans(|all| all.len() == 1).await.remove(0);
+    assert_eq!(after.str(&["spec", "approval"]), Some("Automatic"));
+    assert_eq!(after.i64(&["spec", "generation"]), Some(2));
+}
