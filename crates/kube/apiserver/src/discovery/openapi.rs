@@ -4,6 +4,7 @@ use super::{Asked, digest, tagged, unless_known};
 use crate::http::answer::Answer;
 use crate::registry::{GroupVersion, Kinds};
 use bytes::Bytes;
+use http::StatusCode;
 use mainstay_object::{Reason, Status};
 use mainstay_schema::{crd, openapi};
 use serde_json::{Map, Value, json};
@@ -61,26 +62,68 @@ fn make(version: &GroupVersion) -> Bytes {
         .into()
 }
 
-/// `/openapi/v2`: only that the server has one. Clients that need types read version 3; kubectl
-/// asks for the protobuf form and lives with a refusal.
+/// What the original calls its protobuf form of version 2. Clients ask with an `@` before the last
+/// dot, which is no valid media type; both are accepted.
+const SWAGGER_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const SWAGGER_PROTOBUF_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
+/// `/openapi/v2`: a document without paths. Clients that need types read version 3; kubectl falls
+/// back to this one for kinds that version 3 does not have, and finds that it has none either.
 pub(crate) fn swagger(accept: Option<&str>, git_version: &str) -> Result<Answer, Status> {
-    let accept = accept.unwrap_or_default();
-    let json = |clause: &str| {
-        let media = clause.split(';').next().unwrap_or_default().trim();
-        matches!(media, "application/json" | "*/*" | "application/*")
+    let accept = accept.unwrap_or_default().trim();
+    let media = |clause: &str| match clause.split(';').next().unwrap_or_default().trim() {
+        "" | "application/json" | "*/*" | "application/*" => Some(false),
+        SWAGGER_PROTOBUF | SWAGGER_PROTOBUF_ASKED => Some(true),
+        _ => None,
     };
-    if !accept.trim().is_empty() && !accept.split(',').any(json) {
+    let Some(protobuf) = accept.split(',').find_map(media) else {
         return Err(Status::new(
             Reason::NotAcceptable,
-            "only the following media types are accepted: application/json",
+            format!(
+                "only the following media types are accepted: application/json, {SWAGGER_PROTOBUF}"
+            ),
         ));
+    };
+    if protobuf {
+        let bytes = swagger_protobuf(TITLE, git_version).into();
+        let mut answer = Answer::bytes(StatusCode::OK, bytes);
+        answer.content_type = SWAGGER_PROTOBUF;
+        return Ok(answer);
     }
     Ok(Answer::ok(&json!({
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": git_version},
+        "info": {"title": TITLE, "version": git_version},
         "paths": {},
         "definitions": {},
     })))
+}
+
+const TITLE: &str = "Kubernetes";
+
+/// The same as message `openapi.v2.Document`: `swagger` is its field 1, `info` (title 1, version 2)
+/// its field 2, `paths` its field 8.
+fn swagger_protobuf(title: &str, version: &str) -> Vec<u8> {
+    let mut info = Vec::new();
+    protobuf_field(&mut info, 1, title.as_bytes());
+    protobuf_field(&mut info, 2, version.as_bytes());
+    let mut document = Vec::new();
+    protobuf_field(&mut document, 1, b"2.0");
+    protobuf_field(&mut document, 2, &info);
+    protobuf_field(&mut document, 8, b"");
+    document
+}
+
+/// Writes a length-delimited field: text or a message.
+fn protobuf_field(out: &mut Vec<u8>, number: u8, bytes: &[u8]) {
+    const LENGTH_DELIMITED: u8 = 2;
+    out.push(number << 3 | LENGTH_DELIMITED);
+    let mut length = bytes.len();
+    while length >= 0x80 {
+        out.push(length.to_le_bytes()[0] | 0x80);
+        length >>= 7;
+    }
+    out.push(length.to_le_bytes()[0]);
+    out.extend_from_slice(bytes);
 }
 
 fn path_of(version: &GroupVersion) -> String {

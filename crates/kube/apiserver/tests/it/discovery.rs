@@ -97,6 +97,15 @@ async fn documents_are_indexed_by_hash() {
     assert!(document["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"].is_object());
     assert_eq!(api.get("/openapi/v3/apis/nope/v1").await.code, 404);
     let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-    assert_eq!(api.get_as("/openapi/v2", accept).await.code, 406);
-    assert_eq!(api.get("/openapi/v2").await.ok()["swagger"], "2.0");
+    let protobuf = api.get_as("/openapi/v2", accept).await;
+    assert_eq!(protobuf.code, 200);
+    assert_eq!(
+        protobuf.headers["content-type"],
+        "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    );
+    assert!(protobuf.bytes.starts_with(b"\x0a\x032.0\x12"), "{:?}", protobuf.bytes);
+    assert!(protobuf.bytes.ends_with(b"\x42\x00"), "{:?}", protobuf.bytes);
+    let json = api.get("/openapi/v2").await.ok();
+    assert_eq!((&json["swagger"], &json["paths"]), (&json!("2.0"), &json!({})));
+    assert_eq!(api.get_as("/openapi/v2", "text/html").await.code, 406);
 }
