@@ -25,6 +25,7 @@ pub(super) struct Rules {
     update: Update,
     check: Check,
     check_update: CheckUpdate,
+    warnings: fn(&Object) -> Vec<String>,
 }
 
 /// Nothing special.
@@ -40,6 +41,7 @@ const ORDINARY: Rules = Rules {
     update: |_, _, _| Ok(()),
     check: |_, _| {},
     check_update: |_, _, _| {},
+    warnings: |_| Vec::new(),
 };
 
 /// A kind whose changes of intent are counted.
@@ -282,7 +284,11 @@ rules! {
         check: check::api_service,
         ..ORDINARY
     };
-    DEFINITION = Rules { unconditional_update: false, ..COUNTED };
+    DEFINITION = Rules {
+        unconditional_update: false,
+        warnings: groups::definition_warnings,
+        ..COUNTED
+    };
     SIGNING_REQUEST = Rules {
         names: names::path_segment,
         fields: &["spec.signerName"],
@@ -387,6 +393,10 @@ impl Strategy for Rules {
             (self.check_update)(object, old, &mut errors);
         }
         errors
+    }
+
+    fn warnings(&self, object: &Object) -> Vec<String> {
+        (self.warnings)(object)
     }
 
     fn selectable_fields(&self) -> &'static [&'static str] {
