@@ -22,8 +22,6 @@ pub(super) enum Part {
     Finalize,
     /// `status.conditions` of a certificate signing request.
     Approval,
-    /// `spec.ephemeralContainers` of a pod.
-    EphemeralContainers,
     /// `spec.containers` of a pod: their resources.
     Resize,
 }
@@ -36,7 +34,6 @@ impl Part {
             Self::Status => "status",
             Self::Finalize => "finalize",
             Self::Approval => "approval",
-            Self::EphemeralContainers => "ephemeralcontainers",
             Self::Resize => "resize",
         }
     }
@@ -227,7 +224,6 @@ fn narrowed(row: &KindRow, part: Part, mut sent: Object, old: &Object) -> Object
         }
         Part::Finalize => taken(old, &sent, &["spec", "finalizers"]),
         Part::Approval => taken(old, &sent, &["status", "conditions"]),
-        Part::EphemeralContainers => taken(old, &sent, &["spec", "ephemeralContainers"]),
         Part::Resize => taken(old, &sent, &["spec", "containers"]),
     }
 }

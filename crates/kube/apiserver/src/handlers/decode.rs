@@ -105,7 +105,7 @@ fn value(request: &Request<'_>) -> Result<(Value, Vec<String>), Status> {
         "application/yaml" | "application/x-yaml" | "text/yaml" => yaml(&request.body),
         "application/vnd.kubernetes.protobuf" => Err(Status::new(
             Reason::UnsupportedMediaType,
-            "the body of the request is protobuf, which this server does not read yet - accepted media types include: application/json, application/yaml",
+            "this server reads JSON and YAML but not protobuf yet: write the object to a file and use `kubectl apply -f` or `kubectl create -f` - accepted media types include: application/json, application/yaml",
         )),
         _ => Err(unknown_media("application/json, application/yaml")),
     }

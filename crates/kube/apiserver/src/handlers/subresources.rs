@@ -34,13 +34,13 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
         "status" => Part::Status,
         "finalize" => Part::Finalize,
         "approval" => Part::Approval,
-        "ephemeralcontainers" => Part::EphemeralContainers,
+        // Reading it reads the pod; a container that is added would never run.
+        "ephemeralcontainers" if verb == "get" => return read::get(&request),
         "resize" => Part::Resize,
         "scale" => return scale::answer(&request, method).await,
         "token" => return token(&request),
         "eviction" => return evict(&request).await,
         "binding" => return bind(&request, &request.path.name).await,
-        "log" => return log(&request),
         _ => return Err(no_process(name)),
     };
     match verb {
@@ -58,12 +58,6 @@ fn no_process(what: &str) -> Status {
             "{what} is not supported: the nodes of this cluster are simulated and run no processes"
         ),
     )
-}
-
-/// `pods/log`: containers of simulated nodes write nothing.
-fn log(request: &Request<'_>) -> Result<Answer, Status> {
-    request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-    Ok(Answer::text(StatusCode::OK, String::new()))
 }
 
 /// `serviceaccounts/token`.

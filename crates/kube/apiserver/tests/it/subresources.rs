@@ -1,7 +1,6 @@
 //! Status, scale, tokens, reviews.
 
 use crate::harness::Api;
-use http::Method;
 use serde_json::{Value, json};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -133,9 +132,12 @@ async fn a_binding_puts_a_pod_on_a_node_once() {
     let bound = api.get(&format!("{pods}/p")).await.ok();
     assert_eq!(bound["spec"]["nodeName"], "n1");
     assert_eq!(api.post(&format!("{pods}/p/binding"), &binding).await.refused().0, 409);
-    let logs = api.call(Method::GET, &format!("{pods}/p/log"), &[], "").await;
-    assert_eq!((logs.code, logs.bytes.len()), (200, 0));
-    assert_eq!(api.get(&format!("{pods}/p/exec?command=sh")).await.refused().0, 405);
+    // Nothing runs in a simulated pod, and nothing pretends to.
+    for path in ["log", "exec?command=sh", "attach", "portforward"] {
+        let (code, message) = api.get(&format!("{pods}/p/{path}")).await.refused();
+        assert_eq!(code, 405, "{path}");
+        assert!(message.contains("simulated and run no processes"), "{message}");
+    }
 }
 
 #[tokio::test]

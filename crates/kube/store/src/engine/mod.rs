@@ -66,7 +66,7 @@ pub struct Torn {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The folder could not be created or read, or a file in it.
-    #[error("cannot {attempt} {}: {source}", .path.display())]
+    #[error("cannot {attempt} {}", .path.display())]
     Io {
         /// What was attempted, as a verb.
         attempt: &'static str,
@@ -76,7 +76,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The system could not start the writer's thread.
-    #[error("cannot start a thread: {source}")]
+    #[error("cannot start a thread")]
     Thread {
         /// The system's answer.
         source: io::Error,

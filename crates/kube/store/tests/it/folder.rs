@@ -39,7 +39,7 @@ async fn a_path_that_is_no_folder_is_refused_with_its_name() {
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     let refused = Store::open(&file, Options::default()).unwrap_err().to_string();
-    assert!(refused.starts_with(&format!("cannot create {}: ", file.display())), "{refused}");
+    assert_eq!(refused, format!("cannot create {}", file.display()));
 }
 
 #[tokio::test]
@@ -69,4 +69,24 @@ async fn a_repair_keeps_the_originals_beside_what_it_saved() {
     let store = on_disk(folder.path());
     assert_eq!(shown_all(store.list(MAPS, None).iter()), ["a/x=1@2"]);
     assert_eq!(put(&store, ("a", "y"), "2", Expect::Absent).await.unwrap().revision, 5);
+}
+
+#[test]
+fn only_the_owner_may_look_into_the_folder() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &std::path::Path| {
+        fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+    };
+    let temporary = tempfile::tempdir().expect("a folder");
+    let folder = temporary.path().join("store");
+    // One that was made open is closed.
+    fs::create_dir(&folder).expect("made");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("opened");
+    let (store, _) = Store::open(&folder, Options::default()).expect("it opens");
+    assert_eq!(mode(&folder), 0o700);
+    for entry in fs::read_dir(&folder).expect("readable") {
+        let path = entry.expect("an entry").path();
+        assert_eq!(mode(&path) & 0o077, 0, "{}", path.display());
+    }
+    drop(store);
 }

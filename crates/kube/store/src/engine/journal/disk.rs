@@ -4,8 +4,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+/// Mode of the folder: for its owner only.
+const OWNER_FOLDER: u32 = 0o700;
+/// Mode of new files in it.
+const OWNER_FILE: u32 = 0o600;
 
 /// A folder of files.
 pub(crate) trait Disk: Send + Sync {
@@ -36,10 +41,24 @@ pub(crate) trait DiskFile: Send {
 }
 
 /// Creates a folder with everything above it, durably: what is written into it later must not be
-/// lost because the folder is.
+/// lost because the folder is. Only its owner may look into it, because Secrets are in it; a folder
+/// that was open to others is closed.
 pub(crate) fn create(folder: &Path) -> io::Result<()> {
     let missing: Vec<_> = folder.ancestors().take_while(|it| !it.exists()).collect();
-    fs::create_dir_all(folder)?;
+    if let Some(parent) = folder.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    if let Err(error) = fs::DirBuilder::new().mode(OWNER_FOLDER).create(folder)
+        && (error.kind() != io::ErrorKind::AlreadyExists || !folder.is_dir())
+    {
+        return Err(error);
+    }
+    let mode = fs::metadata(folder)?.permissions().mode();
+    if mode & !OWNER_FOLDER & 0o777 != 0
+        && let Err(error) = fs::set_permissions(folder, fs::Permissions::from_mode(OWNER_FOLDER))
+    {
+        tracing::warn!(folder = %folder.display(), %error, "others can read the data folder");
+    }
     for created in missing {
         if let Some(parent) = created.parent().filter(|it| !it.as_os_str().is_empty()) {
             File::open(parent)?.sync_all()?;
@@ -79,7 +98,7 @@ impl Disk for Folder {
 
     fn open(&self, name: &str, create: bool) -> io::Result<Box<dyn DiskFile>> {
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(create).truncate(false);
+        let file = options.read(true).write(true).create(create).truncate(false).mode(OWNER_FILE);
         Ok(Box::new(file.open(self.path(name))?))
     }
 

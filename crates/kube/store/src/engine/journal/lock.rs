@@ -4,6 +4,7 @@ use super::names::LOCK;
 use crate::OpenError;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The hold on a folder, until it is dropped or the process ends in whatever way.
@@ -26,6 +27,7 @@ impl Lock {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
             .open(&path)
             .map_err(failed("open"))?;
         match file.try_lock() {
