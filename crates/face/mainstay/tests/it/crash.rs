@@ -1,7 +1,7 @@
 //! Killed at any moment while clients write: nothing that was acknowledged is lost.
 
 use crate::harness::{Up, tls_cluster};
-use mainstay_client::{Cluster, DeleteOptions, ListParams, Patch, Selection, WatchEvent};
+use mainstay_client::{Cluster, DeleteOptions, ListParams, Patch, Selection, Watch, WatchEvent};
 use mainstay_object::known::CONFIG_MAP;
 use mainstay_object::{Object, fnv};
 use mainstay_testdata::ran;
@@ -22,7 +22,14 @@ const WRITES: u64 = 500;
 struct Log {
     acknowledged: BTreeMap<String, Option<(u64, String)>>,
     in_flight: BTreeMap<String, Option<String>>,
+    /// What a client knew before the last kill, and as of which revision.
+    known: Option<(String, Objects)>,
+    /// How many of those clients could resume their watch; the others were told to list again.
+    resumed: u32,
 }
+
+/// Name → (revision, value).
+type Objects = BTreeMap<String, (u64, String)>;
 
 /// How often the server is killed: a few times in everyday runs, twenty times in deep ones.
 fn rounds() -> u32 {
@@ -41,8 +48,9 @@ async fn no_acknowledged_write_is_lost() {
         check(folder.path(), data, &log).await;
     }
     ran(&format!(
-        "{} kills, {written} acknowledged writes by {CLIENTS} clients, none lost",
-        rounds()
+        "{} kills, {written} acknowledged writes by {CLIENTS} clients, none lost; {} watches resumed",
+        rounds(),
+        log.lock().await.resumed
     ));
 }
 
@@ -121,7 +129,7 @@ async fn check(folder: &Path, data: &str, log: &Arc<Mutex<Log>>) {
     let cluster = tls_cluster(&up.kubeconfig).await;
     let params = ListParams::labels("crash=test");
     let list = cluster.list(&CONFIG_MAP, Some("default"), &params).await.expect("a list");
-    let mut found: BTreeMap<String, (u64, String)> = list.items.iter().map(entry).collect();
+    let found: Objects = list.items.iter().map(entry).collect();
     let mut log = log.lock().await;
     for (name, state) in &log.acknowledged {
         match (log.in_flight.get(name), found.get(name), state) {
@@ -143,38 +151,70 @@ async fn check(folder: &Path, data: &str, log: &Arc<Mutex<Log>>) {
     log.acknowledged =
         found.iter().map(|(name, state)| (name.clone(), Some(state.clone()))).collect();
 
-    // One more write closes the replay, so that its end can be seen.
+    // One more write closes the replays, so that their end can be seen.
+    let end = format!("end-{}", list.resource_version);
     let last = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": "the-end", "namespace": "default", "labels": {"crash": "test"}},
+        "metadata": {"name": end, "namespace": "default", "labels": {"crash": "test"}},
     });
     let last = Object::from_value(last).expect("an object");
     let selection = Selection::all(CONFIG_MAP).namespace("default").labels("crash=test");
-    let mut watch = cluster.watch(&selection, "0").await.expect("a watch");
+    let from_nothing = cluster.watch(&selection, "0").await.expect("a watch");
+    let resumed = match &log.known {
+        Some((revision, before)) => {
+            Some((cluster.watch(&selection, revision).await, before.clone()))
+        }
+        None => None,
+    };
     cluster.create(&CONFIG_MAP, &last).await.expect("it is created");
-    let mut replayed = BTreeMap::new();
+    let replayed =
+        replay(from_nothing, Objects::new(), &end).await.expect("nothing expires at zero");
+    assert_eq!(replayed, found, "list and watch replay agree");
+    // A client that was cut off goes on where it was, or is told with 410 that it must list again.
+    if let Some((watch, before)) = resumed {
+        let state = match watch {
+            Ok(watch) => replay(watch, before, &end).await,
+            Err(error) => {
+                assert!(error.is_expired(), "{error}");
+                None
+            }
+        };
+        if let Some(state) = state {
+            assert_eq!(state, found, "a resumed watch misses nothing");
+            log.resumed += 1;
+        }
+    }
+    cluster
+        .delete(&CONFIG_MAP, Some("default"), &end, &DeleteOptions::default())
+        .await
+        .expect("it is deleted");
+    let list = cluster.list(&CONFIG_MAP, Some("default"), &params).await.expect("a list");
+    log.known = Some((list.resource_version, found));
+}
+
+/// Applies events to a state until the object `end` appears; none if the history is gone.
+async fn replay(mut watch: Watch, mut state: Objects, end: &str) -> Option<Objects> {
     loop {
-        match watch.next().await.expect("the watch goes on").expect("an event") {
-            WatchEvent::Added(object) | WatchEvent::Modified(object)
-                if object.name() == "the-end" =>
-            {
-                break;
+        let event = match watch.next().await.expect("the watch goes on") {
+            Ok(event) => event,
+            Err(error) => {
+                assert!(error.is_expired(), "{error}");
+                return None;
+            }
+        };
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) if object.name() == end => {
+                return Some(state);
             }
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                replayed.extend([entry(&object)]);
+                state.extend([entry(&object)]);
             }
             WatchEvent::Deleted(object) => {
-                replayed.remove(object.name());
+                state.remove(object.name());
             }
             WatchEvent::Bookmark(_) => {}
         }
     }
-    found.remove("the-end");
-    assert_eq!(replayed, found, "list and watch replay agree");
-    cluster
-        .delete(&CONFIG_MAP, Some("default"), "the-end", &DeleteOptions::default())
-        .await
-        .expect("it is deleted");
 }
 
 fn entry(object: &Object) -> (String, (u64, String)) {
