@@ -16,7 +16,7 @@ use std::path::Path;
 /// Most upgrades that the story shows.
 const HOPS: usize = 2;
 
-/// Most packages of which it is said why they cannot be installed.
+/// Most problems, or packages that cannot be installed, that are told one by one.
 const MOST_REASONS: usize = 5;
 
 /// What the story is about.
@@ -70,9 +70,20 @@ pub(super) struct Counts {
 /// Reads the catalog and chooses.
 pub(super) fn choose(folder: &Path, wanted: Option<&str>) -> Result<Plot, Cause> {
     let catalog = Catalog::load(folder, &LoadOptions::default()).map_err(|error| {
+        let problems = error.problems.iter().take(MOST_REASONS).map(|problem| {
+            Cause::new(&*problem.message)
+                .at(Place::at(
+                    folder.join(&*problem.file),
+                    problem.line.unwrap_or_default(),
+                    problem.column.unwrap_or_default(),
+                ))
+                .remedy(&*problem.remedy)
+        });
+        let more = error.problems.len().saturating_sub(MOST_REASONS);
+        let more = (more > 0).then(|| Cause::new(format!("of {more} problems more")));
         Cause::new("the catalog cannot be read")
             .at(Place::file(folder))
-            .because(Cause::new(error.to_string()))
+            .because_all(problems.chain(more))
     })?;
     if catalog.packages().len() == 0 {
         return Err(Cause::new("the catalog holds no package")
