@@ -14,6 +14,7 @@ use mainstay_object::{Object, Resource};
 use mainstay_testdata::{ran, unpack};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 const ARCHIVE: &str = "catalog-certified-v4.14";
@@ -139,10 +140,9 @@ async fn outcome(
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
-    let Some(data) = unpack(ARCHIVE, "the published catalog") else { return };
-    let content = data.path().join("v4.14");
+/// A cluster in memory that serves the unpacked catalog and has the API that no bundle brings.
+async fn serve(data: &Path) -> (Arc<Catalog>, Cluster, Hands, (Up, tempfile::TempDir)) {
+    let content = data.join("v4.14");
     let folder = tempfile::tempdir().expect("a folder");
     let catalog = Catalog::load(&content, &LoadOptions::default()).expect("the catalog is sound");
     let argument = format!("certified={}", content.display());
@@ -153,6 +153,13 @@ async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
     let monitors =
         mainstay_yaml::one(SERVICE_MONITORS.as_bytes(), &mainstay_yaml::Options::default());
     hands.apply(&mainstay_object::known::CUSTOM_RESOURCE_DEFINITION, monitors.expect("YAML")).await;
+    (catalog, cluster, hands, (up, folder))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
+    let Some(data) = unpack(ARCHIVE, "the published catalog") else { return };
+    let (catalog, cluster, hands, _up) = serve(data.path()).await;
 
     let (mut vendors, mut own_only) = (BTreeSet::new(), 0);
     let (mut succeeded, mut refused) = (0, 0);
@@ -204,17 +211,7 @@ async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_long_chains_walk_from_an_old_version_to_the_head() {
     let Some(data) = unpack(ARCHIVE, "the published catalog") else { return };
-    let content = data.path().join("v4.14");
-    let folder = tempfile::tempdir().expect("a folder");
-    let catalog = Catalog::load(&content, &LoadOptions::default()).expect("the catalog is sound");
-    let argument = format!("certified={}", content.display());
-    let up = Up::start(folder.path(), &["--in-memory", "--catalog", &argument]);
-    let cluster = tls_cluster(&up.kubeconfig).await;
-    let kubectl = Kubectl::find(&up.kubeconfig, "applying with kubectl");
-    let hands = Hands { kubectl, cluster: cluster.clone() };
-    let monitors =
-        mainstay_yaml::one(SERVICE_MONITORS.as_bytes(), &mainstay_yaml::Options::default());
-    hands.apply(&mainstay_object::known::CUSTOM_RESOURCE_DEFINITION, monitors.expect("YAML")).await;
+    let (catalog, cluster, hands, _up) = serve(data.path()).await;
     // By replaces: six hops and more. By skipRange: one hop from far away.
     for (name, least) in [
         ("hpe-csi-operator", 6),
