@@ -207,9 +207,9 @@ async fn a_definition_whose_names_are_taken_waits_until_they_are_free() {
     let others = "/apis/example.com/v1/namespaces/default/others";
     assert_eq!(api.get(others).await.code, 404);
     api.delete(&format!("{CRDS}/things.example.com"), &json!(null)).await.ok();
-    api.until(others, 200).await;
-    let other = api.get(&format!("{CRDS}/others.example.com")).await.ok();
-    assert_eq!(condition(&other, "Established").unwrap().0, "True");
+    // Whoever reads "Established" finds the kind served: the condition comes last.
+    api.until_condition(&format!("{CRDS}/others.example.com"), "Established", "True").await;
+    assert_eq!(api.get(others).await.code, 200);
 }
 
 #[tokio::test]

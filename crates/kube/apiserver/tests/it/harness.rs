@@ -158,6 +158,20 @@ impl Api {
         };
         tokio::time::timeout(PATIENCE, asked).await.expect(path);
     }
+
+    /// Asks until the object's condition has this status.
+    pub(crate) async fn until_condition(&self, path: &str, kind: &str, status: &str) {
+        let holds = |object: &Value| {
+            let conditions = object["status"]["conditions"].as_array();
+            conditions.into_iter().flatten().any(|it| it["type"] == kind && it["status"] == status)
+        };
+        let asked = async {
+            while !holds(&self.get(path).await.ok()) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, asked).await.expect(path);
+    }
 }
 
 /// The events of a watch.
