@@ -140,6 +140,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_canonical_form_has_no_fraction_and_the_largest_suffix() {
+        for (given, wanted) in [
+            ("1000m", "1"),
+            ("0.5", "500m"),
+            ("1", "1"),
+            ("100m", "100m"),
+            ("1024Mi", "1Gi"),
+            ("1.5Gi", "1536Mi"),
+            ("512Mi", "512Mi"),
+            ("1000Mi", "1000Mi"),
+            ("0", "0"),
+            ("2000", "2k"),
+            ("1e3", "1e3"),
+            ("100e3", "100e3"),
+            ("-1000m", "-1"),
+            ("1023", "1023"),
+            ("0.1Ki", "102400m"),
+            ("5G", "5G"),
+            ("0.25", "250m"),
+            ("1024Ki", "1Mi"),
+            ("1Ki", "1Ki"),
+        ] {
+            assert_eq!(canonical(given).as_deref(), Ok(wanted), "{given}");
+        }
+        for bad in ["", "x", "1.2.3", "1Xi", ".", "1 Gi"] {
+            assert!(canonical(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn each_amount_has_one_form() {
         for (written, form) in [
             ("0", "0"),

@@ -17,8 +17,6 @@
 //! What this does not do: refuse values of a wrong type. They are written as they are; validation
 //! is the API server's work.
 
-mod quantity;
-
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -260,7 +258,7 @@ fn write(table: &Table, kind: &Type, value: Option<&Value>, out: &mut String) {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            text(&quantity::canonical(&given).unwrap_or(given), out);
+            text(&mainstay_schema::canonical_quantity(&given).unwrap_or(given), out);
         }
         (Type::Quantity, None) => out.push_str("\"0\""),
         (Type::Text, None) => out.push_str("\"\""),
