@@ -22,6 +22,7 @@ mod parse;
 mod pattern;
 mod prune;
 mod validate;
+mod view;
 
 use crate::trail::Trail;
 use formats::Format;
@@ -66,9 +67,12 @@ enum Kind {
 
 /// `x-kubernetes-list-type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ListType {
+pub enum ListType {
+    /// The list is one value.
     Atomic,
+    /// Each element is there once, and is its own key.
     Set,
+    /// Elements are objects, told apart by the fields that `x-kubernetes-list-map-keys` names.
     Map,
 }
 

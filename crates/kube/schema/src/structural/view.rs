@@ -1,0 +1,70 @@
+//! What a schema says about structure, for whoever walks values with it: merging and applying.
+//!
+//! Read only. How a value is validated stays this module's own business.
+
+use super::{ListType, Schema};
+use serde_json::Value;
+
+impl Schema {
+    /// The properties, in order of their names.
+    pub fn properties(&self) -> impl ExactSizeIterator<Item = (&str, &Self)> {
+        self.properties.iter().map(|(name, schema)| (&**name, schema))
+    }
+
+    /// The schema of the values of a map: `additionalProperties`, if it is a schema.
+    pub fn additional_properties(&self) -> Option<&Self> {
+        self.additional()
+    }
+
+    /// Whether names that are not properties may be there with any value
+    /// (`additionalProperties: true`).
+    pub const fn allows_any_property(&self) -> bool {
+        matches!(self.additional, Some(super::Additional::Any))
+    }
+
+    /// The schema of a list's elements.
+    pub fn items(&self) -> Option<&Self> {
+        self.items.as_deref()
+    }
+
+    /// `x-kubernetes-list-type`; none if it is not said, which means atomic.
+    pub const fn list_type(&self) -> Option<ListType> {
+        self.list_type
+    }
+
+    /// `x-kubernetes-list-map-keys`, in the schema's order; empty for other lists.
+    pub fn list_map_keys(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.list_map_keys.iter().map(|key| &**key)
+    }
+
+    /// Whether an object is merged as one value (`x-kubernetes-map-type: atomic`).
+    pub const fn is_atomic_map(&self) -> bool {
+        self.atomic_map
+    }
+
+    /// `x-kubernetes-preserve-unknown-fields`.
+    pub const fn preserves_unknown_fields(&self) -> bool {
+        self.preserve_unknown
+    }
+
+    /// `x-kubernetes-embedded-resource`: the value has type and metadata of its own, whether or
+    /// not the schema names them.
+    pub const fn is_embedded_resource(&self) -> bool {
+        self.embedded
+    }
+
+    /// `x-kubernetes-int-or-string`.
+    pub const fn is_int_or_string(&self) -> bool {
+        self.int_or_string
+    }
+
+    /// Whether the value may be null.
+    pub const fn is_nullable(&self) -> bool {
+        self.nullable
+    }
+
+    /// `default`, which also completes keys of list elements that leave one out.
+    pub fn default_value(&self) -> Option<&Value> {
+        self.default.as_deref()
+    }
+}
