@@ -15,6 +15,7 @@
 mod depth;
 mod error;
 mod json;
+pub mod managed;
 mod merge;
 mod strategic;
 

@@ -1,6 +1,7 @@
 //! Update, and what updates and patches have in common.
 
 use super::decode::Decoded;
+use super::options::{Verb, WriteOptions};
 use super::write::{self, PutError, Written};
 use super::{Request, create, decode, meta};
 use crate::convert;
@@ -41,7 +42,8 @@ impl Part {
 
 /// A PUT.
 pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<Answer, Status> {
-    let Decoded { object, warnings } = decode::object(request)?;
+    let options = WriteOptions::read(request, Verb::Update)?;
+    let Decoded { object, warnings } = decode::object(request, options.validation)?;
     if object.name().is_empty() {
         return Err(Status::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",
@@ -53,13 +55,13 @@ pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<Answer, 
         && object.resource_version().is_empty();
     if may_create && request.server.store.get(&request.key()).is_none() {
         check_name(request, &object)?;
-        return create::create(request, Decoded { object, warnings }).await;
+        return create::create(request, Decoded { object, warnings }, &options).await;
     }
     if !request.row.strategy.allows_unconditional_update() {
         require_version(request, &object)?;
     }
     let make = |_: &Object| Ok(Decoded { object: object.clone(), warnings: warnings.clone() });
-    let changed = apply(request, part, make).await?;
+    let changed = apply(request, part, &options, make).await?;
     changed.answer(request)
 }
 
@@ -106,10 +108,11 @@ impl Changed {
 pub(super) async fn apply(
     request: &Request<'_>,
     part: Part,
+    options: &WriteOptions,
     mut make: impl FnMut(&Object) -> Result<Decoded, Status>,
 ) -> Result<Changed, Status> {
     let row = &request.row;
-    let dry_run = write::is_dry_run(request)?;
+    let dry_run = options.dry_run;
     let name = request.path.name.as_str();
     let mut attempts = write::ATTEMPTS;
     loop {

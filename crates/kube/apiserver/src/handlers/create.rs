@@ -2,6 +2,7 @@
 
 use super::change::Part;
 use super::decode::Decoded;
+use super::options::{Verb, WriteOptions};
 use super::write::{self, PutError, Written};
 use super::{Request, decode, events, meta, present};
 use crate::convert;
@@ -13,16 +14,20 @@ use mainstay_store::{CommitError, Expect};
 
 /// A POST to a collection.
 pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
-    let decoded = decode::object(request)?;
+    let options = WriteOptions::read(request, Verb::Create)?;
+    let decoded = decode::object(request, options.validation)?;
     request.refuse_if_terminating(decoded.object.name())?;
-    create(request, decoded).await
+    create(request, decoded, &options).await
 }
 
 /// Creates an object that has been decoded. One whose name is generated is prepared again for every
 /// name that is tried, because names go into labels and selectors.
-pub(super) async fn create(request: &Request<'_>, decoded: Decoded) -> Result<Answer, Status> {
+pub(super) async fn create(
+    request: &Request<'_>,
+    decoded: Decoded,
+    options: &WriteOptions,
+) -> Result<Answer, Status> {
     let row = &request.row;
-    let dry_run = write::is_dry_run(request)?;
     let Decoded { object: mut sent, warnings } = decoded;
     let generated = sent.name().is_empty()
         && sent.str(&["metadata", "generateName"]).is_some_and(|prefix| !prefix.is_empty());
@@ -37,7 +42,7 @@ pub(super) async fn create(request: &Request<'_>, decoded: Decoded) -> Result<An
         warnings.extend(meta::warnings(row, &object));
         let name = object.name().to_owned();
         let key = request.key_of(&name);
-        match write::put(request, key, object, None, Expect::Absent, dry_run).await {
+        match write::put(request, key, object, None, Expect::Absent, options.dry_run).await {
             Ok(written) => {
                 let mut answer = written_answer(request, StatusCode::CREATED, &written)?;
                 answer.warnings = warnings;

@@ -23,20 +23,6 @@ pub(super) enum FieldValidation {
 }
 
 impl FieldValidation {
-    pub(super) fn read(request: &Request<'_>) -> Result<Self, Status> {
-        match request.query.text("fieldValidation") {
-            Some("Ignore") => Ok(Self::Ignore),
-            None | Some("Warn") => Ok(Self::Warn),
-            Some("Strict") => Ok(Self::Strict),
-            Some(other) => {
-                let field = FieldPath::new("fieldValidation");
-                let allowed = ["", "Ignore", "Strict", "Warn"];
-                let error = FieldError::not_supported(&field, other, &allowed);
-                Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[error]))
-            }
-        }
-    }
-
     /// What becomes of findings: nothing, warnings, or a refusal.
     fn judge(self, gvk: &Gvk, findings: Vec<String>) -> Result<Vec<String>, Status> {
         self.judge_with(findings, |why| cannot_handle(gvk, why))
@@ -69,25 +55,30 @@ pub(super) struct Decoded {
 }
 
 /// Reads the body as an object of the request's kind.
-pub(super) fn object(request: &Request<'_>) -> Result<Decoded, Status> {
+pub(super) fn object(
+    request: &Request<'_>,
+    validation: FieldValidation,
+) -> Result<Decoded, Status> {
     let (mut value, duplicates) = value(request)?;
     let gvk = request.row.gvk();
     expect_kind(&mut value, &gvk, request.row.custom().is_some())?;
     let mut decoded = typed(&request.row, value).map_err(|why| cannot_handle(&gvk, &why))?;
     let findings = std::mem::take(&mut decoded.warnings);
-    decoded.warnings = FieldValidation::read(request)?
-        .judge(&gvk, duplicates.into_iter().chain(findings).collect())?;
+    decoded.warnings = validation.judge(&gvk, duplicates.into_iter().chain(findings).collect())?;
     Ok(decoded)
 }
 
 /// Reads the body as an object of another kind, one that a subresource speaks.
-pub(super) fn object_of(request: &Request<'_>, gvk: &Gvk) -> Result<Decoded, Status> {
+pub(super) fn object_of(
+    request: &Request<'_>,
+    gvk: &Gvk,
+    validation: FieldValidation,
+) -> Result<Decoded, Status> {
     let (mut value, duplicates) = value(request)?;
     expect_kind(&mut value, gvk, false)?;
     let (object, findings) =
         go_typed(builtin::definition_of(gvk), value).map_err(|why| cannot_handle(gvk, &why))?;
-    let warnings = FieldValidation::read(request)?
-        .judge(gvk, duplicates.into_iter().chain(findings).collect())?;
+    let warnings = validation.judge(gvk, duplicates.into_iter().chain(findings).collect())?;
     Ok(Decoded { object, warnings })
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod definitions;
 mod delete;
 pub(crate) mod events;
 mod meta;
+mod options;
 mod patch;
 mod present;
 mod read;

@@ -1,6 +1,7 @@
 //! Patch.
 
 use super::change::{self, Part};
+use super::options::{Verb, WriteOptions};
 use super::{Request, decode};
 use crate::http::answer::Answer;
 use crate::registry::Source;
@@ -83,8 +84,8 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, 
     let gvk = row.gvk();
     let builtin = matches!(row.source, Source::BuiltIn(_)).then_some(&gvk);
     let patch = Patch::read(request, builtin)?;
-    let validation = decode::FieldValidation::read(request)?;
-    let changed = change::apply(request, part, |current| {
+    let options = WriteOptions::read(request, Verb::Patch)?;
+    let changed = change::apply(request, part, &options, |current| {
         let (mut value, duplicates) = patch.apply(current)?;
         decode::expect_kind(&mut value, &gvk, row.custom().is_some())?;
         let named_version = value.pointer("/metadata/resourceVersion").cloned();
@@ -92,7 +93,7 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, 
         let mut decoded = decode::typed(row, value).map_err(|why| spoils(&shown, &why))?;
         let findings: Vec<String> =
             duplicates.into_iter().chain(std::mem::take(&mut decoded.warnings)).collect();
-        decoded.warnings = validation.judge_with(findings, |why| spoils(&shown, why))?;
+        decoded.warnings = options.validation.judge_with(findings, |why| spoils(&shown, why))?;
         // The revision that the object had anyway is no precondition: the patch may be tried again
         // on what somebody else made of it meanwhile.
         if named_version.as_ref().and_then(Value::as_str) == Some(current.resource_version())

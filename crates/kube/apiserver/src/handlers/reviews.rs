@@ -3,6 +3,7 @@
 //! Until permissions come every authenticated identity may do everything, and that is what the
 //! answers say.
 
+use super::options::{Verb, WriteOptions};
 use super::{Request, decode, present, subresources};
 use crate::http::answer::Answer;
 use http::StatusCode;
@@ -14,7 +15,7 @@ pub(super) async fn answer(request: Request<'_>) -> Result<Answer, Status> {
     if &*request.row.plural == "bindings" {
         return subresources::bind(&request, "").await;
     }
-    let decoded = decode::object(&request)?;
+    let decoded = decode::object(&request, WriteOptions::read(&request, Verb::Create)?.validation)?;
     let mut review = decoded.object;
     match &*request.row.kind {
         "SelfSubjectReview" => review.set(&["status"], json!({"userInfo": who(&request)})),

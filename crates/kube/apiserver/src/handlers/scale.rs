@@ -2,6 +2,7 @@
 
 use super::change::{self, Part};
 use super::decode::Decoded;
+use super::options::{Verb, WriteOptions};
 use super::patch::Patch;
 use super::{Request, decode, read};
 use crate::convert;
@@ -25,15 +26,18 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
         return Ok(Answer::ok(&scale_of(row, &convert::object(row, &stored))));
     }
     let changed = if *method == Method::PUT {
-        let Decoded { object: sent, warnings } = decode::object_of(request, &gvk)?;
-        change::apply(request, Part::Main, |current| {
+        let options = WriteOptions::read(request, Verb::Update)?;
+        let Decoded { object: sent, warnings } =
+            decode::object_of(request, &gvk, options.validation)?;
+        change::apply(request, Part::Main, &options, |current| {
             let object = scaled(row, current, &sent)?;
             Ok(Decoded { object, warnings: warnings.clone() })
         })
         .await?
     } else {
+        let options = WriteOptions::read(request, Verb::Patch)?;
         let patch = Patch::read(request, Some(&gvk))?;
-        change::apply(request, Part::Main, |current| {
+        change::apply(request, Part::Main, &options, |current| {
             let scale = Object::from_value(scale_of(row, current)).unwrap_or_default();
             let (value, _) = patch.apply(&scale)?;
             let mut sent = read_scale(value)?;

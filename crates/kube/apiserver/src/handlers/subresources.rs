@@ -1,6 +1,7 @@
 //! What hangs below an object.
 
 use super::change::{self, Part};
+use super::options::{Verb, WriteOptions};
 use super::{Request, decode, delete, not_allowed, patch, present, read, scale};
 use crate::http::answer::Answer;
 use http::{Method, StatusCode};
@@ -63,8 +64,9 @@ fn no_process(what: &str) -> Status {
 /// `serviceaccounts/token`.
 fn token(request: &Request<'_>) -> Result<Answer, Status> {
     let account = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
+    let options = WriteOptions::read(request, Verb::Create)?;
     let gvk = Gvk::new("authentication.k8s.io", "v1", "TokenRequest");
-    let decoded = decode::object_of(request, &gvk)?;
+    let decoded = decode::object_of(request, &gvk, options.validation)?;
     let issued = request.server.authenticator.answer_token_request(
         decoded.object,
         &account.object(),
@@ -77,8 +79,9 @@ fn token(request: &Request<'_>) -> Result<Answer, Status> {
 
 /// `pods/eviction`: deletes the pod.
 async fn evict(request: &Request<'_>) -> Result<Answer, Status> {
+    let options = WriteOptions::read(request, Verb::Create)?;
     let gvk = Gvk::new("policy", "v1", "Eviction");
-    let decoded = decode::object_of(request, &gvk)?;
+    let decoded = decode::object_of(request, &gvk, options.validation)?;
     let sent = decoded.object;
     if !sent.name().is_empty() && sent.name() != request.path.name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
@@ -91,22 +94,22 @@ async fn evict(request: &Request<'_>) -> Result<Answer, Status> {
 
 /// `pods/binding` and `bindings`: puts a pod on a node.
 pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<Answer, Status> {
+    let options = WriteOptions::read(request, Verb::Create)?;
     let gvk = Gvk::new("", "v1", "Binding");
-    let sent = decode::object_of(request, &gvk)?.object;
+    let sent = decode::object_of(request, &gvk, options.validation)?.object;
     let pod = if pod.is_empty() { sent.name() } else { pod };
     let node = sent.str(&["target", "name"]).unwrap_or_default().to_owned();
     if node.is_empty() {
         return Err(Status::bad_request("target.name: Required value"));
     }
     let key = Key::new("pods", request.path.namespace.as_str(), pod);
-    let dry_run = super::write::is_dry_run(request)?;
     let mut attempts = super::write::ATTEMPTS;
     loop {
         attempts -= 1;
         let stored =
             request.server.store.get(&key).ok_or_else(|| Status::not_found("", "pods", pod))?;
         let object = bound(&stored.object(), &sent, &node, &request.server.clock.now_rfc3339())?;
-        if dry_run {
+        if options.dry_run {
             return Ok(created());
         }
         let expect = mainstay_store::Expect::Revision(stored.revision);
