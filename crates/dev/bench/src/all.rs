@@ -1,15 +1,16 @@
 //! Everything in one run, ours beside a real API server where there is one.
 //!
-//! Our own server is started afresh for every round; the real one runs already and serves all
-//! rounds. Rounds take turns between the servers, so that a slow minute of the machine meets all.
+//! All servers are started afresh for every round, the real one by a program that is named. Rounds
+//! take turns between the servers, so that a slow minute of the machine meets all.
 
-use crate::api::{self, Amounts, Api, Figures};
+use crate::api::{self, Amounts, Figures};
 use crate::figure::Figure;
-use crate::launch::{Data, Launched};
+use crate::launch::{Data, Launched, Peer};
 use crate::table::Table;
 use crate::{cluster, store};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What to measure, beside whom.
 #[derive(clap::Args)]
@@ -21,12 +22,11 @@ pub(crate) struct Arguments {
     /// How often the servers are measured; figures are medians, memory is that of the first round.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// How to reach a real API server to compare with, as whom.
-    #[arg(long, value_name = "FILE")]
-    real_kubeconfig: Option<PathBuf>,
-    /// A process of the real API server, to report its memory and processor time (repeatable).
-    #[arg(long = "real-pid", value_name = "N", requires = "real_kubeconfig")]
-    real_processes: Vec<u32>,
+    /// A program that starts a real control plane to compare with. It is called with
+    /// `--dir DIR --controllers=false`, prints `KUBECONFIG=FILE` and lines `NAME pid N` (etcd,
+    /// kube-apiserver) once all is ready, and runs until SIGTERM.
+    #[arg(long, value_name = "PROGRAM")]
+    real: Option<PathBuf>,
 }
 
 /// The servers that take turns.
@@ -45,7 +45,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     println!("## API server\n");
 
     let mut servers = vec![(Server::Durable, Vec::new()), (Server::Memory, Vec::new())];
-    if arguments.real_kubeconfig.is_some() {
+    if arguments.real.is_some() {
         servers.push((Server::Real, Vec::new()));
     }
     for _ in 0..arguments.rounds.max(1) {
@@ -86,16 +86,23 @@ async fn measure(server: Server, arguments: &Arguments) -> Result<Figures> {
         Server::Durable => Data::Folder(data.path()),
         Server::Memory => Data::Memory,
         Server::Real => {
-            let kubeconfig = arguments.real_kubeconfig.as_ref().context("no real server")?;
-            let api = Api::new(api::connect(kubeconfig).await?);
-            return api.measure(&arguments.amounts, &arguments.real_processes).await;
+            let real = arguments.real.as_ref().context("no real server")?;
+            let up = Peer::start(real, work.path()).await?;
+            let mut figures = vec![started(up.ready_in)];
+            figures.extend(up.api.measure(&arguments.amounts, &up.processes).await?);
+            up.stop().await?;
+            return Ok(figures);
         }
     };
     let up = Launched::start(&program.path()?, data, None, work.path()).await?;
-    let api = Api::new(up.client.clone());
-    let figures = api.measure(&arguments.amounts, &[up.process()]).await?;
+    let mut figures = vec![started(up.ready_in)];
+    figures.extend(up.api.measure(&arguments.amounts, &[up.process()]).await?);
     up.stop().await?;
     Ok(figures)
+}
+
+fn started(ready_in: Duration) -> (String, Figure) {
+    ("start → /readyz".to_owned(), Figure::Time(ready_in))
 }
 
 /// Several rounds as one.

@@ -1,26 +1,26 @@
 //! A Kubernetes API server over TLS, whoever made it: what its clients feel.
 //!
 //! Requests are sent and answers read as bytes, so that the figures are the server's and not those
-//! of a client that parses. The client speaks HTTP/1.1: each of the clients that work at the same
-//! time and each watch has a TLS connection of its own, whatever the server could do, so that all
-//! servers are asked alike. Client and server share the machine; compare within one run only.
+//! of a client that parses. Each of the clients that work at the same time has a TLS connection of
+//! its own and speaks HTTP/1.1; watches are opened both ways ([`crate::fan_out`]). All servers are
+//! asked alike. Client and server share the machine; compare within one run only.
 
+use crate::fan_out::{self, Way};
 use crate::figure::{Figure, median};
+use crate::multiplex::Connector;
 use crate::process::Usage;
 use crate::store::{config_map, size_of_one};
 use crate::table::{Table, percentile};
 use anyhow::{Context, Result};
-use futures::io::AsyncBufReadExt;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use kube::api::{ListParams, PostParams, WatchParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::Request;
 use kube::{Client, Config};
 use mainstay_clock::Clock;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 /// Which server, and how much of everything.
 #[derive(clap::Args)]
@@ -47,23 +47,23 @@ pub(crate) struct Amounts {
     /// How many watches see one change. Each takes a file descriptor here and there.
     #[arg(long, default_value_t = 1_000)]
     watches: usize,
+    /// How many changes one client applies (server-side apply).
+    #[arg(long, default_value_t = 1_000)]
+    applies: usize,
 }
 
 /// The namespace that is filled. It stays behind, empty: a server without controllers could not
 /// finish it, and a run that was cut off is cleaned up by the next.
 const NAMESPACE: &str = "mainstay-bench";
 
-/// How long one change may take to reach all watches.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// How often a list is fetched and a change made.
-const REPEATS: usize = 5;
+pub(crate) const REPEATS: usize = 5;
 
 /// What was measured, by the name of the work.
 pub(crate) type Figures = Vec<(String, Figure)>;
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
-    let api = Api::new(connect(&arguments.kubeconfig).await?);
+    let api = Api::connect(&arguments.kubeconfig).await?;
     let mut table = Table::new(&["work", "figure"]);
     for (work, figure) in api.measure(&arguments.amounts, &arguments.processes).await? {
         table.row([work, figure.to_string()]);
@@ -79,17 +79,16 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
 pub(crate) fn conditions() -> Result<String> {
     let size = size_of_one()?;
     Ok(format!(
-        "ConfigMaps of {size} bytes, HTTP/1.1 over TLS, one connection for each client and watch."
+        "ConfigMaps of {size} bytes over TLS; HTTP/1.1 with one connection for each client, watches as their rows say."
     ))
 }
 
-/// A client as the kubeconfig says.
-pub(crate) async fn connect(kubeconfig: &Path) -> Result<Client> {
+/// Where a server is, and as whom it is spoken to.
+pub(crate) async fn config(kubeconfig: &Path) -> Result<Config> {
     // An error only says that somebody has installed one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    Ok(Client::try_from(config)?)
+    Ok(Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
 }
 
 /// Processor time per piece of work.
@@ -100,22 +99,34 @@ fn each(before: Usage, after: Usage, count: usize) -> Figure {
 
 /// A server to measure.
 pub(crate) struct Api {
-    client: Client,
-    clock: Clock,
+    pub(crate) client: Client,
+    pub(crate) connector: Connector,
+    pub(crate) clock: Clock,
 }
 
-fn maps() -> Request {
-    Request::new(format!("/api/v1/namespaces/{NAMESPACE}/configmaps"))
+/// The path of the collection that is filled.
+pub(crate) fn collection() -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/configmaps")
+}
+
+pub(crate) fn maps() -> Request {
+    Request::new(collection())
 }
 
 impl Api {
-    pub(crate) fn new(client: Client) -> Self {
-        Self { client, clock: Clock::system() }
+    /// The server of a kubeconfig.
+    pub(crate) async fn connect(kubeconfig: &Path) -> Result<Self> {
+        Self::new(config(kubeconfig).await?)
+    }
+
+    pub(crate) fn new(config: Config) -> Result<Self> {
+        let connector = Connector::new(config.clone())?;
+        Ok(Self { client: Client::try_from(config)?, connector, clock: Clock::system() })
     }
 
     /// Measures everything. What `processes` use is left out if there are none.
     pub(crate) async fn measure(&self, amounts: &Amounts, processes: &[u32]) -> Result<Figures> {
-        let Amounts { single, objects, watches } = *amounts;
+        let Amounts { single, objects, watches, applies } = *amounts;
         let rest = objects.saturating_sub(single);
         let usage = || Usage::of(processes);
         let mut figures = Figures::new();
@@ -150,17 +161,28 @@ impl Api {
         add("- its size", Figure::Size(size as u64));
 
         let before = usage()?;
-        let (changes, after) = self.fan_out(watches, usage).await?;
-        let of_changes = |percent| {
-            let figures: Vec<_> =
-                changes.iter().map(|it| Figure::Time(percentile(it, percent))).collect();
-            median(&figures).context("no change was made")
-        };
-        add(&format!("one change to {watches} watches, p50"), of_changes(50)?);
-        add(&format!("one change to {watches} watches, last"), of_changes(100)?);
+        let (elapsed, samples) = self.apply(applies).await?;
+        let after = usage()?;
+        add("server-side apply/s, 1 client", Figure::rate(applies, elapsed));
+        add("- p50", Figure::Time(percentile(&samples, 50)));
         if !processes.is_empty() {
-            let more = after.memory.saturating_sub(before.memory);
-            add("memory for the watches", Figure::Size(more));
+            add("server's processor time per apply", each(before, after, applies));
+        }
+
+        for way in [Way::Multiplexed, Way::Apart] {
+            let before = usage()?;
+            let (changes, after) = fan_out::measure(self, way, watches, usage).await?;
+            let of_changes = |percent| {
+                let figures: Vec<_> =
+                    changes.iter().map(|it| Figure::Time(percentile(it, percent))).collect();
+                median(&figures).context("no change was made")
+            };
+            add(&format!("one change to {watches} watches, {way}, p50"), of_changes(50)?);
+            add(&format!("one change to {watches} watches, {way}, last"), of_changes(100)?);
+            if !processes.is_empty() {
+                let more = after.memory.saturating_sub(before.memory);
+                add(&format!("memory for these watches, {way}"), Figure::Size(more));
+            }
         }
 
         let start = self.clock.elapsed();
@@ -235,58 +257,26 @@ impl Api {
         self.client.request_text(request).await.context("listing config maps")
     }
 
-    /// Opens watches, changes one object several times, and gives for each change the sorted times
-    /// until every watch was told; and what `usage` says while they are open.
-    async fn fan_out(
-        &self,
-        watches: usize,
-        usage: impl Fn() -> Result<Usage>,
-    ) -> Result<(Vec<Vec<Duration>>, Usage)> {
-        let head = maps().list(&ListParams::default().limit(1))?;
-        let head: Value = serde_json::from_str(&self.client.request_text(head).await?)?;
-        let version = head.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-        let version = version.context("the list says no resourceVersion")?;
-        let watching = WatchParams::default().timeout(290).disable_bookmarks();
-        let open: Vec<_> = stream::iter(0..watches)
-            .map(|_| async {
-                let request = maps().watch(&watching, version)?;
-                self.client.request_stream(request).await.context("opening a watch")
-            })
-            .buffer_unordered(64)
-            .try_collect()
-            .await?;
-        let usage = usage()?;
-        let (told, mut hear) = mpsc::unbounded_channel();
-        for stream in open {
-            let (told, clock) = (told.clone(), self.clock);
-            tokio::spawn(async move {
-                let mut stream = std::pin::pin!(stream);
-                let mut line = Vec::new();
-                // Ends with the watch, or when nobody listens any more.
-                while stream.read_until(b'\n', &mut line).await.is_ok_and(|it| it > 0) {
-                    line.clear();
-                    if told.send(clock.elapsed()).is_err() {
-                        break;
-                    }
-                }
-            });
+    /// Applies changes to one object, one after the other; gives the time for all and the sorted
+    /// times of each.
+    async fn apply(&self, count: usize) -> Result<(Duration, Vec<Duration>)> {
+        let mut requests = Vec::with_capacity(count);
+        let params = PatchParams::apply("mainstay-bench").force();
+        for index in 0..count {
+            let mut object = config_map(0);
+            object.set(&["metadata", "namespace"], NAMESPACE.into());
+            object.set(&["data", "changed"], index.to_string().into());
+            requests.push(maps().patch(object.name(), &params, &Patch::Apply(&object))?);
         }
-        let mut changes = Vec::with_capacity(REPEATS);
-        for change in 0..REPEATS {
-            let patch = kube::api::Patch::Merge(json!({"data": {"changed": change.to_string()}}));
-            let params = kube::api::PatchParams::default();
-            let request = maps().patch("object-000000", &params, &patch)?;
-            let start = self.clock.elapsed();
-            self.client.request_text(request).await.context("changing one config map")?;
-            let mut samples = Vec::with_capacity(watches);
-            while samples.len() < watches {
-                let told = tokio::time::timeout(PATIENCE, hear.recv()).await;
-                let told = told.context("a watch is silent")?.context("all watches ended")?;
-                samples.push(told.saturating_sub(start));
-            }
-            samples.sort_unstable();
-            changes.push(samples);
+        let mut samples = Vec::with_capacity(count);
+        let start = self.clock.elapsed();
+        for request in requests {
+            let before = self.clock.elapsed();
+            self.client.request_text(request).await.context("applying a config map")?;
+            samples.push(self.clock.elapsed().saturating_sub(before));
         }
-        Ok((changes, usage))
+        let elapsed = self.clock.elapsed().saturating_sub(start);
+        samples.sort_unstable();
+        Ok((elapsed, samples))
     }
 }

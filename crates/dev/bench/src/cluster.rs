@@ -3,7 +3,6 @@
 //!
 //! Every run is a process of its own, so that nothing is warm but the machine's file cache.
 
-use crate::api::Api;
 use crate::figure::{Figure, median, spread};
 use crate::launch::{Data, Launched, Program, demo};
 use crate::table::{Table, percent};
@@ -88,8 +87,8 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
 
     let data = work.join("filled");
     let up = Launched::start(&program, Data::Folder(&data), Some(catalog), work).await?;
-    Api::new(up.client.clone()).fill(arguments.content).await?;
-    install(&up.client).await?;
+    up.api.fill(arguments.content).await?;
+    install(&up.api.client).await?;
     up.stop().await?;
     let (mut ready, mut stopped) = (Vec::new(), Vec::new());
     for _ in 0..arguments.runs {
@@ -108,7 +107,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
             let data = work.join(format!("install-{run}"));
             let data = if durable { Data::Folder(&data) } else { Data::Memory };
             let up = Launched::start(&program, data, Some(catalog), work).await?;
-            let (elapsed, plan) = install(&up.client).await?;
+            let (elapsed, plan) = install(&up.api.client).await?;
             installed.push(Figure::Time(elapsed));
             steps = plan;
         }

@@ -1,13 +1,14 @@
-//! Our own server as a process: started, waited for from outside, asked to stop.
+//! Servers as processes: started, waited for from outside, asked to stop.
 //!
 //! Everything is seen as a client sees it. The kubeconfig appears, `/readyz` is asked over TLS until
-//! it is green, and the process is gone when it is gone; what the program prints is not read.
+//! it is green, and the process is gone when it is gone; what our program prints is not read. The
+//! program that starts a real control plane says what it has started ([`Peer`]).
 
-use crate::api::connect;
+use crate::api::Api;
 use crate::process::Usage;
 use anyhow::{Context, Result, bail};
-use kube::Client;
 use mainstay_clock::Clock;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -72,7 +73,7 @@ pub(crate) enum Data<'a> {
 pub(crate) struct Launched {
     process: Process,
     /// A client over TLS whose connection is open.
-    pub(crate) client: Client,
+    pub(crate) api: Api,
     /// From the start of the program until `/readyz` was green.
     pub(crate) ready_in: Duration,
 }
@@ -106,14 +107,14 @@ impl Launched {
         let clock = Clock::system();
         let start = clock.elapsed();
         let mut process = Process::start(&mut command)?;
-        let mut client = None;
+        let mut api = None;
         loop {
-            if client.is_none() {
+            if api.is_none() {
                 // An error means that there is no complete kubeconfig yet.
-                client = connect(&kubeconfig).await.ok();
+                api = Api::connect(&kubeconfig).await.ok();
             }
-            if let Some(client) = &client
-                && green(client).await
+            if let Some(api) = &api
+                && green(api).await
             {
                 break;
             }
@@ -125,8 +126,8 @@ impl Launched {
             tokio::time::sleep(PAUSE).await;
         }
         let ready_in = clock.elapsed().saturating_sub(start);
-        let client = client.context("ready without a client")?;
-        Ok(Self { process, client, ready_in })
+        let api = api.context("ready without a client")?;
+        Ok(Self { process, api, ready_in })
     }
 
     /// What the process has used.
@@ -143,20 +144,83 @@ impl Launched {
     pub(crate) async fn stop(mut self) -> Result<Duration> {
         let clock = Clock::system();
         let start = clock.elapsed();
-        let id = self.process.0.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status().context("running kill")?;
-        anyhow::ensure!(sent.success(), "kill could not send SIGTERM");
+        terminate(&self.process)?;
         let status = self.process.ended().await?;
         anyhow::ensure!(status.success(), "mainstay did not stop well: {status}");
         Ok(clock.elapsed().saturating_sub(start))
     }
 }
 
-async fn green(client: &Client) -> bool {
+async fn green(api: &Api) -> bool {
     match http::Request::get("/readyz").body(Vec::new()) {
-        Ok(request) => client.request_text(request).await.is_ok(),
+        Ok(request) => api.client.request_text(request).await.is_ok(),
         Err(_) => false,
     }
+}
+
+/// A real control plane, started for one round; asked to stop when dropped.
+pub(crate) struct Peer {
+    process: Process,
+    pub(crate) api: Api,
+    /// From the start of the program until it said that all is ready.
+    pub(crate) ready_in: Duration,
+    /// Processes of its store and of its API server.
+    pub(crate) processes: Vec<u32>,
+}
+
+impl Peer {
+    /// Starts `PROGRAM --dir FOLDER --controllers=false`. When all is ready it is to print
+    /// `KUBECONFIG=FILE` and a line `NAME pid NUMBER` for each process, and to run until SIGTERM.
+    pub(crate) async fn start(program: &Path, folder: &Path) -> Result<Self> {
+        let mut command = Command::new(program);
+        command.arg("--dir").arg(folder).arg("--controllers=false");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let clock = Clock::system();
+        let start = clock.elapsed();
+        let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
+        let printed = child.stdout.take().context("a program without output")?;
+        let process = Process(child);
+        let mut kubeconfig = None;
+        let mut processes = Vec::new();
+        for line in BufReader::new(printed).lines() {
+            let line = line.context("reading what the real control plane prints")?;
+            if let Some(file) = line.strip_prefix("KUBECONFIG=") {
+                kubeconfig = Some(PathBuf::from(file));
+            } else if let Some((name, id)) = line.split_once(" pid ") {
+                processes.push(id.trim().parse().with_context(|| format!("reading {line:?}"))?);
+                if name == "kube-apiserver" {
+                    break;
+                }
+            }
+        }
+        let kubeconfig = kubeconfig.context("the real control plane did not become ready")?;
+        let ready_in = clock.elapsed().saturating_sub(start);
+        Ok(Self { process, api: Api::connect(&kubeconfig).await?, ready_in, processes })
+    }
+
+    /// Ends it and waits until it is gone.
+    pub(crate) async fn stop(mut self) -> Result<()> {
+        terminate(&self.process)?;
+        self.process.ended().await?;
+        Ok(())
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // It stops its own processes, which a kill would leave behind.
+        if matches!(self.process.0.try_wait(), Ok(None)) && terminate(&self.process).is_ok() {
+            let _ = self.process.0.wait();
+        }
+    }
+}
+
+/// Sends SIGTERM.
+fn terminate(process: &Process) -> Result<()> {
+    let id = process.0.id().to_string();
+    let sent = Command::new("kill").args(["-TERM", &id]).status().context("running kill")?;
+    anyhow::ensure!(sent.success(), "kill could not send SIGTERM");
+    Ok(())
 }
 
 /// Runs `mainstay demo --exit` and gives the time until it had ended.

@@ -12,8 +12,10 @@
 mod all;
 mod api;
 mod cluster;
+mod fan_out;
 mod figure;
 mod launch;
+mod multiplex;
 mod process;
 mod redb_engine;
 mod store;
