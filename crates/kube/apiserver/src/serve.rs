@@ -11,6 +11,9 @@
 //! without an end of their own (watches) end at their next frame boundary, so that clients see an
 //! orderly end instead of a broken connection. What still runs after the grace period is dropped.
 
+mod gather;
+
+use self::gather::Gathered;
 use crate::Identity;
 use crate::authn::certificate_identity;
 use bytes::Bytes;
@@ -216,8 +219,8 @@ where
         });
         // The handshake has settled the version, so the first bytes need not be guessed at. The
         // state of HTTP/2 is many times that of HTTP/1.1: each is made for itself.
-        let io = TokioIo::new(stream);
         if http2 {
+            let io = TokioIo::new(Gathered::new(stream));
             let mut builder = http2::Builder::new(TokioExecutor::new());
             builder
                 .timer(TokioTimer::new())
@@ -227,6 +230,7 @@ where
             let connection = Box::pin(builder.serve_connection(io, service));
             Box::pin(drive(connection, shutdown, http2::Connection::graceful_shutdown))
         } else {
+            let io = TokioIo::new(stream);
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(limits.head);
             let connection = Box::pin(builder.serve_connection(io, service));
