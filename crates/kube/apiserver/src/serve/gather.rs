@@ -148,7 +148,7 @@ mod tests {
             gathered.shutdown().await.unwrap();
         };
         let mut got = Vec::new();
-        let (_, read) = tokio::join!(write, far.read_to_end(&mut got));
+        let ((), read) = tokio::join!(write, far.read_to_end(&mut got));
         read.unwrap();
         assert!(got == sent);
     }
