@@ -3,7 +3,7 @@
 use crate::authn::Authenticator;
 use crate::discovery::{self, Asked};
 use crate::handlers::{self, Request};
-use crate::http::answer::Answer;
+use crate::http::answer::{Answer, Wishes};
 use crate::http::gather::gather;
 use crate::http::path::{self, Target};
 use crate::http::query::Query;
@@ -13,10 +13,12 @@ use crate::strategy::Objects;
 use crate::{Identity, Readiness, serve};
 use bytes::{Buf, Bytes};
 use futures::future::BoxFuture;
-use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderName, IF_NONE_MATCH};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, HOST, HeaderMap, HeaderName, IF_NONE_MATCH, USER_AGENT,
+};
 use http::{Method, Response, request};
 use mainstay_clock::Clock;
-use mainstay_object::{Object, Reason, Status};
+use mainstay_object::{Object, Status};
 use mainstay_store::Store;
 use std::convert::Infallible;
 use std::fmt;
@@ -215,14 +217,18 @@ impl ApiServer {
         body: Result<Bytes, Status>,
     ) -> Response<Body> {
         let query = Query::parse(parts.uri.query());
-        let pretty = query.as_ref().is_ok_and(|query| query.flag("pretty"));
+        let headers = &parts.headers;
+        let wishes = Wishes {
+            gzip: negotiate::accepts_gzip(text(headers, &ACCEPT_ENCODING)),
+            pretty: is_for_reading(query.as_ref().ok(), text(headers, &USER_AGENT)),
+            yaml: negotiate::prefers_yaml(text(headers, &ACCEPT)),
+        };
         let answer = match (query, body) {
             (Ok(query), Ok(body)) => self.route(identity, parts, query, body).await,
             (Err(status), _) | (_, Err(status)) => Err(status),
         };
         let answer = answer.unwrap_or_else(|status| Answer::refusal(&status));
-        let gzip = negotiate::accepts_gzip(text(&parts.headers, &ACCEPT_ENCODING));
-        answer.into_response(gzip, pretty)
+        answer.into_response(wishes)
     }
 
     async fn route(
@@ -234,43 +240,53 @@ impl ApiServer {
     ) -> Result<Answer, Status> {
         let target = path::parse(parts.uri.path());
         if let Target::Resource(path) = target {
-            let row = self
-                .registry
-                .find(&path.group, &path.version, &path.plural)
-                .ok_or_else(Status::no_such_path)?;
+            let Some(row) = self.registry.find(&path.group, &path.version, &path.plural) else {
+                return discovery::nothing_at(&self.registry.kinds(), &path.group);
+            };
             let headers = &parts.headers;
             let request = Request { server: self, identity, row, path, query, headers, body };
             return handlers::dispatch(request, &parts.method).await;
         }
-        if target == Target::Unknown {
-            return Err(Status::no_such_path());
-        }
-        if parts.method != Method::GET {
-            return Err(Status::new(
-                Reason::MethodNotAllowed,
-                "the server does not allow this method on the requested resource",
-            ));
-        }
         let asked = Asked {
             accept: text(&parts.headers, &ACCEPT),
             known: text(&parts.headers, &IF_NONE_MATCH),
+            hash: query.text("hash"),
+            now: self.clock.now(),
+            host: parts
+                .uri
+                .authority()
+                .map(http::uri::Authority::as_str)
+                .or_else(|| text(&parts.headers, &HOST)),
         };
+        if parts.method != Method::GET && target.is_routed() {
+            return Err(Status::no_such_method());
+        }
         let kinds = self.registry.kinds();
         match target {
             Target::Root => Ok(discovery::root(&kinds)),
             Target::CoreVersions => discovery::roots(&kinds, true, asked),
             Target::Groups => discovery::roots(&kinds, false, asked),
-            Target::Group(group) => discovery::group(&kinds, &group),
+            Target::Group(group) => discovery::group(&kinds, &group, asked),
             Target::GroupVersion(group, version) => {
-                discovery::group_version(&kinds, &group, &version)
+                discovery::group_version(&kinds, &group, &version, asked)
             }
-            Target::Version => Ok(discovery::version(&self.version)),
+            Target::Version => discovery::version(&self.version, asked),
             Target::OpenApiV2 => discovery::swagger(asked.accept, &self.version.git_version),
             Target::OpenApiV3 => Ok(discovery::index(&kinds, asked)),
             Target::OpenApiV3Document(path) => discovery::document(&kinds, &path, asked).await,
             Target::Health(path) => handlers::health(self, &path, &query),
-            Target::Resource(_) | Target::Unknown => Err(Status::no_such_path()),
+            Target::Resource(_) | Target::Unknown => Ok(Answer::page_not_found()),
         }
+    }
+}
+
+/// Whether an answer is indented: as the query says, else for browsers and tools of the shell.
+fn is_for_reading(query: Option<&Query>, user_agent: Option<&str>) -> bool {
+    match query.and_then(|query| query.text("pretty")) {
+        Some(wish) => matches!(wish, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+        None => user_agent.is_some_and(|agent| {
+            ["curl", "Wget", "Mozilla/5.0"].iter().any(|tool| agent.starts_with(tool))
+        }),
     }
 }
 
@@ -299,7 +315,7 @@ where
             let identity = server.identify(&request);
             Ok(match identity {
                 Ok(identity) => server.answer(&identity, request).await,
-                Err(status) => Answer::refusal(&status).into_response(false, false),
+                Err(status) => Answer::refusal(&status).into_response(Wishes::default()),
             })
         })
     }

@@ -111,6 +111,9 @@ pub struct Details {
     pub causes: Vec<Cause>,
     /// After how many seconds trying again makes sense; zero for never.
     pub retry_after_seconds: u32,
+    /// Whether `details` are written even if nothing is in them, as the original does where its
+    /// router refuses.
+    pub written_if_empty: bool,
 }
 
 /// A refusal by a Kubernetes API.
@@ -130,6 +133,13 @@ impl Status {
     /// A refusal with a reason and a message; the code follows from the reason.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self { code: reason.code(), reason, message: message.into(), details: Box::default() }
+    }
+
+    /// Writes `details` even if nothing is in them.
+    #[must_use]
+    pub fn with_empty_details(mut self) -> Self {
+        self.details.written_if_empty = true;
+        self
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
@@ -167,6 +177,13 @@ impl Status {
     /// 404 for a path that no resource serves.
     pub fn no_such_path() -> Self {
         Self::new(Reason::NotFound, "the server could not find the requested resource")
+            .with_empty_details()
+    }
+
+    /// 405 for a method that a path does not have.
+    pub fn no_such_method() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(Reason::MethodNotAllowed, message).with_empty_details()
     }
 
     /// 409 for a name that is taken.
@@ -333,7 +350,7 @@ impl Status {
         if d.retry_after_seconds > 0 {
             details.insert("retryAfterSeconds".to_owned(), d.retry_after_seconds.into());
         }
-        if !details.is_empty() {
+        if !details.is_empty() || d.written_if_empty {
             out["details"] = Value::Object(details);
         }
         out
@@ -366,6 +383,7 @@ impl Status {
                 causes: causes.collect(),
                 retry_after_seconds: u32::try_from(number(details, "retryAfterSeconds"))
                     .unwrap_or_default(),
+                written_if_empty: value.get("details").is_some(),
             }),
         }
     }

@@ -1,67 +1,133 @@
 //! Aggregated discovery: all groups, versions, kinds and subresources in one answer.
 
-use crate::registry::{Group, GroupVersion, KindRow, Kinds, Subresource};
+use crate::registry::{Group, GroupVersion, KindRow, Kinds, Source, Subresource};
 use mainstay_object::{Gvk, Scope};
-use serde_json::{Value, json};
+use serde::Serialize;
+use std::sync::Arc;
 
-/// `APIGroupDiscoveryList` of the core group or of all others.
-pub(super) fn list(kinds: &Kinds, core: bool, version: &str) -> Value {
-    let items: Vec<Value> =
-        kinds.groups.iter().filter(|one| one.name.is_empty() == core).map(group).collect();
-    json!({
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": format!("apidiscovery.k8s.io/{version}"),
-        "metadata": {},
-        "items": items,
-    })
+/// `APIGroupDiscoveryList`; its fields and those below are in the order in which the original writes
+/// them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct List<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: Nothing,
+    items: Vec<Item<'a>>,
 }
 
-fn group(group: &Group) -> Value {
-    let versions: Vec<Value> = group.versions.iter().map(|one| group_version(one)).collect();
-    let mut metadata = json!({"creationTimestamp": null});
-    if !group.name.is_empty() {
-        metadata["name"] = (*group.name).into();
+#[derive(Serialize)]
+struct Nothing {}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    metadata: Metadata<'a>,
+    versions: Vec<OfVersion<'a>>,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct OfVersion<'a> {
+    version: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    resources: Vec<OfKind<'a>>,
+    freshness: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OfKind<'a> {
+    resource: &'a str,
+    response_kind: ResponseKind<'a>,
+    scope: &'static str,
+    singular_resource: &'a str,
+    verbs: &'a [Arc<str>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    short_names: &'a [Arc<str>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    categories: &'a [Arc<str>],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subresources: Vec<Below<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Below<'a> {
+    subresource: &'a str,
+    response_kind: ResponseKind<'a>,
+    verbs: &'a [Arc<str>],
+}
+
+#[derive(Serialize)]
+struct ResponseKind<'a> {
+    group: &'a str,
+    version: &'a str,
+    kind: &'a str,
+}
+
+/// The list of the core group alone, or of all others.
+pub(super) fn list(kinds: &Kinds, core: bool) -> List<'_> {
+    List {
+        kind: "APIGroupDiscoveryList",
+        api_version: "apidiscovery.k8s.io/v2",
+        metadata: Nothing {},
+        items: kinds.groups.iter().filter(|one| one.name.is_empty() == core).map(group).collect(),
     }
-    json!({"metadata": metadata, "versions": versions})
 }
 
-fn group_version(version: &GroupVersion) -> Value {
-    let resources: Vec<Value> = version.rows.iter().map(|row| resource(row)).collect();
-    json!({"version": &*version.version, "resources": resources, "freshness": "Current"})
-}
-
-fn resource(row: &KindRow) -> Value {
-    let mut out = json!({
-        "resource": &*row.plural,
-        "responseKind": response_kind(&row.gvk()),
-        "scope": if row.scope == Scope::Namespaced { "Namespaced" } else { "Cluster" },
-        "singularResource": &*row.singular,
-        "verbs": texts(&row.verbs),
-    });
-    if !row.short_names.is_empty() {
-        out["shortNames"] = texts(&row.short_names);
+fn group(group: &Group) -> Item<'_> {
+    Item {
+        metadata: Metadata { name: &group.name },
+        versions: group.versions.iter().map(|one| group_version(one)).collect(),
     }
-    if !row.categories.is_empty() {
-        out["categories"] = texts(&row.categories);
+}
+
+fn group_version(version: &GroupVersion) -> OfVersion<'_> {
+    OfVersion {
+        version: &version.version,
+        resources: version.rows.iter().map(|row| resource(row)).collect(),
+        freshness: "Current",
     }
-    if !row.subresources.is_empty() {
-        out["subresources"] = row.subresources.iter().map(subresource).collect();
+}
+
+fn resource(row: &KindRow) -> OfKind<'_> {
+    let own = (&*row.group, &*row.version);
+    OfKind {
+        resource: &row.plural,
+        response_kind: response_kind(row, own, &row.kind),
+        scope: if row.scope == Scope::Namespaced { "Namespaced" } else { "Cluster" },
+        singular_resource: &row.singular,
+        verbs: &row.verbs,
+        short_names: &row.short_names,
+        categories: &row.categories,
+        subresources: row.subresources.iter().map(|sub| subresource(row, sub)).collect(),
     }
-    out
 }
 
-fn subresource(sub: &Subresource) -> Value {
-    json!({
-        "subresource": &*sub.name,
-        "responseKind": response_kind(&sub.speaks),
-        "verbs": texts(&sub.verbs),
-    })
+fn subresource<'a>(row: &'a KindRow, sub: &'a Subresource) -> Below<'a> {
+    let Gvk { group, version, kind } = &sub.speaks;
+    Below {
+        subresource: &sub.name,
+        response_kind: response_kind(row, (group, version), kind),
+        verbs: &sub.verbs,
+    }
 }
 
-fn response_kind(gvk: &Gvk) -> Value {
-    json!({"group": gvk.group, "version": gvk.version, "kind": gvk.kind})
-}
-
-pub(super) fn texts(texts: &[std::sync::Arc<str>]) -> Value {
-    texts.iter().map(|text| Value::from(&**text)).collect()
+/// What is spoken. Of a built-in kind, the group-version in which it stands goes without saying.
+fn response_kind<'a>(
+    row: &KindRow,
+    (group, version): (&'a str, &'a str),
+    kind: &'a str,
+) -> ResponseKind<'a> {
+    let own = group == &*row.group && version == &*row.version;
+    if own && matches!(row.source, Source::BuiltIn(_)) {
+        ResponseKind { group: "", version: "", kind }
+    } else {
+        ResponseKind { group, version, kind }
+    }
 }

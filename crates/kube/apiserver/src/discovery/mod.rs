@@ -8,18 +8,20 @@ mod aggregated;
 mod legacy;
 mod openapi;
 
-use crate::http::answer::Answer;
-use crate::http::negotiate::{self, Form, Offer};
+use crate::http::answer::{Answer, encoded};
+use crate::http::negotiate::{self, Form, Offer, Route};
 use crate::registry::Kinds;
 use bytes::Bytes;
 use http::StatusCode;
+use http::header::{CACHE_CONTROL, HeaderValue};
+use jiff::Timestamp;
 use mainstay_object::Status;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha512};
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-pub(crate) use legacy::{core_versions, group, group_version, root, version};
+pub(crate) use legacy::{group, group_version, nothing_at, root, version};
 pub(crate) use openapi::{document, index, swagger};
 
 /// An encoded answer and its entity tag.
@@ -28,10 +30,8 @@ type Tagged = (Bytes, String);
 /// The large answers made from one snapshot, each made when first asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    core_v2: OnceLock<Tagged>,
-    core_v2beta1: OnceLock<Tagged>,
-    groups_v2: OnceLock<Tagged>,
-    groups_v2beta1: OnceLock<Tagged>,
+    core: OnceLock<Tagged>,
+    groups: OnceLock<Tagged>,
     openapi_index: OnceLock<Tagged>,
 }
 
@@ -42,28 +42,37 @@ pub(crate) struct Asked<'a> {
     pub(crate) accept: Option<&'a str>,
     /// `If-None-Match`.
     pub(crate) known: Option<&'a str>,
+    /// The query parameter `hash`.
+    pub(crate) hash: Option<&'a str>,
+    /// Under which address the client found the server.
+    pub(crate) host: Option<&'a str>,
+    /// The time of the request.
+    pub(crate) now: Timestamp,
 }
 
 /// `/api` or `/apis`: aggregated if the client accepts it, else the plain list of groups.
 pub(crate) fn roots(kinds: &Kinds, core: bool, asked: Asked<'_>) -> Result<Answer, Status> {
-    let answers = &kinds.answers;
-    let (slot, version, content_type) = match negotiate::choose(asked.accept, Offer::Discovery)? {
-        Form::Discovery("v2") => (
-            if core { &answers.core_v2 } else { &answers.groups_v2 },
-            "v2",
-            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-        ),
-        Form::Discovery(_) => (
-            if core { &answers.core_v2beta1 } else { &answers.groups_v2beta1 },
-            "v2beta1",
-            "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
-        ),
-        _ if core => return Ok(core_versions()),
+    let route = if core { Route::Table } else { Route::Bare };
+    match negotiate::choose(asked.accept, Offer::Discovery, route)? {
+        Form::Discovery(_) => {}
+        _ if core => return Ok(legacy::core_versions(asked)),
         _ => return Ok(legacy::groups(kinds)),
+    }
+    let slot = if core { &kinds.answers.core } else { &kinds.answers.groups };
+    let (bytes, etag) = match slot.get() {
+        Some(made) => made,
+        None => {
+            let bytes = encoded(&aggregated::list(kinds, core)).map_err(Status::internal)?;
+            let etag = format!("\"{}\"", digest(&bytes));
+            slot.get_or_init(|| (bytes, etag))
+        }
     };
-    let (bytes, etag) = slot.get_or_init(|| tagged(&aggregated::list(kinds, core, version)));
-    let mut answer = unless_known(bytes, etag, asked);
-    answer.content_type = content_type;
+    let mut answer =
+        unless_known(bytes, etag, asked).header(CACHE_CONTROL, HeaderValue::from_static("public"));
+    if answer.code == StatusCode::OK {
+        answer.content_type =
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    }
     Ok(answer)
 }
 
@@ -73,9 +82,9 @@ fn tagged(value: &Value) -> Tagged {
     (bytes, etag)
 }
 
-/// SHA-256 in upper-case hexadecimal, as the original's hashes look.
+/// SHA-512 in upper-case hexadecimal, as the original's hashes look.
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
+    Sha512::digest(bytes).iter().fold(String::with_capacity(128), |mut text, byte| {
         // Writing to a string does not fail.
         let _ = write!(text, "{byte:02X}");
         text
@@ -86,7 +95,7 @@ fn digest(bytes: &[u8]) -> String {
 fn unless_known(bytes: &Bytes, etag: &str, asked: Asked<'_>) -> Answer {
     let same = asked.known.is_some_and(|known| known.split(',').any(|one| one.trim() == etag));
     let mut answer = if same {
-        Answer::bytes(StatusCode::NOT_MODIFIED, Bytes::new())
+        Answer::empty(StatusCode::NOT_MODIFIED)
     } else {
         Answer::bytes(StatusCode::OK, bytes.clone())
     };

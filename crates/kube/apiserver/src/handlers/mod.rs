@@ -22,8 +22,9 @@ mod watch;
 mod write;
 
 use crate::Identity;
+use crate::discovery;
 use crate::http::answer::Answer;
-use crate::http::negotiate::{self, Form, Offer};
+use crate::http::negotiate::{self, Form, Offer, Route};
 use crate::http::path::ResourcePath;
 use crate::http::query::Query;
 use crate::registry::KindRow;
@@ -32,7 +33,7 @@ use crate::strategy::Context;
 use bytes::Bytes;
 use http::header::{ACCEPT, HeaderMap};
 use http::{Method, StatusCode};
-use mainstay_object::{Reason, Status};
+use mainstay_object::Status;
 use mainstay_store::Key;
 use std::sync::Arc;
 
@@ -60,7 +61,19 @@ impl Request<'_> {
 
     /// The form of the answer.
     fn form(&self) -> Result<Form, Status> {
-        negotiate::choose(text(self.headers, &ACCEPT), Offer::Objects)
+        // What the route does not write was refused before.
+        negotiate::choose(text(self.headers, &ACCEPT), Offer::Objects, Route::Bare)
+    }
+
+    /// How the original routes the request.
+    fn route(&self, method: &Method) -> Route {
+        if self.row.custom().is_some() {
+            Route::Bare
+        } else if self.path.name.is_empty() && *method == Method::GET {
+            Route::Collection
+        } else {
+            Route::Table
+        }
     }
 
     /// What strategies may look at.
@@ -91,15 +104,13 @@ impl Request<'_> {
 /// From method and path to the handler.
 pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Answer, Status> {
     // Whoever accepts no form of the answer must not have changed anything.
-    request.form()?;
+    let accept = text(request.headers, &ACCEPT);
+    negotiate::choose(accept, Offer::Objects, request.route(method))?;
     let row = &request.row;
     let path = &request.path;
-    if !path.namespace.is_empty() && !row.is_namespaced() {
-        return Err(Status::no_such_path());
-    }
     let of_all = path.namespace.is_empty() && row.is_namespaced();
-    if of_all && !path.name.is_empty() {
-        return Err(Status::no_such_path());
+    if !path.namespace.is_empty() && !row.is_namespaced() || of_all && !path.name.is_empty() {
+        return discovery::nothing_at(&request.server.registry.kinds(), &row.group);
     }
     if !path.subresource.is_empty() {
         return subresources::dispatch(request, method).await;
@@ -117,6 +128,9 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
         _ => "",
     };
     let reads_all = matches!(verb, "list" | "watch");
+    if of_all && !reads_all && row.custom().is_some() {
+        return Ok(Answer::page_not_found());
+    }
     if verb.is_empty() || !row.has_verb(verb) || (of_all && !reads_all) {
         return Err(not_allowed());
     }
@@ -137,10 +151,7 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
 
 /// 405 for a method that a path does not have.
 fn not_allowed() -> Status {
-    Status::new(
-        Reason::MethodNotAllowed,
-        "the server does not allow this method on the requested resource",
-    )
+    Status::no_such_method()
 }
 
 /// `/healthz`, `/livez`, `/readyz`.

@@ -2,13 +2,18 @@
 
 use super::Body;
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, RETRY_AFTER, VARY, WARNING};
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, RETRY_AFTER,
+    VARY, WARNING, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{Response, StatusCode};
 use mainstay_object::Status;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// The media type of nearly everything.
 pub(crate) const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
 /// Smaller answers are not worth compressing; the original's bound.
 const GZIP_FROM: usize = 128 * 1024;
 
@@ -20,9 +25,24 @@ pub(crate) struct Answer {
     pub(crate) content_type: &'static str,
     pub(crate) etag: Option<String>,
     pub(crate) warnings: Vec<String>,
+    /// Headers of this answer alone; they win over those that every answer has.
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     retry_after: u32,
+    /// Whether the body stays as it is even for clients that get everything else indented.
+    plain: bool,
     /// Bytes in the body as far as known, to decide on compression.
     size: usize,
+}
+
+/// What a client wants of every answer alike.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wishes {
+    /// Compressed, where that is worth it.
+    pub(crate) gzip: bool,
+    /// Indented.
+    pub(crate) pretty: bool,
+    /// YAML instead of JSON.
+    pub(crate) yaml: bool,
 }
 
 impl Answer {
@@ -40,8 +60,18 @@ impl Answer {
             content_type: JSON,
             etag: None,
             warnings: Vec::new(),
+            headers: Vec::new(),
             retry_after: 0,
+            plain: false,
             size,
+        }
+    }
+
+    /// A value with code 200, its fields in the order in which its type has them.
+    pub(crate) fn of<T: Serialize>(value: &T) -> Self {
+        match encoded(value) {
+            Ok(bytes) => Self::bytes(StatusCode::OK, bytes),
+            Err(error) => Self::refusal(&Status::internal(error)),
         }
     }
 
@@ -58,6 +88,31 @@ impl Answer {
     /// Plain text.
     pub(crate) fn text(code: StatusCode, text: String) -> Self {
         Self { content_type: "text/plain; charset=utf-8", ..Self::bytes(code, text.into()) }
+    }
+
+    /// The same answer, whose body is not indented for anybody: it is as it is to be.
+    pub(crate) fn unindented(mut self) -> Self {
+        self.plain = true;
+        self
+    }
+
+    /// No body at all.
+    pub(crate) fn empty(code: StatusCode) -> Self {
+        Self { content_type: "", ..Self::bytes(code, Bytes::new()) }
+    }
+
+    /// What a web server says of a path that nobody registered.
+    pub(crate) fn page_not_found() -> Self {
+        let mut answer = Self::text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned());
+        let nosniff = HeaderValue::from_static("nosniff");
+        answer.headers.push((X_CONTENT_TYPE_OPTIONS, nosniff));
+        answer
+    }
+
+    /// The same answer with a header.
+    pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
     }
 
     /// A refusal.
@@ -79,30 +134,47 @@ impl Answer {
         }))
     }
 
-    /// The response, compressed and indented as the client asked.
-    pub(crate) fn into_response(self, gzip: bool, pretty: bool) -> Response<Body> {
+    /// The response, in YAML, indented and compressed as the client asked.
+    pub(crate) fn into_response(self, wishes: Wishes) -> Response<Body> {
         let mut body = self.body;
-        if pretty && self.content_type == JSON {
+        let mut content_type = self.content_type;
+        if wishes.yaml && content_type == JSON {
+            body = match body.whole() {
+                Ok(bytes) => match serde_json::from_slice::<Value>(&bytes) {
+                    Ok(value) => {
+                        content_type = YAML;
+                        Body::from(Bytes::from(mainstay_yaml::to_string(&value)))
+                    }
+                    Err(_) => Body::from(bytes),
+                },
+                Err(stream) => stream,
+            };
+        } else if wishes.pretty && content_type.starts_with(JSON) && !self.plain {
             body = match body.whole() {
                 Ok(bytes) => Body::from(indented(&bytes)),
                 Err(stream) => stream,
             };
         }
-        let compress = gzip && self.size >= GZIP_FROM;
+        let compress = wishes.gzip && self.size >= GZIP_FROM;
         if compress {
             body = body.gzip();
         }
         let mut response = Response::new(body);
         *response.status_mut() = self.code;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
-        headers.insert("cache-control", HeaderValue::from_static("no-cache, private"));
+        if !content_type.is_empty() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        }
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         if compress {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         if let Some(etag) = self.etag.and_then(|tag| HeaderValue::try_from(tag).ok()) {
             headers.insert(ETAG, etag);
             headers.insert(VARY, HeaderValue::from_static("Accept"));
+        }
+        for (name, value) in self.headers {
+            headers.insert(name, value);
         }
         if self.retry_after > 0 {
             headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after));
@@ -131,16 +203,68 @@ fn warning_header(text: &str) -> String {
     out
 }
 
-fn indented(bytes: &Bytes) -> Bytes {
-    let pretty =
-        serde_json::from_slice::<Value>(bytes).and_then(|value| serde_json::to_vec_pretty(&value));
-    match pretty {
-        Ok(mut text) => {
-            text.push(b'\n');
-            text.into()
+/// JSON with its fields in the order of the type, and the line break that the original's encoder
+/// ends with.
+pub(crate) fn encoded<T: Serialize>(value: &T) -> Result<Bytes, serde_json::Error> {
+    let mut bytes = serde_json::to_vec(value)?;
+    bytes.push(b'\n');
+    Ok(bytes.into())
+}
+
+/// JSON indented by two blanks, with its order and its numbers as they were; empty objects and
+/// lists stay on one line. Works on the text, so that it cannot change a value.
+pub(crate) fn indented(bytes: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(bytes.len() * 2);
+    let mut depth = 0_usize;
+    let mut in_text = false;
+    let mut escaped = false;
+    // An opening bracket whose first entry has not come yet.
+    let mut opened = false;
+    let line = |out: &mut Vec<u8>, depth: usize| {
+        out.push(b'\n');
+        out.extend(std::iter::repeat_n(b' ', depth * 2));
+    };
+    for &byte in bytes {
+        if in_text {
+            out.push(byte);
+            in_text = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+            continue;
         }
-        Err(_) => bytes.clone(),
+        if byte.is_ascii_whitespace() {
+            continue;
+        }
+        if opened && !matches!(byte, b'}' | b']') {
+            line(&mut out, depth);
+            opened = false;
+        }
+        match byte {
+            b'{' | b'[' => {
+                out.push(byte);
+                depth += 1;
+                opened = true;
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if !opened {
+                    line(&mut out, depth);
+                }
+                opened = false;
+                out.push(byte);
+            }
+            b',' => {
+                out.push(byte);
+                line(&mut out, depth);
+            }
+            b':' => out.extend(b": "),
+            b'"' => {
+                in_text = true;
+                out.push(byte);
+            }
+            _ => out.push(byte),
+        }
     }
+    out.into()
 }
 
 #[cfg(test)]
@@ -156,9 +280,16 @@ mod tests {
     }
 
     #[test]
+    fn indenting_keeps_order_numbers_and_texts() {
+        let text = br#"{"b":[],"a":{"x":1.50,"y":[1,{"z":"a\\\"{,:"}]},"c":{}}"#;
+        let expected = "{\n  \"b\": [],\n  \"a\": {\n    \"x\": 1.50,\n    \"y\": [\n      1,\n      {\n        \"z\": \"a\\\\\\\"{,:\"\n      }\n    ]\n  },\n  \"c\": {}\n}";
+        assert_eq!(String::from_utf8_lossy(&indented(text)), expected);
+    }
+
+    #[test]
     fn a_refusal_carries_its_code_and_when_to_come_back() {
         let status = Status::new(mainstay_object::Reason::Timeout, "later").retry_after(3);
-        let response = Answer::refusal(&status).into_response(false, false);
+        let response = Answer::refusal(&status).into_response(Wishes::default());
         assert_eq!(response.status(), 504);
         assert_eq!(response.headers()["retry-after"], "3");
     }

@@ -1,9 +1,17 @@
 //! Which form of the answer a client accepts.
+//!
+//! Two refusals exist, as on the original: its router refuses a media type that a route does not
+//! write (`406: Not Acceptable`), and what passed may still ask for a form that the endpoint does
+//! not have (`only the following media types are accepted`).
 
 use mainstay_object::{Reason, Status};
 
-/// What this server can write, in the order told to clients.
-const WRITABLE: &str = "application/json";
+/// What the original writes, in the order told to clients. Protobuf is understood in requests;
+/// a client that accepts nothing else is refused.
+const WRITABLE: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// What its routes of collections write besides.
+const STREAMS: &str =
+    "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,24 +34,83 @@ pub(crate) enum Offer {
     Objects,
     /// Aggregated discovery.
     Discovery,
+    /// No special form at all.
+    Nothing,
+}
+
+/// How the original routes an endpoint, which decides on the words of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// By its table of routes, which looks at media types first.
+    Table,
+    /// The same, for a route that can also watch.
+    Collection,
+    /// The table's route of `/version`, which writes JSON alone.
+    JsonOnly,
+    /// Past that table: custom kinds and the documents of groups.
+    Bare,
 }
 
 /// Chooses the first form of an `Accept` header that the endpoint has; no header means JSON.
 ///
 /// Clauses are taken by falling quality, then in the order written, as clients list their wishes.
-pub(crate) fn choose(accept: Option<&str>, offer: Offer) -> Result<Form, Status> {
+pub(crate) fn choose(accept: Option<&str>, offer: Offer, route: Route) -> Result<Form, Status> {
     let accept = accept.unwrap_or_default().trim();
     if accept.is_empty() {
         return Ok(Form::Plain);
     }
-    let mut clauses: Vec<Clause<'_>> = accept.split(',').filter_map(Clause::parse).collect();
-    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
-    clauses.iter().find_map(|clause| clause.form(offer)).ok_or_else(|| {
+    route.admit(accept)?;
+    clauses(accept).iter().find_map(|clause| clause.form(offer)).ok_or_else(|| {
         Status::new(
             Reason::NotAcceptable,
             format!("only the following media types are accepted: {WRITABLE}"),
         )
     })
+}
+
+/// Whether the client would rather have YAML than JSON.
+pub(crate) fn prefers_yaml(accept: Option<&str>) -> bool {
+    // Nearly nobody does, and this is asked for every request.
+    accept.is_some_and(|accept| {
+        accept.contains("yaml")
+            && clauses(accept)
+                .iter()
+                .find(|clause| clause.is_writable())
+                .is_some_and(|clause| clause.media == "application/yaml")
+    })
+}
+
+/// The media types of an `Accept` header without their parameters, the most wanted first.
+pub(crate) fn media(accept: &str) -> Vec<&str> {
+    clauses(accept).into_iter().map(|clause| clause.media).collect()
+}
+
+fn clauses(accept: &str) -> Vec<Clause<'_>> {
+    let mut clauses: Vec<Clause<'_>> = accept.split(',').filter_map(Clause::parse).collect();
+    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    clauses
+}
+
+impl Route {
+    /// Refuses what the table of routes refuses: it compares media types without parameters and
+    /// knows no wildcard but `*/*`.
+    fn admit(self, accept: &str) -> Result<(), Status> {
+        let written = match self {
+            Self::Bare => return Ok(()),
+            Self::JsonOnly => "application/json".to_owned(),
+            Self::Table => WRITABLE.to_owned(),
+            Self::Collection => format!("{WRITABLE}, {STREAMS}"),
+        };
+        let fits = accept
+            .split(',')
+            .map(|clause| clause.split(';').next().unwrap_or_default().trim())
+            .any(|media| media == "*/*" || written.split(", ").any(|known| known == media));
+        if fits {
+            return Ok(());
+        }
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {written}");
+        Err(Status::new(Reason::NotAcceptable, message).with_empty_details())
+    }
 }
 
 #[derive(Debug)]
@@ -74,8 +141,12 @@ impl<'a> Clause<'a> {
         (clause.quality > 0.0).then_some(clause)
     }
 
+    fn is_writable(&self) -> bool {
+        matches!(self.media, "application/json" | "application/yaml" | "application/*" | "*/*")
+    }
+
     fn form(&self, offer: Offer) -> Option<Form> {
-        if !matches!(self.media, "application/json" | "application/*" | "*/*") {
+        if !self.is_writable() {
             return None;
         }
         let Some(kind) = self.kind else { return Some(Form::Plain) };
@@ -92,11 +163,7 @@ impl<'a> Clause<'a> {
                 "PartialObjectMetadata" | "PartialObjectMetadataList",
             ) => meta().map(Form::Metadata),
             (Offer::Discovery, "apidiscovery.k8s.io", "APIGroupDiscoveryList") => {
-                match self.version {
-                    "v2" => Some(Form::Discovery("v2")),
-                    "v2beta1" => Some(Form::Discovery("v2beta1")),
-                    _ => None,
-                }
+                (self.version == "v2").then_some(Form::Discovery("v2"))
             }
             _ => None,
         }
@@ -135,7 +202,7 @@ mod tests {
             ("application/vnd.kubernetes.protobuf,application/json", Offer::Objects, Form::Plain),
             ("application/json;q=0.5,*/*;q=0.1", Offer::Objects, Form::Plain),
         ] {
-            assert_eq!(choose(Some(accept), offer).unwrap(), form, "{accept}");
+            assert_eq!(choose(Some(accept), offer, Route::Table).unwrap(), form, "{accept}");
         }
     }
 
@@ -147,9 +214,33 @@ mod tests {
             "application/json;q=0",
             "application/json;as=Table;v=v2;g=meta.k8s.io",
         ] {
-            let status = choose(Some(accept), Offer::Objects).unwrap_err();
+            let status = choose(Some(accept), Offer::Objects, Route::Table).unwrap_err();
             assert_eq!(status.code, 406, "{accept}");
         }
+    }
+
+    #[test]
+    fn media_types_and_forms_are_refused_in_different_words() {
+        let message =
+            |accept, route| choose(Some(accept), Offer::Objects, route).unwrap_err().message;
+        let known = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+        let routed = format!("406: Not Acceptable\n\nAvailable representations: {known}");
+        assert_eq!(message("text/plain", Route::Table), routed);
+        assert_eq!(message("application/*", Route::Table), routed);
+        let collection = message("text/plain", Route::Collection);
+        assert!(collection.ends_with(", application/vnd.kubernetes.protobuf;stream=watch"));
+        let form = format!("only the following media types are accepted: {known}");
+        assert_eq!(message("text/plain", Route::Bare), form);
+        assert_eq!(message("application/json;as=Pie;v=v1;g=meta.k8s.io", Route::Table), form);
+    }
+
+    #[test]
+    fn yaml_is_written_for_who_names_it_first() {
+        assert!(prefers_yaml(Some("application/yaml")));
+        assert!(prefers_yaml(Some("text/html, application/yaml, */*")));
+        assert!(!prefers_yaml(Some("application/json, application/yaml")));
+        assert!(!prefers_yaml(Some("application/yaml;q=0.5, */*;q=0.8")));
+        assert!(!prefers_yaml(None));
     }
 
     #[test]

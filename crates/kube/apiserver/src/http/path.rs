@@ -29,6 +29,18 @@ pub(crate) enum Target {
     Unknown,
 }
 
+impl Target {
+    /// Whether the original's table of routes has it, which knows one method for each; the others
+    /// answer to any method as they do to GET.
+    pub(crate) fn is_routed(&self) -> bool {
+        match self {
+            Self::CoreVersions | Self::Version => true,
+            Self::GroupVersion(group, _) => !group.contains('.') || group.ends_with(".k8s.io"),
+            _ => false,
+        }
+    }
+}
+
 /// A path below a group and version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResourcePath {
@@ -73,7 +85,8 @@ pub(crate) fn parse(path: &str) -> Target {
         ["apis", group, version, rest @ ..] => resource(group, version, rest),
         ["version"] => Target::Version,
         ["openapi", "v2"] => Target::OpenApiV2,
-        ["openapi", "v3"] => Target::OpenApiV3,
+        // The original serves the index without a slash at the end only.
+        ["openapi", "v3"] if !path.ends_with('/') => Target::OpenApiV3,
         ["openapi", "v3", rest @ ..] => Target::OpenApiV3Document(rest.join("/")),
         ["healthz" | "livez" | "readyz", ..] => Target::Health(format!("/{}", segments.join("/"))),
         _ => Target::Unknown,

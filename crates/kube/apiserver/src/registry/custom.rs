@@ -7,8 +7,9 @@ use mainstay_schema::crd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// In the order in which discovery shows them of custom kinds.
 const VERBS: [&str; 8] =
-    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 /// What custom kinds have in common: their definitions say everything else.
 struct CustomStrategy;
@@ -126,13 +127,13 @@ pub(crate) fn rows_of(
 fn subresources(definition: &crd::Definition, version: &crd::Version) -> Vec<Subresource> {
     let verbs = || ["get", "patch", "update"].map(Arc::from).to_vec();
     let mut all = Vec::new();
-    if version.scale.is_some() {
-        let speaks = Gvk::new("autoscaling", "v1", "Scale");
-        all.push(Subresource { name: "scale".into(), speaks, verbs: verbs() });
-    }
     if version.status {
         let speaks = definition.gvk(&version.name);
         all.push(Subresource { name: "status".into(), speaks, verbs: verbs() });
+    }
+    if version.scale.is_some() {
+        let speaks = Gvk::new("autoscaling", "v1", "Scale");
+        all.push(Subresource { name: "scale".into(), speaks, verbs: verbs() });
     }
     all
 }

@@ -32,7 +32,7 @@ pub struct KindRow {
     pub categories: Vec<Arc<str>>,
     /// Whether objects live in namespaces.
     pub scope: Scope,
-    /// Verbs of the main resource, sorted.
+    /// Verbs of the main resource, in discovery's order.
     pub verbs: Vec<Arc<str>>,
     /// What hangs below an object: `status`, `scale`, `token`, ….
     pub subresources: Vec<Subresource>,
@@ -63,7 +63,7 @@ pub struct Subresource {
     pub name: Arc<str>,
     /// Kind that it speaks: the kind itself for `status`, `autoscaling/v1 Scale` for `scale`.
     pub speaks: Gvk,
-    /// Verbs, sorted.
+    /// Verbs, in discovery's order.
     pub verbs: Vec<Arc<str>>,
 }
 

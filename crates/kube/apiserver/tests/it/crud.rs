@@ -128,7 +128,7 @@ async fn paths_methods_and_types_that_do_not_exist_are_told_apart() {
     api.post(MAPS, &config_map("a")).await.ok();
     let ask = |method: Method, path: String, headers: Vec<(&'static str, &'static str)>| {
         let api = &api;
-        async move { api.call(method, &path, &headers, "{}").await.refused().0 }
+        async move { api.call(method, &path, &headers, "{}").await.code }
     };
     for (method, path, headers, code) in [
         (Method::GET, "/nope".to_owned(), vec![], 404),

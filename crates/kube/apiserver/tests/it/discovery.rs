@@ -4,6 +4,7 @@ use crate::harness::Api;
 use http::Method;
 use serde_json::{Value, json};
 
+/// What clients from before 1.36 send: the beta form is served no more.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
 fn find<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
@@ -52,12 +53,12 @@ async fn aggregated_discovery_says_the_same_in_one_answer() {
         .unwrap();
     let deployments = find(&apps["versions"][0]["resources"], "resource", "deployments");
     assert_eq!(deployments["scope"], "Namespaced");
-    assert_eq!(
-        deployments["responseKind"],
-        json!({"group": "apps", "version": "v1", "kind": "Deployment"})
-    );
+    // The group-version around it goes without saying.
+    let own = json!({"group": "", "version": "", "kind": "Deployment"});
+    assert_eq!(deployments["responseKind"], own);
     let scale = find(&deployments["subresources"], "subresource", "scale");
-    assert_eq!(scale["responseKind"]["kind"], "Scale");
+    let foreign = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+    assert_eq!(scale["responseKind"], foreign);
 
     let etag = answer.headers["etag"].to_str().unwrap().to_owned();
     let headers = [("accept", AGGREGATED), ("if-none-match", etag.as_str())];
@@ -65,6 +66,54 @@ async fn aggregated_discovery_says_the_same_in_one_answer() {
     assert_eq!((same.code, same.bytes.len()), (304, 0));
     let core = api.get_as("/api", AGGREGATED).await.ok();
     assert_eq!(core["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn group_versions_tell_how_objects_are_stored() {
+    let api = Api::new().await;
+    let hash = |list: &Value, name: &str| {
+        find(&list["resources"], "name", name)["storageVersionHash"].clone()
+    };
+    // As a real server of 1.35 says.
+    let core = api.get("/api/v1").await.ok();
+    assert_eq!(hash(&core, "pods"), "xPOwRZ+Yhw8=");
+    assert_eq!(hash(&core, "events"), "r2yiGXH7wu8=");
+    assert_eq!(hash(&core, "componentstatuses"), Value::Null);
+    let apps = api.get("/apis/apps/v1").await.ok();
+    assert_eq!(hash(&apps, "controllerrevisions"), "85nkx63pcBU=");
+    assert_eq!(hash(&apps, "deployments/status"), Value::Null);
+}
+
+#[tokio::test]
+async fn paths_that_nobody_registered_answer_in_plain_text() {
+    let api = Api::new().await;
+    for path in
+        ["/foo", "/apis/nope", "/apis/nope/v1", "/apis/nope.example.com/v1/things", "/openapi"]
+    {
+        let answer = api.get(path).await;
+        assert_eq!((answer.code, &answer.bytes[..]), (404, &b"404 page not found\n"[..]), "{path}");
+        assert_eq!(answer.headers["x-content-type-options"], "nosniff", "{path}");
+    }
+    for path in ["/api/v2", "/apis/apps/v2", "/apis/apps/v1/things", "/api/v1/things"] {
+        let (code, message) = api.get(path).await.refused();
+        assert_eq!(code, 404, "{path}");
+        assert_eq!(message, "the server could not find the requested resource", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn answers_are_indented_for_people_and_yaml_for_who_asks() {
+    let api = Api::new().await;
+    let text =
+        |answer: &crate::harness::Answer| String::from_utf8_lossy(&answer.bytes).into_owned();
+    let curl = [("user-agent", "curl/8.0")];
+    let group = api.call(Method::GET, "/apis/apps", &curl, "").await;
+    assert!(text(&group).starts_with("{\n  \"kind\": \"APIGroup\",\n"), "{}", text(&group));
+    let group = api.call(Method::GET, "/apis/apps?pretty=0", &curl, "").await;
+    assert!(text(&group).starts_with("{\"kind\":\"APIGroup\""), "{}", text(&group));
+    let yaml = api.get_as("/apis/apps", "application/yaml").await;
+    assert_eq!(yaml.headers["content-type"], "application/yaml");
+    assert!(text(&yaml).starts_with("apiVersion: v1\nkind: APIGroup\nname: apps\n"));
 }
 
 #[tokio::test]
@@ -95,7 +144,19 @@ async fn documents_are_indexed_by_hash() {
     assert!(url.starts_with("/openapi/v3/apis/apps/v1?hash="), "{url}");
     let document = api.get(&url).await.ok();
     assert!(document["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"].is_object());
-    assert_eq!(api.get("/openapi/v3/apis/nope/v1").await.code, 404);
+    let kept = api.get(&url).await;
+    assert_eq!(kept.headers["cache-control"], "public, immutable");
+    assert!(kept.headers.contains_key("expires"));
+    let moved = api.get("/openapi/v3/apis/apps/v1?hash=OLD").await;
+    assert_eq!((moved.code, moved.headers["location"].to_str().unwrap()), (301, url.as_str()));
+    let etag = kept.headers["etag"].to_str().unwrap();
+    let same = api.call(Method::GET, &url, &[("if-none-match", etag)], "").await;
+    assert_eq!((same.code, same.bytes.len()), (304, 0));
+    for path in ["/openapi/v3/apis/nope/v1", "/openapi/v3/"] {
+        let answer = api.get(path).await;
+        assert_eq!((answer.code, answer.bytes.len()), (404, 0), "{path}");
+    }
+    assert_eq!(api.get_as(&url, "text/plain").await.code, 406);
     let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
     let protobuf = api.get_as("/openapi/v2", accept).await;
     assert_eq!(protobuf.code, 200);
