@@ -383,7 +383,10 @@ impl Status {
                 causes: causes.collect(),
                 retry_after_seconds: u32::try_from(number(details, "retryAfterSeconds"))
                     .unwrap_or_default(),
-                written_if_empty: value.get("details").is_some(),
+                written_if_empty: value
+                    .get("details")
+                    .and_then(Value::as_object)
+                    .is_some_and(Map::is_empty),
             }),
         }
     }

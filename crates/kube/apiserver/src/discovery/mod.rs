@@ -59,13 +59,12 @@ pub(crate) fn roots(kinds: &Kinds, core: bool, asked: Asked<'_>) -> Result<Answe
         _ => return Ok(legacy::groups(kinds)),
     }
     let slot = if core { &kinds.answers.core } else { &kinds.answers.groups };
-    let (bytes, etag) = match slot.get() {
-        Some(made) => made,
-        None => {
-            let bytes = encoded(&aggregated::list(kinds, core)).map_err(Status::internal)?;
-            let etag = format!("\"{}\"", digest(&bytes));
-            slot.get_or_init(|| (bytes, etag))
-        }
+    let (bytes, etag) = if let Some(made) = slot.get() {
+        made
+    } else {
+        let bytes = encoded(&aggregated::list(kinds, core)).map_err(Status::internal)?;
+        let etag = format!("\"{}\"", digest(&bytes));
+        slot.get_or_init(|| (bytes, etag))
     };
     let mut answer =
         unless_known(bytes, etag, asked).header(CACHE_CONTROL, HeaderValue::from_static("public"));
