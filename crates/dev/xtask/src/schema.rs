@@ -2,17 +2,17 @@
 //!
 //! Two crates know Kubernetes' types, each a half: `k8s-openapi` has JSON names, types, required
 //! fields and descriptions; `k8s-pb` has the markers of the Go sources (list types, merge keys,
-//! defaults). Both are read as text from cargo's registry and joined by field name without case
-//! and underscores. What `k8s-pb` has and `k8s-openapi` does not are Go's inline embeds, whose
-//! fields are looked for one message deeper.
+//! defaults) and the tags of protobuf, also of alpha and beta versions. Both are read as text from
+//! cargo's registry and joined by field name without case and underscores. What only the Go sources
+//! tell, pointers and which fields are written empty, is a table of facts, `schema/go.txt`.
 //!
-//! Only what the kinds of `mainstay_schema::builtin::kinds` reach is written. The format is
+//! Texts are written only of what the kinds of `mainstay_schema::builtin::kinds` reach. The format is
 //! described, and read again, in `crates/kube/schema/src/builtin/table.rs`.
 //!
 //! ```text
-//! k8s-openapi ─► definitions ─┐
-//!                             ├─► closure over kinds() ─► one package each: types, texts ─► deflate
-//! k8s-pb ──────► markers ─────┘
+//! k8s-openapi ─► definitions ──┐
+//! k8s-pb ──────► markers, tags ┼─► one package each: types, texts ─► deflate
+//! go.txt ──────► Go's forms ───┘
 //! ```
 
 use anyhow::{Context, bail, ensure};
@@ -26,7 +26,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+mod join;
 mod macro_text;
+mod messages;
+mod shapes;
 
 use macro_text::MacroText;
 
@@ -50,11 +53,11 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     let mut definitions = BTreeMap::new();
     read_definitions(&openapi, &mut definitions)?;
     add_lists(&mut definitions)?;
-    let markers = read_messages(&package_folder(root, "k8s-pb")?.join("src"))?;
-    for (name, definition) in &mut definitions {
-        join(name, definition, &markers);
-    }
+    let messages = messages::read(&package_folder(root, "k8s-pb")?.join("src"))?;
+    join::all(&mut definitions, &messages);
     correct(&mut definitions)?;
+    shapes::add(&mut definitions)?;
+    check_names(&definitions)?;
     let table = encode(&definitions, &reachable(&definitions)?)?;
     let path = root.join(TABLE);
     if check {
@@ -97,6 +100,8 @@ struct Definition {
     leaf: Option<char>,
     /// The whole map is one value for server-side apply.
     atomic: bool,
+    /// No document has it: it belongs to a version that is not served, or to requests.
+    unserved: bool,
     fields: BTreeMap<String, Field>,
 }
 
@@ -106,6 +111,10 @@ struct Field {
     kind: String,
     required: bool,
     options: BTreeMap<&'static str, String>,
+    /// Where it stands on the wire: its tag, behind those of the messages it is embedded in.
+    tags: Vec<u32>,
+    /// How Go holds it.
+    shape: shapes::Shape,
 }
 
 /// Types with their own JSON form.
@@ -185,7 +194,7 @@ fn definition(name: &str, value: &Value) -> anyhow::Result<Definition> {
             description: text(property, "description"),
             kind,
             required,
-            options: BTreeMap::new(),
+            ..Field::default()
         };
         it.fields.insert(key.clone(), field);
     }
@@ -277,116 +286,6 @@ fn add_lists(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Result<(
     Ok(())
 }
 
-/// A message of `k8s-pb`: its own marks and its fields'.
-#[derive(Default)]
-struct Message {
-    marks: Vec<String>,
-    fields: BTreeMap<String, Marked>,
-}
-
-struct Marked {
-    marks: Vec<String>,
-    /// The message it holds, by its short name in the same package.
-    message: Option<String>,
-}
-
-/// Reads the structs of every `mod.rs` below a folder.
-fn read_messages(folder: &Path) -> anyhow::Result<BTreeMap<String, Message>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for path in sorted_entries(&next)? {
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let package = next.strip_prefix(folder)?.to_string_lossy().into_owned();
-            read_messages_of(&dotted(&package), &fs::read_to_string(&path)?, &mut found);
-        }
-    }
-    Ok(found)
-}
-
-fn read_messages_of(package: &str, source: &str, found: &mut BTreeMap<String, Message>) {
-    let mut marks: Vec<String> = Vec::new();
-    let mut current: Option<(String, Message)> = None;
-    for line in source.lines().map(str::trim) {
-        if let Some(comment) = line.strip_prefix("///") {
-            marks.extend(comment.trim().strip_prefix('+').map(str::to_owned));
-        } else if let Some(rest) = line.strip_prefix("pub struct ") {
-            let name: String = rest.chars().take_while(|c| c.is_alphanumeric()).collect();
-            current =
-                Some((name, Message { marks: std::mem::take(&mut marks), ..Message::default() }));
-        } else if let Some((field, kind)) =
-            // A long type stands on the lines behind, and is then no message of interest.
-            line.strip_prefix("pub ").and_then(|rest| rest.split_once(':'))
-        {
-            let message = kind.trim().trim_end_matches([',', '>']).rsplit(['<', ':']).next();
-            let marked =
-                Marked { marks: std::mem::take(&mut marks), message: message.map(str::to_owned) };
-            if let Some((_, message)) = &mut current {
-                message.fields.insert(folded(field), marked);
-            }
-        } else if line == "}" {
-            if let Some((name, message)) = current.take() {
-                found.insert(format!("{package}.{name}"), message);
-            }
-            marks.clear();
-        }
-    }
-}
-
-/// What two spellings of a field name have in common.
-fn folded(name: &str) -> String {
-    name.trim_start_matches("r#")
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|c| c.to_ascii_lowercase())
-        .collect()
-}
-
-/// Brings the markers of a message to the definition of the same name.
-fn join(name: &str, definition: &mut Definition, messages: &BTreeMap<String, Message>) {
-    let Some(message) = messages.get(name).or_else(|| messages.get(&same_message(name))) else {
-        return;
-    };
-    definition.atomic = message.marks.iter().any(|mark| mark == "structType=atomic");
-    let known: BTreeSet<String> = definition.fields.keys().map(|key| folded(key)).collect();
-    // Inline embeds: messages that the JSON form does not name.
-    let embeds = message.fields.iter().filter(|(field, _)| !known.contains(*field));
-    let embeds: Vec<&Message> = embeds
-        .filter_map(|(_, marked)| marked.message.as_ref())
-        .filter_map(|short| messages.get(&format!("{}.{short}", package_of(name))))
-        .collect();
-    for (key, field) in &mut definition.fields {
-        let key = folded(key);
-        let marked = message
-            .fields
-            .get(&key)
-            .or_else(|| embeds.iter().find_map(|embed| embed.fields.get(&key)));
-        for mark in marked.iter().flat_map(|marked| &marked.marks) {
-            option(field, mark);
-        }
-    }
-}
-
-/// Generated message names differ from Go's in acronyms only.
-fn same_message(name: &str) -> String {
-    let short = name.rsplit('.').next().unwrap_or_default();
-    let mut out = String::new();
-    let letters: Vec<char> = short.chars().collect();
-    for (at, letter) in letters.iter().enumerate() {
-        let before = at > 0 && letters[at - 1].is_uppercase();
-        let after = letters.get(at + 1).is_none_or(|next| !next.is_lowercase());
-        if before && after && letter.is_uppercase() {
-            out.push(letter.to_ascii_lowercase());
-        } else {
-            out.push(*letter);
-        }
-    }
-    format!("{}.{out}", package_of(name))
-}
-
 fn option(field: &mut Field, mark: &str) {
     if mark == "optional" {
         // `k8s-openapi` requires some names that Kubernetes does not.
@@ -434,7 +333,32 @@ fn correct(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Everything that kinds and documents reach.
+/// The full name of the definition that a type names, if it names one.
+fn target(owner: &str, kind: &str) -> Option<String> {
+    let (_, target) = kind.split_once('@')?;
+    Some(if target.contains('.') {
+        target.to_owned()
+    } else {
+        format!("{}.{target}", package_of(owner))
+    })
+}
+
+/// Fails where a field names a definition that does not exist.
+fn check_names(definitions: &BTreeMap<String, Definition>) -> anyhow::Result<()> {
+    for (name, definition) in definitions {
+        for (key, field) in &definition.fields {
+            if let Some(target) = target(name, &field.kind) {
+                ensure!(
+                    definitions.contains_key(&target),
+                    "{name}.{key}: {target} is in no source"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Everything that kinds and documents reach: what has texts.
 fn reachable(definitions: &BTreeMap<String, Definition>) -> anyhow::Result<BTreeSet<String>> {
     let mut open: Vec<String> = kind_names(definitions)?.into_iter().collect();
     let lists: Vec<String> = open.iter().map(|name| format!("{name}List")).collect();
@@ -448,13 +372,7 @@ fn reachable(definitions: &BTreeMap<String, Definition>) -> anyhow::Result<BTree
             continue;
         }
         for field in definition.fields.values() {
-            if let Some((_, target)) = field.kind.split_once('@') {
-                open.push(if target.contains('.') {
-                    target.to_owned()
-                } else {
-                    format!("{}.{target}", package_of(&name))
-                });
-            }
+            open.extend(target(&name, &field.kind));
         }
     }
     Ok(reached)
@@ -466,13 +384,14 @@ fn encode(
     reached: &BTreeSet<String>,
 ) -> anyhow::Result<Vec<u8>> {
     let mut packages: BTreeMap<&str, (String, String)> = BTreeMap::new();
-    for name in reached {
-        let definition = &definitions[name];
+    for (name, definition) in definitions {
         let (types, texts) = packages.entry(package_of(name)).or_default();
         write_types(types, name, definition)?;
+        let described = reached.contains(name);
         for line in std::iter::once(&definition.description)
             .chain(definition.fields.values().map(|field| &field.description))
         {
+            let line = if described { line.as_str() } else { "" };
             writeln!(texts, "{}", line.replace('\\', "\\\\").replace('\n', "\\n"))?;
         }
     }
@@ -509,6 +428,17 @@ fn write_types(out: &mut String, name: &str, definition: &Definition) -> anyhow:
     out.push('\n');
     for (key, field) in &definition.fields {
         write!(out, "{key}{} {}", if field.required { "!" } else { "" }, field.kind)?;
+        if !field.tags.is_empty() {
+            let tags: Vec<String> = field.tags.iter().map(ToString::to_string).collect();
+            write!(out, " t={}", tags.join("."))?;
+        }
+        let letters = field.shape.letters();
+        if !letters.is_empty() {
+            write!(out, " g={letters}")?;
+        }
+        if let Some(name) = &field.shape.type_name {
+            write!(out, " n={name}")?;
+        }
         for (option, value) in &field.options {
             write!(out, " {option}={value}")?;
         }

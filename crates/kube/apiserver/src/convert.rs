@@ -19,6 +19,7 @@ pub(crate) use events::core_field as event_field;
 use crate::registry::{KindRow, Source};
 use bytes::Bytes;
 use mainstay_object::Object;
+use mainstay_schema::builtin::{self, Definition};
 use mainstay_store::Stored;
 
 /// Whether what is stored is what clients of this version read.
@@ -53,6 +54,26 @@ pub(crate) fn from_storage(row: &KindRow, object: &mut Object) {
             "autoscaling/horizontalpodautoscalers" => scalers::to_v1(object),
             _ => {}
         }
+        complete_as(row.definition(), object);
+    }
+}
+
+/// Gives an object of a built-in kind, in the stored form, what the original always writes and takes
+/// what it never does; see [`mainstay_schema::form`].
+pub(crate) fn complete(row: &KindRow, object: &mut Object) {
+    if matches!(row.source, Source::Custom(_)) {
+        return;
+    }
+    if is_identity(row) {
+        complete_as(row.definition(), object);
+    } else {
+        complete_as(builtin::definition_of(&object.gvk()), object);
+    }
+}
+
+fn complete_as(definition: Option<&Definition>, object: &mut Object) {
+    if let Some(definition) = definition {
+        mainstay_schema::form::complete(definition, object.fields_mut());
     }
 }
 
@@ -157,6 +178,8 @@ mod tests {
             "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"},
             "regarding": {"kind": "Pod", "name": "p"}, "note": "text", "reason": "R",
             "reportingController": "c", "reportingInstance": "i", "action": "a",
+            "deprecatedSource": {}, "deprecatedFirstTimestamp": null,
+            "deprecatedLastTimestamp": null,
             "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal",
         });
         let (stored, back) = there_and_back("events.k8s.io", "events", event.clone());
@@ -172,7 +195,11 @@ mod tests {
         let scaler = json!({
             "apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
             "metadata": {"name": "h"},
-            "spec": {"maxReplicas": 3, "targetCPUUtilizationPercentage": 50},
+            "spec": {
+                "maxReplicas": 3, "targetCPUUtilizationPercentage": 50,
+                "scaleTargetRef": {"kind": "Deployment", "name": "d"},
+            },
+            "status": {"currentReplicas": 0, "desiredReplicas": 0},
         });
         let (stored, back) =
             there_and_back("autoscaling", "horizontalpodautoscalers", scaler.clone());

@@ -11,6 +11,7 @@ mod trail;
 
 pub mod builtin;
 pub mod crd;
+pub mod form;
 pub mod openapi;
 pub mod strict;
 pub mod structural;

@@ -6,14 +6,14 @@
 //! `fieldValidation` decides whether that is an error, a warning or nothing. Repeated keys are
 //! visible only while the bytes are read, so [`parse`] notes them.
 //!
-//! It does not know Go's names of string types: a number for `imagePullPolicy` is refused as not
-//! being a `string`, where the original says `v1.PullPolicy`.
+//! What it leaves has the form in which Go writes it, see [`crate::form`].
 //!
 //! ```text
 //! bytes ─ parse ─► value + duplicates ─ decode ─► clean value + unknown fields ─► findings ─► message
 //! ```
 
-use crate::builtin::{Definition, Shape, Type};
+use crate::builtin::{Definition, Field, Shape, Type};
+use crate::form;
 use crate::quantity;
 use crate::trail::{Step, Trail};
 use base64::Engine as _;
@@ -136,8 +136,8 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 }
 
-/// Decodes a value in place: unknown fields, nulls and empty lists and maps go (an empty object of
-/// known fields says something and stays), times and quantities get their one form.
+/// Decodes a value in place: unknown fields and what is empty go, what is always written comes (see
+/// [`crate::form`]), times and quantities get their one form.
 ///
 /// Returns the findings of unknown fields (`unknown field "spec.foo"`), in order of their paths.
 ///
@@ -157,7 +157,7 @@ pub(crate) fn decode_below(
 ) -> Result<Vec<String>, String> {
     let mut decoder = Decoder { unknown: Vec::new() };
     let trail = Trail::below(path);
-    decoder.object(definition, value, &Place { owner: definition, trail: &trail })?;
+    decoder.object(definition, value, &Place { owner: definition, field: None, trail: &trail })?;
     Ok(decoder.unknown)
 }
 
@@ -213,6 +213,8 @@ struct Decoder {
 /// Where a value stands: the struct whose field it is, and the way there.
 struct Place<'a> {
     owner: &'a Definition,
+    /// The field whose value, or part of a value, it is; none at the beginning.
+    field: Option<&'a Field>,
     trail: &'a Trail<'a>,
 }
 
@@ -251,16 +253,13 @@ impl Decoder {
             if value.is_null() {
                 return false;
             }
-            result = self.value(&field.ty, value, &Place { owner: definition, trail: &trail });
-            // Go does not write empty lists and maps (`omitempty`).
-            let empty = match (&field.ty, &*value) {
-                (Type::List(_), Value::Array(items)) => items.is_empty(),
-                (Type::Map(_), Value::Object(entries)) => entries.is_empty(),
-                _ => false,
-            };
-            !empty || field.required
+            let place = Place { owner: definition, field: Some(field), trail: &trail };
+            result = self.value(&field.ty, value, &place);
+            form::settle(definition, field, value)
         });
-        result
+        result?;
+        form::fill(definition, fields);
+        Ok(())
     }
 
     fn value(&mut self, ty: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), String> {
@@ -274,14 +273,14 @@ impl Decoder {
             (Type::List(element), Value::Array(items)) => {
                 for (index, item) in items.iter_mut().enumerate() {
                     let trail = at.trail.then(Step::Index(index));
-                    self.element(element, item, &Place { owner: at.owner, trail: &trail })?;
+                    self.element(element, item, &at.inside(&trail))?;
                 }
                 return Ok(());
             }
             (Type::Map(element), Value::Object(entries)) => {
                 for (key, entry) in entries.iter_mut() {
                     let trail = at.trail.then(Step::Key(key));
-                    self.element(element, entry, &Place { owner: at.owner, trail: &trail })?;
+                    self.element(element, entry, &at.inside(&trail))?;
                 }
                 return Ok(());
             }
@@ -295,20 +294,48 @@ impl Decoder {
             }
             _ => false,
         };
-        if fits { Ok(()) } else { Err(at.refuse(value, &go_type(ty))) }
+        if fits { Ok(()) } else { Err(at.refuse(value, &at.go_type(ty))) }
     }
 
     /// An element of a list or map: Go makes a null there the zero value.
     fn element(&mut self, ty: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), String> {
         if value.is_null() {
-            *value = zero(ty);
+            *value = form::zero(ty);
             return Ok(());
         }
         self.value(ty, value, at)
     }
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// A part of the same field's value.
+    const fn inside<'b>(&'b self, trail: &'b Trail<'b>) -> Place<'b>
+    where
+        'a: 'b,
+    {
+        Place { owner: self.owner, field: self.field, trail }
+    }
+
+    /// Go's name of the type of the field or of a part of it.
+    fn go_type(&self, ty: &Type) -> String {
+        let named = self.field.and_then(|field| Some((field, field.type_name.as_deref()?)));
+        let Some((field, name)) = named else { return plain_type(ty, None) };
+        let (whole, name) = match name.strip_prefix('*') {
+            Some(name) => (true, name),
+            None => (false, name),
+        };
+        let name = if name.contains('.') {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", package(self.owner))
+        };
+        match whole {
+            true if std::ptr::eq(ty, &raw const field.ty) => name,
+            true => plain_type(ty, None),
+            false => plain_type(ty, Some(&name)),
+        }
+    }
+
     fn refuse(&self, value: &Value, ty: &str) -> String {
         let found = match value {
             Value::Null => "null".to_owned(),
@@ -328,41 +355,30 @@ impl Place<'_> {
     }
 }
 
-/// The name of a definition's Go type: the last part of its package and its own.
+/// The last part of the package of a definition's Go type.
+fn package(definition: &Definition) -> &str {
+    definition.name().rsplit('.').nth(1).unwrap_or_default()
+}
+
+/// The name of a definition's Go type.
 fn go_name(definition: &Definition) -> String {
-    let mut parts = definition.name().rsplit('.');
-    let (name, package) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    format!("{package}.{name}")
+    format!("{}.{}", package(definition), definition.short_name())
 }
 
-fn go_type(ty: &Type) -> String {
-    match ty {
-        Type::String => "string".to_owned(),
-        Type::Bytes => "[]uint8".to_owned(),
-        Type::Int32 => "int32".to_owned(),
-        Type::Int64 => "int64".to_owned(),
-        Type::Double => "float64".to_owned(),
-        Type::Boolean => "bool".to_owned(),
-        Type::List(element) => format!("[]{}", go_type(element)),
-        Type::Map(element) => format!("map[string]{}", go_type(element)),
-        Type::Object(_) => ty.definition().map_or_else(String::new, go_name),
-    }
-}
-
-fn zero(ty: &Type) -> Value {
-    match ty {
-        Type::String => "".into(),
-        Type::Int32 | Type::Int64 | Type::Double => 0.into(),
-        Type::Boolean => false.into(),
-        Type::Bytes | Type::List(_) => Value::Null,
-        Type::Map(_) => Value::Object(Map::new()),
-        Type::Object(_) => match ty.definition().map(Definition::shape) {
-            Some(Shape::Object) => Value::Object(Map::new()),
-            Some(Shape::Quantity) => "0".into(),
-            Some(Shape::IntOrString) => 0.into(),
-            _ => Value::Null,
-        },
-    }
+/// Go's notation of a type; scalars have the name given, if there is one.
+fn plain_type(ty: &Type, scalar: Option<&str>) -> String {
+    let plain = match ty {
+        Type::String => "string",
+        Type::Bytes => "[]uint8",
+        Type::Int32 => "int32",
+        Type::Int64 => "int64",
+        Type::Double => "float64",
+        Type::Boolean => "bool",
+        Type::List(element) => return format!("[]{}", plain_type(element, scalar)),
+        Type::Map(element) => return format!("map[string]{}", plain_type(element, scalar)),
+        Type::Object(_) => return ty.definition().map_or_else(String::new, go_name),
+    };
+    scalar.unwrap_or(plain).to_owned()
 }
 
 fn bytes(text: &str) -> Result<(), String> {

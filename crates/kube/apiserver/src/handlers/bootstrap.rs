@@ -2,6 +2,7 @@
 
 use super::meta;
 use crate::Identity;
+use crate::convert;
 use crate::server::{ApiServer, StartError};
 use crate::strategy::Context;
 use mainstay_object::{Object, Status, known};
@@ -41,6 +42,7 @@ async fn create(server: &Arc<ApiServer>, name: &str) -> Result<(), Status> {
     };
     row.strategy.default(&mut object);
     row.strategy.prepare_create(&mut object, &context)?;
+    convert::complete(&row, &mut object);
     let change = Change::Put { key, object: &object, expect: Expect::Absent, guard: None };
     match server.store.commit(change).await {
         Ok(_) | Err(CommitError::AlreadyExists { .. }) => Ok(()),

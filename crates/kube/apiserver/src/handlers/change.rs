@@ -195,6 +195,7 @@ fn settle(
     let mut object = narrowed(row, part, object, old);
     write::default(row, &mut object);
     row.strategy.prepare_update(&mut object, old, &request.context(part.name()))?;
+    convert::complete(row, &mut object);
     if part == Part::Main && create::counts_generations(row) && wants_other(row, &object, old) {
         object.set(&["metadata", "generation"], (old.generation() + 1).into());
     }

@@ -70,6 +70,7 @@ fn prepare(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     convert::to_storage(row, object);
     write::default(row, object);
     row.strategy.prepare_create(object, &request.context(""))?;
+    convert::complete(row, object);
     if counts_generations(row) {
         object.set(&["metadata", "generation"], 1.into());
     }

@@ -9,10 +9,12 @@
 //! whole as one value. Then follows one line for each field in order of names: name (with `!` when
 //! required), type, options. Types are letters: `s`tring, b`y`tes, `i`nt32, int6`4` as `l`,
 //! `d`ouble, `b`oolean, `[` and `{` for list and map of what follows, `@Name` for a definition.
-//! Options: `lt` list type, `k` list map keys, `mt` map type, `mk` patch merge key, `ps` patch
-//! strategies, `d` default.
+//! Options: `t` tags on the wire with dots between, `g` Go's form (`p`ointer, `a`lways written,
+//! left out when `z`ero), `n` Go's name of a type, `lt` list type, `k` list map keys, `mt` map type,
+//! `mk` patch merge key, `ps` patch strategies, `d` default.
 //!
-//! The texts of a package are one line for each definition and field, in the same order.
+//! The texts of a package are one line for each definition and field, in the same order; empty ones
+//! for what no document shows (alpha and beta versions).
 
 use flate2::read::DeflateDecoder;
 use serde_json::Value;
@@ -28,6 +30,8 @@ pub struct Definition {
     shape: Shape,
     atomic: bool,
     fields: Vec<Field>,
+    /// Positions of the fields that are written even if they are empty.
+    written: Vec<u16>,
     /// Line of its description in the texts of its package.
     line: usize,
 }
@@ -78,6 +82,36 @@ pub struct Field {
     pub patch_retain_keys: bool,
     /// What the server fills in.
     pub default: Option<Value>,
+    /// Where it stands in a protobuf message: its tag, behind the tags of the messages in which it is
+    /// embedded. Empty for `apiVersion` and `kind`, which stand in the envelope.
+    pub tags: Box<[u32]>,
+    /// Whether Go holds a pointer, for which absent and zero are two things.
+    pub pointer: bool,
+    /// When an object that Go writes has the field.
+    pub written: Written,
+    /// Go's name of the type where it is no plain one; of a list or a map the name of what it holds,
+    /// or with `*` before it that of the whole. Without a package it is in the owner's.
+    pub type_name: Option<Box<str>>,
+}
+
+/// When Go writes a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// Always, empty or not.
+    Always,
+    /// Unless it is a scalar that is zero, an absent pointer or an empty list or map (`omitempty`).
+    /// An empty struct is written.
+    UnlessEmpty,
+    /// Unless it is zero, structs too (`omitzero`).
+    UnlessZero,
+}
+
+impl Field {
+    /// Whether the field is there even when nothing is in it.
+    fn is_always_there(&self) -> bool {
+        let whole = !self.pointer && matches!(self.ty, Type::Object(_));
+        self.written == Written::Always || (whole && self.written == Written::UnlessEmpty)
+    }
 }
 
 /// Type of a value.
@@ -149,6 +183,12 @@ impl Definition {
     /// The fields, in order of their names.
     pub fn fields(&self) -> &[Field] {
         &self.fields
+    }
+
+    /// The fields that are there even when nothing is in them: what Go writes always, and structs
+    /// that are no pointers.
+    pub(crate) fn always_there(&self) -> impl Iterator<Item = &Field> {
+        self.written.iter().filter_map(|at| self.fields.get(usize::from(*at)))
     }
 
     /// The field of this JSON name.
@@ -241,6 +281,7 @@ fn read_types(package: &str, text: &str) -> Vec<Definition> {
                 shape: Shape::Object,
                 atomic: false,
                 fields: Vec::new(),
+                written: Vec::new(),
                 line,
             };
             for word in words {
@@ -257,11 +298,16 @@ fn read_types(package: &str, text: &str) -> Vec<Definition> {
             }
             found.push(definition);
         } else if let Some(definition) = found.last_mut() {
-            definition.fields.push(read_field(package, content));
+            let field = read_field(package, content);
+            if field.is_always_there() {
+                definition.written.extend(u16::try_from(definition.fields.len()));
+            }
+            definition.fields.push(field);
         }
     }
     for definition in &mut found {
         definition.fields.shrink_to_fit();
+        definition.written.shrink_to_fit();
     }
     found
 }
@@ -282,9 +328,23 @@ fn read_field(package: &str, line: &str) -> Field {
         patch_replace: false,
         patch_retain_keys: false,
         default: None,
+        tags: Box::default(),
+        pointer: false,
+        written: Written::UnlessEmpty,
+        type_name: None,
     };
     for (key, value) in words.filter_map(|word| word.split_once('=')) {
         match (key, value) {
+            ("t", tags) => field.tags = tags.split('.').flat_map(str::parse).collect(),
+            ("g", letters) => {
+                field.pointer = letters.contains('p');
+                if letters.contains('a') {
+                    field.written = Written::Always;
+                } else if letters.contains('z') {
+                    field.written = Written::UnlessZero;
+                }
+            }
+            ("n", name) => field.type_name = Some(name.into()),
             ("lt", "set") => field.list_type = Some(ListType::Set),
             ("lt", "map") => field.list_type = Some(ListType::Map),
             ("mt", "atomic") => field.atomic = true,
@@ -325,7 +385,9 @@ fn read_type(package: &str, letters: &str) -> Type {
 }
 
 fn package(name: &str) -> Option<&'static Package> {
-    packages().iter().find(|package| package.name == name)
+    // The directory is in order of names.
+    let at = packages().binary_search_by(|package| package.name.cmp(name)).ok()?;
+    packages().get(at)
 }
 
 /// The definition of this name, with or without the leading `io.k8s.`.
@@ -405,6 +467,7 @@ mod tests {
     #[test]
     fn every_definition_that_a_field_names_exists() {
         assert!(packages().len() > 20);
+        assert!(packages().is_sorted_by_key(|package| package.name));
         for package in packages() {
             assert!(!package.definitions().is_empty(), "{}", package.name);
             let texts = package.texts.inflate();

@@ -1,7 +1,7 @@
 //! Strict decoding: the words were taken from a Kubernetes 1.35 API server.
 
 use mainstay_schema::builtin::definition;
-use mainstay_schema::strict;
+use mainstay_schema::{form, strict};
 use serde_json::{Value, json};
 
 fn refusal(name: &str, mut value: Value) -> String {
@@ -63,11 +63,87 @@ fn decoding_drops_what_go_would_drop_and_keeps_empty_objects() {
         json!({
             "metadata": {"name": "x"},
             "spec": {
-                "containers": [{"name": "a", "ports": [{}]}],
+                "containers": [{"name": "a", "ports": [{"containerPort": 0}], "resources": {}}],
                 "volumes": [{"name": "v", "emptyDir": {}}],
             },
+            "status": {},
         })
     );
+}
+
+#[test]
+fn zero_values_are_written_as_their_go_fields_say() {
+    for (name, sent, written) in [
+        (
+            "api.apps.v1.Deployment",
+            json!({"spec": {"replicas": 0, "minReadySeconds": 0, "paused": false,
+                "template": {"spec": {"containers": []}}}}),
+            json!({"metadata": {}, "status": {}, "spec": {"replicas": 0, "selector": null,
+                "strategy": {}, "template": {"metadata": {}, "spec": {"containers": null}}}}),
+        ),
+        (
+            "api.rbac.v1.ClusterRole",
+            json!({"metadata": {"name": ""}, "rules": []}),
+            json!({"metadata": {}, "rules": null}),
+        ),
+        (
+            "api.core.v1.Service",
+            json!({"spec": {"ports": [{"port": 80}], "externalName": ""}}),
+            json!({"metadata": {}, "spec": {"ports": [{"port": 80, "targetPort": 0}]},
+                "status": {"loadBalancer": {}}}),
+        ),
+        (
+            "api.core.v1.Secret",
+            json!({"data": {"a": ""}, "immutable": false, "type": ""}),
+            json!({"metadata": {}, "data": {"a": ""}, "immutable": false}),
+        ),
+        (
+            "api.core.v1.ConfigMap",
+            json!({"data": {"a": null}, "binaryData": {}}),
+            json!({"metadata": {}, "data": {"a": ""}}),
+        ),
+        (
+            "api.policy.v1.PodDisruptionBudget",
+            json!({"spec": {"minAvailable": 0}}),
+            json!({"metadata": {}, "spec": {"minAvailable": 0}, "status": {"currentHealthy": 0,
+                "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}}),
+        ),
+    ] {
+        let definition = definition(name).unwrap();
+        let mut value = sent.clone();
+        assert_eq!(strict::decode(definition, &mut value), Ok(vec![]));
+        assert_eq!(value, written, "{name}");
+        let mut again = sent.as_object().unwrap().clone();
+        form::complete(definition, &mut again);
+        if name != "api.core.v1.ConfigMap" {
+            assert_eq!(Value::Object(again), written, "{name}");
+        }
+    }
+}
+
+#[test]
+fn wrong_types_are_named_as_go_names_them() {
+    let pod = |container| json!({"spec": {"containers": [container]}});
+    for (value, words) in [
+        (
+            pod(json!({"imagePullPolicy": 1})),
+            "json: cannot unmarshal number into Go struct field Container.spec.containers.imagePullPolicy of type v1.PullPolicy",
+        ),
+        (
+            pod(json!({"resources": {"limits": []}})),
+            "json: cannot unmarshal array into Go struct field ResourceRequirements.spec.containers.resources.limits of type v1.ResourceList",
+        ),
+        (
+            pod(json!({"securityContext": {"capabilities": {"add": [true]}}})),
+            "json: cannot unmarshal bool into Go struct field Capabilities.spec.containers.securityContext.capabilities.add of type v1.Capability",
+        ),
+        (
+            json!({"spec": {"nodeSelector": "a"}}),
+            "json: cannot unmarshal string into Go struct field PodSpec.spec.nodeSelector of type map[string]string",
+        ),
+    ] {
+        assert_eq!(refusal("api.core.v1.Pod", value), words);
+    }
 }
 
 #[test]

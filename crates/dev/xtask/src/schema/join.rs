@@ -1,0 +1,229 @@
+//! Brings what `k8s-pb` knows to the definitions of `k8s-openapi`: markers and protobuf tags; and
+//! makes definitions of the messages that `k8s-openapi` does not have, which are those of alpha and
+//! beta versions and the documents of requests.
+//!
+//! A field of a message that the JSON form does not name is Go's inline embed. Its fields are the
+//! object's own in JSON and stand one message deeper on the wire, so a field has a *path* of tags.
+
+use super::messages::{Count, Message, Messages, Scalar, Tagged, folded};
+use super::{Definition, Field, leaf, package_of};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Packages whose messages are no part of the API of a cluster.
+const FOREIGN: [&str; 6] = [
+    "metrics.",
+    "apimachinery.pkg.apis.testapigroup.",
+    "apimachinery.pkg.util.",
+    "apimachinery.pkg.runtime.",
+    "apimachinery.pkg.api.",
+    "apimachinery.pkg.version.",
+];
+/// Names as Go spells them, by their folded form.
+struct Spelling {
+    types: BTreeMap<String, String>,
+    fields: BTreeMap<String, String>,
+}
+
+/// Joins all messages with the definitions.
+pub(super) fn all(definitions: &mut BTreeMap<String, Definition>, messages: &Messages) {
+    let spelling = Spelling::of(definitions);
+    let names: BTreeMap<&str, String> =
+        messages.keys().map(|key| (key.as_str(), spelling.definition(key))).collect();
+    let mut embeds = BTreeSet::new();
+    for (key, message) in messages {
+        if let Some(definition) = definitions.get_mut(&names[key.as_str()]) {
+            join(definition, message, messages, &mut embeds);
+        }
+    }
+    for (key, message) in messages {
+        let name = &names[key.as_str()];
+        let foreign = FOREIGN.iter().any(|package| key.starts_with(package));
+        if foreign || package_of(name).is_empty() || definitions.contains_key(name) {
+            continue;
+        }
+        let is_embed = embeds.iter().any(|(_, embedded)| folded(embedded) == folded(key));
+        if !is_embed {
+            let definition = made(name, message, messages, &names, &spelling, &embeds);
+            definitions.insert(name.clone(), definition);
+        }
+    }
+}
+
+impl Spelling {
+    fn of(definitions: &BTreeMap<String, Definition>) -> Self {
+        let mut types = BTreeMap::new();
+        let mut fields = BTreeMap::new();
+        for (name, definition) in definitions {
+            let short = name.rsplit('.').next().unwrap_or_default();
+            types.insert(folded(short), short.to_owned());
+            for key in definition.fields.keys() {
+                fields.insert(folded(key), key.clone());
+            }
+        }
+        Self { types, fields }
+    }
+
+    fn definition(&self, key: &str) -> String {
+        let short = key.rsplit('.').next().unwrap_or_default();
+        let short = self.types.get(&folded(short)).map_or(short, String::as_str);
+        format!("{}.{short}", package_of(key))
+    }
+
+    fn field(&self, name: &str) -> String {
+        if let Some(known) = self.fields.get(&folded(name)) {
+            return known.clone();
+        }
+        let mut out = String::new();
+        let mut upper = false;
+        for letter in name.chars() {
+            if letter == '_' {
+                upper = true;
+            } else if std::mem::take(&mut upper) {
+                out.push(letter.to_ascii_uppercase());
+            } else {
+                out.push(letter);
+            }
+        }
+        out
+    }
+}
+
+/// Fields of a message that are embeds: name of the field and of the message it holds, both
+/// without packages.
+type Embeds = BTreeSet<(String, String)>;
+
+fn short(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or_default()
+}
+
+fn join(definition: &mut Definition, message: &Message, messages: &Messages, embeds: &mut Embeds) {
+    definition.atomic = message.marks.iter().any(|mark| mark == "structType=atomic");
+    if definition.leaf.is_some() {
+        return;
+    }
+    let known: BTreeSet<String> = definition.fields.keys().map(|key| folded(key)).collect();
+    let mut found = BTreeMap::new();
+    collect(message, messages, &known, &mut Vec::new(), &mut found, embeds);
+    for (key, field) in &mut definition.fields {
+        if let Some((path, tagged)) = found.get(&folded(key)) {
+            field.tags.clone_from(path);
+            for mark in &tagged.marks {
+                super::option(field, mark);
+            }
+        }
+    }
+}
+
+/// Every field that the JSON form names, with its path of tags.
+fn collect<'a>(
+    message: &'a Message,
+    messages: &'a Messages,
+    known: &BTreeSet<String>,
+    path: &mut Vec<u32>,
+    found: &mut BTreeMap<String, (Vec<u32>, &'a Tagged)>,
+    embeds: &mut Embeds,
+) {
+    for field in &message.fields {
+        path.push(field.tag);
+        let key = folded(&field.name);
+        if known.contains(&key) {
+            found.entry(key).or_insert_with(|| (path.clone(), field));
+        } else if let Some((name, inner)) =
+            field.single().and_then(|name| Some((name, messages.get(name)?)))
+        {
+            // Some field of it must be known, or it is a field that `k8s-openapi` lacks.
+            let embed = inner
+                .fields
+                .iter()
+                .any(|it| known.contains(&folded(&it.name)) || it.single().is_some());
+            if embed && path.len() < 4 {
+                embeds.insert((key, short(name).to_owned()));
+                collect(inner, messages, known, path, found, embeds);
+            }
+        }
+        path.pop();
+    }
+}
+
+/// A definition of a message that `k8s-openapi` does not have.
+fn made(
+    name: &str,
+    message: &Message,
+    messages: &Messages,
+    names: &BTreeMap<&str, String>,
+    spelling: &Spelling,
+    embeds: &Embeds,
+) -> Definition {
+    let mut it = Definition {
+        leaf: leaf(name),
+        atomic: message.marks.iter().any(|mark| mark == "structType=atomic"),
+        unserved: true,
+        ..Definition::default()
+    };
+    if it.leaf.is_none() {
+        let maker = Maker { owner: name, messages, names, spelling, embeds };
+        maker.fields(message, &mut Vec::new(), &mut it.fields);
+    }
+    it
+}
+
+struct Maker<'a> {
+    owner: &'a str,
+    messages: &'a Messages,
+    names: &'a BTreeMap<&'a str, String>,
+    spelling: &'a Spelling,
+    embeds: &'a Embeds,
+}
+
+impl Maker<'_> {
+    fn fields(&self, message: &Message, path: &mut Vec<u32>, into: &mut BTreeMap<String, Field>) {
+        for tagged in &message.fields {
+            path.push(tagged.tag);
+            let embedded = tagged
+                .single()
+                .filter(|name| {
+                    self.embeds.contains(&(folded(&tagged.name), short(name).to_owned()))
+                })
+                .and_then(|name| self.messages.get(name));
+            if let Some(inner) = embedded {
+                self.fields(inner, path, into);
+            } else {
+                let mut field = Field {
+                    kind: self.kind(tagged),
+                    required: true,
+                    tags: path.clone(),
+                    ..Field::default()
+                };
+                for mark in &tagged.marks {
+                    super::option(&mut field, mark);
+                }
+                into.insert(self.spelling.field(&tagged.name), field);
+            }
+            path.pop();
+        }
+    }
+
+    fn kind(&self, tagged: &Tagged) -> String {
+        let plain = match &tagged.scalar {
+            Scalar::Letter(letter) => letter.to_string(),
+            Scalar::Message(key) => self.message_kind(key),
+        };
+        match tagged.count {
+            Count::One => plain,
+            Count::Many => format!("[{plain}"),
+            Count::Map => format!("{{{plain}"),
+        }
+    }
+
+    /// A definition; or the list of texts that Go's type is, for which protobuf needs a message.
+    fn message_kind(&self, key: &str) -> String {
+        if matches!(short(key), "ExtraValue" | "Verbs") {
+            return "[s".to_owned();
+        }
+        let name = self.names.get(key).map_or(key, String::as_str);
+        match name.strip_prefix(package_of(self.owner)).and_then(|name| name.strip_prefix('.')) {
+            Some(short) if !short.contains('.') => format!("@{short}"),
+            _ => format!("@{name}"),
+        }
+    }
+}
