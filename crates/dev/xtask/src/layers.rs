@@ -43,12 +43,12 @@ const FOR_TESTS: &[&str] = &["dev/testkit", "dev/testdata"];
 const CONFINED: &[(&str, &[&str], &str)] = &[
     (
         "kube",
-        &["kube/client", "dev/testkit", "dev/bench", "face/mainstay"],
+        &["kube/client", "dev/testkit", "dev/bench", "dev/conformance", "face/mainstay"],
         "its yearly majors shall touch few crates",
     ),
     ("saphyr-parser", &["base/yaml"], "one YAML door"),
     ("redb", &["dev/bench"], "measured against, not used"),
-    ("clap", &["face/cli", "dev/bench"], "each program parses its arguments in one place"),
+    ("clap", &["face/cli", "dev/bench", "dev/conformance"], "each program parses its arguments in one place"),
     ("anyhow", &["dev/"], "library errors are typed"),
 ];
 

@@ -1,0 +1,117 @@
+//! What two runs of a scenario say differently, and where.
+
+use serde_json::Value;
+use std::fmt;
+
+/// The most differences of one scenario that are told.
+const MOST: usize = 40;
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The number of the step and a JSON pointer into what came back, as `2/body/metadata/name`.
+    pub at: String,
+    /// What the real server says; none where it says nothing.
+    pub theirs: Option<Value>,
+    /// What we say; none where we say nothing.
+    pub ours: Option<Value>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |value: &Option<Value>| match value {
+            None => "nothing".to_owned(),
+            Some(Value::String(text)) if text.contains('\n') => {
+                format!("\n      | {}", text.trim_end_matches('\n').replace('\n', "\n      | "))
+            }
+            Some(value) => shortened(&value.to_string()),
+        };
+        writeln!(f, "  {}", self.at)?;
+        writeln!(f, "    theirs: {}", side(&self.theirs))?;
+        write!(f, "    ours:   {}", side(&self.ours))
+    }
+}
+
+/// A value in a line of bearable length.
+fn shortened(text: &str) -> String {
+    const LONG: usize = 600;
+    match text.char_indices().nth(LONG) {
+        Some((at, _)) => format!("{}… ({} bytes)", &text[..at], text.len()),
+        None => text.to_owned(),
+    }
+}
+
+/// All differences (at most forty) of two lists of steps.
+pub fn steps(theirs: &[Value], ours: &[Value]) -> Vec<Difference> {
+    let mut found = Vec::new();
+    for at in 0..theirs.len().max(ours.len()) {
+        walk(&mut at.to_string(), theirs.get(at), ours.get(at), &mut found);
+    }
+    found
+}
+
+fn walk(
+    at: &mut String,
+    theirs: Option<&Value>,
+    ours: Option<&Value>,
+    found: &mut Vec<Difference>,
+) {
+    if theirs == ours || found.len() >= MOST {
+        return;
+    }
+    let length = at.len();
+    match (theirs, ours) {
+        (Some(Value::Object(theirs)), Some(Value::Object(ours))) => {
+            let more = ours.keys().filter(|key| !theirs.contains_key(*key));
+            for key in theirs.keys().chain(more) {
+                at.push('/');
+                at.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                walk(at, theirs.get(key), ours.get(key), found);
+                at.truncate(length);
+            }
+        }
+        // Lists of other lengths are easier to read whole, unless they are long.
+        (Some(Value::Array(theirs)), Some(Value::Array(ours)))
+            if theirs.len() == ours.len() || theirs.len().max(ours.len()) > 3 =>
+        {
+            for index in 0..theirs.len().max(ours.len()) {
+                at.push('/');
+                at.push_str(&index.to_string());
+                walk(at, theirs.get(index), ours.get(index), found);
+                at.truncate(length);
+            }
+        }
+        _ => {
+            let (theirs, ours) = (theirs.cloned(), ours.cloned());
+            found.push(Difference { at: at.clone(), theirs, ours });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_difference_is_told_where_it_is_and_from_both_sides() {
+        let theirs = [json!({"status": 200, "body": {"a/b": [1, 2], "c": 1}})];
+        let ours = [json!({"status": 200, "body": {"a/b": [1, 3], "d": 1}}), json!(null)];
+        let found: Vec<String> = steps(&theirs, &ours).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            [
+                "  0/body/a~1b/1\n    theirs: 2\n    ours:   3",
+                "  0/body/c\n    theirs: 1\n    ours:   nothing",
+                "  0/body/d\n    theirs: nothing\n    ours:   1",
+                "  1\n    theirs: nothing\n    ours:   null",
+            ]
+        );
+        assert_eq!(steps(&theirs, &theirs), []);
+    }
+
+    #[test]
+    fn numbers_of_other_forms_are_different() {
+        assert_eq!(steps(&[json!(1)], &[json!(1.0)]).len(), 1);
+    }
+}

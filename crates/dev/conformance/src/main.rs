@@ -1,0 +1,188 @@
+//! `mainstay-conformance`: records what a real Kubernetes answers, and holds the embedded API
+//! against it. See the README beside it.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
+
+use anyhow::{Context, bail};
+use clap::{Args, Parser, Subcommand};
+use mainstay_conformance::check::{self, Judged};
+use mainstay_conformance::differences::Differences;
+use mainstay_conformance::kubectl::Kubectl;
+use mainstay_conformance::scenario::{self, Scenario, Selection};
+use mainstay_conformance::score;
+use mainstay_conformance::server::Server;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Compares the embedded API with a real Kubernetes 1.35.
+#[derive(Parser)]
+#[command(name = "mainstay-conformance")]
+struct Arguments {
+    /// The folder with scenarios/ and recorded/.
+    #[arg(long, global = true, default_value_os_t = scenario::home())]
+    home: PathBuf,
+    /// The kubectl to run, with further words if need be; its minor version must be 35.
+    #[arg(long, global = true, env = "KUBECTL")]
+    kubectl: Option<String>,
+    /// How many differences of a scenario to print.
+    #[arg(long, global = true, default_value_t = 12)]
+    most: usize,
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Args)]
+struct Which {
+    /// Only scenarios of this area.
+    #[arg(long)]
+    area: Option<String>,
+    /// Only scenarios of this file.
+    #[arg(long)]
+    file: Option<String>,
+    /// Only scenarios whose name contains this.
+    #[arg(long)]
+    name: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Holds the embedded API against the recordings.
+    Check {
+        #[command(flatten)]
+        which: Which,
+        /// Do not run kubectl even if there is one: send the recorded requests.
+        #[arg(long)]
+        replay: bool,
+    },
+    /// Records what the real server of a kubeconfig answers.
+    Record {
+        #[command(flatten)]
+        which: Which,
+        /// The real server.
+        #[arg(long)]
+        kubeconfig: PathBuf,
+        /// How often each scenario runs; rounds that differ are an error.
+        #[arg(long, default_value_t = 2)]
+        rounds: usize,
+    },
+    /// Runs every scenario on both servers and compares.
+    SideBySide {
+        #[command(flatten)]
+        which: Which,
+        /// The real server.
+        #[arg(long)]
+        kubeconfig: PathBuf,
+    },
+    /// Counts scenarios and invocations of kubectl.
+    List {
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    match runtime.context("start").and_then(|runtime| runtime.block_on(run(arguments))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("mainstay-conformance: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let Arguments { home, kubectl, most, task } = arguments;
+    let kubectl = Kubectl::find(kubectl.as_deref());
+    let all = scenario::all(&home)?;
+    let differences = Differences::read(&home)?;
+    match task {
+        Task::List { which } => {
+            let (wanted, _) = choose(&all, which)?;
+            let wanted: Vec<Scenario> = wanted.into_iter().cloned().collect();
+            print!("{}", score::counts(&wanted));
+            Ok(())
+        }
+        Task::Check { which, replay } => {
+            let (wanted, complete) = choose(&all, which)?;
+            let kubectl = match kubectl {
+                Ok(_) if replay => None,
+                Ok(kubectl) => {
+                    println!("kubectl {}", kubectl.version);
+                    Some(kubectl)
+                }
+                Err(why) => {
+                    println!("recorded requests of kubectl are sent again: {why}");
+                    None
+                }
+            };
+            let recordings = check::recordings(&home, wanted.iter().copied())?;
+            let ours = Server::embedded().await;
+            let judged = check::against_recordings(
+                &wanted,
+                &recordings,
+                &ours,
+                kubectl.as_ref(),
+                &differences,
+            )
+            .await;
+            report(&judged, &differences, &all, complete, most)
+        }
+        Task::SideBySide { which, kubeconfig } => {
+            let (wanted, complete) = choose(&all, which)?;
+            let kubectl = kubectl.map_err(anyhow::Error::msg)?;
+            let real = real(&kubeconfig).await?;
+            let ours = Server::embedded().await;
+            let judged = check::side_by_side(&wanted, &real, &ours, &kubectl, &differences).await;
+            report(&judged, &differences, &all, complete, most)
+        }
+        Task::Record { which, kubeconfig, rounds } => {
+            let (wanted, _) = choose(&all, which)?;
+            let kubectl = kubectl.map_err(anyhow::Error::msg)?;
+            let real = real(&kubeconfig).await?;
+            let wrong = check::record(&home, &all, &wanted, &real, &kubectl, rounds).await?;
+            println!("{} of {} recorded", wanted.len() - wrong.len(), wanted.len());
+            if wrong.is_empty() { Ok(()) } else { bail!("{}", wrong.join("\n")) }
+        }
+    }
+}
+
+async fn real(kubeconfig: &Path) -> anyhow::Result<Server> {
+    let server = Server::at(kubeconfig).await?;
+    let version = server.version().await.context("ask the real server")?;
+    if !version.starts_with("v1.35.") {
+        bail!("the real server is {version}, not 1.35");
+    }
+    Ok(server)
+}
+
+/// The scenarios that are meant, and whether these are all.
+fn choose(all: &[Scenario], which: Which) -> anyhow::Result<(Vec<&Scenario>, bool)> {
+    let Which { area, file, name } = which;
+    let file = file.map(|file| file.trim_end_matches(".yaml").to_owned());
+    let selection = Selection { area, file, name };
+    let wanted: Vec<&Scenario> = all.iter().filter(|it| selection.has(it)).collect();
+    if wanted.is_empty() {
+        bail!("no scenario is meant by that");
+    }
+    Ok((wanted, selection.is_all()))
+}
+
+fn report(
+    judged: &[Judged<'_>],
+    differences: &Differences,
+    all: &[Scenario],
+    complete: bool,
+    most: usize,
+) -> anyhow::Result<()> {
+    print!("{}", score::findings(judged, most));
+    println!("{}", score::table(judged));
+    let bad = judged.iter().filter(|judged| !judged.verdict.is_good()).count();
+    let listed = judged.iter().filter(|judged| judged.verdict == check::Verdict::Listed).count();
+    let wrong = if complete { differences.verdict(all, listed) } else { Vec::new() };
+    if bad > 0 || !wrong.is_empty() {
+        let told: String = wrong.iter().map(|line| format!("\n{line}")).collect();
+        bail!("{bad} scenarios are not as they shall be{told}");
+    }
+    Ok(())
+}

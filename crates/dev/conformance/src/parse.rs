@@ -1,0 +1,259 @@
+//! Scenario files: strict, so that a misspelt key is an error with its line and not a step that
+//! silently does less.
+
+use crate::scenario::{Call, Kubectl, Payload, Scenario, Step, Wait, Watch};
+use base64::Engine;
+use mainstay_yaml::{DuplicateKeys, Options, Step as To, locate};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Methods that are keys of steps.
+const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+
+/// What is wrong, and on which line.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    line: usize,
+    what: String,
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.line, self.what)
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+/// A part of the document and the way to it.
+#[derive(Clone)]
+struct Node<'a> {
+    value: &'a Value,
+    path: Vec<To<'a>>,
+}
+
+type Read<T> = Result<T, (Vec<Place>, String)>;
+
+/// A step of a path, owned.
+#[derive(Clone, Debug)]
+enum Place {
+    Field(String),
+    Item(usize),
+}
+
+impl<'a> Node<'a> {
+    fn wrong<T>(&self, what: impl Into<String>) -> Read<T> {
+        let path = self.path.iter().map(|to| match to {
+            To::Field(name) => Place::Field((*name).to_owned()),
+            To::Item(index) => Place::Item(*index),
+        });
+        Err((path.collect(), what.into()))
+    }
+
+    fn at(&self, value: &'a Value, to: To<'a>) -> Self {
+        let mut path = self.path.clone();
+        path.push(to);
+        Node { value, path }
+    }
+
+    fn map(&self) -> Read<&'a Map<String, Value>> {
+        self.value.as_object().map_or_else(|| self.wrong("a mapping is expected"), Ok)
+    }
+
+    fn items(&self) -> Read<Vec<Self>> {
+        let Some(list) = self.value.as_array() else { return self.wrong("a list is expected") };
+        Ok(list.iter().enumerate().map(|(at, item)| self.at(item, To::Item(at))).collect())
+    }
+
+    fn text(&self) -> Read<String> {
+        match self.value.as_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => self.wrong("a text is expected (quote numbers and the like)"),
+        }
+    }
+
+    fn field(&self, name: &'a str) -> Option<Self> {
+        self.value.get(name).map(|value| self.at(value, To::Field(name)))
+    }
+
+    fn only(&self, known: &[&str]) -> Read<()> {
+        for (key, value) in self.map()? {
+            if !known.contains(&key.as_str()) {
+                let words = known.join(", ");
+                return self.at(value, To::Field(key)).wrong(format!("`{key}` is none of {words}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn optional<T: Default>(&self, name: &'a str, read: impl FnOnce(&Self) -> Read<T>) -> Read<T> {
+        self.field(name).map_or_else(|| Ok(T::default()), |node| read(&node))
+    }
+
+    fn texts(&self) -> Read<Vec<String>> {
+        self.items()?.iter().map(Self::text).collect()
+    }
+
+    fn table(&self) -> Read<BTreeMap<String, String>> {
+        let fields = self.map()?.iter();
+        fields.map(|(k, v)| Ok((k.clone(), self.at(v, To::Field(k)).text()?))).collect()
+    }
+
+    fn path(&self) -> Read<String> {
+        let path = self.text()?;
+        if path.starts_with('/') { Ok(path) } else { self.wrong("a path begins with /") }
+    }
+}
+
+/// Reads a file of scenarios.
+pub(crate) fn file(area: &str, file: &str, text: &str) -> Result<Vec<Scenario>, Wrong> {
+    let options = Options { duplicate_keys: DuplicateKeys::Refuse, ..Options::default() };
+    let document = mainstay_yaml::one(text.as_bytes(), &options)
+        .map_err(|error| Wrong { line: error.line, what: error.message })?;
+    let root = Node { value: &document, path: Vec::new() };
+    let read = root.items().and_then(|items| {
+        items.iter().map(|item| scenario(area, file, item)).collect::<Read<Vec<_>>>()
+    });
+    read.map_err(|(path, what)| {
+        let steps: Vec<To<'_>> = path
+            .iter()
+            .map(|place| match place {
+                Place::Field(name) => To::Field(name),
+                Place::Item(index) => To::Item(*index),
+            })
+            .collect();
+        Wrong { line: locate(text, &steps).map_or(1, |(line, _)| line), what }
+    })
+}
+
+fn scenario(area: &str, file: &str, node: &Node<'_>) -> Read<Scenario> {
+    node.only(&["name", "about", "steps", "cleanup"])?;
+    let Some(name) = node.field("name") else { return node.wrong("a scenario has a name") };
+    let title = name.text()?;
+    if title.is_empty()
+        || !title.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    {
+        return name.wrong("a name has lower-case letters, digits and dashes");
+    }
+    let Some(steps) = node.field("steps") else { return node.wrong("a scenario has steps") };
+    let read: Vec<Step> = steps.items()?.iter().map(step).collect::<Read<_>>()?;
+    if read.is_empty() {
+        return steps.wrong("a scenario has steps");
+    }
+    let cleanup =
+        node.optional("cleanup", |list| list.items()?.iter().map(Node::path).collect())?;
+    let source = steps.value.to_string();
+    let mut digest = String::new();
+    for byte in Sha256::digest(source.as_bytes()).iter().take(6) {
+        let _ = write!(digest, "{byte:02x}");
+    }
+    Ok(Scenario {
+        area: area.to_owned(),
+        file: file.to_owned(),
+        name: title,
+        steps: read,
+        cleanup,
+        digest,
+        source: source + &cleanup_text(node),
+    })
+}
+
+fn cleanup_text(node: &Node<'_>) -> String {
+    node.value.get("cleanup").map(Value::to_string).unwrap_or_default()
+}
+
+fn step(node: &Node<'_>) -> Read<Step> {
+    let fields = node.map()?;
+    let methods: Vec<&str> =
+        METHODS.into_iter().filter(|method| fields.contains_key(*method)).collect();
+    match methods.as_slice() {
+        [method] => call(node, method).map(Step::Call),
+        [_, ..] => node.wrong("a step has one method"),
+        [] if fields.contains_key("watch") => watch(node).map(Step::Watch),
+        [] if fields.contains_key("wait") => wait(node).map(Step::Wait),
+        [] if fields.contains_key("kubectl") => kubectl(node).map(Step::Kubectl),
+        [] => node.wrong("a step is a method, watch, wait or kubectl"),
+    }
+}
+
+fn accept(node: &Node<'_>) -> Read<String> {
+    let accept = node.optional("accept", Node::text)?;
+    Ok(if accept.is_empty() { "application/json".to_owned() } else { accept })
+}
+
+fn call<'a>(node: &Node<'a>, method: &'a str) -> Read<Call> {
+    node.only(&[method, "body", "text", "base64", "type", "accept", "headers", "save", "only"])?;
+    let Some(path) = node.field(method) else { return node.wrong("a path is missing") };
+    let bodies = ["body", "text", "base64"].map(|name| node.field(name));
+    let body = match bodies {
+        [None, None, None] => Payload::None,
+        [Some(body), None, None] => Payload::Json(body.value.clone()),
+        [None, Some(text), None] => Payload::Text(text.text()?),
+        [None, None, Some(text)] => {
+            let packed = text.text()?.replace(char::is_whitespace, "");
+            match base64::engine::general_purpose::STANDARD.decode(packed) {
+                Ok(bytes) => Payload::Bytes(bytes),
+                Err(error) => return text.wrong(format!("not base64: {error}")),
+            }
+        }
+        _ => return node.wrong("one of body, text and base64"),
+    };
+    let only = node.optional("only", Node::texts)?;
+    Ok(Call {
+        method: method.to_owned(),
+        path: path.path()?,
+        body,
+        content_type: node.field("type").map(|it| it.text()).transpose()?,
+        accept: accept(node)?,
+        headers: node.optional("headers", Node::table)?,
+        save: node.optional("save", Node::table)?,
+        only,
+    })
+}
+
+fn watch(node: &Node<'_>) -> Read<Watch> {
+    node.only(&["watch", "events", "bookmarks", "accept", "headers", "save"])?;
+    let Some(path) = node.field("watch") else { return node.wrong("a path is missing") };
+    let Some(events) = node.field("events") else { return node.wrong("how many events?") };
+    let Some(count) = events.value.as_u64().and_then(|count| usize::try_from(count).ok()) else {
+        return events.wrong("a number is expected");
+    };
+    Ok(Watch {
+        path: path.path()?,
+        events: count,
+        bookmarks: node.optional("bookmarks", flag)?,
+        accept: accept(node)?,
+        headers: node.optional("headers", Node::table)?,
+        save: node.optional("save", Node::table)?,
+    })
+}
+
+fn wait(node: &Node<'_>) -> Read<Wait> {
+    node.only(&["wait", "until", "gone"])?;
+    let Some(path) = node.field("wait") else { return node.wrong("a path is missing") };
+    let until: BTreeMap<String, Value> = node.optional("until", |until| {
+        Ok(until.map()?.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
+    })?;
+    let gone = node.optional("gone", flag)?;
+    if until.is_empty() != gone {
+        return node.wrong("a wait has either `until` or `gone: true`");
+    }
+    Ok(Wait { path: path.path()?, until, gone })
+}
+
+fn flag(node: &Node<'_>) -> Read<bool> {
+    node.value.as_bool().map_or_else(|| node.wrong("true or false is expected"), Ok)
+}
+
+fn kubectl(node: &Node<'_>) -> Read<Kubectl> {
+    node.only(&["kubectl", "stdin", "files", "env"])?;
+    let Some(words) = node.field("kubectl") else { return node.wrong("arguments are missing") };
+    Ok(Kubectl {
+        arguments: words.texts()?,
+        stdin: node.optional("stdin", Node::text)?,
+        files: node.optional("files", Node::table)?,
+        env: node.optional("env", Node::table)?,
+    })
+}

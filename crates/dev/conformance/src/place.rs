@@ -1,0 +1,84 @@
+//! Values of answers that kubectl sends back: in a recording they are named by the place where they
+//! stood first, so that the same request can be sent to another server.
+//!
+//! A place is `<at STEP.CALL POINTER>`: the answer of a call of kubectl (or of the step itself, as
+//! call 0) and a JSON pointer into it.
+
+use regex::Regex;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+#[expect(clippy::expect_used, reason = "the pattern is fixed and a test compiles it")]
+static PLACE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"<at (\d+)\.(\d+) ([^>]*)>").expect("a pattern"));
+
+/// Answers of a run, and where each of their values stood first.
+#[derive(Default)]
+pub(crate) struct Places {
+    answers: HashMap<(usize, usize), Value>,
+    first: HashMap<String, String>,
+}
+
+impl Places {
+    /// Notes an answer.
+    pub(crate) fn note(&mut self, step: usize, call: usize, answer: &Value) {
+        self.walk(&format!("{step}.{call}"), &mut String::new(), answer);
+        self.answers.insert((step, call), answer.clone());
+    }
+
+    fn walk(&mut self, at: &str, pointer: &mut String, value: &Value) {
+        let length = pointer.len();
+        match value {
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    pointer.push('/');
+                    pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                    if let Value::String(text) = value
+                        && matches!(key.as_str(), "uid" | "resourceVersion" | "continue" | "name")
+                        && !text.is_empty()
+                    {
+                        let place = || format!("<at {at} {pointer}>");
+                        self.first.entry(text.clone()).or_insert_with(place);
+                    }
+                    self.walk(at, pointer, value);
+                    pointer.truncate(length);
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    pointer.push('/');
+                    pointer.push_str(&index.to_string());
+                    self.walk(at, pointer, item);
+                    pointer.truncate(length);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Where a value stood first.
+    pub(crate) fn of(&self, value: &str) -> Option<&str> {
+        self.first.get(value).map(String::as_str)
+    }
+
+    /// The text with each place replaced by what stands there now.
+    pub(crate) fn fill(&self, text: &str) -> Result<String, String> {
+        let mut missing = None;
+        let filled = PLACE.replace_all(text, |found: &regex::Captures<'_>| {
+            let number = |at: usize| found[at].parse::<usize>().unwrap_or(usize::MAX);
+            let answer = self.answers.get(&(number(1), number(2)));
+            match answer.and_then(|answer| answer.pointer(&found[3])).and_then(Value::as_str) {
+                Some(value) => value.to_owned(),
+                None => {
+                    missing.get_or_insert_with(|| found[0].to_owned());
+                    String::new()
+                }
+            }
+        });
+        match missing {
+            None => Ok(filled.into_owned()),
+            Some(place) => Err(format!("nothing stands at {place}")),
+        }
+    }
+}

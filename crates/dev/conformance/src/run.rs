@@ -1,0 +1,349 @@
+//! Takes the steps of a scenario on a server and notes what came back, masked.
+
+use crate::exchange::{Answer, Request};
+use crate::kubectl::{self, Kubectl};
+use crate::mask::Masker;
+use crate::place::Places;
+use crate::replay;
+use crate::scenario::{Call, Payload, Scenario, Step, Wait, Watch};
+use crate::server::{PATIENCE, Server, headers};
+use crate::vars::Vars;
+use anyhow::{Context, bail};
+use http_body_util::BodyExt;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Who the runner says that it is, unless a step says otherwise.
+const AGENT: &str = "scenario/1.0";
+/// How long a watch may take until its next event.
+const NEXT_EVENT: Duration = Duration::from_secs(15);
+/// How long something may take that must come to pass.
+const COMES_TO_PASS: Duration = Duration::from_secs(30);
+
+/// How steps of kubectl are taken.
+pub enum Mode<'a> {
+    /// kubectl runs.
+    Live(&'a Kubectl),
+    /// Its recorded requests are sent; the recorded steps are given.
+    Replay(&'a [Value]),
+}
+
+/// What came back from the steps of a scenario.
+pub struct Outcome {
+    /// What came back, a value for each step that was taken.
+    pub steps: Vec<Value>,
+    /// Why the steps after these could not be taken.
+    pub broken: Option<String>,
+}
+
+/// A run.
+pub(crate) struct Run<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) namespace: String,
+    pub(crate) vars: Vars,
+    pub(crate) masker: Masker,
+    pub(crate) places: Places,
+}
+
+/// Runs a scenario. Whatever goes wrong is part of the outcome; no wait is without an end.
+pub async fn run(scenario: &Scenario, server: &Server, mode: &Mode<'_>) -> Outcome {
+    let id = format!("id{}", word());
+    let namespace = format!("ns-{}", word());
+    let masker = Masker::new(&namespace, &id, &scenario.source);
+    let mut vars = Vars::default();
+    vars.set("ns", namespace.clone());
+    vars.set("id", id);
+    let mut run = Run { server, namespace, vars, masker, places: Places::default() };
+    let mut steps = Vec::new();
+    let taken = run.take(scenario, mode, &mut steps).await;
+    let ended = run.clean_up(scenario).await;
+    let broken = taken.and(ended).err().map(|error| format!("{error:#}"));
+    Outcome { steps, broken }
+}
+
+/// Eight random letters and digits.
+fn word() -> String {
+    const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let mut bytes = [0_u8; 8];
+    // Without randomness two runs would meet in a namespace, and say so.
+    let _ = getrandom::fill(&mut bytes);
+    bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
+}
+
+impl Run<'_> {
+    async fn take(
+        &mut self,
+        scenario: &Scenario,
+        mode: &Mode<'_>,
+        steps: &mut Vec<Value>,
+    ) -> anyhow::Result<()> {
+        if scenario.needs_namespace() {
+            self.make_namespace().await.context("make the namespace")?;
+        }
+        for (at, step) in scenario.steps.iter().enumerate() {
+            let taken = match (step, mode) {
+                (Step::Call(call), _) => self.call(at, call, steps).await,
+                (Step::Watch(watch), _) => self.watch(watch, steps).await,
+                (Step::Wait(wait), _) => {
+                    steps.push(Value::Null);
+                    self.wait(wait).await
+                }
+                (Step::Kubectl(step), Mode::Live(kubectl)) => {
+                    kubectl::run(self, at, step, kubectl).await.map(|made| steps.push(made))
+                }
+                (Step::Kubectl(_), Mode::Replay(recorded)) => {
+                    let recorded = recorded.get(at).unwrap_or(&Value::Null);
+                    replay::run(self, at, recorded).await.map(|made| steps.push(made))
+                }
+            };
+            taken.with_context(|| format!("step {at}"))?;
+        }
+        Ok(())
+    }
+
+    async fn make_namespace(&self) -> anyhow::Result<()> {
+        let name = &self.namespace;
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let made = self.plain("POST", "/api/v1/namespaces", &body).await?;
+        if made.status != 201 {
+            bail!("{}", made.value());
+        }
+        // What every namespace gets shall not appear in the middle of a scenario.
+        for path in ["configmaps/kube-root-ca.crt", "serviceaccounts/default"] {
+            let path = format!("/api/v1/namespaces/{name}/{path}");
+            self.until(&path, |answer| answer.status == 200).await?;
+        }
+        Ok(())
+    }
+
+    async fn clean_up(&self, scenario: &Scenario) -> anyhow::Result<()> {
+        for path in &scenario.cleanup {
+            self.plain("DELETE", &self.vars.path(path)?, &Value::Null).await?;
+        }
+        if scenario.needs_namespace() {
+            let path = format!("/api/v1/namespaces/{}", self.namespace);
+            self.plain("DELETE", &path, &Value::Null).await?;
+        }
+        Ok(())
+    }
+
+    /// A request that is no part of the scenario.
+    async fn plain(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Answer> {
+        let json = |name: &str| (name.to_owned(), "application/json".to_owned());
+        let headers =
+            vec![json("accept"), json("content-type"), ("user-agent".into(), AGENT.into())];
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let request = Request { method: method.to_owned(), path: path.to_owned(), headers, body };
+        self.server.ask(request).await
+    }
+
+    async fn call(&mut self, at: usize, call: &Call, steps: &mut Vec<Value>) -> anyhow::Result<()> {
+        let body = match &call.body {
+            Payload::None => Vec::new(),
+            Payload::Json(value) => self.vars.value(value).to_string().into_bytes(),
+            Payload::Text(text) => self.vars.fill(text).into_bytes(),
+            Payload::Bytes(bytes) => self.masker.unmask_bytes(bytes),
+        };
+        let mut headers = self.headers(&call.accept, &call.headers);
+        match (&call.content_type, &call.body) {
+            (None, Payload::None) => {}
+            (None, _) => headers.push(("content-type".into(), "application/json".into())),
+            (Some(empty), _) if empty.is_empty() => {}
+            (Some(kind), _) => headers.push(("content-type".into(), self.vars.fill(kind))),
+        }
+        let path = self.vars.path(&call.path)?;
+        let request = Request { method: call.method.clone(), path, headers, body };
+        let answer = self.server.ask(request).await?;
+        let body = answer.value();
+        let mut outline = answer.outline(&mut self.masker);
+        if call.only.is_empty() {
+            outline.insert("body".to_owned(), self.masker.value(&body));
+        } else {
+            // Made-up words may stand outside of the parts that are compared.
+            self.masker.value(&body);
+            let mut parts = Map::new();
+            for pointer in &call.only {
+                let part = body.pointer(&self.vars.fill(pointer)).cloned().unwrap_or_default();
+                parts.insert(pointer.clone(), self.masker.value(&part));
+            }
+            outline.insert("only".to_owned(), parts.into());
+        }
+        self.places.note(at, 0, &body);
+        steps.push(outline.into());
+        for (name, from) in &call.save {
+            let value = if let Some(header) = from.strip_prefix("header:") {
+                answer.header(&header.to_ascii_lowercase()).next().map(ToOwned::to_owned)
+            } else {
+                body.pointer(&self.vars.fill(from)).map(plain_text)
+            };
+            let value = value.with_context(|| format!("the answer has no {from}"))?;
+            self.vars.set(name, value);
+        }
+        Ok(())
+    }
+
+    fn headers(&self, accept: &str, more: &BTreeMap<String, String>) -> Vec<(String, String)> {
+        let mut headers = vec![("accept".to_owned(), self.vars.fill(accept))];
+        let agent = more.keys().any(|name| name.eq_ignore_ascii_case("user-agent"));
+        if !agent {
+            headers.push(("user-agent".to_owned(), AGENT.to_owned()));
+        }
+        headers.extend(self.vars.table(more));
+        headers
+    }
+
+    async fn watch(&mut self, watch: &Watch, steps: &mut Vec<Value>) -> anyhow::Result<()> {
+        let path = self.vars.path(&watch.path)?;
+        let path = format!("{path}{}watch=1", if path.contains('?') { '&' } else { '?' });
+        let headers = self.headers(&watch.accept, &watch.headers);
+        let request = Request { method: "GET".to_owned(), path, headers, body: Vec::new() };
+        let mut events = Events::open(self.server, request).await?;
+        let mut seen = Vec::new();
+        let mut end = None;
+        while seen.len() < watch.events {
+            match events.next(NEXT_EVENT).await? {
+                Next::Event(event) if watch.bookmarks || counts(&event) => seen.push(event),
+                Next::Event(_) => {}
+                Next::Closed => {
+                    end = Some("closed");
+                    break;
+                }
+                Next::Silence => {
+                    end = Some("nothing came");
+                    break;
+                }
+            }
+        }
+        let seen = Value::Array(seen);
+        let mut outline = events.head.outline(&mut self.masker);
+        outline.insert("events".to_owned(), self.masker.value(&seen));
+        if let Some(end) = end {
+            outline.insert("end".to_owned(), end.into());
+        }
+        steps.push(outline.into());
+        for (name, pointer) in &watch.save {
+            let value = seen.pointer(pointer).map(plain_text);
+            let value = value.with_context(|| format!("the events have no {pointer}"))?;
+            self.vars.set(name, value);
+        }
+        Ok(())
+    }
+
+    async fn wait(&self, wait: &Wait) -> anyhow::Result<()> {
+        let path = self.vars.path(&wait.path)?;
+        let until: Vec<(String, Value)> = wait
+            .until
+            .iter()
+            .map(|(pointer, value)| (self.vars.fill(pointer), self.vars.value(value)))
+            .collect();
+        self.until(&path, |answer| {
+            if wait.gone {
+                return answer.status == 404;
+            }
+            let body = answer.value();
+            until.iter().all(|(pointer, value)| select(&body, pointer) == Some(value))
+        })
+        .await
+    }
+
+    async fn until(&self, path: &str, good: impl Fn(&Answer) -> bool) -> anyhow::Result<()> {
+        let mut last = Value::Null;
+        let mut poll = tokio::time::interval(Duration::from_millis(40));
+        poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let look = async {
+            loop {
+                poll.tick().await;
+                let answer = self.plain("GET", path, &Value::Null).await?;
+                if good(&answer) {
+                    return anyhow::Ok(());
+                }
+                last = answer.value();
+            }
+        };
+        match tokio::time::timeout(COMES_TO_PASS, look).await {
+            Ok(done) => done,
+            Err(_) => bail!("waited for {path} in vain; it is {last}"),
+        }
+    }
+}
+
+/// Whether an event counts where bookmarks were not asked for: those that end the initial events do.
+pub(crate) fn counts(event: &Value) -> bool {
+    event["type"] != "BOOKMARK"
+        || event.pointer("/object/metadata/annotations/k8s.io~1initial-events-end").is_some()
+}
+
+/// A scalar as a variable has it.
+fn plain_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
+
+/// A part of a value by a JSON pointer, in which `key=value` selects the first such item of a list.
+fn select<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    pointer.split('/').skip(1).try_fold(value, |value, segment| {
+        let segment = segment.replace("~1", "/").replace("~0", "~");
+        match (value, segment.split_once('=')) {
+            (Value::Array(items), Some((key, wanted))) => {
+                items.iter().find(|item| item[key].as_str() == Some(wanted))
+            }
+            (Value::Array(items), None) => items.get(segment.parse::<usize>().ok()?),
+            _ => value.get(&segment),
+        }
+    })
+}
+
+/// The events of a watch, as they come.
+pub(crate) struct Events {
+    /// The answer without its body; of an answer that is no stream, with it.
+    pub(crate) head: Answer,
+    body: kube::client::Body,
+    rest: Vec<u8>,
+}
+
+/// What comes next in a watch.
+pub(crate) enum Next {
+    /// An event (or, of an answer that is no stream, the answer).
+    Event(Value),
+    /// The server ended it.
+    Closed,
+    /// Nothing for too long.
+    Silence,
+}
+
+impl Events {
+    /// Opens a watch.
+    pub(crate) async fn open(server: &Server, request: Request) -> anyhow::Result<Self> {
+        let (head, body) = server.open(request).await?.into_parts();
+        let head = Answer {
+            status: head.status.as_u16(),
+            headers: headers(&head.headers),
+            body: Vec::new(),
+        };
+        Ok(Self { head, body, rest: Vec::new() })
+    }
+
+    /// Waits for what comes next.
+    pub(crate) async fn next(&mut self, patience: Duration) -> anyhow::Result<Next> {
+        debug_assert!(patience < PATIENCE, "a watch is given up before a whole answer");
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Ok(Next::Event(crate::exchange::body(line.trim_ascii())));
+            }
+            match tokio::time::timeout(patience, self.body.frame()).await {
+                Err(_) => return Ok(Next::Silence),
+                Ok(None) if self.rest.is_empty() => return Ok(Next::Closed),
+                Ok(None) => {
+                    let last = std::mem::take(&mut self.rest);
+                    return Ok(Next::Event(crate::exchange::body(last.trim_ascii())));
+                }
+                Ok(Some(frame)) => {
+                    if let Ok(data) = frame.context("read the watch")?.into_data() {
+                        self.rest.extend_from_slice(&data);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Variables of a scenario: `{ns}`, `{id}`, and what steps saved.
+
+use anyhow::bail;
+use regex::Regex;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+#[expect(clippy::expect_used, reason = "the pattern is fixed and a test compiles it")]
+static NAME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\{([a-z][a-z0-9_-]*)\}").expect("a pattern"));
+
+/// What the names stand for at present.
+#[derive(Debug, Default)]
+pub(crate) struct Vars(BTreeMap<String, String>);
+
+impl Vars {
+    /// Gives a name a meaning.
+    pub(crate) fn set(&mut self, name: &str, value: String) {
+        self.0.insert(name.to_owned(), value);
+    }
+
+    /// The text with every known name filled in; others stay, since bodies are full of braces.
+    pub(crate) fn fill(&self, text: &str) -> String {
+        let known = |found: &regex::Captures<'_>| {
+            self.0.get(&found[1]).cloned().unwrap_or_else(|| found[0].to_owned())
+        };
+        NAME.replace_all(text, known).into_owned()
+    }
+
+    /// As [`Vars::fill`], for a path, which has no other braces.
+    pub(crate) fn path(&self, text: &str) -> anyhow::Result<String> {
+        let path = self.fill(text);
+        if let Some(unknown) = NAME.find(&path) {
+            bail!("{} is not known in {text}", unknown.as_str());
+        }
+        Ok(path)
+    }
+
+    /// As [`Vars::fill`], in all texts and keys of a value.
+    pub(crate) fn value(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.fill(text)),
+            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            Value::Object(fields) => {
+                fields.iter().map(|(key, value)| (self.fill(key), self.value(value))).collect()
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// As [`Vars::fill`], in keys and values of a table.
+    pub(crate) fn table(&self, table: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        table.iter().map(|(key, value)| (self.fill(key), self.fill(value))).collect()
+    }
+}

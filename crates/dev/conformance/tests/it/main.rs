@@ -1,0 +1,3 @@
+//! The embedded API against the recordings of a real one.
+
+mod recordings;
