@@ -1,9 +1,9 @@
-//! The three patches that change a part of an object: JSON patch, merge patch and strategic merge
-//! patch, as a Kubernetes API applies them.
+//! The four ways to change a part of an object, as a Kubernetes API has them: JSON patch, merge
+//! patch, strategic merge patch, and server-side apply ([`apply`]), which has a page of its own.
 //!
-//! None of them is the textbook's. JSON patch and merge patch have the edges of the Go library
-//! behind the API (`evanphx/json-patch`), which is why no crate is used for them; strategic merge
-//! patch is Kubernetes' own and is steered by the merge keys in the table of built-in types.
+//! None of the three patches is the textbook's. JSON patch and merge patch have the edges of the Go
+//! library behind the API (`evanphx/json-patch`), which is why no crate is used for them; strategic
+//! merge patch is Kubernetes' own and is steered by the merge keys in the table of built-in types.
 //!
 //! Patches are plain functions of values. Nothing is changed when one is refused, apart from the
 //! target of [`json_patch`], which the caller then throws away.
@@ -12,6 +12,7 @@
 //! object + patch (+ type) ─► patched object | PatchError ─► Status
 //! ```
 
+pub mod apply;
 mod depth;
 mod error;
 mod json;

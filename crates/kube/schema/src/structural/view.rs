@@ -33,8 +33,8 @@ impl Schema {
     }
 
     /// `x-kubernetes-list-map-keys`, in the schema's order; empty for other lists.
-    pub fn list_map_keys(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.list_map_keys.iter().map(|key| &**key)
+    pub fn list_map_keys(&self) -> &[Box<str>] {
+        &self.list_map_keys
     }
 
     /// Whether an object is merged as one value (`x-kubernetes-map-type: atomic`).

@@ -1,0 +1,185 @@
+//! `fieldsV1`: how sets of paths are written in `metadata.managedFields`.
+//!
+//! A set is an object; each step is a name in it, of which the first letter says what the step is:
+//! `f:` a field, `k:` the element of a list map with these keys, `v:` the element of a set, `i:` the
+//! element at a position. A step with nothing below it is a member. One with something below it is
+//! a member if that holds the name `.` too. Steps of other letters are ignored, because a newer
+//! server may have written them.
+
+use super::path::PathElement;
+use super::scalar;
+use super::set::{Node, Set};
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+
+/// Why something is not a field set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FieldsError(String);
+
+impl Set {
+    /// Reads `fieldsV1`.
+    ///
+    /// # Errors
+    /// If it is no object of objects, or a name in it is no step.
+    pub fn from_fields_v1(fields: &Value) -> Result<Self, FieldsError> {
+        Ok(read(fields)?.1)
+    }
+
+    /// Writes `fieldsV1`.
+    pub fn to_fields_v1(&self) -> Value {
+        Value::Object(write(self, false))
+    }
+}
+
+/// Whether the step is a member itself, and what is below it.
+fn read(fields: &Value) -> Result<(bool, Set), FieldsError> {
+    let fields = match fields {
+        Value::Object(fields) => fields,
+        Value::Null => return Ok((true, Set::new())),
+        other => {
+            let found = scalar::go_type(other);
+            return Err(FieldsError(format!("expected an object of fields, got {found}")));
+        }
+    };
+    let mut member = false;
+    let mut nodes = Vec::with_capacity(fields.len());
+    for (name, below) in fields {
+        if name == "." {
+            member = true;
+        } else if let Some(element) = read_element(name)? {
+            let (member, below) = read(below)?;
+            nodes.push(Node { element, member, below });
+        }
+    }
+    Ok((member || nodes.is_empty(), Set::from_nodes(nodes)))
+}
+
+/// A step; none if it is of an unknown kind.
+fn read_element(name: &str) -> Result<Option<PathElement>, FieldsError> {
+    let Some((kind, text)) = name.split_once(':').filter(|parts| parts.0.len() == 1) else {
+        return Err(FieldsError(format!("missing colon: {name}")));
+    };
+    let wrong = |found: &dyn std::fmt::Display| FieldsError(format!("{name}: {found}"));
+    let element = match kind {
+        "f" => PathElement::Field(text.into()),
+        "k" => {
+            let keys: Map<String, Value> =
+                serde_json::from_str(text).map_err(|found| wrong(&found))?;
+            // An object's names are sorted.
+            PathElement::Key(keys.into_iter().map(|(name, key)| (name.into(), key)).collect())
+        }
+        "v" => {
+            let value = serde_json::from_str(text).map_err(|found| wrong(&found))?;
+            PathElement::Value(Box::new(value))
+        }
+        "i" => PathElement::Index(text.parse().map_err(|found| wrong(&found))?),
+        _ => return Ok(None),
+    };
+    Ok(Some(element))
+}
+
+fn write(set: &Set, member: bool) -> Map<String, Value> {
+    let own = member.then(|| (".".to_owned(), Value::Object(Map::new())));
+    let below = set.nodes().iter().map(|node| {
+        let below =
+            if node.below.is_empty() { Map::new() } else { write(&node.below, node.member) };
+        (element_name(&node.element), Value::Object(below))
+    });
+    own.into_iter().chain(below).collect()
+}
+
+fn element_name(element: &PathElement) -> String {
+    match element {
+        PathElement::Field(name) => ["f:", name].concat(),
+        PathElement::Key(keys) => {
+            let mut text = String::from("k:{");
+            for (at, (name, value)) in keys.iter().enumerate() {
+                if at > 0 {
+                    text.push(',');
+                }
+                write_text(&mut text, name, false);
+                text.push(':');
+                write_json(&mut text, value);
+            }
+            text.push('}');
+            text
+        }
+        PathElement::Value(value) => {
+            let mut text = String::from("v:");
+            write_json(&mut text, value);
+            text
+        }
+        PathElement::Index(at) => format!("i:{at}"),
+    }
+}
+
+/// JSON as Go's encoder writes it: letters that mean something in HTML are escaped.
+fn write_json(out: &mut String, value: &Value) {
+    match value {
+        Value::String(text) => write_text(out, text, true),
+        Value::Number(number) if number.is_f64() => {
+            write_float(out, number.as_f64().unwrap_or_default());
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write_json(out, item);
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            out.push('{');
+            for (at, (name, field)) in fields.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write_text(out, name, true);
+                out.push(':');
+                write_json(out, field);
+            }
+            out.push('}');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {
+            let _ = write!(out, "{value}");
+        }
+    }
+}
+
+fn write_text(out: &mut String, text: &str, html: bool) {
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..' ' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+            }
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' if html => {
+                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+            }
+            _ => out.push(letter),
+        }
+    }
+    out.push('"');
+}
+
+/// A floating point number: with an exponent below 10⁻⁶ and from 10²¹ on, without a fraction of
+/// zero.
+fn write_float(out: &mut String, number: f64) {
+    let size = number.abs();
+    if size != 0.0 && !(1e-6..1e21).contains(&size) {
+        let text = format!("{number:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let sign = if exponent.starts_with('-') { "" } else { "+" };
+        let _ = write!(out, "{digits}e{sign}{exponent}");
+    } else {
+        let _ = write!(out, "{number}");
+    }
+}

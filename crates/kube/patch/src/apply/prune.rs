@@ -1,0 +1,122 @@
+//! What goes from an object when a manager applies less than before.
+//!
+//! Everything goes that the manager applied before and nobody owns now. What it applied before is
+//! taken out with all that is below, and then comes back what others own, what the manager applies
+//! now, and what the manager never owned; each in the versions of those who own it.
+
+use super::fieldset::set_of;
+use super::problems::Problems;
+use super::remove::remove;
+use super::set::Set;
+use super::types::TypeRef;
+use super::updater::{ApplyError, Managers, Owned, Versions};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Takes out of a merged object what a manager applied before, `last`, and nobody owns now.
+/// `managers` has what the manager applies now.
+pub(super) fn prune(
+    versions: &dyn Versions,
+    merged: Value,
+    version: &str,
+    managers: &Managers,
+    manager: &str,
+    last: &Owned,
+) -> Result<Value, ApplyError> {
+    let Some(ty) = versions.type_of(&last.api_version) else { return Ok(merged) };
+    if *last.api_version == *version
+        && managers.get(manager).is_some_and(|now| last.set.is_closed_subset(&now.set, ty))
+    {
+        // Everything that would go comes back.
+        return Ok(merged);
+    }
+    let merged = Versioned { object: merged, version: version.into() };
+    let merged = merged.to(
+        versions,
+        &last.api_version,
+        "failed to convert merged object to last applied version",
+    )?;
+    let applied = last.set.clone().with_named_fields(ty);
+    let mut pruned = merged.clone();
+    remove(&mut pruned.object, &applied, ty);
+
+    let mut owned: BTreeMap<&str, Set> = BTreeMap::new();
+    for other in managers.values() {
+        let set = owned.entry(&other.api_version).or_default();
+        *set = std::mem::take(set).union(other.set.clone());
+    }
+    // The version of what was taken out comes first: conversion may need what others own.
+    let first = owned.remove_entry(&*last.api_version);
+    for (version, owned) in first.into_iter().chain(owned) {
+        pruned = add_owned(versions, &merged, pruned, version, owned)?;
+    }
+
+    let pruned = pruned.to(
+        versions,
+        &last.api_version,
+        "failed to convert pruned object to last applied version",
+    )?;
+    let left = set(
+        &pruned.object,
+        ty,
+        "failed to create field set from pruned object in last applied version",
+    )?;
+    let all = set(
+        &merged.object,
+        ty,
+        "failed to create field set from merged object in last applied version",
+    )?;
+    let gone =
+        all.with_named_fields(ty).difference(&left.with_named_fields(ty)).intersection(&applied);
+    let mut object = merged;
+    remove(&mut object.object, &gone, ty);
+    Ok(object.to(versions, version, "failed to convert pruned object")?.object)
+}
+
+/// What is left of an object after what managers of a version own came back to it.
+fn add_owned(
+    versions: &dyn Versions,
+    merged: &Versioned,
+    pruned: Versioned,
+    version: &str,
+    owned: Set,
+) -> Result<Versioned, ApplyError> {
+    let Some(ty) = versions.type_of(version) else { return Ok(pruned) };
+    let mut merged = merged.clone().to(versions, version, "failed to convert merged object")?;
+    let pruned = pruned.to(versions, version, "failed to convert pruned object")?;
+    let all = set(&merged.object, ty, "failed to create field set from merged object")?;
+    let left = set(&pruned.object, ty, "failed to create field set from pruned object")?;
+    let gone = all
+        .with_named_fields(ty)
+        .difference(&left.with_named_fields(ty).union(owned.with_named_fields(ty)));
+    remove(&mut merged.object, &gone, ty);
+    Ok(merged)
+}
+
+fn set(object: &Value, ty: TypeRef<'_>, context: &'static str) -> Result<Set, ApplyError> {
+    set_of(object, ty).map_err(|problems: Problems| ApplyError::Invalid { context, problems })
+}
+
+/// An object and its version.
+#[derive(Clone, Debug)]
+struct Versioned {
+    object: Value,
+    version: Box<str>,
+}
+
+impl Versioned {
+    fn to(
+        self,
+        versions: &dyn Versions,
+        version: &str,
+        context: &'static str,
+    ) -> Result<Self, ApplyError> {
+        if *self.version == *version {
+            return Ok(self);
+        }
+        let object = versions
+            .convert(&self.object, version)
+            .map_err(|found| ApplyError::Conversion(format!("{context}: {found}")))?;
+        Ok(Self { object, version: version.into() })
+    }
+}

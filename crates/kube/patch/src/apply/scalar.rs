@@ -1,0 +1,218 @@
+//! Values as the rules of apply see them: an order over all of them, equality across kinds of
+//! numbers, and their texts as Go prints them.
+//!
+//! `serde_json`'s own equality will not do: `1` and `1.0` are one value here. Integers beyond 64
+//! signed bits count as floating point numbers, as in Go's decoder.
+
+use serde_json::{Number, Value};
+use std::cmp::Ordering;
+use std::fmt::Write as _;
+
+/// An order over all values: numbers, strings, booleans, lists, maps, null.
+pub(super) fn order(left: &Value, right: &Value) -> Ordering {
+    match (left, right) {
+        (Value::String(left), Value::String(right)) => left.cmp(right),
+        (Value::Number(left), Value::Number(right)) => order_numbers(left, right),
+        (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
+        (Value::Array(left), Value::Array(right)) => left
+            .iter()
+            .zip(right)
+            .map(|(left, right)| order(left, right))
+            .find(|found| found.is_ne())
+            .unwrap_or_else(|| left.len().cmp(&right.len())),
+        (Value::Object(left), Value::Object(right)) => left
+            .iter()
+            .zip(right)
+            .map(|(left, right)| left.0.cmp(right.0).then_with(|| order(left.1, right.1)))
+            .find(|found| found.is_ne())
+            .unwrap_or_else(|| left.len().cmp(&right.len())),
+        _ => rank(left).cmp(&rank(right)),
+    }
+}
+
+const fn rank(value: &Value) -> u8 {
+    match value {
+        Value::Number(_) => 0,
+        Value::String(_) => 1,
+        Value::Bool(_) => 2,
+        Value::Array(_) => 3,
+        Value::Object(_) => 4,
+        Value::Null => 5,
+    }
+}
+
+fn order_numbers(left: &Number, right: &Number) -> Ordering {
+    match (left.as_i64(), right.as_i64()) {
+        (Some(left), Some(right)) => left.cmp(&right),
+        _ => float(left).partial_cmp(&float(right)).unwrap_or(Ordering::Equal),
+    }
+}
+
+fn float(number: &Number) -> f64 {
+    number.as_f64().unwrap_or_default()
+}
+
+/// Whether two values are the same, numbers by what they say and not by how they are written.
+pub(super) fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => order_numbers(left, right).is_eq(),
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len()
+                && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left
+                    .iter()
+                    .zip(right)
+                    .all(|(left, right)| left.0 == right.0 && same(left.1, right.1))
+        }
+        _ => left == right,
+    }
+}
+
+/// A value in a path, as in `[name="a"]`.
+pub(super) fn write_in_path(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Value::Number(number) => write_number(out, number),
+        Value::String(text) => write_quoted(out, text),
+        Value::Array(items) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write_in_path(out, item);
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                out.push_str(name);
+                out.push('=');
+                write_in_path(out, field);
+            }
+        }
+    }
+}
+
+/// A number as Go's `%v` prints a `float64`, which is what numbers of stored field sets and of
+/// applied configurations are there: the shortest digits, with an exponent below 10⁻⁴ and from 10⁶
+/// on.
+fn write_number(out: &mut String, number: &Number) {
+    let number = float(number);
+    let scientific = format!("{number:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..6).contains(&exponent) {
+        let _ = write!(out, "{number}");
+    } else {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        let _ = write!(out, "{digits}e{sign}{:02}", exponent.abs());
+    }
+}
+
+/// A text as Go's `%q`.
+fn write_quoted(out: &mut String, text: &str) {
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            ' '..='~' => out.push(letter),
+            '\0'..='\u{7f}' => {
+                let _ = write!(out, "\\x{:02x}", u32::from(letter));
+            }
+            // What Rust would escape in a text is what cannot be printed, as in Go.
+            _ if letter.escape_debug().len() == 1 => out.push(letter),
+            '\u{80}'..='\u{ffff}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+            }
+            _ => {
+                let _ = write!(out, "\\U{:08x}", u32::from(letter));
+            }
+        }
+    }
+    out.push('"');
+}
+
+/// A value as `%v` prints what a JSON document became in Go.
+pub(super) fn write_plain(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => out.push_str("<nil>"),
+        Value::String(text) => out.push_str(text),
+        Value::Array(items) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(' ');
+                }
+                write_plain(out, item);
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            out.push_str("map[");
+            for (at, (name, field)) in fields.iter().enumerate() {
+                if at > 0 {
+                    out.push(' ');
+                }
+                let _ = write!(out, "{name}:");
+                write_plain(out, field);
+            }
+            out.push(']');
+        }
+        Value::Bool(_) | Value::Number(_) => write_in_path(out, value),
+    }
+}
+
+/// A value as `%#v` prints what a JSON document became in Go.
+pub(super) fn write_syntax(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => out.push_str("interface {}(nil)"),
+        Value::Array(items) => {
+            out.push_str("[]interface {}{");
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push_str(", ");
+                }
+                write_syntax(out, item);
+            }
+            out.push('}');
+        }
+        Value::Object(fields) => {
+            out.push_str("map[string]interface {}{");
+            for (at, (name, field)) in fields.iter().enumerate() {
+                if at > 0 {
+                    out.push_str(", ");
+                }
+                write_quoted(out, name);
+                out.push(':');
+                write_syntax(out, field);
+            }
+            out.push('}');
+        }
+        Value::String(_) | Value::Bool(_) | Value::Number(_) => write_in_path(out, value),
+    }
+}
+
+/// The type that a value of a JSON document has in Go (`%T`).
+pub(super) const fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
