@@ -10,6 +10,7 @@ use crate::server::Server;
 use futures::StreamExt;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 
 /// How many scenarios run at a time.
@@ -57,9 +58,8 @@ pub fn recordings<'a>(
     let mut found = BTreeMap::new();
     for scenario in scenarios {
         let key = (scenario.area.clone(), scenario.file.clone());
-        if !found.contains_key(&key) {
-            let recording = Recording::read(home, &scenario.area, &scenario.file)?;
-            found.insert(key, recording);
+        if let Entry::Vacant(place) = found.entry(key) {
+            place.insert(Recording::read(home, &scenario.area, &scenario.file)?);
         }
     }
     Ok(found)

@@ -213,11 +213,29 @@ static WORD: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?P<lead>[?&](?P<key>[A-Za-z]+)=|/)(?P<it>[^/?&]+)").expect("a pattern")
 });
 
+#[expect(clippy::expect_used, reason = "the pattern is fixed and a test compiles it")]
+static UID: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").expect("a pattern")
+});
+
 fn referring_path(masker: &Masker, places: &Places, path: &str) -> String {
-    WORD.replace_all(path, |found: &regex::Captures<'_>| {
+    let path = WORD.replace_all(path, |found: &regex::Captures<'_>| {
         let key = found.name("key").map_or("", |key| key.as_str());
-        let place = repeats(masker, key, &found["it"]).then(|| places.of(&found["it"])).flatten();
-        format!("{}{}", &found["lead"], place.unwrap_or(&found["it"]))
-    })
-    .into_owned()
+        let it = &found["it"];
+        let it = match key {
+            // Chosen at random.
+            "timeoutSeconds" => "400".to_owned(),
+            "fieldSelector" => {
+                // From a map of Go, in any order.
+                let mut terms: Vec<&str> = it.split("%2C").collect();
+                terms.sort_unstable();
+                terms.join("%2C")
+            }
+            _ if repeats(masker, key, it) => places.of(it).unwrap_or(it).to_owned(),
+            _ => it.to_owned(),
+        };
+        format!("{}{it}", &found["lead"])
+    });
+    let uid = |found: &regex::Captures<'_>| places.of(&found[0]).unwrap_or(&found[0]).to_owned();
+    UID.replace_all(&path, uid).into_owned()
 }

@@ -181,8 +181,7 @@ fn report(
     let listed = judged.iter().filter(|judged| judged.verdict == check::Verdict::Listed).count();
     let wrong = if complete { differences.verdict(all, listed) } else { Vec::new() };
     if bad > 0 || !wrong.is_empty() {
-        let told: String = wrong.iter().map(|line| format!("\n{line}")).collect();
-        bail!("{bad} scenarios are not as they shall be{told}");
+        bail!("{bad} scenarios are not as they shall be\n{}", wrong.join("\n"));
     }
     Ok(())
 }

@@ -68,13 +68,11 @@ impl Places {
         let filled = PLACE.replace_all(text, |found: &regex::Captures<'_>| {
             let number = |at: usize| found[at].parse::<usize>().unwrap_or(usize::MAX);
             let answer = self.answers.get(&(number(1), number(2)));
-            match answer.and_then(|answer| answer.pointer(&found[3])).and_then(Value::as_str) {
-                Some(value) => value.to_owned(),
-                None => {
-                    missing.get_or_insert_with(|| found[0].to_owned());
-                    String::new()
-                }
+            let value = answer.and_then(|answer| answer.pointer(&found[3])).and_then(Value::as_str);
+            if value.is_none() {
+                missing.get_or_insert_with(|| found[0].to_owned());
             }
+            value.unwrap_or_default().to_owned()
         });
         match missing {
             None => Ok(filled.into_owned()),

@@ -77,8 +77,12 @@ async fn accept(listener: TcpListener, client: kube::Client, log: Log, stop: Can
     }
 }
 
-/// Whether a request is about the API rather than about objects.
+/// Whether a request is about the API rather than about objects. kubectl lists all definitions
+/// where a kind is not in the documents yet, which is a matter of timing.
 fn is_about_the_api(path: &str) -> bool {
+    if path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" {
+        return true;
+    }
     let path = path.split('?').next().unwrap_or_default();
     let words: Vec<&str> = path.trim_matches('/').split('/').collect();
     match words.as_slice() {
@@ -96,7 +100,7 @@ async fn pass(
 ) -> Result<Reply, kube::Error> {
     let (mut head, body) = request.into_parts();
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    let quiet = is_about_the_api(&path);
+    let quiet = head.method == http::Method::GET && is_about_the_api(&path);
     for name in ["connection", "host", "content-length", "transfer-encoding", "kubectl-session"] {
         head.headers.remove(name);
     }

@@ -17,6 +17,7 @@
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The answers to one scenario.
@@ -119,7 +120,8 @@ impl Recording {
         for (name, Recorded { of, steps }) in &self.scenarios {
             let steps: Vec<String> = steps.iter().map(|step| format!(" {step}")).collect();
             let (name, of) = (json!(name), json!(of));
-            text += &format!(",\n{name}: {{\"of\": {of}, \"steps\": [\n{}\n]}}", steps.join(",\n"));
+            let steps = steps.join(",\n");
+            let _ = write!(text, ",\n{name}: {{\"of\": {of}, \"steps\": [\n{steps}\n]}}");
         }
         text += "\n}\n";
         text

@@ -19,7 +19,7 @@ pub fn table(judged: &[Judged<'_>]) -> String {
         let listed = count(|verdict| matches!(verdict, Verdict::Listed));
         let missing = count(|verdict| matches!(verdict, Verdict::NotRecorded));
         let all = those.len();
-        let tenths = if all == 0 { 0 } else { (same + listed) * 1000 / all };
+        let tenths = ((same + listed) * 1000).checked_div(all).unwrap_or_default();
         let score = format!("{}.{} %", tenths / 10, tenths % 10);
         let different = all - same - listed - missing;
         let _ = writeln!(

@@ -112,6 +112,12 @@ pub static TEXTS: LazyLock<Vec<Text>> = LazyLock::new(|| {
         ),
         text(r"(hash=)[0-9A-F]{32,}", "$1<hash>", false, "of documents as a server writes them"),
         text(r"0x[0-9a-f]{8,}", "<pointer>", false, "addresses of a server's memory in messages"),
+        text(
+            r"\b(kube-api-access-)[a-z0-9]{5}\b",
+            "${1}xxxxx",
+            false,
+            "random: the volume of a pod's token",
+        ),
         text(r"\.[0-9a-f]{16}\b", ".<event>", false, "names of events hold the time of day"),
     ]
 });
@@ -132,17 +138,12 @@ pub static LOOSE: LazyLock<Vec<Text>> = LazyLock::new(|| {
             "twice, since neighbours share the blank between them",
         ),
         text(
-            r"(:)(?P<it>3[0-2]\d{3})(/(TCP|UDP|SCTP))",
-            "$1<port>$3",
+            r"\b(?P<it>3[0-2]\d{3})(?P<tail>/(TCP|UDP|SCTP))",
+            "<port>$tail",
             true,
             "allocated node ports",
         ),
-        text(
-            r"(?i)(nodePort\S*\s+\S*?)(?P<it>3[0-2]\d{3})\b",
-            "$1<port>",
-            true,
-            "allocated node ports",
-        ),
+        text(r"(?i)(nodePort: )(?P<it>3[0-2]\d{3})\b", "$1<port>", true, "allocated node ports"),
         text(r"(Resource Version:\s+)\d+", "$1<rv>", false, "revisions"),
         text(
             r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}",
