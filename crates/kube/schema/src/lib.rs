@@ -13,6 +13,7 @@ pub mod builtin;
 pub mod crd;
 pub mod form;
 pub mod openapi;
+pub mod protobuf;
 pub mod strict;
 pub mod structural;
 

@@ -12,7 +12,7 @@
 //! bytes ─ parse ─► value + duplicates ─ decode ─► clean value + unknown fields ─► findings ─► message
 //! ```
 
-use crate::builtin::{Definition, Field, Shape, Type};
+use crate::builtin::{self, Definition, Field, Shape, Type};
 use crate::form;
 use crate::quantity;
 use crate::trail::{Step, Trail};
@@ -227,7 +227,7 @@ impl Decoder {
     ) -> Result<(), String> {
         match definition.shape() {
             Shape::Object => {}
-            Shape::Any => return Ok(()),
+            Shape::Any => return schema_part(definition, value),
             Shape::FreeObject if value.is_object() => return Ok(()),
             Shape::FreeObject => return Err(at.refuse(value, &go_name(definition))),
             Shape::Time => return time(value, at, false),
@@ -297,10 +297,11 @@ impl Decoder {
         if fits { Ok(()) } else { Err(at.refuse(value, &at.go_type(ty))) }
     }
 
-    /// An element of a list or map: Go makes a null there the zero value.
+    /// An element of a list or map: Go makes a null there the zero value; bytes come back from the
+    /// store as none rather than null.
     fn element(&mut self, ty: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), String> {
         if value.is_null() {
-            *value = form::zero(ty);
+            *value = if matches!(ty, Type::Bytes) { "".into() } else { form::zero(ty) };
             return Ok(());
         }
         self.value(ty, value, at)
@@ -381,6 +382,31 @@ fn plain_type(ty: &Type, scalar: Option<&str>) -> String {
     scalar.unwrap_or(plain).to_owned()
 }
 
+/// The parts of a definition's schema that are one thing or another. The original reads them apart,
+/// so that what is unknown inside is dropped without a word.
+fn schema_part(definition: &Definition, value: &mut Value) -> Result<(), String> {
+    let name = definition.short_name();
+    let Some(package) = definition.name().strip_suffix(name) else { return Ok(()) };
+    let schema = |value: &mut Value| match builtin::definition(&format!("{package}JSONSchemaProps"))
+    {
+        Some(definition) => decode(definition, value).map(drop),
+        None => Ok(()),
+    };
+    match (name, &mut *value) {
+        ("JSON", _) | ("JSONSchemaPropsOrBool", Value::Bool(_)) => Ok(()),
+        (_, Value::Object(_)) => schema(value),
+        ("JSONSchemaPropsOrBool", _) => Err("boolean or JSON schema expected".to_owned()),
+        ("JSONSchemaPropsOrArray", Value::Array(items)) if !items.is_empty() => {
+            items.iter_mut().try_for_each(schema)
+        }
+        ("JSONSchemaPropsOrStringArray", Value::Array(items)) if !items.is_empty() => Ok(()),
+        _ => {
+            *value = Value::Null;
+            Ok(())
+        }
+    }
+}
+
 fn bytes(text: &str) -> Result<(), String> {
     // Go's decoder skips line ends.
     let packed: String;
@@ -414,11 +440,8 @@ fn time(value: &mut Value, at: &Place<'_>, micro: bool) -> Result<(), String> {
 
 /// Reads an RFC 3339 time; the words of the refusal are those of Go's `time` package.
 fn parse_time(text: &str, micro: bool) -> Result<jiff::Timestamp, String> {
-    let (layout, shape) = if micro {
-        ("2006-01-02T15:04:05.000000Z07:00", "2006-01-02T15:04:05")
-    } else {
-        ("2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05")
-    };
+    let layout =
+        if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
     let refuse = |rest: &str, part: &str| {
         Err(format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}"))
     };
@@ -437,7 +460,14 @@ fn parse_time(text: &str, micro: bool) -> Result<jiff::Timestamp, String> {
         }
         rest = &rest[part.len()..];
     }
-    debug_assert_eq!(shape.len(), text.len() - rest.len());
+    if micro {
+        // Exactly six digits.
+        let digits = rest.strip_prefix('.').and_then(|rest| rest.get(..6));
+        if !digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())) {
+            return refuse(rest, ".000000");
+        }
+        rest = &rest[7..];
+    }
     match text.parse() {
         Ok(time) if !rest.is_empty() => Ok(time),
         _ if rest.is_empty() || !rest.starts_with(['Z', '+', '-', '.']) => refuse(rest, "Z07:00"),

@@ -399,6 +399,16 @@ pub fn definition(name: &str) -> Option<&'static Definition> {
     definitions.get(at)
 }
 
+/// Groups of the built-in API that have types and serve none of them.
+const UNSERVED: [&str; 6] = [
+    "admission.k8s.io",
+    "apidiscovery.k8s.io",
+    "extensions",
+    "imagepolicy.k8s.io",
+    "resource.k8s.io",
+    "storagemigration.k8s.io",
+];
+
 /// The name of the definition of a kind in a built-in group-version, whether or not there is one.
 pub fn definition_name(group: &str, version: &str, kind: &str) -> Option<String> {
     let package = match group {
@@ -406,8 +416,12 @@ pub fn definition_name(group: &str, version: &str, kind: &str) -> Option<String>
         "apiregistration.k8s.io" => "kube-aggregator.pkg.apis.apiregistration",
         "apiextensions.k8s.io" => "apiextensions-apiserver.pkg.apis.apiextensions",
         "meta.k8s.io" => "apimachinery.pkg.apis.meta",
+        "internal.apiserver.k8s.io" => "api.apiserverinternal",
         other => {
-            super::kinds().iter().find(|row| row.group == other)?;
+            let known = super::kinds().iter().any(|row| row.group == other);
+            if !known && !UNSERVED.contains(&other) {
+                return None;
+            }
             let first = other.split('.').next().unwrap_or_default();
             return Some(format!("api.{first}.{version}.{kind}"));
         }

@@ -4,5 +4,6 @@
 mod builtin;
 mod crd;
 mod openapi;
+mod protobuf;
 mod strict;
 mod structural;

@@ -156,7 +156,7 @@ fn times_and_quantities_get_their_one_form() {
     assert_eq!(value["metadata"]["creationTimestamp"], "2026-01-02T02:04:05Z");
     let limits = &value["spec"]["containers"][0]["resources"]["limits"];
     assert_eq!(*limits, json!({"cpu": "500m", "memory": "1Mi", "x": "2"}));
-    let mut lease = json!({"spec": {"renewTime": "2026-01-02T03:04:05Z"}});
+    let mut lease = json!({"spec": {"renewTime": "2026-01-02T03:04:05.000000Z"}});
     strict::decode(definition("api.coordination.v1.Lease").unwrap(), &mut lease).unwrap();
     assert_eq!(lease["spec"]["renewTime"], "2026-01-02T03:04:05.000000Z");
 }
