@@ -1,13 +1,11 @@
 //! Scenario files: strict, so that a misspelt key is an error with its line and not a step that
 //! silently does less.
 
-use crate::scenario::{Call, Kubectl, Payload, Scenario, Step, Wait, Watch};
+use crate::scenario::{Call, Kubectl, Payload, Scenario, Step, Wait, Watch, digest};
 use base64::Engine;
 use mainstay_yaml::{DuplicateKeys, Options, Step as To, locate};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// Methods that are keys of steps.
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
@@ -145,17 +143,13 @@ fn scenario(area: &str, file: &str, node: &Node<'_>) -> Read<Scenario> {
     let cleanup =
         node.optional("cleanup", |list| list.items()?.iter().map(Node::path).collect())?;
     let source = steps.value.to_string();
-    let mut digest = String::new();
-    for byte in Sha256::digest(source.as_bytes()).iter().take(6) {
-        let _ = write!(digest, "{byte:02x}");
-    }
     Ok(Scenario {
         area: area.to_owned(),
         file: file.to_owned(),
         name: title,
         steps: read,
         cleanup,
-        digest,
+        digest: digest(&source),
         source: source + &cleanup_text(node),
     })
 }

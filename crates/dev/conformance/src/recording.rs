@@ -11,9 +11,13 @@
 //! }
 //! ```
 //!
+//! Values that appear more than once in a file (the columns of a kind, an object that is created and
+//! read) are written once, under `values` of the first entry, and named `&` and a digest.
+//!
 //! One step is one line, names and keys are sorted: a new recording of the same answers is the same
 //! file, and a changed answer is a changed line.
 
+use crate::scenario::digest;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -85,6 +89,7 @@ impl Recording {
 
     fn parse(text: &str) -> anyhow::Result<Self> {
         let mut value: Value = serde_json::from_str(text)?;
+        let shared = value[""]["values"].take();
         let Some(fields) = value.as_object_mut() else { bail!("it is no mapping") };
         let mut recording = Self::default();
         for (name, value) in fields {
@@ -95,7 +100,12 @@ impl Recording {
                 continue;
             }
             let of = word("of");
-            let Value::Array(steps) = value["steps"].take() else { bail!("{name} has no steps") };
+            let Value::Array(mut steps) = value["steps"].take() else {
+                bail!("{name} has no steps")
+            };
+            for step in &mut steps {
+                expand(step, &shared);
+            }
             recording.scenarios.insert(name.clone(), Recorded { of, steps });
         }
         Ok(recording)
@@ -115,22 +125,118 @@ impl Recording {
     }
 
     fn text(&self) -> String {
-        let about = json!({"server": self.server, "kubectl": self.kubectl});
-        let mut text = format!("{{\n\"\": {about}");
-        for (name, Recorded { of, steps }) in &self.scenarios {
-            let steps: Vec<String> = steps.iter().map(|step| format!(" {step}")).collect();
-            let (name, of) = (json!(name), json!(of));
-            let steps = steps.join(",\n");
-            let _ = write!(text, ",\n{name}: {{\"of\": {of}, \"steps\": [\n{steps}\n]}}");
+        let mut times = BTreeMap::new();
+        for step in self.scenarios.values().flat_map(|recorded| &recorded.steps) {
+            count(step, &mut times);
         }
+        let mut shared = BTreeMap::new();
+        let mut lines = Vec::new();
+        for (name, Recorded { of, steps }) in &self.scenarios {
+            let steps = steps.iter().map(|step| share(step, &times, &mut shared));
+            let steps: Vec<String> = steps.map(|step| format!(" {step}")).collect();
+            let (name, of, steps) = (json!(name), json!(of), steps.join(",\n"));
+            lines.push(format!(",\n{name}: {{\"of\": {of}, \"steps\": [\n{steps}\n]}}"));
+        }
+        let (server, kubectl) = (json!(self.server), json!(self.kubectl));
+        let mut text = format!("{{\n\"\": {{\"server\": {server}, \"kubectl\": {kubectl}");
+        let shared: Vec<String> =
+            shared.iter().map(|(name, value)| format!(" {}: {value}", json!(name))).collect();
+        if !shared.is_empty() {
+            let _ = write!(text, ", \"values\": {{\n{}\n}}", shared.join(",\n"));
+        }
+        text.push('}');
+        text.extend(lines);
         text += "\n}\n";
         text
+    }
+}
+
+/// Values of fewer bytes are written wherever they are.
+const SHORT: usize = 160;
+
+/// How often each value that is not short appears, by its text.
+fn count(value: &Value, times: &mut BTreeMap<String, usize>) {
+    let text = value.to_string();
+    if text.len() < SHORT {
+        return;
+    }
+    let seen = times.entry(text).or_default();
+    *seen += 1;
+    // The parts of what is shared anyway appear once, in the table.
+    if *seen > 1 {
+        return;
+    }
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| count(item, times)),
+        Value::Object(fields) => fields.values().for_each(|value| count(value, times)),
+        _ => {}
+    }
+}
+
+/// The value with its shared parts put into the table.
+fn share(
+    value: &Value,
+    times: &BTreeMap<String, usize>,
+    shared: &mut BTreeMap<String, Value>,
+) -> Value {
+    let parts = |shared: &mut BTreeMap<String, Value>| match value {
+        Value::Array(items) => items.iter().map(|item| share(item, times, shared)).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| (key.clone(), share(value, times, shared)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        other => other.clone(),
+    };
+    let text = value.to_string();
+    if text.len() < SHORT {
+        return value.clone();
+    }
+    if times.get(&text).is_none_or(|times| *times < 2) {
+        return parts(shared);
+    }
+    let name = format!("&{}", digest(&text));
+    if !shared.contains_key(&name) {
+        let value = parts(shared);
+        shared.insert(name.clone(), value);
+    }
+    name.into()
+}
+
+/// Puts shared values back.
+fn expand(value: &mut Value, shared: &Value) {
+    if let Value::String(name) = value
+        && name.starts_with('&')
+        && let Some(meant) = shared.get(name.as_str())
+    {
+        *value = meant.clone();
+    }
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| expand(item, shared)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| expand(value, shared)),
+        _ => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_appears_twice_is_written_once() {
+        let inner = json!({"text": "x".repeat(200), "more": [1]});
+        let outer = json!({"inner": inner, "y": "y".repeat(200)});
+        let mut recording = Recording::default();
+        for (name, step) in [("a", outer.clone()), ("b", outer), ("c", inner)] {
+            let recorded = Recorded { of: name.into(), steps: vec![step] };
+            recording.scenarios.insert(name.into(), recorded);
+        }
+        let text = recording.text();
+        assert_eq!(text.matches("xxx").count(), text.matches(&"x".repeat(200)).count() * 66);
+        assert_eq!(text.matches(&"x".repeat(200)).count(), 1, "{text}");
+        assert_eq!(text.matches(&"y".repeat(200)).count(), 1, "{text}");
+        assert_eq!(Recording::parse(&text).unwrap(), recording);
+    }
 
     #[test]
     fn what_is_written_is_read_again_and_written_the_same() {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// How long the event may take that kubectl waited for.
-const NEXT_EVENT: Duration = Duration::from_secs(15);
+const NEXT_EVENT: Duration = Duration::from_secs(8);
 
 /// Takes a recorded step of kubectl again: the requests are sent, the texts are as recorded.
 pub(crate) async fn run(run: &mut Run<'_>, at: usize, recorded: &Value) -> anyhow::Result<Value> {

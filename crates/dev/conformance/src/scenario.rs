@@ -3,7 +3,9 @@
 use crate::parse;
 use anyhow::{Context, bail};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The areas, in the order in which they are shown.
@@ -186,6 +188,14 @@ impl Selection {
     pub const fn is_all(&self) -> bool {
         self.area.is_none() && self.file.is_none() && self.name.is_none()
     }
+}
+
+/// A short digest of a text.
+pub(crate) fn digest(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().take(6).fold(String::new(), |mut digest, byte| {
+        let _ = write!(digest, "{byte:02x}");
+        digest
+    })
 }
 
 /// The folder of this crate in the checkout that it was built in.

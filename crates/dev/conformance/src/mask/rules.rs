@@ -37,6 +37,7 @@ pub const KEYS: &[Key] = &[
     key("podCIDR", By::Text, "<ip>", "made up by simulated nodes"),
     key("nodePort", By::Number, "<port>", "allocated at random"),
     key("healthCheckNodePort", By::Number, "<port>", "allocated at random"),
+    key("ca.crt", By::Text, "<pem>", "a server's own certificates"),
     key("observedTime", By::Text, "<time>", "when it was looked at"),
 ];
 
@@ -113,6 +114,12 @@ pub static TEXTS: LazyLock<Vec<Text>> = LazyLock::new(|| {
         text(r"(hash=)[0-9A-F]{32,}", "$1<hash>", false, "of documents as a server writes them"),
         text(r"0x[0-9a-f]{8,}", "<pointer>", false, "addresses of a server's memory in messages"),
         text(
+            r"\bnode-\d\b",
+            "<node>",
+            true,
+            "nodes are simulated, and named by who simulates them",
+        ),
+        text(
             r"\b(kube-api-access-)[a-z0-9]{5}\b",
             "${1}xxxxx",
             false,
@@ -163,7 +170,8 @@ pub static LOOSE: LazyLock<Vec<Text>> = LazyLock::new(|| {
 });
 
 /// Masks of values whose lengths differ: they shift what stands beside them.
-pub const UNEVEN: &[&str] = &["<age>", "<ip>", "<hash>", "<token>", "<rv>", "<port>", "<date>"];
+pub const UNEVEN: &[&str] =
+    &["<age>", "<ip>", "<hash>", "<token>", "<rv>", "<port>", "<date>", "<pem>"];
 
 /// Blanks that align columns.
 #[expect(clippy::expect_used, reason = "the pattern is fixed and a test compiles it")]
