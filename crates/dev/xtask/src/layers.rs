@@ -48,7 +48,11 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
     ),
     ("saphyr-parser", &["base/yaml"], "one YAML door"),
     ("redb", &["dev/bench"], "measured against, not used"),
-    ("clap", &["face/cli", "dev/bench", "dev/conformance"], "each program parses its arguments in one place"),
+    (
+        "clap",
+        &["face/cli", "dev/bench", "dev/conformance"],
+        "each program parses its arguments in one place",
+    ),
     ("anyhow", &["dev/"], "library errors are typed"),
 ];
 

@@ -2,43 +2,18 @@
 
 use super::decode::Decoded;
 use super::options::{Verb, WriteOptions};
+use super::part::{self, Part};
+use super::track::Tracker;
 use super::write::{self, PutError, Written};
 use super::{Request, create, decode, meta};
 use crate::convert;
 use crate::http::answer::Answer;
-use crate::registry::{KindRow, Source};
+use crate::registry::KindRow;
 use http::StatusCode;
 use mainstay_object::{FieldError, FieldPath, Object, Status};
+use mainstay_patch::managed;
 use mainstay_store::{Change, CommitError, Expect, Stored};
 use std::sync::Arc;
-
-/// Which part of an object a write is about; everything else stays as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Everything but what has its own subresource.
-    Main,
-    /// `status`.
-    Status,
-    /// `spec.finalizers` of a namespace.
-    Finalize,
-    /// `status.conditions` of a certificate signing request.
-    Approval,
-    /// `spec.containers` of a pod: their resources.
-    Resize,
-}
-
-impl Part {
-    /// The subresource's name; empty for the object itself.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Main => "",
-            Self::Status => "status",
-            Self::Finalize => "finalize",
-            Self::Approval => "approval",
-            Self::Resize => "resize",
-        }
-    }
-}
 
 /// A PUT.
 pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<Answer, Status> {
@@ -60,7 +35,10 @@ pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<Answer, 
     if !request.row.strategy.allows_unconditional_update() {
         require_version(request, &object)?;
     }
-    let make = |_: &Object| Ok(Decoded { object: object.clone(), warnings: warnings.clone() });
+    let make = |old: &Object| {
+        check_uid(request, &object, old)?;
+        Ok(Made::sent(object.clone(), warnings.clone()))
+    };
     let changed = apply(request, part, &options, make).await?;
     changed.answer(request)
 }
@@ -73,6 +51,41 @@ fn require_version(request: &Request<'_>, object: &Object) -> Result<(), Status>
     let error = FieldError::invalid(&field, 0, "must be specified for an update");
     // The original names the resource here, not the kind.
     Err(Status::invalid(&request.row.group, &request.row.plural, &request.path.name, &[error]))
+}
+
+/// 409 if a PUT means another object of the same name.
+pub(super) fn check_uid(
+    request: &Request<'_>,
+    object: &Object,
+    old: &Object,
+) -> Result<(), Status> {
+    if object.uid().is_empty() || object.uid() == old.uid() {
+        return Ok(());
+    }
+    let why = format!(
+        "Precondition failed: UID in precondition: {}, UID in object meta: {}",
+        object.uid(),
+        old.uid()
+    );
+    Err(Status::conflict(&request.row.group, &request.row.plural, old.name(), &why))
+}
+
+/// What a client wants an object to be, in the request's version.
+#[derive(Debug)]
+pub(super) struct Made {
+    /// The object.
+    pub(super) object: Object,
+    /// What to warn the client of.
+    pub(super) warnings: Vec<String>,
+    /// Whether its managers are settled already.
+    pub(super) tracked: bool,
+}
+
+impl Made {
+    /// An object whose managers follow from what differs.
+    pub(super) const fn sent(object: Object, warnings: Vec<String>) -> Self {
+        Self { object, warnings, tracked: false }
+    }
 }
 
 /// What a change made.
@@ -109,31 +122,40 @@ pub(super) async fn apply(
     request: &Request<'_>,
     part: Part,
     options: &WriteOptions,
-    mut make: impl FnMut(&Object) -> Result<Decoded, Status>,
+    mut make: impl FnMut(&Object) -> Result<Made, Status>,
 ) -> Result<Changed, Status> {
     let row = &request.row;
-    let dry_run = options.dry_run;
     let name = request.path.name.as_str();
+    let tracker = Tracker::new(request, part, options);
     let mut attempts = write::ATTEMPTS;
     loop {
         attempts -= 1;
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-        let old = convert::stored_form(row, &stored);
-        let Decoded { mut object, mut warnings } = if convert::is_identity(row) {
+        let mut old = convert::stored_form(row, &stored);
+        let made = if convert::is_identity(row) {
             make(&old)?
         } else {
             make(&convert::object(row, &stored))?
         };
+        let Made { mut object, mut warnings, tracked } = made;
         check_name(request, &object)?;
-        let conditional = check_preconditions(row, &object, &old, &stored)?;
+        let conditional = check_version(row, &object, &old, &stored)?;
         meta::match_namespace(request, &mut object)?;
+        meta::keep_server_fields(&mut object, &old);
         convert::to_storage(row, &mut object);
-        let object = settle(request, part, object, &old, &mut warnings)?;
+        write::default(row, &mut object);
+        convert::complete(row, &mut object);
+        if !tracked {
+            tracker.updated(&mut old, &mut object);
+        }
+        let mut object = settle(request, part, object, &old, &mut warnings)?;
         let outcome = if is_finished(row, &object, &old) {
-            finish(request, &object, &stored, dry_run).await
+            finish(request, &object, &stored, options.dry_run).await
+        } else if is_same(row, &mut object, &old, &stored) {
+            Ok(Written::Stored(stored))
         } else {
             let expect = Expect::Revision(stored.revision);
-            write::put(request, request.key(), object, Some(&old), expect, dry_run).await
+            write::put(request, request.key(), object, Some(&old), expect, options.dry_run).await
         };
         match outcome {
             Ok(written) => return Ok(Changed { written, warnings }),
@@ -143,8 +165,17 @@ pub(super) async fn apply(
     }
 }
 
+/// Whether nothing is to be stored because nothing differs. Managers whose times alone differ get
+/// their old times back: who writes what was there has not changed it.
+fn is_same(row: &KindRow, object: &mut Object, old: &Object, stored: &Stored) -> bool {
+    if convert::is_outdated(row, &stored.bytes, stored.revision) {
+        return false;
+    }
+    managed::is_unchanged(object, old)
+}
+
 /// 400 if the body names another object than the URL.
-fn check_name(request: &Request<'_>, object: &Object) -> Result<(), Status> {
+pub(super) fn check_name(request: &Request<'_>, object: &Object) -> Result<(), Status> {
     let (sent, wanted) = (object.name(), request.path.name.as_str());
     if sent == wanted {
         return Ok(());
@@ -154,22 +185,14 @@ fn check_name(request: &Request<'_>, object: &Object) -> Result<(), Status> {
     )))
 }
 
-/// Checks uid and revision, if the body has them; whether a revision was demanded.
-fn check_preconditions(
+/// Checks the revision, if the body has one; whether one was demanded.
+fn check_version(
     row: &KindRow,
     object: &Object,
     old: &Object,
     stored: &Stored,
 ) -> Result<bool, Status> {
     let name = old.name();
-    if !object.uid().is_empty() && object.uid() != old.uid() {
-        let why = format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
-            object.uid(),
-            old.uid()
-        );
-        return Err(Status::conflict(&row.group, &row.plural, name, &why));
-    }
     match object.resource_version() {
         "" | "0" => Ok(false),
         version if version.parse() == Ok(stored.revision) => Ok(true),
@@ -186,66 +209,20 @@ fn check_preconditions(
 fn settle(
     request: &Request<'_>,
     part: Part,
-    mut object: Object,
+    object: Object,
     old: &Object,
     warnings: &mut Vec<String>,
 ) -> Result<Object, Status> {
     let row = &request.row;
-    meta::keep_server_fields(&mut object, old);
-    let mut object = narrowed(row, part, object, old);
-    write::default(row, &mut object);
+    let mut object = part::narrow(row, part, object, old);
     row.strategy.prepare_update(&mut object, old, &request.context(part.name()))?;
     convert::complete(row, &mut object);
-    if part == Part::Main && create::counts_generations(row) && wants_other(row, &object, old) {
+    if part.is_whole() && create::counts_generations(row) && wants_other(row, &object, old) {
         object.set(&["metadata", "generation"], (old.generation() + 1).into());
     }
     write::validate(row, part, &object, Some(old))?;
     warnings.extend(row.strategy.warnings(&object));
     Ok(object)
-}
-
-/// Only the part that the write is about, everything else from the stored object.
-fn narrowed(row: &KindRow, part: Part, mut sent: Object, old: &Object) -> Object {
-    match part {
-        Part::Main => {
-            if row.has_status() {
-                restore(&mut sent, old, &["status"]);
-            }
-            if &*row.storage == "namespaces" {
-                restore(&mut sent, old, &["spec", "finalizers"]);
-            }
-            sent
-        }
-        Part::Status => {
-            let mut object = old.clone();
-            restore(&mut object, &sent, &["status"]);
-            if matches!(row.source, Source::BuiltIn(_)) {
-                // Built-in kinds let a status write change metadata other than labels.
-                restore(&mut object, &sent, &["metadata"]);
-                restore(&mut object, old, &["metadata", "labels"]);
-            }
-            object
-        }
-        Part::Finalize => taken(old, &sent, &["spec", "finalizers"]),
-        Part::Approval => taken(old, &sent, &["status", "conditions"]),
-        Part::Resize => taken(old, &sent, &["spec", "containers"]),
-    }
-}
-
-fn taken(old: &Object, sent: &Object, path: &[&str]) -> Object {
-    let mut object = old.clone();
-    restore(&mut object, sent, path);
-    object
-}
-
-/// Makes the value at a path what another object has there.
-fn restore(object: &mut Object, from: &Object, path: &[&str]) {
-    match from.get(path) {
-        Some(value) => object.set(path, value.clone()),
-        None => {
-            object.remove(path);
-        }
-    }
 }
 
 /// Whether something other than metadata (and status, where it has its own subresource) differs.

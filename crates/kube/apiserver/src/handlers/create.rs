@@ -1,8 +1,9 @@
 //! Create.
 
-use super::change::Part;
 use super::decode::Decoded;
 use super::options::{Verb, WriteOptions};
+use super::part::Part;
+use super::track::Tracker;
 use super::write::{self, PutError, Written};
 use super::{Request, decode, events, meta, present};
 use crate::convert;
@@ -20,15 +21,27 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
     create(request, decoded, &options).await
 }
 
-/// Creates an object that has been decoded. One whose name is generated is prepared again for every
-/// name that is tried, because names go into labels and selectors.
+/// Creates an object that has been decoded.
 pub(super) async fn create(
     request: &Request<'_>,
     decoded: Decoded,
     options: &WriteOptions,
 ) -> Result<Answer, Status> {
+    let Decoded { mut object, warnings } = decoded;
+    receive(request, &mut object)?;
+    Tracker::new(request, Part::Main, options).created(&mut object);
+    store(request, object, warnings, options).await
+}
+
+/// Stores a new object whose managers are settled. One whose name is generated is prepared again
+/// for every name that is tried, because names go into labels and selectors.
+pub(super) async fn store(
+    request: &Request<'_>,
+    mut sent: Object,
+    warnings: Vec<String>,
+    options: &WriteOptions,
+) -> Result<Answer, Status> {
     let row = &request.row;
-    let Decoded { object: mut sent, warnings } = decoded;
     let generated = sent.name().is_empty()
         && sent.str(&["metadata", "generateName"]).is_some_and(|prefix| !prefix.is_empty());
     let mut attempts = if generated { write::ATTEMPTS } else { 1 };
@@ -36,6 +49,10 @@ pub(super) async fn create(
         attempts -= 1;
         let last = attempts == 0;
         let mut object = if last { std::mem::take(&mut sent) } else { sent.clone() };
+        if generated {
+            meta::generate_name(&mut object);
+            write::default(row, &mut object);
+        }
         prepare(request, &mut object)?;
         let mut warnings = warnings.clone();
         warnings.extend(row.strategy.warnings(&object));
@@ -57,18 +74,24 @@ pub(super) async fn create(
     }
 }
 
-/// Makes what was sent what will be stored. The name comes first: defaults and strategies use it.
-fn prepare(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
+/// Brings a new object that the client sent into the stored form, with all defaults: what its
+/// sender is the manager of.
+pub(super) fn receive(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     let row = &request.row;
     meta::prepare_create(request, object)?;
-    if object.name().is_empty() {
-        meta::generate_name(object);
-    }
     if row.has_status() && !row.strategy.keeps_status_on_create() {
         object.fields_mut().remove("status");
     }
     convert::to_storage(row, object);
     write::default(row, object);
+    convert::complete(row, object);
+    Ok(())
+}
+
+/// Makes what was sent what will be stored.
+fn prepare(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
+    let row = &request.row;
+    meta::stamp(request.server, object);
     row.strategy.prepare_create(object, &request.context(""))?;
     convert::complete(row, object);
     if counts_generations(row) {

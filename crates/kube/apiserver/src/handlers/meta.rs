@@ -5,6 +5,7 @@ use crate::registry::{KindRow, Source};
 use crate::server::ApiServer;
 use mainstay_object::fnv::{random_suffix, random_uid};
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath, Object, Status, names};
+use mainstay_patch::managed;
 use serde_json::Value;
 
 /// The most bytes that all annotations of an object may have together.
@@ -13,13 +14,13 @@ const ANNOTATIONS_MAX: usize = 256 * 1024;
 const PREFIX_MAX: usize = 58;
 /// Random letters behind it.
 const SUFFIX: usize = 5;
-/// Fields of metadata that only the server sets.
-const SERVER_FIELDS: [&str; 8] = [
+/// Fields of metadata that only the server sets. (Those of `managedFields` are settled by what
+/// comes of them.)
+const SERVER_FIELDS: [&str; 7] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
     "generation",
-    "managedFields",
     "resourceVersion",
     "selfLink",
     "uid",
@@ -33,9 +34,9 @@ const PLAIN_FINALIZERS: [&str; 5] = [
     "kubernetes.io/pvc-protection",
 ];
 
-/// Gives a new object what the server decides: namespace of the path, uid, times.
+/// Takes from a new object what only the server decides, and gives it the namespace of the path.
 ///
-/// A name from `generateName` is made by [`generate_name`].
+/// The rest is given by [`generate_name`] and [`stamp`].
 pub(super) fn prepare_create(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     if !object.resource_version().is_empty() {
         return Err(Status::bad_request(
@@ -48,9 +49,7 @@ pub(super) fn prepare_create(request: &Request<'_>, object: &mut Object) -> Resu
     for field in SERVER_FIELDS {
         object.remove(&["metadata", field]);
     }
-    match_namespace(request, object)?;
-    stamp(request.server, object);
-    Ok(())
+    match_namespace(request, object)
 }
 
 /// Gives a new object its uid and time.
@@ -120,11 +119,19 @@ pub(super) fn validate(row: &KindRow, object: &Object) -> Vec<FieldError> {
     annotations(object, &path.child("annotations"), &mut errors);
     owners(object, &path.child("ownerReferences"), &mut errors);
     finalizers(row, object, &path.child("finalizers"), &mut errors);
+    let entries = object.array(&["metadata", "managedFields"]);
+    errors.extend(managed::entry_errors(entries, &path.child("managedFields")));
     errors
 }
 
 /// The rules that a change of metadata breaks, besides those of [`validate`].
 pub(super) fn validate_update(object: &Object, old: &Object) -> Vec<FieldError> {
+    if object.uid() != old.uid() {
+        let path = FieldPath::new("metadata").child("uid");
+        let error = FieldError::invalid(&path, object.uid(), "field is immutable");
+        // The original looks twice, and says so twice.
+        return vec![error.clone(), error];
+    }
     if !old.is_terminating() {
         return Vec::new();
     }
@@ -141,23 +148,22 @@ pub(super) fn validate_update(object: &Object, old: &Object) -> Vec<FieldError> 
     vec![FieldError::forbidden(&FieldPath::new("metadata").child("finalizers"), why)]
 }
 
-/// Keeps what clients cannot change: everything the server set.
+/// Keeps what clients cannot change: everything the server set. A uid that the client sent stays,
+/// to be refused by [`validate_update`] if it is another one.
 pub(super) fn keep_server_fields(object: &mut Object, old: &Object) {
     if !object.get(&["metadata"]).is_some_and(Value::is_object) {
         object.set(&["metadata"], Value::Object(serde_json::Map::new()));
     }
     for field in SERVER_FIELDS {
+        if field == "uid" && !object.uid().is_empty() {
+            continue;
+        }
         match old.get(&["metadata", field]) {
             Some(value) => object.set(&["metadata", field], value.clone()),
             None => {
                 object.remove(&["metadata", field]);
             }
         }
-    }
-    if object.str(&["metadata", "generateName"]).is_none()
-        && let Some(prefix) = old.get(&["metadata", "generateName"])
-    {
-        object.set(&["metadata", "generateName"], prefix.clone());
     }
 }
 

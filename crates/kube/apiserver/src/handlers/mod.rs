@@ -3,6 +3,7 @@
 //! A request arrives here with its row. Reading makes bytes from the store's bytes; writing goes
 //! body ─► decoded object ─► stored form ─► strategy and schema ─► store ─► the same bytes back.
 
+mod apply;
 pub(crate) mod bootstrap;
 mod change;
 mod create;
@@ -12,15 +13,18 @@ mod delete;
 pub(crate) mod events;
 mod meta;
 mod options;
+mod part;
 mod patch;
 mod present;
 mod read;
 mod reviews;
 mod scale;
 mod subresources;
+mod track;
 mod watch;
 mod write;
 
+use self::part::Part;
 use crate::Identity;
 use crate::discovery;
 use crate::http::answer::Answer;
@@ -142,8 +146,8 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
         "list" => read::list(&request).await,
         "get" => read::get(&request),
         "create" => create::answer(&request).await,
-        "update" => change::update(&request, change::Part::Main).await,
-        "patch" => patch::answer(&request, change::Part::Main).await,
+        "update" => change::update(&request, Part::Main).await,
+        "patch" => patch::answer(&request, Part::Main).await,
         "deletecollection" => delete::collection(&request).await,
         _ => delete::answer(&request).await,
     }

@@ -1,13 +1,14 @@
 //! Patch.
 
-use super::change::{self, Part};
+use super::change::{self, Made};
 use super::options::{Verb, WriteOptions};
-use super::{Request, decode};
+use super::part::Part;
+use super::{Request, apply, decode};
 use crate::http::answer::Answer;
 use crate::registry::Source;
 use crate::server::text;
 use http::header::CONTENT_TYPE;
-use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
+use mainstay_object::{FieldError, FieldPath, Gvk, Object, Status};
 use mainstay_schema::builtin::{self, Definition};
 use serde_json::Value;
 
@@ -31,8 +32,7 @@ enum PatchKind {
 impl Patch {
     /// Reads the body. `gvk` is what is patched, none for a custom kind.
     pub(super) fn read(request: &Request<'_>, builtin: Option<&Gvk>) -> Result<Self, Status> {
-        let content_type = text(request.headers, &CONTENT_TYPE).unwrap_or_default();
-        let kind = match content_type.split(';').next().unwrap_or_default().trim() {
+        let kind = match media_type(request) {
             "application/json-patch+json" => PatchKind::Json,
             "application/merge-patch+json" => PatchKind::Merge,
             "application/strategic-merge-patch+json" => {
@@ -42,14 +42,6 @@ impl Patch {
                     )
                 })?;
                 PatchKind::Strategic(definition)
-            }
-            "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
-                return Err(Status::new(
-                    Reason::UnsupportedMediaType,
-                    format!(
-                        "server-side apply is not supported by this server yet - accepted media types include: {ACCEPTED}"
-                    ),
-                ));
             }
             _ => return Err(decode::unknown_media(ACCEPTED)),
         };
@@ -78,8 +70,25 @@ impl Patch {
     }
 }
 
+/// The type of a patch that says what its sender wants the object to be.
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// The type of the body, without parameters.
+fn media_type<'a>(request: &Request<'a>) -> &'a str {
+    let content_type = text(request.headers, &CONTENT_TYPE).unwrap_or_default();
+    content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// Whether a PATCH is a server-side apply.
+pub(super) fn is_apply(request: &Request<'_>) -> bool {
+    media_type(request) == APPLY
+}
+
 /// A PATCH of an object or of a part of it.
 pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, Status> {
+    if is_apply(request) {
+        return apply::answer(request, part).await;
+    }
     let row = &request.row;
     let gvk = row.gvk();
     let builtin = matches!(row.source, Source::BuiltIn(_)).then_some(&gvk);
@@ -101,7 +110,7 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, 
         {
             decoded.object.remove(&["metadata", "resourceVersion"]);
         }
-        Ok(decoded)
+        Ok(Made::sent(decoded.object, decoded.warnings))
     })
     .await?;
     changed.answer(request)

@@ -1,9 +1,12 @@
 //! The scale subresource: one face for everything that has a number of replicas.
 
-use super::change::{self, Part};
+use super::apply::Config;
+use super::change;
 use super::decode::Decoded;
 use super::options::{Verb, WriteOptions};
-use super::patch::Patch;
+use super::part::Part;
+use super::patch::{self, Patch};
+use super::track::ScaleManagers;
 use super::{Request, decode, read};
 use crate::convert;
 use crate::http::answer::Answer;
@@ -17,7 +20,7 @@ use serde_json::{Value, json};
 /// GET, PUT or PATCH of `…/scale`.
 pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Answer, Status> {
     let row = &request.row;
-    let gvk = Gvk::new("autoscaling", "v1", "Scale");
+    let gvk = gvk();
     if *method == Method::GET {
         if let Some(revision) = read::revision(request)? {
             read::refuse_future(request, revision)?;
@@ -29,22 +32,40 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
         let options = WriteOptions::read(request, Verb::Update)?;
         let Decoded { object: sent, warnings } =
             decode::object_of(request, &gvk, options.validation)?;
-        change::apply(request, Part::Main, &options, |current| {
-            let object = scaled(row, current, &sent)?;
-            Ok(Decoded { object, warnings: warnings.clone() })
+        change::apply(request, Part::Scale, &options, |current| {
+            let managers = ScaleManagers::new(request, &options, current)?;
+            let mut scale = sent.clone();
+            managers.updated(&mut scale);
+            Ok(managers.made(scaled(row, current, &scale)?, &scale, warnings.clone()))
+        })
+        .await?
+    } else if patch::is_apply(request) {
+        let options = WriteOptions::read(request, Verb::Apply)?;
+        change::apply(request, Part::Scale, &options, |current| {
+            let managers = ScaleManagers::new(request, &options, current)?;
+            let config = Config::read(request)?;
+            let merged = managers.applied(&config.value, options.force)?;
+            let warnings = config.judged(&options)?;
+            let mut scale = read_scale(merged.into_value())?;
+            if config.value.pointer("/metadata/resourceVersion").is_none_or(Value::is_null) {
+                scale.remove(&["metadata", "resourceVersion"]);
+            }
+            Ok(managers.made(scaled(row, current, &scale)?, &scale, warnings))
         })
         .await?
     } else {
         let options = WriteOptions::read(request, Verb::Patch)?;
         let patch = Patch::read(request, Some(&gvk))?;
-        change::apply(request, Part::Main, &options, |current| {
+        change::apply(request, Part::Scale, &options, |current| {
+            let managers = ScaleManagers::new(request, &options, current)?;
             let scale = Object::from_value(scale_of(row, current)).unwrap_or_default();
             let (value, _) = patch.apply(&scale)?;
-            let mut sent = read_scale(value)?;
+            let mut scale = read_scale(value)?;
             if !patch.names_version() {
-                sent.remove(&["metadata", "resourceVersion"]);
+                scale.remove(&["metadata", "resourceVersion"]);
             }
-            Ok(Decoded { object: scaled(row, current, &sent)?, warnings: Vec::new() })
+            managers.updated(&mut scale);
+            Ok(managers.made(scaled(row, current, &scale)?, &scale, Vec::new()))
         })
         .await?
     };
@@ -53,9 +74,14 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
     Ok(answer)
 }
 
+/// The kind that the subresource speaks.
+pub(super) fn gvk() -> Gvk {
+    Gvk::new("autoscaling", "v1", "Scale")
+}
+
 fn read_scale(value: Value) -> Result<Object, Status> {
     let mut value = value;
-    if let Some(definition) = builtin::definition_of(&Gvk::new("autoscaling", "v1", "Scale")) {
+    if let Some(definition) = builtin::definition_of(&gvk()) {
         mainstay_schema::strict::decode(definition, &mut value).map_err(Status::bad_request)?;
     }
     Object::from_value(value).map_err(|error| Status::bad_request(error.to_string()))
@@ -109,7 +135,7 @@ pub(super) fn scale_of(row: &KindRow, object: &Object) -> Value {
     })
 }
 
-fn spec_path(row: &KindRow) -> &str {
+pub(super) fn spec_path(row: &KindRow) -> &str {
     scale_paths(row).map_or(".spec.replicas", |scale| scale.spec_replicas.as_str())
 }
 

@@ -1,7 +1,8 @@
 //! What hangs below an object.
 
-use super::change::{self, Part};
+use super::change;
 use super::options::{Verb, WriteOptions};
+use super::part::Part;
 use super::{Request, decode, delete, not_allowed, patch, present, read, scale};
 use crate::http::answer::Answer;
 use http::{Method, StatusCode};

@@ -1,6 +1,6 @@
 //! What every write has in common: defaults, validation, and the way into the store.
 
-use super::change::Part;
+use super::part::Part;
 use super::{Request, definitions, meta};
 use crate::registry::{KindRow, Source};
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status};

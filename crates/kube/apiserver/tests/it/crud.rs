@@ -147,7 +147,7 @@ async fn paths_methods_and_types_that_do_not_exist_are_told_apart() {
             vec![("content-type", "application/vnd.kubernetes.protobuf")],
             415,
         ),
-        (Method::PATCH, map("a"), vec![("content-type", "application/apply-patch+yaml")], 415),
+        (Method::PATCH, map("a"), vec![("content-type", "application/apply-patch+cbor")], 415),
         (Method::PATCH, map("a"), vec![("content-type", "text/plain")], 415),
     ] {
         assert_eq!(ask(method.clone(), path.clone(), headers).await, code, "{method} {path}");

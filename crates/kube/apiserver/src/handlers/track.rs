@@ -1,0 +1,284 @@
+//! Who manages which field of an object that is written: the pipeline of
+//! [`mainstay_patch::managed`] with what it must know of a kind.
+
+use super::change::Made;
+use super::options::WriteOptions;
+use super::part::{self, Part};
+use super::{Request, scale};
+use crate::convert;
+use crate::registry::{KindRow, Kinds, Source};
+use mainstay_object::{Gvk, Object, Reason, Status};
+use mainstay_patch::apply::{Filter, PathElement, TypeRef, Versions};
+use mainstay_patch::managed::{
+    Managed, ReplicasPaths, SCALE_API_VERSION, Write, of_parent, of_scale,
+};
+use mainstay_schema::builtin::{self, Definition};
+use mainstay_schema::{crd, form};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Where managers are in an object.
+const ENTRIES: [&str; 2] = ["metadata", "managedFields"];
+
+/// Settles the managers of one write of a kind.
+pub(super) struct Tracker<'a> {
+    row: &'a KindRow,
+    manager: &'a str,
+    subresource: &'static str,
+    gvk: Gvk,
+    now: String,
+    versions: KindVersions<'a>,
+    filters: BTreeMap<String, Filter>,
+}
+
+impl<'a> Tracker<'a> {
+    /// For a write of a part of the request's kind.
+    pub(super) fn new(request: &'a Request<'_>, part: Part, options: &'a WriteOptions) -> Self {
+        let row = &*request.row;
+        let kinds = request.server.registry.kinds();
+        Self {
+            row,
+            manager: &options.manager,
+            subresource: part.name(),
+            gvk: row.gvk(),
+            now: request.server.clock.now_rfc3339(),
+            versions: KindVersions { row, kinds },
+            filters: part::reset(row, part),
+        }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&Write<'_>) -> T) -> T {
+        let empty = empty(&self.gvk, self.row.definition());
+        act(&Write {
+            manager: self.manager,
+            gvk: &self.gvk,
+            subresource: self.subresource,
+            now: &self.now,
+            versions: &self.versions,
+            filters: &self.filters,
+            empty: &empty,
+        })
+    }
+
+    /// Settles the managers of a new object in the stored form.
+    pub(super) fn created(&self, object: &mut Object) {
+        self.in_version(object, |object| self.with(|write| write.created(object)));
+    }
+
+    /// Settles the managers of an object that replaces another one; both in the stored form.
+    pub(super) fn updated(&self, old: &mut Object, object: &mut Object) {
+        if convert::is_identity(self.row) {
+            return self.with(|write| write.updated(old, object));
+        }
+        let mut live = old.clone();
+        convert::from_storage(self.row, &mut live);
+        self.in_version(object, |object| self.with(|write| write.updated(&mut live, object)));
+    }
+
+    /// Does something with an object in the request's version, and takes its managers over.
+    fn in_version(&self, object: &mut Object, act: impl FnOnce(&mut Object)) {
+        if convert::is_identity(self.row) {
+            return act(object);
+        }
+        let mut spoken = object.clone();
+        convert::from_storage(self.row, &mut spoken);
+        act(&mut spoken);
+        match spoken.remove(&ENTRIES) {
+            Some(entries) => object.set(&ENTRIES, entries),
+            None => {
+                object.remove(&ENTRIES);
+            }
+        }
+    }
+
+    /// What a configuration makes of an object in the request's version; of none, of a new one.
+    pub(super) fn applied(
+        &self,
+        live: Option<&Object>,
+        config: &Value,
+        force: bool,
+    ) -> Result<Object, Status> {
+        self.with(|write| write.applied(live, config, force))
+    }
+}
+
+/// What the original calls an empty object of a kind.
+pub(super) fn empty(gvk: &Gvk, definition: Option<&Definition>) -> Value {
+    let mut fields = Map::new();
+    fields.insert("apiVersion".to_owned(), gvk.api_version().into());
+    fields.insert("kind".to_owned(), gvk.kind.as_str().into());
+    match definition {
+        Some(definition) => form::complete(definition, &mut fields),
+        None => {
+            fields.insert("metadata".to_owned(), json!({}));
+        }
+    }
+    Value::Object(fields)
+}
+
+/// The versions of a kind.
+struct KindVersions<'a> {
+    row: &'a KindRow,
+    kinds: Arc<Kinds>,
+}
+
+impl KindVersions<'_> {
+    /// The row of another version of a built-in kind.
+    fn sibling(&self, api_version: &str) -> Option<&Arc<KindRow>> {
+        self.kinds
+            .rows()
+            .find(|row| row.storage == self.row.storage && *row.api_version == *api_version)
+    }
+}
+
+impl Versions for KindVersions<'_> {
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
+        let from = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        if from == api_version {
+            return Ok(object.clone());
+        }
+        let mut object = Object::from_value(object.clone()).map_err(|error| error.to_string())?;
+        match &self.row.source {
+            Source::Custom(_) => object.set(&["apiVersion"], api_version.into()),
+            Source::BuiltIn(_) => {
+                let missing = |version: &str| format!("no kind {} in {version}", self.row.kind);
+                let spoken = self.sibling(from).ok_or_else(|| missing(from))?;
+                let wanted = self.sibling(api_version).ok_or_else(|| missing(api_version))?;
+                convert::to_storage(spoken, &mut object);
+                convert::from_storage(wanted, &mut object);
+            }
+        }
+        Ok(object.into_value())
+    }
+
+    fn type_of(&self, api_version: &str) -> Option<TypeRef<'_>> {
+        match &self.row.source {
+            Source::BuiltIn(_) if *self.row.api_version == *api_version => {
+                self.row.definition().map(TypeRef::builtin)
+            }
+            Source::BuiltIn(_) => self.sibling(api_version)?.definition().map(TypeRef::builtin),
+            Source::Custom(custom) => {
+                let definition = &custom.definition;
+                let version = definition
+                    .versions
+                    .iter()
+                    .find(|version| definition.gvk(&version.name).api_version() == *api_version)?;
+                Some(TypeRef::structural(&version.schema, false))
+            }
+        }
+    }
+}
+
+/// The scale of any kind: it has one version.
+struct ScaleVersions;
+
+impl Versions for ScaleVersions {
+    fn convert(&self, object: &Value, _: &str) -> Result<Value, String> {
+        Ok(object.clone())
+    }
+
+    fn type_of(&self, api_version: &str) -> Option<TypeRef<'_>> {
+        (api_version == SCALE_API_VERSION).then(scale_type).flatten().map(TypeRef::builtin)
+    }
+}
+
+fn scale_type() -> Option<&'static Definition> {
+    builtin::definition_of(&scale::gvk())
+}
+
+/// The managers of an object while its scale is written.
+pub(super) struct ScaleManagers<'a> {
+    row: &'a KindRow,
+    manager: &'a str,
+    now: String,
+    parent: Managed,
+    live: Object,
+}
+
+impl<'a> ScaleManagers<'a> {
+    /// For a write of the scale of an object, which is in the request's version.
+    pub(super) fn new(
+        request: &'a Request<'_>,
+        options: &'a WriteOptions,
+        parent: &Object,
+    ) -> Result<Self, Status> {
+        let row = &*request.row;
+        let mut live = Object::from_value(scale::scale_of(row, parent)).unwrap_or_default();
+        let parent = Managed::read(parent.get(&ENTRIES))
+            .map_err(|error| Status::new(Reason::Unknown, error.to_string()))?;
+        if let Some(definition) = scale_type() {
+            form::complete(definition, live.fields_mut());
+        }
+        if let Some(entries) = with_paths(row, |paths| of_scale(&parent, paths)) {
+            live.set(&ENTRIES, entries);
+        }
+        let now = request.server.clock.now_rfc3339();
+        Ok(Self { row, manager: &options.manager, now, parent, live })
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&Write<'_>) -> T) -> T {
+        let gvk = scale::gvk();
+        act(&Write {
+            manager: self.manager,
+            gvk: &gvk,
+            subresource: Part::Scale.name(),
+            now: &self.now,
+            versions: &ScaleVersions,
+            filters: &BTreeMap::new(),
+            empty: &empty(&gvk, scale_type()),
+        })
+    }
+
+    /// Settles the managers of a scale that was sent.
+    pub(super) fn updated(&self, scale: &mut Object) {
+        if let Some(definition) = scale_type() {
+            form::complete(definition, scale.fields_mut());
+        }
+        let mut live = self.live.clone();
+        self.with(|write| write.updated(&mut live, scale));
+    }
+
+    /// What a configuration makes of the scale.
+    pub(super) fn applied(&self, config: &Value, force: bool) -> Result<Object, Status> {
+        self.with(|write| write.applied(Some(&self.live), config, force))
+    }
+
+    /// The object with a new number of replicas, and the managers that follow from its scale's.
+    pub(super) fn made(self, mut object: Object, scale: &Object, warnings: Vec<String>) -> Made {
+        // What was written can be read.
+        let managed = Managed::read(scale.get(&ENTRIES)).unwrap_or_default();
+        let version = &*self.row.api_version;
+        match with_paths(self.row, |paths| of_parent(self.parent, managed, version, paths)) {
+            Some(entries) => object.set(&ENTRIES, entries),
+            None => {
+                object.remove(&ENTRIES);
+            }
+        }
+        Made { object, warnings, tracked: true }
+    }
+}
+
+/// Where a kind's objects have their number of replicas, in each version.
+fn with_paths<T>(row: &KindRow, act: impl FnOnce(&ReplicasPaths<'_>) -> T) -> T {
+    let elements = |path: &str| -> Vec<PathElement> {
+        path.split('.').filter(|field| !field.is_empty()).map(PathElement::field).collect()
+    };
+    let owned: Vec<(String, Vec<PathElement>)> = match &row.source {
+        Source::Custom(custom) => {
+            let definition = &custom.definition;
+            let in_version = |version: &crd::Version| {
+                let path = version.scale.as_ref().map(|scale| elements(&scale.spec_replicas));
+                (definition.gvk(&version.name).api_version(), path.unwrap_or_default())
+            };
+            definition.versions.iter().map(in_version).collect()
+        }
+        Source::BuiltIn(_) => {
+            let path = elements(scale::spec_path(row));
+            vec![((*row.api_version).to_owned(), path)]
+        }
+    };
+    let paths: Vec<_> =
+        owned.iter().map(|(version, path)| (version.as_str(), path.as_slice())).collect();
+    act(&paths)
+}
