@@ -1,6 +1,7 @@
 //! The set of everything that a configuration says.
 
 use super::lists;
+use super::path::Step;
 use super::problems::Problems;
 use super::set::Set;
 use super::types::{ListType, MapType, Shaped, TypeRef};
@@ -8,7 +9,8 @@ use serde_json::{Map, Value};
 
 /// The paths of all leaves of a value, elements of lists, fields of maps and empty objects.
 ///
-/// Atomic lists and objects are leaves. An element that a set or list map has twice is one too.
+/// Atomic lists and objects are leaves. An element that a set or list map has twice is one too. Elements
+/// that have no name, such as null, are one element.
 ///
 /// # Errors
 /// If the value does not have its type.
@@ -46,7 +48,9 @@ fn visit(value: &Value, ty: TypeRef<'_>, set: &mut Set, problems: &mut Problems)
 }
 
 fn visit_items(items: &[Value], list: &ListType<'_>, set: &mut Set, problems: &mut Problems) {
-    let mut steps = lists::steps(list, items, problems);
+    let mut steps: Vec<(usize, Step<'_>)> = (items.iter().enumerate())
+        .map(|(at, item)| (at, lists::step(list, item).unwrap_or(Step::Nameless)))
+        .collect();
     steps.sort_by(|left, right| left.1.order(&right.1));
     for group in steps.chunk_by(|left, right| left.1.order(&right.1).is_eq()) {
         let mut below = Set::new();

@@ -20,12 +20,18 @@ pub enum PathElement {
     Index(i64),
 }
 
+/// The position that stands for elements without a name. Such a step is in sets that live as long as
+/// an apply, never in those that are stored.
+const NAMELESS: i64 = -1;
+
 /// A step as values and types have it: nothing is copied to ask whether a set has it.
 #[derive(Clone, Debug)]
 pub(super) enum Step<'a> {
     Field(&'a str),
     Key(Vec<(&'a str, &'a Value)>),
     Value(&'a Value),
+    /// The element of a set or list map that has no name, such as null.
+    Nameless,
 }
 
 /// A path into an object; the empty one is the object itself.
@@ -61,6 +67,7 @@ impl PathElement {
                 order_keys(left.iter().map(|(name, value)| (&**name, value)), right.iter().copied())
             }
             (Self::Value(left), Step::Value(right)) => scalar::order(left, right),
+            (Self::Index(left), Step::Nameless) => left.cmp(&NAMELESS),
             _ => self.rank().cmp(&step.rank()),
         }
     }
@@ -121,6 +128,7 @@ impl Step<'_> {
             Self::Field(_) => 0,
             Self::Key(_) => 1,
             Self::Value(_) => 2,
+            Self::Nameless => 3,
         }
     }
 
@@ -144,6 +152,7 @@ impl Step<'_> {
                 keys.iter().map(|(name, value)| ((*name).into(), (*value).clone())).collect(),
             ),
             Self::Value(value) => PathElement::Value(Box::new((*value).clone())),
+            Self::Nameless => PathElement::Index(NAMELESS),
         }
     }
 }
@@ -154,6 +163,7 @@ impl fmt::Display for Step<'_> {
             Self::Field(name) => write!(f, ".{name}"),
             Self::Key(keys) => write_keys(f, keys.iter().copied()),
             Self::Value(value) => write_value(f, value),
+            Self::Nameless => f.write_str("{{invalid path element}}"),
         }
     }
 }

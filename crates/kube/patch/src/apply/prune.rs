@@ -5,13 +5,14 @@
 //! now, and what the manager never owned; each in the versions of those who own it.
 
 use super::fieldset::set_of;
-use super::problems::Problems;
 use super::remove::remove;
 use super::set::Set;
 use super::types::TypeRef;
-use super::updater::{ApplyError, Managers, Owned, Versions};
+use super::updater::{ApplyError, Managers, Owned, Versions, convert};
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+const PRUNE: &str = "failed to prune fields: ";
 
 /// Takes out of a merged object what a manager applied before, `last`, and nobody owns now.
 /// `managers` has what the manager applies now.
@@ -31,11 +32,9 @@ pub(super) fn prune(
         return Ok(merged);
     }
     let merged = Versioned { object: merged, version: version.into() };
-    let merged = merged.to(
-        versions,
-        &last.api_version,
-        "failed to convert merged object to last applied version",
-    )?;
+    let merged = merged.to(versions, &last.api_version, || {
+        format!("{PRUNE}failed to convert merged object to last applied version: ")
+    })?;
     let applied = last.set.clone().with_named_fields(ty);
     let mut pruned = merged.clone();
     remove(&mut pruned.object, &applied, ty);
@@ -51,26 +50,16 @@ pub(super) fn prune(
         pruned = add_owned(versions, &merged, pruned, version, owned)?;
     }
 
-    let pruned = pruned.to(
-        versions,
-        &last.api_version,
-        "failed to convert pruned object to last applied version",
-    )?;
-    let left = set(
-        &pruned.object,
-        ty,
-        "failed to create field set from pruned object in last applied version",
-    )?;
-    let all = set(
-        &merged.object,
-        ty,
-        "failed to create field set from merged object in last applied version",
-    )?;
-    let gone =
-        all.with_named_fields(ty).difference(&left.with_named_fields(ty)).intersection(&applied);
+    let context = |what: &str| {
+        format!("{PRUNE}failed add back dangling items: failed to {what} last applied version: ")
+    };
+    let pruned = pruned.to(versions, &last.api_version, || context("convert pruned object to"))?;
+    let left = pruned.set(ty, || context("create field set from pruned object in"))?;
+    let all = merged.set(ty, || context("create field set from merged object in"))?;
+    let gone = all.difference(&left).intersection(&applied);
     let mut object = merged;
     remove(&mut object.object, &gone, ty);
-    Ok(object.to(versions, version, "failed to convert pruned object")?.object)
+    Ok(object.to(versions, version, || PRUNE.to_owned())?.object)
 }
 
 /// What is left of an object after what managers of a version own came back to it.
@@ -82,19 +71,18 @@ fn add_owned(
     owned: Set,
 ) -> Result<Versioned, ApplyError> {
     let Some(ty) = versions.type_of(version) else { return Ok(pruned) };
-    let mut merged = merged.clone().to(versions, version, "failed to convert merged object")?;
-    let pruned = pruned.to(versions, version, "failed to convert pruned object")?;
-    let all = set(&merged.object, ty, "failed to create field set from merged object")?;
-    let left = set(&pruned.object, ty, "failed to create field set from pruned object")?;
-    let gone = all
-        .with_named_fields(ty)
-        .difference(&left.with_named_fields(ty).union(owned.with_named_fields(ty)));
+    let context = |what: &str| {
+        format!(
+            "{PRUNE}failed add back owned items: failed to {what} object at version {version}: "
+        )
+    };
+    let mut merged = merged.clone().to(versions, version, || context("convert merged"))?;
+    let pruned = pruned.to(versions, version, || context("convert pruned"))?;
+    let all = merged.set(ty, || context("create field set from merged"))?;
+    let left = pruned.set(ty, || context("create field set from pruned"))?;
+    let gone = all.difference(&left.union(owned.with_named_fields(ty)));
     remove(&mut merged.object, &gone, ty);
     Ok(merged)
-}
-
-fn set(object: &Value, ty: TypeRef<'_>, context: &'static str) -> Result<Set, ApplyError> {
-    set_of(object, ty).map_err(|problems: Problems| ApplyError::Invalid { context, problems })
 }
 
 /// An object and its version.
@@ -109,14 +97,20 @@ impl Versioned {
         self,
         versions: &dyn Versions,
         version: &str,
-        context: &'static str,
+        context: impl Fn() -> String,
     ) -> Result<Self, ApplyError> {
         if *self.version == *version {
             return Ok(self);
         }
-        let object = versions
-            .convert(&self.object, version)
-            .map_err(|found| ApplyError::Conversion(format!("{context}: {found}")))?;
+        let object = convert(versions, &self.object, version, context)?;
         Ok(Self { object, version: version.into() })
+    }
+
+    /// Everything that the object says, and the named fields above it.
+    fn set(&self, ty: TypeRef<'_>, context: impl Fn() -> String) -> Result<Set, ApplyError> {
+        match set_of(&self.object, ty) {
+            Ok(set) => Ok(set.with_named_fields(ty)),
+            Err(problems) => Err(ApplyError::Invalid { context: context(), problems }),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Taking fields and elements out of an object.
 
 use super::lists;
+use super::path::Step;
 use super::set::Set;
 use super::types::{ListType, MapType, Shaped, TypeRef};
 use serde_json::{Map, Value};
@@ -36,8 +37,8 @@ pub fn remove(object: &mut Value, members: &Set, ty: TypeRef<'_>) {
 
 fn remove_items(items: &mut Vec<Value>, members: &Set, list: &ListType<'_>) {
     items.retain_mut(|item| {
-        let found = lists::step(list, item).map(|step| members.step(&step));
-        let (member, below) = found.unwrap_or((false, None));
+        let step = lists::step(list, item).unwrap_or(Step::Nameless);
+        let (member, below) = members.step(&step);
         if let (false, Some(below)) = (member, below) {
             remove(item, below, list.element);
         }

@@ -16,9 +16,10 @@
 //!   their schema says of those.
 //! - In a free value, objects are granular and lists atomic.
 
-use mainstay_schema::builtin::{self, Definition, Shape, Type};
+use mainstay_schema::builtin::{self, Definition, Shape, Type, Written};
 use mainstay_schema::structural::{self, Schema};
 use serde_json::Value;
+use std::sync::LazyLock;
 
 /// The built-in types that mean more than they say.
 const OBJECT_META: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -124,7 +125,7 @@ impl<'a> TypeRef<'a> {
             Kind::Nothing => Atom::default(),
             Kind::Definition(definition, atomic) => of_definition(definition, atomic),
             Kind::Field(field) => of_field(field),
-            Kind::Inner(ty) => of_type(ty, false, true, &[]),
+            Kind::Inner(ty) => of_type(ty, None, true, &[]),
             Kind::Structural { schema, preserving, whole } => of_schema(schema, preserving, whole),
             Kind::Text => Atom::scalar(Scalar::String),
             Kind::Deduced => Atom::free(false),
@@ -231,7 +232,7 @@ impl<'a> MapType<'a> {
     pub(super) fn default(&self, name: &str) -> Option<&'a Value> {
         let value = match self.fields {
             Fields::None => None,
-            Fields::Definition(definition) => definition.field(name)?.default.as_ref(),
+            Fields::Definition(definition) => default_of(definition.field(name)?),
             Fields::Structural { schema, .. } => schema.property(name)?.default_value(),
         };
         value.filter(|value| !value.is_null())
@@ -241,6 +242,25 @@ impl<'a> MapType<'a> {
     pub(super) fn is_free(&self) -> bool {
         matches!(self.fields, Fields::None) && self.element.is_free()
     }
+}
+
+/// The default of a built-in field. The documents of the API have one for every scalar that Go writes
+/// even if it is zero.
+fn default_of(field: &builtin::Field) -> Option<&Value> {
+    static EMPTY: Value = Value::String(String::new());
+    static FALSE: Value = Value::Bool(false);
+    static ZERO: LazyLock<Value> = LazyLock::new(|| 0.into());
+    field.default.as_ref().or_else(|| {
+        if field.pointer || field.written != Written::Always {
+            return None;
+        }
+        match field.ty {
+            Type::String => Some(&EMPTY),
+            Type::Boolean => Some(&FALSE),
+            Type::Int32 | Type::Int64 | Type::Double => Some(&ZERO),
+            Type::Bytes | Type::List(_) | Type::Map(_) | Type::Object(_) => None,
+        }
+    })
 }
 
 fn of_definition(definition: &Definition, atomic: Option<bool>) -> Atom<'_> {
@@ -258,12 +278,13 @@ fn of_definition(definition: &Definition, atomic: Option<bool>) -> Atom<'_> {
 
 fn of_field(field: &builtin::Field) -> Atom<'_> {
     let atomic_list = matches!(field.list_type, None | Some(builtin::ListType::Atomic));
-    of_type(&field.ty, field.atomic, atomic_list, &field.list_map_keys)
+    let atomic = (field.atomic || field.granular).then_some(field.atomic);
+    of_type(&field.ty, atomic, atomic_list, &field.list_map_keys)
 }
 
 fn of_type<'a>(
     ty: &'a Type,
-    atomic_map: bool,
+    atomic_map: Option<bool>,
     atomic_list: bool,
     keys: &'a [Box<str>],
 ) -> Atom<'a> {
@@ -272,11 +293,13 @@ fn of_type<'a>(
         Type::Int32 | Type::Int64 | Type::Double => Atom::scalar(Scalar::Numeric),
         Type::Boolean => Atom::scalar(Scalar::Boolean),
         Type::List(element) => Atom::list(atomic_list, keys, TypeRef(Kind::Inner(element))),
-        Type::Map(element) => Atom::map(atomic_map, Fields::None, TypeRef(Kind::Inner(element))),
-        Type::Object(_) => ty.definition().map_or_else(
-            || Atom::free(false),
-            |definition| of_definition(definition, atomic_map.then_some(true)),
-        ),
+        Type::Map(element) => {
+            let element = TypeRef(Kind::Inner(element));
+            Atom::map(atomic_map.unwrap_or_default(), Fields::None, element)
+        }
+        Type::Object(_) => ty
+            .definition()
+            .map_or_else(|| Atom::free(false), |definition| of_definition(definition, atomic_map)),
     }
 }
 
@@ -306,6 +329,8 @@ fn of_schema(schema: &Schema, preserving: bool, whole: bool) -> Atom<'_> {
         Some("array") => Atom { list: Some(list()), ..Atom::default() },
         Some("integer" | "number") => Atom::scalar(Scalar::Numeric),
         Some("boolean") => Atom::scalar(Scalar::Boolean),
+        // Checking what has a format is left to those who know formats.
+        Some(_) if schema.has_format() => Atom::scalar(Scalar::Any),
         Some(_) => Atom::scalar(Scalar::String),
         None => Atom { scalar: Some(Scalar::Any), list: Some(list()), map: Some(map()) },
     }

@@ -11,6 +11,7 @@ use super::reconcile::reconcile;
 use super::scalar;
 use super::set::Set;
 use super::types::TypeRef;
+use super::validate::{Duplicates, validate};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,16 +78,21 @@ pub enum ApplyError {
     #[error("{}", Conflicts(.0))]
     Conflicts(Vec<Conflict>),
     /// A value does not have its type. Where it was found, in the words of the original.
-    #[error("{context}: {problems}")]
+    #[error("{context}{problems}")]
     Invalid {
-        /// What was being done.
-        context: &'static str,
+        /// What was being done, with a colon behind it; or nothing.
+        context: String,
         /// What is wrong.
         problems: Problems,
     },
-    /// An object cannot be converted to the version of a manager.
-    #[error("{0}")]
-    Conversion(String),
+    /// An object cannot be converted to the version of a manager. Where, and why.
+    #[error("{context}{reason}")]
+    Conversion {
+        /// What was being done, with a colon behind it; or nothing.
+        context: String,
+        /// What the conversion said.
+        reason: String,
+    },
     /// The version of the request is not served.
     #[error("no corresponding type for {0}")]
     UnknownVersion(String),
@@ -131,8 +137,9 @@ impl Updater<'_> {
         managers: Managers,
         manager: &str,
     ) -> Result<Managers, ApplyError> {
-        let mut managers = self.reconciled(managers);
-        let comparison = self.transfer(live, new, version, &mut managers, manager, true)?;
+        let mut lives = Lives { version, live, others: BTreeMap::new() };
+        let mut managers = self.reconciled(managers, &mut lives)?;
+        let comparison = self.transfer(&lives, new, &mut managers, manager, true)?;
         let own = managers.remove(manager).map(|owned| owned.set).unwrap_or_default();
         let own =
             own.difference(&comparison.removed).union(comparison.modified).union(comparison.added);
@@ -163,17 +170,18 @@ impl Updater<'_> {
         force: bool,
     ) -> Result<Applied, ApplyError> {
         let ty = self.type_of(version)?;
-        let mut managers = self.reconciled(managers);
+        let mut lives = Lives { version, live, others: BTreeMap::new() };
+        let mut managers = self.reconciled(managers, &mut lives)?;
         let mut new = live.clone();
-        merge(&mut new, config, ty).map_err(invalid("failed to merge config"))?;
-        let set = set_of(config, ty).map_err(invalid("failed to get field set"))?;
+        merge(&mut new, config, ty).map_err(invalid("failed to merge config: "))?;
+        let set = set_of(config, ty).map_err(invalid("failed to get field set: "))?;
         let owned =
             Owned { set: self.counting(set, version), api_version: version.into(), applied: true };
         let last = managers.insert(manager.to_owned(), owned);
         if let Some(last) = last.filter(|last| !last.set.is_empty()) {
             new = prune(self.versions, new, version, &managers, manager, &last)?;
         }
-        self.transfer(live, &new, version, &mut managers, manager, force)?;
+        self.transfer(&lives, &new, &mut managers, manager, force)?;
         let object = (!scalar::same(live, &new)).then_some(new);
         Ok(Applied { object, managers })
     }
@@ -182,25 +190,24 @@ impl Updater<'_> {
     /// manager but one. Gives back what changed in the version of the request.
     fn transfer(
         &self,
-        live: &Value,
+        lives: &Lives<'_>,
         new: &Value,
-        version: &str,
         managers: &mut Managers,
         manager: &str,
         force: bool,
     ) -> Result<Comparison, ApplyError> {
-        let own = self.compared(live, new, version)?;
+        let own = self.compared(lives.live, new, lives.version)?;
         let mut others: BTreeMap<Arc<str>, Comparison> = BTreeMap::new();
         let mut conflicts = Vec::new();
         let mut losses = Vec::new();
-        let mut unknown = Vec::new();
         for (name, owned) in managers.iter().filter(|(name, _)| *name != manager) {
-            if *owned.api_version != *version && !others.contains_key(&owned.api_version) {
-                let Some(comparison) = self.converted(live, new, &owned.api_version)? else {
-                    unknown.push(name.clone());
-                    continue;
-                };
-                others.insert(owned.api_version.clone(), comparison);
+            if let Some(old) = lives.others.get(&owned.api_version)
+                && !others.contains_key(&owned.api_version)
+            {
+                let version = &owned.api_version;
+                let context = || "failed to convert new object: ".to_owned();
+                let new = convert(self.versions, new, version, context)?;
+                others.insert(version.clone(), self.compared(old, &new, version)?);
             }
             let comparison = others.get(&owned.api_version).unwrap_or(&own);
             let lost = (owned.set.intersection(&comparison.modified))
@@ -215,9 +222,6 @@ impl Updater<'_> {
         if !conflicts.is_empty() {
             return Err(ApplyError::Conflicts(conflicts));
         }
-        for name in unknown {
-            managers.remove(&name);
-        }
         for (name, lost) in losses {
             let Some(owned) = managers.get_mut(&name) else { continue };
             let comparison = others.get(&owned.api_version).unwrap_or(&own);
@@ -228,27 +232,9 @@ impl Updater<'_> {
         Ok(own)
     }
 
-    /// What changed between two objects in another version. None if it is not served.
-    fn converted(
-        &self,
-        live: &Value,
-        new: &Value,
-        version: &str,
-    ) -> Result<Option<Comparison>, ApplyError> {
-        if self.versions.type_of(version).is_none() {
-            return Ok(None);
-        }
-        let converted = |object: &Value, which: &str| {
-            (self.versions.convert(object, version)).map_err(|found| {
-                ApplyError::Conversion(format!("failed to convert {which} object: {found}"))
-            })
-        };
-        self.compared(&converted(live, "old")?, &converted(new, "new")?, version).map(Some)
-    }
-
     fn compared(&self, live: &Value, new: &Value, version: &str) -> Result<Comparison, ApplyError> {
         let comparison = compare(live, new, self.type_of(version)?)
-            .map_err(invalid("failed to compare objects"))?;
+            .map_err(invalid("failed to compare objects: "))?;
         Ok(Comparison {
             removed: self.counting(comparison.removed, version),
             modified: self.counting(comparison.modified, version),
@@ -268,19 +254,53 @@ impl Updater<'_> {
             .ok_or_else(|| ApplyError::UnknownVersion(version.to_owned()))
     }
 
-    /// Managers of served versions, their sets as the types are now.
-    fn reconciled(&self, mut managers: Managers) -> Managers {
-        managers.retain(|_, owned| {
-            let Some(ty) = self.versions.type_of(&owned.api_version) else { return false };
-            if let Some(set) = reconcile(&owned.set, ty) {
+    /// Managers of served versions, their sets as the types are now. Converts what was there to the
+    /// versions of them all.
+    fn reconciled(
+        &self,
+        mut managers: Managers,
+        lives: &mut Lives<'_>,
+    ) -> Result<Managers, ApplyError> {
+        managers.retain(|_, owned| self.versions.type_of(&owned.api_version).is_some());
+        for owned in managers.values_mut() {
+            let version = &owned.api_version;
+            if **version != *lives.version && !lives.others.contains_key(version) {
+                let live = convert(self.versions, lives.live, version, String::new)?;
+                lives.others.insert(version.clone(), live);
+            }
+            if let Some(set) = reconcile(&owned.set, self.type_of(version)?) {
                 owned.set = set;
             }
-            true
-        });
-        managers
+        }
+        Ok(managers)
     }
 }
 
-fn invalid(context: &'static str) -> impl Fn(Problems) -> ApplyError {
-    move |problems| ApplyError::Invalid { context, problems }
+/// What was there, in the version of the request and in those of managers.
+struct Lives<'a> {
+    version: &'a str,
+    live: &'a Value,
+    others: BTreeMap<Arc<str>, Value>,
+}
+
+/// An object in another version that has a type. It must have that type, without elements that are
+/// there twice.
+pub(super) fn convert(
+    versions: &dyn Versions,
+    object: &Value,
+    version: &str,
+    context: impl Fn() -> String,
+) -> Result<Value, ApplyError> {
+    let converted = versions
+        .convert(object, version)
+        .map_err(|reason| ApplyError::Conversion { context: context(), reason })?;
+    if let Some(ty) = versions.type_of(version) {
+        validate(&converted, ty, Duplicates::Refused)
+            .map_err(|problems| ApplyError::Invalid { context: context(), problems })?;
+    }
+    Ok(converted)
+}
+
+fn invalid(context: &str) -> impl Fn(Problems) -> ApplyError {
+    move |problems| ApplyError::Invalid { context: context.to_owned(), problems }
 }

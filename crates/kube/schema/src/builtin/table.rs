@@ -71,6 +71,9 @@ pub struct Field {
     pub list_map_keys: Vec<Box<str>>,
     /// Whether server-side apply takes the whole object as one value.
     pub atomic: bool,
+    /// Whether server-side apply takes the fields of the object one by one, although its type is
+    /// one value elsewhere.
+    pub granular: bool,
     /// Key by which strategic merge patch knows elements; none for lists of scalars.
     pub patch_merge_key: Option<Box<str>>,
     /// Whether strategic merge patch merges the list instead of replacing it.
@@ -323,6 +326,7 @@ fn read_field(package: &str, line: &str) -> Field {
         ty,
         list_map_keys: Vec::new(),
         atomic: false,
+        granular: false,
         patch_merge_key: None,
         patch_merge: false,
         patch_replace: false,
@@ -348,6 +352,7 @@ fn read_field(package: &str, line: &str) -> Field {
             ("lt", "set") => field.list_type = Some(ListType::Set),
             ("lt", "map") => field.list_type = Some(ListType::Map),
             ("mt", "atomic") => field.atomic = true,
+            ("mt", "granular") => field.granular = true,
             ("k", keys) => field.list_map_keys = keys.split(',').map(Into::into).collect(),
             ("mk", key) => field.patch_merge_key = Some(key.into()),
             ("ps", strategies) => {

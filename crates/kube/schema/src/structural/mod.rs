@@ -37,6 +37,8 @@ pub struct Schema {
     kind: Option<Kind>,
     nullable: bool,
     int_or_string: bool,
+    /// Whether there is a `format`, also one that nobody checks.
+    formatted: bool,
     preserve_unknown: bool,
     embedded: bool,
     /// Whether this or a schema below is embedded; walks for embedded objects stop where not.

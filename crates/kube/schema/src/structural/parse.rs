@@ -117,6 +117,7 @@ impl Reader {
             value.as_i64().or_else(|| value.as_f64().map(|float| float as i64))
         };
         let flag = |name: &str| source.get(name).and_then(Value::as_bool).unwrap_or_default();
+        schema.formatted = text("format").is_some();
         let mut rules = Rules {
             format: text("format").and_then(Format::parse),
             maximum: number("maximum"),

@@ -58,6 +58,11 @@ impl Schema {
         self.int_or_string
     }
 
+    /// Whether the value has a `format`, also one that nobody checks.
+    pub const fn has_format(&self) -> bool {
+        self.formatted
+    }
+
     /// Whether the value may be null.
     pub const fn is_nullable(&self) -> bool {
         self.nullable

@@ -1,0 +1,3 @@
+//! Server-side apply.
+
+mod recorded;
