@@ -1,6 +1,7 @@
 //! Field errors: which field breaks which rule, in the words of
 //! `k8s.io/apimachinery/pkg/util/validation/field`.
 
+use crate::gotext;
 use serde_json::Value;
 use std::fmt;
 
@@ -60,6 +61,9 @@ pub enum FieldErrorKind {
     Duplicate(Value),
     /// The value breaks a rule.
     Invalid(Value),
+    /// The value breaks a rule, and is shown in these words: in the original it is a structure of
+    /// the program, whose form no client ever sent.
+    InvalidShown(String),
     /// The value is not one of those listed.
     NotSupported(Value, Vec<String>),
     /// The value may not be set here.
@@ -83,7 +87,7 @@ impl FieldErrorKind {
             Self::NotFound(_) => "FieldValueNotFound",
             Self::Required => "FieldValueRequired",
             Self::Duplicate(_) => "FieldValueDuplicate",
-            Self::Invalid(_) | Self::TooFew(..) => "FieldValueInvalid",
+            Self::Invalid(_) | Self::InvalidShown(_) | Self::TooFew(..) => "FieldValueInvalid",
             Self::NotSupported(..) => "FieldValueNotSupported",
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong(_) => "FieldValueTooLong",
@@ -144,12 +148,14 @@ impl FieldError {
             FieldErrorKind::Required => "Required value".to_owned(),
             FieldErrorKind::Duplicate(value) => format!("Duplicate value: {}", go_value(value)),
             FieldErrorKind::Invalid(value) => format!("Invalid value: {}", go_value(value)),
+            FieldErrorKind::InvalidShown(text) => format!("Invalid value: {text}"),
             FieldErrorKind::NotSupported(value, allowed) => {
-                let quoted: Vec<String> = allowed.iter().map(|text| format!("{text:?}")).collect();
+                let quoted: Vec<String> = allowed.iter().map(|text| gotext::quote(text)).collect();
                 let list = quoted.join(", ");
                 format!("Unsupported value: {}: supported values: {list}", go_value(value))
             }
             FieldErrorKind::Forbidden => "Forbidden".to_owned(),
+            FieldErrorKind::TooLong(Some(1)) => "Too long: may not be more than 1 byte".to_owned(),
             FieldErrorKind::TooLong(Some(max)) => {
                 format!("Too long: may not be more than {max} bytes")
             }
@@ -162,7 +168,9 @@ impl FieldError {
                 let items = if *min == 1 { "item" } else { "items" };
                 format!("Invalid value: {found}: must have at least {min} {items}")
             }
-            FieldErrorKind::TypeInvalid(found) => format!("Invalid value: {found:?}"),
+            FieldErrorKind::TypeInvalid(found) => {
+                format!("Invalid value: {}", gotext::quote(found))
+            }
             FieldErrorKind::Internal => "Internal error".to_owned(),
         };
         if self.detail.is_empty() { head } else { format!("{head}: {}", self.detail) }
@@ -179,8 +187,10 @@ impl fmt::Display for FieldError {
 /// A value as Go's messages print it: strings quoted, other scalars plain, the rest as JSON.
 fn go_value(value: &Value) -> String {
     match value {
-        Value::Null => "null".to_owned(),
-        Value::String(text) => format!("{text:?}"),
-        other => other.to_string(),
+        Value::String(text) => gotext::quote(text),
+        Value::Number(number) if number.is_f64() => {
+            gotext::float(number.as_f64().unwrap_or_default())
+        }
+        other => gotext::json(other),
     }
 }

@@ -14,6 +14,7 @@ mod resource;
 mod status;
 
 pub mod fnv;
+pub mod gotext;
 pub mod known;
 pub mod names;
 pub mod selector;

@@ -13,7 +13,12 @@ const LABEL_1035_RULE: &str = "a DNS-1035 label must consist of lower case alpha
 const QUALIFIED_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
+/// Names are said to have characters, keys and values of labels bytes. Both mean bytes.
 fn too_long(max: usize) -> String {
+    format!("must be no more than {max} characters")
+}
+
+fn too_many_bytes(max: usize) -> String {
     format!("must be no more than {max} bytes")
 }
 
@@ -114,9 +119,12 @@ pub fn qualified_name(key: &str) -> Vec<String> {
             if prefix.is_empty() {
                 found.push("prefix part must be non-empty".to_owned());
             } else {
-                found.extend(
-                    dns1123_subdomain(prefix).into_iter().map(|m| format!("prefix part {m}")),
-                );
+                if prefix.len() > SUBDOMAIN_MAX {
+                    found.push(format!("prefix part {}", too_many_bytes(SUBDOMAIN_MAX)));
+                }
+                if !is_subdomain_shape(prefix) {
+                    found.push(format!("prefix part {SUBDOMAIN_RULE}"));
+                }
             }
             *name
         }
@@ -130,7 +138,7 @@ pub fn qualified_name(key: &str) -> Vec<String> {
     if name.is_empty() {
         found.push("name part must be non-empty".to_owned());
     } else if name.len() > LABEL_MAX {
-        found.push(format!("name part {}", too_long(LABEL_MAX)));
+        found.push(format!("name part {}", too_many_bytes(LABEL_MAX)));
     }
     if !is_name_part(name) {
         found.push(QUALIFIED_RULE.to_owned());
@@ -142,7 +150,7 @@ pub fn qualified_name(key: &str) -> Vec<String> {
 pub fn label_value(value: &str) -> Vec<String> {
     let mut found = Vec::new();
     if value.len() > LABEL_MAX {
-        found.push(too_long(LABEL_MAX));
+        found.push(too_many_bytes(LABEL_MAX));
     }
     if !value.is_empty() && !is_name_part(value) {
         found.push(VALUE_RULE.to_owned());

@@ -1,8 +1,9 @@
 //! What Kubernetes types look like: built-in kinds, custom resource definitions, their documents.
 //!
-//! Five subjects: [`builtin`] kinds and their types as one generated table; [`strict`] decoding of
+//! Six subjects: [`builtin`] kinds and their types as one generated table; [`strict`] decoding of
 //! objects of those types; [`structural`] schemas, which prune, default and validate custom
-//! objects; custom resource definitions themselves ([`crd`]); and [`openapi`] documents of both.
+//! objects; custom resource definitions themselves ([`crd`]); where [`webhook`]s are reached; and
+//! [`openapi`] documents of kinds.
 //!
 //! Nothing here stores, serves or waits: it is plain functions of plain values.
 
@@ -16,5 +17,6 @@ pub mod openapi;
 pub mod protobuf;
 pub mod strict;
 pub mod structural;
+pub mod webhook;
 
 pub use quantity::canonical as canonical_quantity;

@@ -1,36 +1,46 @@
-//! What is wrong with a definition, apart from its schemas.
+//! What is wrong with a definition: everything but the metadata that all objects have.
+//!
+//! Rules stand in the original's order, which is the order of the causes that clients see.
 
-use super::is_shared;
+use super::approval::{APPROVED, Approval, is_protected};
+use super::hub::{self, Hub, has_status};
+use super::schemas::Schemas;
+use super::{paths, present, shown};
+use crate::webhook;
+use mainstay_object::gotext::is_printable;
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath, Object, names};
 use serde_json::Value;
 
-const APPROVED: &str = "api-approved.kubernetes.io";
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] =
     ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 const MOST_SELECTABLE: u64 = 8;
 
-/// All broken rules of metadata and spec.
-pub(super) fn spec(object: &Object) -> Vec<FieldError> {
-    let mut check = Check { found: Vec::new() };
+/// All broken rules of spec and status; against what is stored on update.
+pub(super) fn all(object: &Object, old: Option<&Object>, schemas: &Schemas) -> Vec<FieldError> {
+    let mut check = Check { found: Vec::new(), schemas, old };
     let spec = FieldPath::new("spec");
-    check.name(object);
+    let versions = object.array(&["spec", "versions"]);
+    let hub = Hub::of(versions);
     check.group(object, &spec);
     let scope = object.str(&["spec", "scope"]).unwrap_or_default();
     check.one_of(scope, &["Cluster", "Namespaced"], &spec.child("scope"));
-    let versions = object.array(&["spec", "versions"]);
-    check.versions(versions, &spec.child("versions"));
+    let preserves = object.bool(&["spec", "preserveUnknownFields"]) == Some(true);
+    let declared = object.get(&["spec", "versions"]).is_some_and(Value::is_array);
+    check.versions(&hub, declared, preserves, &spec);
     check.names(object.get(&["spec", "names"]), true, &spec.child("names"));
-    check.shared_parts(versions, &spec);
+    check.shared_parts(&hub, &spec);
     if let Some(conversion) = object.get(&["spec", "conversion"]) {
-        check.conversion(conversion, &spec.child("conversion"));
+        check.conversion(conversion, preserves, &spec.child("conversion"));
     }
-    if let Some(accepted) = object.get(&["status", "acceptedNames"]) {
-        check.names(Some(accepted), false, &FieldPath::new("status").child("acceptedNames"));
+    if let Some(old) = old {
+        check.fixed(object, old, &spec);
     }
+    check.status(object);
     check.stored(object, versions);
     check.approval(object);
-    if object.bool(&["spec", "preserveUnknownFields"]) == Some(true) {
+    let preserved = old.is_some_and(|it| it.bool(&["spec", "preserveUnknownFields"]) == Some(true));
+    if preserves && !preserved {
         check.invalid(
             &spec.child("preserveUnknownFields"),
             true,
@@ -40,26 +50,26 @@ pub(super) fn spec(object: &Object) -> Vec<FieldError> {
     check.found
 }
 
-/// Versions that are gone although objects may be stored in them.
-pub(super) fn stored_versions(new: &Object, old: &Object) -> Vec<FieldError> {
-    let versions = new.array(&["spec", "versions"]);
-    let kept = |name: &str| versions.iter().any(|version| version["name"] == name);
-    let path = FieldPath::new("status").child("storedVersions");
-    let stored = old.array(&["status", "storedVersions"]).iter().enumerate();
-    stored
-        .filter_map(|(at, name)| Some((at, name.as_str()?)))
-        .filter(|(_, name)| !kept(name))
-        .map(|(at, name)| {
-            let detail = format!(
-                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
-            );
-            FieldError::invalid(&path.index(at), name, detail)
-        })
-        .collect()
+/// The broken rules of a status alone.
+pub(super) fn status(object: &Object) -> Vec<FieldError> {
+    let schemas = Schemas::default();
+    let mut check = Check { found: Vec::new(), schemas: &schemas, old: None };
+    check.status(object);
+    check.found
 }
 
-struct Check {
+/// The rule for names, which the original asks for together with the metadata.
+pub(super) fn name_problem(object: &Object, name: &str) -> Option<String> {
+    let plural = object.str(&["spec", "names", "plural"]).unwrap_or_default();
+    let group = object.str(&["spec", "group"]).unwrap_or_default();
+    (name != format!("{plural}.{group}"))
+        .then(|| "must be spec.names.plural+\".\"+spec.group".to_owned())
+}
+
+struct Check<'a> {
     found: Vec<FieldError>,
+    schemas: &'a Schemas,
+    old: Option<&'a Object>,
 }
 
 fn str_of<'a>(value: &'a Value, field: &str) -> &'a str {
@@ -70,7 +80,7 @@ fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-impl Check {
+impl Check<'_> {
     fn required(&mut self, path: &FieldPath, detail: impl Into<String>) {
         self.found.push(FieldError::required(path, detail));
     }
@@ -90,7 +100,7 @@ impl Check {
     /// A DNS-1035 label; all broken rules in one error.
     fn label(&mut self, value: &str, path: &FieldPath) {
         let wrong = names::dns1035_label(value);
-        if !value.is_empty() && !wrong.is_empty() {
+        if !wrong.is_empty() {
             self.invalid(path, value, wrong.join(","));
         }
     }
@@ -101,22 +111,6 @@ impl Check {
             let rules = wrong.join(",");
             let detail = format!("may have mixed case, but should otherwise match: {rules}");
             self.invalid(path, value, detail);
-        }
-    }
-
-    fn name(&mut self, object: &Object) {
-        let path = FieldPath::new("metadata").child("name");
-        let name = object.name();
-        if name.is_empty() {
-            return self.required(&path, "name or generateName is required");
-        }
-        for detail in names::dns1123_subdomain(name) {
-            self.invalid(&path, name, detail);
-        }
-        let plural = object.str(&["spec", "names", "plural"]).unwrap_or_default();
-        let group = object.str(&["spec", "group"]).unwrap_or_default();
-        if name != format!("{plural}.{group}") {
-            self.invalid(&path, name, "must be spec.names.plural+\".\"+spec.group");
         }
     }
 
@@ -133,82 +127,124 @@ impl Check {
         }
     }
 
-    fn versions(&mut self, versions: &[Value], path: &FieldPath) {
-        for (at, version) in versions.iter().enumerate() {
-            if version.pointer("/schema/openAPIV3Schema").is_none() {
-                let path = path.index(at).child("schema").child("openAPIV3Schema");
-                self.required(&path, "");
+    fn versions(&mut self, hub: &Hub<'_>, declared: bool, preserves: bool, spec: &FieldPath) {
+        let path = spec.child("versions");
+        if hub::inner(hub.schema.top()).is_none() {
+            for (at, version) in hub.versions.iter().enumerate() {
+                if hub::inner(hub.schema.own(version, "schema")).is_none() {
+                    let path = path.index(at).child("schema").child("openAPIV3Schema");
+                    self.required(&path, "");
+                }
             }
         }
-        for (at, version) in versions.iter().enumerate() {
-            let path = path.index(at);
-            let name = str_of(version, "name");
-            let wrong = names::dns1035_label(name);
-            if !wrong.is_empty() {
-                self.invalid(&path.child("name"), name, wrong.join(","));
-            }
-            self.deprecation(version, &path.child("deprecationWarning"));
-            if !is_shared(versions, "subresources") {
-                self.subresources(version, &path.child("subresources"));
-            }
-            if !is_shared(versions, "additionalPrinterColumns") {
-                self.columns(version, &path);
-            }
-            if !is_shared(versions, "selectableFields") {
-                self.selectable(version, &path.child("selectableFields"));
-            }
+        if preserves && self.schemas.any_default() {
+            let detail = "must be false in order to use defaults in the schema";
+            self.invalid(&spec.child("preserveUnknownFields"), true, detail);
+        }
+        for (at, version) in hub.versions.iter().enumerate() {
+            self.version(hub, version, at, &path.index(at));
+        }
+        let mut seen: Vec<&str> =
+            hub.versions.iter().map(|version| str_of(version, "name")).collect();
+        seen.sort_unstable();
+        let mut wrong = |detail: &str| {
+            let kind = FieldErrorKind::InvalidShown(shown::versions(hub, declared));
+            self.found.push(FieldError::new(&path, kind, detail));
+        };
+        if seen.windows(2).any(|pair| pair[0] == pair[1]) {
+            wrong("must contain unique version names");
+        }
+        if hub.versions.iter().filter(|version| version["storage"] == true).count() != 1 {
+            wrong("must have exactly one version marked as storage version");
         }
         // The original keeps the first version in a field of its own as well.
-        let first = versions.first().map_or("", |version| str_of(version, "name"));
-        self.label(first, &FieldPath::new("spec").child("version"));
-        let mut seen: Vec<&str> = versions.iter().map(|version| str_of(version, "name")).collect();
-        seen.sort_unstable();
-        let all = Value::Array(versions.to_vec());
-        if seen.windows(2).any(|pair| pair[0] == pair[1]) {
-            self.invalid(path, all.clone(), "must contain unique version names");
+        let first = hub.versions.first().map_or("", |version| str_of(version, "name"));
+        if !first.is_empty() {
+            self.label(first, &spec.child("version"));
         }
-        let stored = versions.iter().filter(|version| version["storage"] == true).count();
-        if stored != 1 {
-            let detail = "must have exactly one version marked as storage version";
-            self.invalid(path, all, detail);
+    }
+
+    fn version(&mut self, hub: &Hub<'_>, version: &Value, at: usize, path: &FieldPath) {
+        self.label(str_of(version, "name"), &path.child("name"));
+        self.deprecation(version, &path.child("deprecationWarning"));
+        let schema = hub.schema.own(version, "schema");
+        if hub::inner(schema).is_some() {
+            let path = path.child("schema").child("openAPIV3Schema");
+            self.found.extend(self.schemas.check(at, has_status(version), &path));
+        }
+        if let Some(own) = hub.subresources.own(version, "subresources") {
+            self.subresources(own, &path.child("subresources"));
+        }
+        self.columns(hub.columns.own(version, "additionalPrinterColumns"), path);
+        if let Some(fields) = hub.selectable.own(version, "selectableFields") {
+            let path = path.child("selectableFields");
+            match hub::inner(schema) {
+                Some(schema) => {
+                    self.selectable(fields, schema, Some(str_of(version, "name")), &path)
+                }
+                None => self.invalid(
+                    &path,
+                    "",
+                    "may only be set when `version.schema.openAPIV3Schema` is not included",
+                ),
+            }
         }
     }
 
     /// Parts that are the same in all versions are checked once, at the top.
-    fn shared_parts(&mut self, versions: &[Value], spec: &FieldPath) {
-        let Some(first) = versions.first() else { return };
-        if is_shared(versions, "subresources") {
-            self.subresources(first, &spec.child("subresources"));
+    fn shared_parts(&mut self, hub: &Hub<'_>, spec: &FieldPath) {
+        let schema = hub.schema.top();
+        if hub::inner(schema).is_some() {
+            let path = spec.child("validation").child("openAPIV3Schema");
+            self.found.extend(self.schemas.check(0, hub.any_status(), &path));
         }
-        if is_shared(versions, "additionalPrinterColumns") {
-            self.columns(first, spec);
+        if let Some(subresources) = hub.subresources.top() {
+            self.subresources(subresources, &spec.child("subresources"));
         }
-        if is_shared(versions, "selectableFields") {
-            self.selectable(first, &spec.child("selectableFields"));
+        self.columns(hub.columns.top(), spec);
+        if let Some(fields) = hub.selectable.top() {
+            let path = spec.child("selectableFields");
+            match schema {
+                Some(schema) => {
+                    let nothing = Value::Null;
+                    let schema = hub::inner(Some(schema)).unwrap_or(&nothing);
+                    self.selectable(fields, schema, None, &path);
+                }
+                None => {
+                    self.invalid(&path, "", "may only be set when validations.schema is included");
+                }
+            }
         }
     }
 
     fn deprecation(&mut self, version: &Value, path: &FieldPath) {
         let Some(words) = version.get("deprecationWarning").and_then(Value::as_str) else { return };
+        // The original prints what its pointer points to, which is not quoted as texts are.
+        let mut wrong = |detail: &str| {
+            let mut shown = String::new();
+            mainstay_object::gotext::write_text(words, &mut shown);
+            let kind = FieldErrorKind::InvalidShown(shown);
+            self.found.push(FieldError::new(path, kind, detail));
+        };
         if version["deprecated"] != true {
-            self.invalid(path, words, "can only be set for deprecated versions");
+            return wrong("can only be set for deprecated versions");
         }
         if words.len() > 256 {
-            self.invalid(path, words, "must be <= 256 characters long");
+            wrong("must be <= 256 characters long");
         }
         if words.is_empty() {
-            self.invalid(path, words, "must not be an empty string");
+            wrong("must not be an empty string");
         }
-        if let Some((at, _)) = words.char_indices().find(|(_, letter)| letter.is_control()) {
+        if let Some((at, _)) = words.char_indices().find(|(_, letter)| !is_printable(*letter)) {
             let detail = format!(
                 "must only contain printable UTF-8 characters; non-printable character found at index {at}"
             );
-            self.invalid(path, words, detail);
+            wrong(&detail);
         }
     }
 
-    fn subresources(&mut self, version: &Value, path: &FieldPath) {
-        let Some(scale) = version.pointer("/subresources/scale") else { return };
+    fn subresources(&mut self, subresources: &Value, path: &FieldPath) {
+        let Some(scale) = present(subresources.get("scale")) else { return };
         for (field, root) in [("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")] {
             let path = path.child(&format!("scale.{field}"));
             let value = str_of(scale, field);
@@ -238,8 +274,9 @@ impl Check {
         good
     }
 
-    fn columns(&mut self, version: &Value, path: &FieldPath) {
-        for (at, column) in list(version, "additionalPrinterColumns").iter().enumerate() {
+    fn columns(&mut self, columns: Option<&Value>, path: &FieldPath) {
+        let columns = columns.and_then(Value::as_array).into_iter().flatten();
+        for (at, column) in columns.enumerate() {
             let path = path.child("additionalPrinterColumns").index(at);
             if str_of(column, "name").is_empty() {
                 self.required(&path.child("name"), "");
@@ -265,26 +302,29 @@ impl Check {
         }
     }
 
-    fn selectable(&mut self, version: &Value, path: &FieldPath) {
-        let schema = version.pointer("/schema/openAPIV3Schema");
-        let mut seen: Vec<&str> = Vec::new();
-        for (at, field) in list(version, "selectableFields").iter().enumerate() {
+    fn selectable(
+        &mut self,
+        fields: &Value,
+        schema: &Value,
+        version: Option<&str>,
+        path: &FieldPath,
+    ) {
+        let mut seen: Vec<String> = Vec::new();
+        for (at, field) in fields.as_array().into_iter().flatten().enumerate() {
             let path = path.index(at).child("jsonPath");
             let json_path = str_of(field, "jsonPath");
             if json_path.is_empty() {
                 self.required(&path, "");
                 continue;
             }
-            let mut target = schema;
-            for name in json_path.trim_start_matches('.').split('.') {
-                target = target.and_then(|it| it.get("properties")).and_then(|it| it.get(name));
-            }
-            let Some(target) = target.filter(|_| json_path.starts_with('.')) else {
-                let detail = "is an invalid path: does not refer to a valid field";
-                self.invalid(&path, json_path, detail);
-                continue;
+            let (found, target) = match paths::resolve(json_path, schema, false) {
+                Ok(found) => found,
+                Err(error) => {
+                    self.invalid(&path, json_path, format!("is an invalid path: {error}"));
+                    continue;
+                }
             };
-            if json_path.starts_with(".metadata.") || json_path == ".metadata" {
+            if found == "metadata" || found.starts_with("metadata.") {
                 self.invalid(&path, json_path, "must not point to fields in metadata");
             }
             if !matches!(str_of(target, "type"), "string" | "boolean" | "integer") {
@@ -294,17 +334,25 @@ impl Check {
                     "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.",
                 );
             }
-            if seen.contains(&json_path) {
+            if seen.contains(&found) {
                 self.found.push(FieldError::duplicate(&path, json_path));
             } else {
-                seen.push(json_path);
+                seen.push(found);
             }
         }
         let count = seen.len() as u64;
-        if count > MOST_SELECTABLE {
+        if count > MOST_SELECTABLE && !self.had_as_many(fields, version) {
             let kind = FieldErrorKind::TooMany(count, MOST_SELECTABLE);
             self.found.push(FieldError::new(path, kind, ""));
         }
+    }
+
+    /// Whether the stored definition has the very same fields to select by, and too many of them.
+    fn had_as_many(&self, fields: &Value, version: Option<&str>) -> bool {
+        let versions = self.old.map_or(&[][..], |old| old.array(&["spec", "versions"]));
+        let mut same =
+            versions.iter().filter(|old| version.is_none_or(|name| str_of(old, "name") == name));
+        same.any(|old| old.get("selectableFields") == Some(fields))
     }
 
     fn names(&mut self, source: Option<&Value>, required: bool, path: &FieldPath) {
@@ -316,7 +364,10 @@ impl Check {
             }
         }
         for field in ["plural", "singular"] {
-            self.label(str_of(source, field), &path.child(field));
+            let name = str_of(source, field);
+            if !name.is_empty() {
+                self.label(name, &path.child(field));
+            }
         }
         let (kind, list_kind) = (str_of(source, "kind"), str_of(source, "listKind"));
         self.kind(kind, &path.child("kind"));
@@ -333,8 +384,12 @@ impl Check {
         }
     }
 
-    fn conversion(&mut self, conversion: &Value, path: &FieldPath) {
+    fn conversion(&mut self, conversion: &Value, preserves: bool, path: &FieldPath) {
         let strategy = str_of(conversion, "strategy");
+        if strategy != "None" && preserves {
+            let detail = "must be None if spec.preserveUnknownFields is true";
+            self.invalid(&path.child("strategy"), strategy, detail);
+        }
         self.one_of(strategy, &["None", "Webhook"], &path.child("strategy"));
         let webhook = conversion.get("webhook");
         let client = webhook.and_then(|it| it.get("clientConfig")).filter(|it| !it.is_null());
@@ -358,7 +413,20 @@ impl Check {
         if versions.is_empty() {
             return self.required(&versions_path, "");
         }
-        if !versions.iter().any(|version| *version == "v1" || *version == "v1beta1") {
+        let mut seen: Vec<&str> = Vec::new();
+        for (at, version) in versions.iter().enumerate() {
+            let version = version.as_str().unwrap_or_default();
+            let path = versions_path.index(at);
+            if seen.contains(&version) {
+                self.invalid(&path, version, "duplicate version");
+                continue;
+            }
+            seen.push(version);
+            for problem in names::dns1035_label(version) {
+                self.invalid(&path, version, problem);
+            }
+        }
+        if !seen.contains(&"v1") && !seen.contains(&"v1beta1") {
             let detail = "must include at least one of v1, v1beta1";
             self.invalid(&versions_path, versions.to_vec(), detail);
         }
@@ -369,35 +437,56 @@ impl Check {
         let service = client.get("service").filter(|it| it.is_object());
         match (url, service) {
             (Some(url), None) => {
-                let form = "; desired format: https://host[/path]";
-                let path = path.child("url");
-                match url.split_once("://") {
-                    Some(("https", "")) => {
-                        self.invalid(&path, "", format!("host must be specified{form}"));
-                    }
-                    Some(("https", _)) => {}
-                    scheme => {
-                        let scheme = scheme.map_or("", |parts| parts.0);
-                        let detail = format!("'https' is the only allowed URL scheme{form}");
-                        self.invalid(&path, scheme, detail);
-                    }
-                }
+                self.found.extend(webhook::check_url(&path.child("url"), url));
             }
             (None, Some(service)) => {
-                let path = path.child("service");
-                // The original confuses the two, and clients see what it says.
-                for (field, said) in [("name", "namespace"), ("namespace", "name")] {
-                    if str_of(service, field).is_empty() {
-                        self.required(&path.child(said), "");
-                    }
-                }
                 let port = service.get("port").and_then(Value::as_i64).unwrap_or(443);
-                if !(1..=65535).contains(&port) {
-                    let detail = "port is not valid: must be between 1 and 65535, inclusive";
-                    self.invalid(&path.child("port"), port, detail);
-                }
+                // The original confuses name and namespace, and clients see what it says.
+                let (name, namespace) = (str_of(service, "name"), str_of(service, "namespace"));
+                let at = service.get("path").and_then(Value::as_str);
+                let path = path.child("service");
+                self.found.extend(webhook::check_service(&path, name, namespace, at, port));
             }
             _ => self.required(path, "exactly one of url or service is required"),
+        }
+        let bundle = str_of(client, "caBundle");
+        if !bundle.is_empty() && self.checks_bundle() {
+            self.found.extend(webhook::check_ca_bundle(&path.child("caBundle"), bundle));
+        }
+    }
+
+    /// Certificates matter once the definition is established, unless they were bad already.
+    fn checks_bundle(&self) -> bool {
+        let Some(old) = self.old.filter(|old| old.condition("Established") == Some("True")) else {
+            return false;
+        };
+        let path = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
+        let before = old.str(&path).unwrap_or_default();
+        before.is_empty() || webhook::check_ca_bundle(&FieldPath::root(), before).is_empty()
+    }
+
+    /// What may never change, or not once the names are established.
+    fn fixed(&mut self, object: &Object, old: &Object, spec: &FieldPath) {
+        let established = old.condition("Established") == Some("True");
+        let fixed: [(&[&str], bool); 4] = [
+            (&["scope"], established),
+            (&["names", "kind"], established),
+            (&["group"], true),
+            (&["names", "plural"], true),
+        ];
+        for (path, _) in fixed.into_iter().filter(|row| row.1) {
+            let full: Vec<&str> = std::iter::once("spec").chain(path.iter().copied()).collect();
+            let text = |object: &Object| object.str(&full).unwrap_or_default().to_owned();
+            if text(object) != text(old) {
+                let field = path.iter().fold(spec.clone(), |at, name| at.child(name));
+                self.invalid(&field, text(object), "field is immutable");
+            }
+        }
+    }
+
+    fn status(&mut self, object: &Object) {
+        if let Some(accepted) = object.get(&["status", "acceptedNames"]) {
+            self.names(Some(accepted), false, &FieldPath::new("status").child("acceptedNames"));
         }
     }
 
@@ -408,41 +497,44 @@ impl Check {
         if stored.is_empty() {
             return self.invalid(&path, Value::Null, "must have at least one stored version");
         }
-        let mut open: Vec<&Value> = stored.iter().collect();
         for version in versions {
             let name = &version["name"];
-            if version["storage"] == true && !open.contains(&name) {
+            if version["storage"] == true && !stored.contains(name) {
                 let name = name.as_str().unwrap_or_default();
                 let detail = format!("must have the storage version {name}");
                 self.invalid(&path, stored.to_vec(), detail);
             }
-            open.retain(|other| *other != name);
+        }
+        for (at, name) in stored.iter().enumerate() {
+            if versions.iter().any(|version| version["name"] == *name) {
+                continue;
+            }
+            let name = name.as_str().unwrap_or_default();
+            let detail = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+            );
+            self.invalid(&path.index(at), name, detail);
         }
     }
 
     /// Groups of the Kubernetes community need an approval, or the word that they have none.
     fn approval(&mut self, object: &Object) {
-        let group = object.str(&["spec", "group"]).unwrap_or_default();
-        let within = |domain: &str| {
-            group.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-        };
-        if !within("k8s.io") && !within("kubernetes.io") {
+        if !is_protected(object.str(&["spec", "group"]).unwrap_or_default()) {
+            return;
+        }
+        let approval = Approval::of(object);
+        // Who changes something else is not asked for it again.
+        if self.old.is_some_and(|old| Approval::of(old) == approval) {
             return;
         }
         let path = FieldPath::new("metadata").child("annotations").key(APPROVED);
-        let see = "see https://github.com/kubernetes/enhancements/pull/1111";
-        let annotation = object.annotation(APPROVED).unwrap_or_default();
-        if annotation.is_empty() {
-            let detail =
-                format!("protected groups must have approval annotation {APPROVED:?}, {see}");
-            self.required(&path, detail);
-        } else if !annotation.starts_with("unapproved")
-            && annotation.split_once("://").is_none_or(|(_, host)| host.is_empty())
-        {
-            let detail = format!(
-                "protected groups must have approval annotation {APPROVED:?} with either a URL or a reason starting with \"unapproved\", {see}"
-            );
-            self.invalid(&path, annotation, detail);
+        match approval {
+            Approval::Missing => self.required(&path, approval.message(object)),
+            Approval::Invalid => {
+                let value = object.annotation(APPROVED).unwrap_or_default();
+                self.invalid(&path, value, approval.message(object));
+            }
+            Approval::Approved | Approval::Bypassed => {}
         }
     }
 }

@@ -7,11 +7,19 @@
 //! Errors name fields as the original does. That is not always where a client wrote them: what is
 //! the same in all versions is checked once, as `spec.validation`, `spec.subresources` and so on.
 
+mod approval;
 mod check;
+mod hub;
+mod paths;
 mod rules;
+mod schemas;
+mod shown;
 mod version;
 
+pub use approval::{Approval, is_protected};
 pub use version::compare_versions;
+
+use schemas::Schemas;
 
 use crate::structural::Schema;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Resource, Scope};
@@ -109,20 +117,27 @@ pub struct Column {
 }
 
 impl Definition {
-    /// Reads a definition that [`default()`] has completed.
+    /// Reads a definition that [`default()`] has completed, and holds it against every rule for
+    /// new ones, except those for the metadata that all objects have.
     ///
     /// # Errors
-    /// Every rule that it breaks, except those of [`Definition::check`].
+    /// Every rule that it breaks, in the original's order.
     pub fn parse(object: &Object) -> Result<Self, Vec<FieldError>> {
-        let mut errors = check::spec(object);
-        let (versions, wrong) = versions(object);
-        errors.extend(wrong);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        let schemas = Schemas::read(object.array(&["spec", "versions"]));
+        let mut errors: Vec<FieldError> = name_errors(object, object.name(), "name");
+        errors.extend(check::all(object, None, &schemas));
+        if errors.is_empty() { Ok(Self::made(object, &schemas)) } else { Err(errors) }
+    }
+
+    /// Reads a definition that is stored, whatever is wrong with it: it was good when it came.
+    pub fn read(object: &Object) -> Self {
+        Self::made(object, &Schemas::read(object.array(&["spec", "versions"])))
+    }
+
+    fn made(object: &Object, schemas: &Schemas) -> Self {
         let name = |field: &str| text(object.get(&["spec", "names", field]));
         let names = |field: &str| texts(object.get(&["spec", "names", field]));
-        Ok(Self {
+        Self {
             name: object.name().to_owned(),
             group: text(object.get(&["spec", "group"])),
             kind: name("kind"),
@@ -135,22 +150,9 @@ impl Definition {
                 Some("Namespaced") => Scope::Namespaced,
                 _ => Scope::Cluster,
             },
-            versions,
+            versions: versions(object, schemas),
             conversion: object.get(&["spec", "conversion"]).cloned().unwrap_or_default(),
-        })
-    }
-
-    /// What is wrong with patterns and defaults of the schemas: checked when a definition is
-    /// written, not when a stored one is read, because it compiles every pattern.
-    pub fn check(&self) -> Vec<FieldError> {
-        let shared = self.shares_schema();
-        let versions = if shared { &self.versions[..1] } else { &self.versions[..] };
-        let paths = (0..).map(|at| schema_path(shared, at));
-        versions.iter().zip(paths).flat_map(|(version, path)| version.schema.check(&path)).collect()
-    }
-
-    fn shares_schema(&self) -> bool {
-        self.versions.windows(2).all(|pair| Arc::ptr_eq(&pair[0].schema, &pair[1].schema))
+        }
     }
 
     /// Whether objects live in namespaces.
@@ -188,52 +190,24 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     items.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Where the original says that a schema stands.
-fn schema_path(shared: bool, at: usize) -> FieldPath {
-    let spec = FieldPath::new("spec");
-    let holder = if shared {
-        spec.child("validation")
-    } else {
-        spec.child("versions").index(at).child("schema")
-    };
-    holder.child("openAPIV3Schema")
+/// A value that says something: neither null nor an empty list.
+fn present(value: Option<&Value>) -> Option<&Value> {
+    value.filter(|value| !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty()))
 }
 
-/// Whether a part is there, and the same, in every version.
-fn is_shared(versions: &[Value], part: &str) -> bool {
-    let Some(first) = versions.first().and_then(|version| version.get(part)) else { return false };
-    versions.iter().all(|version| version.get(part) == Some(first))
-}
-
-fn versions(object: &Object) -> (Vec<Version>, Vec<FieldError>) {
+fn versions(object: &Object, schemas: &Schemas) -> Vec<Version> {
     let sources = object.array(&["spec", "versions"]);
-    let shared = is_shared(sources, "schema");
     let group = text(object.get(&["spec", "group"]));
     let kind = text(object.get(&["spec", "names", "kind"]));
-    let mut errors = Vec::new();
-    let mut found: Vec<Version> = Vec::new();
-    for (at, source) in sources.iter().enumerate() {
-        let Some(schema_source) = source.pointer("/schema/openAPIV3Schema") else { continue };
-        let path = schema_path(shared, at);
-        let known = found.iter().find(|version| *version.source == *schema_source);
-        let (schema, schema_source) = if let Some(known) = known {
-            (known.schema.clone(), known.source.clone())
-        } else {
-            let status = source.pointer("/subresources/status").is_some();
-            let mut found = rules::root(schema_source, status, &path);
-            let schema = Schema::parse_at(schema_source, &path).unwrap_or_else(|structural| {
-                if !found.unsupported {
-                    found.errors.splice(0..0, structural);
-                }
-                Schema::default_schema()
-            });
-            errors.extend(found.errors);
-            (Arc::new(schema), Arc::new(schema_source.clone()))
-        };
-        let deprecation = deprecation(sources, source, &group, &kind);
-        found.push(version(source, schema, schema_source, deprecation));
-    }
-    (found, errors)
+    let rows = (0..).map_while(|at| schemas.row(at));
+    sources
+        .iter()
+        .zip(rows)
+        .map(|(source, row)| {
+            let deprecation = deprecation(sources, source, &group, &kind);
+            version(source, row.schema.clone(), row.source.clone(), deprecation)
+        })
+        .collect()
 }
 
 fn version(
@@ -322,24 +296,42 @@ pub fn default(object: &mut Object) {
     }
 }
 
-/// What is wrong with the change of a definition: what may never change, or not once its names
-/// are established, and versions that objects may still be stored in.
+/// What is wrong with a new definition: every rule, except those for the metadata that all objects
+/// have. The rule for its name is [`name_errors`].
+pub fn validate(object: &Object) -> Vec<FieldError> {
+    check::all(object, None, &Schemas::read(object.array(&["spec", "versions"])))
+}
+
+/// The rule for names of definitions, as the original tells of it: `field` is `name` or
+/// `generateName` of the metadata, `name` what stands there.
+pub fn name_errors(object: &Object, name: &str, field: &str) -> Vec<FieldError> {
+    let path = FieldPath::new("metadata").child(field);
+    let problem = check::name_problem(object, name);
+    problem.into_iter().map(|why| FieldError::invalid(&path, name, why)).collect()
+}
+
+/// What is wrong with the change of a definition: all rules for new ones, what may never change or
+/// not once its names are established, and versions that objects may still be stored in.
 pub fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
+    check::all(new, Some(old), &Schemas::read(new.array(&["spec", "versions"])))
+}
+
+/// What is wrong with a definition whose status alone is written.
+pub fn validate_status(object: &Object) -> Vec<FieldError> {
+    check::status(object)
+}
+
+/// Formats of texts that mean nothing here, as the schemas name them: one for each place, in the
+/// order of the original's walk. Schemas that all versions share are walked once.
+pub fn unknown_formats(object: &Object) -> Vec<String> {
+    let versions = object.array(&["spec", "versions"]);
+    let hub = hub::Hub::of(versions);
+    let shared = hub.schema.top().into_iter();
+    let own = versions.iter().filter_map(|version| hub.schema.own(version, "schema"));
     let mut found = Vec::new();
-    let established = old.condition("Established") == Some("True");
-    let fixed: &[&[&str]] = &[&["group"], &["names", "plural"]];
-    let fixed_later: &[&[&str]] = &[&["scope"], &["names", "kind"]];
-    let later = if established { fixed_later } else { &[] };
-    for path in later.iter().chain(fixed) {
-        let mut full = vec!["spec"];
-        full.extend(*path);
-        if new.get(&full) != old.get(&full) {
-            let field = full[1..].iter().fold(FieldPath::new("spec"), |at, name| at.child(name));
-            let value = new.get(&full).cloned().unwrap_or_default();
-            found.push(FieldError::invalid(&field, value, "field is immutable"));
-        }
+    for schema in shared.chain(own).filter_map(|schema| hub::inner(Some(schema))) {
+        rules::unknown_formats(schema, &mut found);
     }
-    found.extend(check::stored_versions(new, old));
     found
 }
 

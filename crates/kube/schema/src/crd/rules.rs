@@ -1,87 +1,106 @@
 //! What a schema in a definition may not have, beyond being structural.
 
-use super::fields;
+use super::{fields, paths, shown};
+use crate::structural::is_known_format;
 use crate::trail::{self, Trail};
-use mainstay_object::{FieldError, FieldPath};
+use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
 use serde_json::Value;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 /// What the root may have beside `type` when `/status` exists, in Go's spelling.
-const ROOT_FIELDS: &str = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations]";
-const NOT_AT_ROOT: [&str; 22] = [
-    "$ref",
-    "$schema",
-    "additionalItems",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "default",
-    "definitions",
-    "dependencies",
-    "enum",
-    "id",
-    "maxProperties",
-    "minProperties",
-    "not",
-    "nullable",
-    "oneOf",
-    "patternProperties",
-    "x-kubernetes-embedded-resource",
-    "x-kubernetes-int-or-string",
-    "x-kubernetes-list-map-keys",
-    "x-kubernetes-list-type",
-    "x-kubernetes-map-type",
+const ROOT_FIELDS: [&str; 22] = [
+    "Description",
+    "Type",
+    "Format",
+    "Title",
+    "Maximum",
+    "ExclusiveMaximum",
+    "Minimum",
+    "ExclusiveMinimum",
+    "MaxLength",
+    "MinLength",
+    "Pattern",
+    "MaxItems",
+    "MinItems",
+    "UniqueItems",
+    "MultipleOf",
+    "Required",
+    "Items",
+    "Properties",
+    "ExternalDocs",
+    "Example",
+    "XPreserveUnknownFields",
+    "XValidations",
 ];
 
-/// What [`root`] found.
+/// What [`every`] found.
 pub(super) struct Found {
     pub(super) errors: Vec<FieldError>,
-    /// Whether parts are not supported at all; the original then does not ask whether the rest is
-    /// structural.
-    pub(super) unsupported: bool,
+    /// Why the schema cannot be read as a structural one at all: the original then does not ask
+    /// whether the rest is structural.
+    pub(super) unsupported: Option<String>,
 }
 
-/// Checks the schema of whole objects.
-pub(super) fn root(schema: &Value, has_status: bool, path: &FieldPath) -> Found {
+/// The rules for the root alone.
+pub(super) fn root(schema: &Value, has_status: bool, path: &FieldPath) -> Vec<FieldError> {
     let path = &Trail::below(path.as_str());
     let mut found = Vec::new();
     if has_status {
-        if schema.get("type").is_some_and(|kind| kind != "object") {
-            found.push(trail::invalid(
-                &path.child("type"),
-                schema["type"].clone(),
-                "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled",
-            ));
-        } else if NOT_AT_ROOT.iter().any(|name| is_set(schema, name)) {
-            let detail = format!(
-                "only {ROOT_FIELDS} fields are allowed at the root of the schema if the status subresource is enabled"
-            );
-            found.push(trail::invalid(path, schema.clone(), detail));
+        for (name, json) in shown::set_fields(schema) {
+            if name == "Type" {
+                if schema["type"] == "object" {
+                    continue;
+                }
+                found.push(trail::invalid(
+                    &path.child("type"),
+                    schema["type"].clone(),
+                    "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled",
+                ));
+                break;
+            }
+            if !ROOT_FIELDS.contains(&name) {
+                let names = ROOT_FIELDS.join(" ");
+                let detail = format!(
+                    "only [{names}] fields are allowed at the root of the schema if the status subresource is enabled"
+                );
+                let kind = FieldErrorKind::InvalidShown(shown::schema(schema));
+                found.push(FieldError { field: path.to_string(), kind, detail });
+                break;
+            }
+            debug_assert!(schema.get(json).is_some(), "only fields that are there are listed");
         }
     }
     if schema.get("nullable") == Some(&Value::Bool(true)) {
         let path = path.child("nullable");
         found.push(trail::forbidden(&path, "nullable cannot be true at the root"));
     }
-    let mut walk = Walk { found, unsupported: false };
+    found
+}
+
+/// The rules for every schema from the root down.
+pub(super) fn every(schema: &Value, path: &FieldPath) -> Found {
+    let path = &Trail::below(path.as_str());
+    let mut walk = Walk { found: Vec::new(), unsupported: None };
     walk.schema(schema, Inside { root: true, ..Inside::default() }, path);
     Found { errors: walk.found, unsupported: walk.unsupported }
 }
 
-/// Whether a field says something: Go's zero values do not, except behind a pointer (`default`).
+/// Whether a field says something: Go's zero values do not.
 fn is_set(schema: &Value, name: &str) -> bool {
     match schema.get(name) {
-        None | Some(Value::Null) => false,
-        // Any default is one, also an empty text.
-        Some(_) if name == "default" => true,
-        Some(Value::Bool(false)) => false,
+        None | Some(Value::Null | Value::Bool(false)) => false,
         Some(Value::String(text)) => !text.is_empty(),
         Some(Value::Array(items)) => !items.is_empty(),
-        Some(Value::Object(entries)) => !entries.is_empty() || name == "not",
+        Some(Value::Object(entries)) => !entries.is_empty(),
         Some(_) => true,
     }
+}
+
+/// A field that the original keeps a pointer to: it says something unless it is null.
+fn pointer<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    schema.get(name).filter(|value| !value.is_null())
 }
 
 /// What a schema stands in.
@@ -95,7 +114,7 @@ struct Inside<'a> {
 
 struct Walk {
     found: Vec<FieldError>,
-    unsupported: bool,
+    unsupported: Option<String>,
 }
 
 impl Walk {
@@ -121,11 +140,17 @@ impl Walk {
         self.below(schema, inside, path);
         if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
             let path = path.child("x-kubernetes-preserve-unknown-fields");
-            self.unsupported = true;
+            self.cannot_be_read(
+                "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined",
+            );
             self.invalid(&path, false, "must be true or undefined");
         }
         self.lists_and_maps(schema, path);
         self.cel_rules(schema, path);
+    }
+
+    fn cannot_be_read(&mut self, why: &str) {
+        self.unsupported.get_or_insert_with(|| why.to_owned());
     }
 
     fn plain(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
@@ -134,26 +159,35 @@ impl Walk {
             self.found.push(trail::not_supported(&path.child("type"), kind, &TYPES));
         }
         if let Some(reason) = inside.no_defaults
-            && is_set(schema, "default")
+            && pointer(schema, "default").is_some()
         {
             self.forbid(path, "default", format!("must not be set {reason}"));
         }
         for name in ["id", "additionalItems", "patternProperties", "definitions", "dependencies"] {
-            if is_set(schema, name) {
-                self.unsupported = true;
+            let is_set = match name {
+                "additionalItems" | "dependencies" => pointer(schema, name).is_some(),
+                _ => is_set(schema, name),
+            };
+            if is_set {
+                self.cannot_be_read(&format!("OpenAPIV3Schema '{name}' is not supported"));
                 self.forbid(path, name, format!("{name} is not supported"));
             }
         }
-        if schema.get("$ref").is_some_and(Value::is_string) {
-            self.unsupported = true;
+        if let Some(reference) = pointer(schema, "$ref") {
+            if *reference != "" {
+                self.cannot_be_read("OpenAPIV3Schema '$ref' is not supported");
+            }
             self.forbid(path, "$ref", "$ref is not supported");
+        }
+        if is_set(schema, "$schema") {
+            self.cannot_be_read("OpenAPIV3Schema 'schema' is not supported");
         }
         if kind == "null" {
             let detail = "type cannot be set to null, use nullable as an alternative";
             self.forbid(path, "type", detail);
         }
-        if schema.get("items").is_some_and(Value::is_array) {
-            self.unsupported = true;
+        if is_set(schema, "items") && schema["items"].is_array() {
+            self.cannot_be_read("OpenAPIV3Schema 'items' must be a schema, but is an array");
             self.forbid(path, "items", "items must be a schema object and not an array");
         }
         if inside.meta && is_set(schema, "x-kubernetes-embedded-resource") {
@@ -202,46 +236,47 @@ impl Walk {
                 self.schema(rule, here, &path.child(name).index(at));
             }
         }
-        if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
-            self.schema(items, here, &path.child("items"));
+        for (name, definition) in schema.get("definitions").map(fields).into_iter().flatten() {
+            self.schema(definition, here, &path.child("definitions").key(name));
+        }
+        match schema.get("items") {
+            Some(items @ Value::Object(_)) => self.schema(items, here, &path.child("items")),
+            Some(Value::Array(all)) => {
+                for (at, items) in all.iter().enumerate() {
+                    self.schema(items, here, &path.child("items").index(at));
+                }
+            }
+            _ => {}
+        }
+        for (name, inner) in schema.get("dependencies").map(fields).into_iter().flatten() {
+            if inner.is_object() {
+                self.schema(inner, here, &path.child("dependencies").key(name));
+            }
         }
     }
 
     fn lists_and_maps(&mut self, schema: &Value, path: &Trail<'_>) {
-        let text = |value: &Value, name: &str| {
-            value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        let kind = text(schema, "type");
-        let (list_type, map_type) =
-            (text(schema, "x-kubernetes-list-type"), text(schema, "x-kubernetes-map-type"));
-        for (extension, value, wanted) in [
-            ("x-kubernetes-map-type", &map_type, "object"),
-            ("x-kubernetes-list-type", &list_type, "array"),
-        ] {
-            if value.is_empty() || kind == wanted {
-                continue;
-            }
-            let detail = format!("must be {wanted} if {extension} is specified");
-            let path = path.child("type");
-            if kind.is_empty() {
-                self.required(&path, detail);
-            } else {
-                self.invalid(&path, kind.clone(), detail);
-            }
+        let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+        let extension = |name: &str| schema.get(name).and_then(Value::as_str);
+        let map_type = extension("x-kubernetes-map-type");
+        let list_type = extension("x-kubernetes-list-type");
+        if map_type.is_some() && kind != "object" {
+            self.wrong_type(kind, "object", "x-kubernetes-map-type", path);
         }
-        if !map_type.is_empty() && !matches!(map_type.as_str(), "atomic" | "granular") {
+        if let Some(other) = map_type.filter(|it| !matches!(*it, "atomic" | "granular")) {
             let path = path.child("x-kubernetes-map-type");
-            self.found.push(trail::not_supported(&path, map_type, &["atomic", "granular"]));
-        }
-        if !list_type.is_empty() && !matches!(list_type.as_str(), "atomic" | "set" | "map") {
-            let path = path.child("x-kubernetes-list-type");
-            let allowed = ["atomic", "set", "map"];
-            self.found.push(trail::not_supported(&path, list_type.clone(), &allowed));
+            self.found.push(trail::not_supported(&path, other, &["atomic", "granular"]));
         }
         let empty = Value::Null;
         let items = schema.get("items").unwrap_or(&empty);
-        if list_type == "set" && kind == "array" {
+        if list_type.is_some() && kind != "array" {
+            self.wrong_type(kind, "array", "x-kubernetes-list-type", path);
+        } else if list_type == Some("set") {
             self.set_items(items, &path.child("items"));
+        }
+        if let Some(other) = list_type.filter(|it| !matches!(*it, "atomic" | "set" | "map")) {
+            let path = path.child("x-kubernetes-list-type");
+            self.found.push(trail::not_supported(&path, other, &["atomic", "set", "map"]));
         }
         let keys: Vec<&str> = schema
             .get("x-kubernetes-list-map-keys")
@@ -250,21 +285,57 @@ impl Walk {
             .flatten()
             .filter_map(Value::as_str)
             .collect();
-        if !keys.is_empty() && list_type != "map" {
+        if !keys.is_empty() && list_type != Some("map") {
             let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
             let path = path.child("x-kubernetes-list-type");
-            if list_type.is_empty() {
-                self.required(&path, detail);
-            } else {
-                self.invalid(&path, list_type.clone(), detail);
+            match list_type {
+                None => self.required(&path, detail),
+                Some(other) => self.invalid(&path, other, detail),
             }
         }
-        if list_type == "map" {
+        if list_type == Some("map") {
             self.map_items(schema, items, &keys, path);
         }
-        if matches!(list_type.as_str(), "set" | "map") && is_set(items, "nullable") {
+        if let Some(list_type) = list_type.filter(|it| matches!(*it, "set" | "map")) {
+            self.elements(items, list_type, &keys, &path.child("items"));
+        }
+    }
+
+    fn wrong_type(&mut self, kind: &str, wanted: &str, extension: &str, path: &Trail<'_>) {
+        let detail = format!("must be {wanted} if {extension} is specified");
+        let path = path.child("type");
+        if kind.is_empty() {
+            self.required(&path, detail);
+        } else {
+            self.invalid(&path, kind, detail);
+        }
+    }
+
+    /// Elements of sets and maps are never null, and keys of maps are always there.
+    fn elements(&mut self, items: &Value, list_type: &str, keys: &[&str], path: &Trail<'_>) {
+        if is_set(items, "nullable") {
             let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-            self.forbid(&path.child("items"), "nullable", detail);
+            self.forbid(path, "nullable", detail);
+        }
+        if list_type != "map" {
+            return;
+        }
+        let required = items.get("required").and_then(Value::as_array);
+        for key in keys {
+            let property = items.get("properties").and_then(|it| it.get(*key));
+            let Some(property) = property else { continue };
+            let base = path.child("properties");
+            let path = base.key(key);
+            let is_required = required.into_iter().flatten().any(|name| name == key);
+            if !is_required && pointer(property, "default").is_none() {
+                let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+                self.required(&path.child("default"), detail);
+            }
+            if is_set(property, "nullable") {
+                let detail =
+                    "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+                self.forbid(&path, "nullable", detail);
+            }
         }
     }
 
@@ -305,34 +376,25 @@ impl Walk {
             return self.invalid(&path.child("type"), kind, detail);
         }
         let all = schema["x-kubernetes-list-map-keys"].clone();
-        let required = |key: &str| {
-            let required = items.get("required").and_then(Value::as_array);
-            required.into_iter().flatten().any(|name| name == key)
-        };
         for (at, key) in keys.iter().enumerate() {
-            let Some(property) = items.get("properties").and_then(|it| it.get(*key)) else {
-                let detail = "entries must all be names of item properties";
-                self.invalid(&keys_path, all.clone(), detail);
-                continue;
-            };
-            let base = path.child("properties");
-            let path = base.key(key);
-            if matches!(property.get("type").and_then(Value::as_str), Some("array" | "object")) {
-                let detail =
-                    "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                self.invalid(&path.child("type"), items["type"].clone(), detail);
+            match items.get("properties").and_then(|it| it.get(*key)) {
+                Some(property) => {
+                    let kind = property.get("type").and_then(Value::as_str);
+                    if matches!(kind, Some("array" | "object")) {
+                        let base = path.child("properties");
+                        let path = base.key(key);
+                        let detail =
+                            "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                        self.invalid(&path.child("type"), items["type"].clone(), detail);
+                    }
+                }
+                None => {
+                    let detail = "entries must all be names of item properties";
+                    self.invalid(&keys_path, all.clone(), detail);
+                }
             }
             if keys[..at].contains(key) {
                 self.invalid(&keys_path, all.clone(), "must not contain duplicate entries");
-            }
-            if !required(key) && !is_set(property, "default") {
-                let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-                self.required(&path.child("default"), detail);
-            }
-            if is_set(property, "nullable") {
-                let detail =
-                    "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-                self.forbid(&path, "nullable", detail);
             }
         }
     }
@@ -361,11 +423,47 @@ impl Walk {
                 let detail = "messageExpression must be non-empty if specified";
                 self.required(&path.child("messageExpression"), detail);
             }
-            let reason = text("reason");
-            if !reason.is_empty() && !REASONS.contains(&reason) {
+            let reason = pointer(rule, "reason").and_then(Value::as_str);
+            if let Some(reason) = reason.filter(|reason| !REASONS.contains(reason)) {
                 let path = path.child("reason");
                 self.found.push(trail::not_supported(&path, reason, &REASONS));
             }
+            let field = text("fieldPath");
+            if field.is_empty() {
+                continue;
+            }
+            let path = path.child("fieldPath");
+            if field.trim().is_empty() {
+                self.invalid(&path, field, "must be non-empty if specified");
+            }
+            if lines(field) {
+                self.invalid(&path, field, "must not contain line breaks");
+            }
+            // What cannot be read has other problems, which are told elsewhere.
+            if self.unsupported.is_none() && paths::resolve(field, schema, true).is_err() {
+                self.invalid(&path, field, "must be a valid path");
+            }
         }
+    }
+}
+
+/// Collects formats of texts that are not known.
+pub(super) fn unknown_formats(schema: &Value, found: &mut Vec<String>) {
+    if let Some(format) = schema.get("format").and_then(Value::as_str)
+        && schema.get("type").is_some_and(|kind| kind == "string")
+        && !format.is_empty()
+        && !is_known_format(format)
+    {
+        found.push(format.to_owned());
+    }
+    let items = schema.get("items").into_iter();
+    let lists = ["allOf", "anyOf", "oneOf"].into_iter();
+    let lists = lists.filter_map(|name| schema.get(name)?.as_array()).flatten();
+    let not = schema.get("not").into_iter();
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter();
+    let properties = properties.flat_map(serde_json::Map::values);
+    let additional = schema.get("additionalProperties").into_iter();
+    for inner in items.chain(lists).chain(not).chain(properties).chain(additional) {
+        unknown_formats(inner, found);
     }
 }

@@ -29,53 +29,85 @@ pub(super) fn coerce(
     value: &mut Value,
     unknown: &mut Vec<String>,
 ) -> Result<(), String> {
-    if schema.has_embedded() { walk(schema, value, &Trail::default(), unknown) } else { Ok(()) }
+    if !schema.has_embedded() {
+        return Ok(());
+    }
+    coerce_at(schema, value, false, &Trail::default(), unknown).map_err(|error| error.to_string())
 }
 
-fn walk(
+fn coerce_at(
     schema: &Schema,
     value: &mut Value,
+    root: bool,
     trail: &Trail<'_>,
     unknown: &mut Vec<String>,
-) -> Result<(), String> {
-    if schema.embedded && value.is_object() {
+) -> Result<(), FieldError> {
+    if (root || schema.embedded) && value.is_object() {
         for name in ["apiVersion", "kind"] {
             if let Some(field) = value.get(name)
                 && !field.is_string()
             {
-                let field = FieldError {
+                return Err(FieldError {
                     field: trail.then(Step::Field(name)).to_string(),
                     kind: FieldErrorKind::Invalid(field.clone()),
                     detail: "must be a string".to_owned(),
-                };
-                return Err(field.to_string());
+                });
             }
         }
         let path = trail.then(Step::Field("metadata")).to_string();
         let before = value.get("metadata").cloned();
         unknown.extend(metadata(value, &path).map_err(|detail| {
             let kind = FieldErrorKind::Invalid(before.unwrap_or_default());
-            FieldError { field: path, kind, detail }.to_string()
+            FieldError { field: path, kind, detail }
         })?);
     }
     match value {
         Value::Object(fields) => {
             for (name, field) in fields.iter_mut() {
                 if let Some(schema) = schema.field(name) {
-                    walk(schema, field, &trail.then(Step::Field(name)), unknown)?;
+                    coerce_at(schema, field, false, &trail.then(Step::Field(name)), unknown)?;
                 }
             }
         }
         Value::Array(items) => {
             if let Some(schema) = &schema.items {
                 for (at, item) in items.iter_mut().enumerate() {
-                    walk(schema, item, &trail.then(Step::Index(at)), unknown)?;
+                    coerce_at(schema, item, false, &trail.then(Step::Index(at)), unknown)?;
                 }
             }
         }
         _ => {}
     }
     Ok(())
+}
+
+/// Reads type and metadata of a default, which is an embedded object itself if `root`, and of
+/// every embedded object below. Errors name fields below `path`.
+pub(super) fn check_default(
+    schema: &Schema,
+    value: &Value,
+    root: bool,
+    path: &Trail<'_>,
+) -> Result<Value, FieldError> {
+    let mut value = value.clone();
+    if root || schema.has_embedded() {
+        coerce_at(schema, &mut value, root, path, &mut Vec::new())?;
+    }
+    Ok(value)
+}
+
+/// Reports what is wrong with embedded objects below a value, and with itself if `root`.
+pub(super) fn validate_rooted(
+    schema: &Schema,
+    value: &Value,
+    root: bool,
+    path: &FieldPath,
+    found: &mut Vec<FieldError>,
+) {
+    if root && !schema.embedded && value.is_object() {
+        object(value, &Trail::below(path.as_str()), found);
+    }
+    validate(schema, value, path, found);
 }
 
 /// Reports what is wrong with embedded objects below a value.

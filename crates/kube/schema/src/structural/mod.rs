@@ -15,12 +15,14 @@
 //! refuses more than 128 levels, and schemas likewise.
 
 mod default;
+mod defaults;
 mod embedded;
 mod formats;
 mod lists;
 mod parse;
 mod pattern;
 mod prune;
+mod regexp;
 mod validate;
 mod view;
 
@@ -136,9 +138,9 @@ impl Schema {
 
     /// Reads `openAPIV3Schema`; errors name fields below `path`.
     ///
-    /// Checked is what makes a schema structural. Whether patterns are regular expressions and
-    /// defaults fulfil the schema is [`Schema::check`]'s work, because it costs more and matters
-    /// only when the CRD is new.
+    /// Checked is what makes a schema structural, and whether patterns are regular expressions.
+    /// Whether defaults fulfil the schema is [`Schema::check`]'s work, because it costs more and
+    /// matters only when the definition is new.
     ///
     /// # Errors
     /// All broken rules, sorted by their texts.
@@ -151,11 +153,11 @@ impl Schema {
         <Self as Default>::default()
     }
 
-    /// What is wrong with patterns and defaults; errors name fields below `path`.
+    /// What is wrong with defaults; errors name fields below `path`.
+    ///
+    /// Only for a schema that is structural: of others nothing is known about defaults.
     pub fn check(&self, path: &FieldPath) -> Vec<FieldError> {
-        let mut found = Vec::new();
-        parse::check(self, true, false, &Trail::below(path.as_str()), &mut found);
-        found
+        defaults::check(self, &Trail::below(path.as_str()))
     }
 
     /// Does to a whole object what the original does when it reads one: fills in defaults, drops
@@ -242,6 +244,11 @@ impl Schema {
     fn field(&self, name: &str) -> Option<&Self> {
         self.property(name).or_else(|| self.additional())
     }
+}
+
+/// Whether a format of texts is checked; others mean nothing.
+pub fn is_known_format(name: &str) -> bool {
+    Format::parse(name).is_some()
 }
 
 /// Fields that every object has, whether or not its schema says so.

@@ -136,6 +136,12 @@ impl Reader {
             required: texts(source.get("required")),
             ..Rules::default()
         };
+        if let Some(pattern) = &rules.pattern
+            && let Some(error) = pattern.error()
+        {
+            let detail = format!("must be a valid regular expression, but isn't: {error}");
+            self.found.push(invalid(&path.child("pattern"), &*pattern.text, detail));
+        }
         // The types of an int-or-string may be spelled out, and are then no rule of structure; the
         // original does not ask whether the schema says that it is one.
         let spelled = is_int_or_string(source.get("anyOf"));
@@ -249,11 +255,13 @@ impl Reader {
             }
         }
         let Some(Value::Object(metadata)) = properties.get("metadata") else { return };
-        let harmless = metadata.iter().all(|(name, value)| match name.as_str() {
-            "type" | "description" | "default" => name != "description" || value == "",
-            "properties" => value.as_object().is_some_and(|properties| {
+        let harmless = metadata.iter().all(|(name, value)| match (name.as_str(), value) {
+            ("type" | "default" | "externalDocs" | "example", _)
+            | (_, Value::Null | Value::Bool(false)) => true,
+            ("properties", Value::Object(properties)) => {
                 properties.keys().all(|name| name == "name" || name == "generateName")
-            }),
+            }
+            (_, Value::String(text)) => text.is_empty() && !name.starts_with("x-"),
             _ => false,
         });
         if level == Level::Root && !harmless {
@@ -284,8 +292,12 @@ impl Reader {
             ("x-kubernetes-map-type", UNDEFINED),
             ("x-kubernetes-validations", EMPTY),
         ] {
+            // What is a pointer in the original counts also when it points to nothing much.
+            let pointer = detail == UNDEFINED && name != "additionalProperties";
             let set = match source.get(name) {
-                None | Some(Value::Null | Value::Bool(false)) => false,
+                None | Some(Value::Null) => false,
+                Some(_) if pointer => true,
+                Some(Value::Bool(false)) => false,
                 Some(Value::String(text)) => !text.is_empty(),
                 Some(Value::Array(items)) => !items.is_empty(),
                 Some(_) => true,
@@ -361,63 +373,4 @@ fn texts(value: Option<&Value>) -> Vec<Box<str>> {
 /// Whether this is the one `anyOf` that may name types: integer, then string.
 fn is_int_or_string(any_of: Option<&Value>) -> bool {
     any_of.is_some_and(|it| *it == serde_json::json!([{"type": "integer"}, {"type": "string"}]))
-}
-
-/// Patterns that are no regular expressions, defaults that do not fulfil their own schema.
-pub(super) fn check(
-    schema: &Schema,
-    root: bool,
-    inside_meta: bool,
-    path: &Trail<'_>,
-    found: &mut Vec<FieldError>,
-) {
-    if let Some(rules) = &schema.rules {
-        check_rules(rules, path, found);
-    }
-    if let Some(default) = &schema.default
-        && !inside_meta
-    {
-        let at = path.child("default");
-        let mut pruned = (**default).clone();
-        // A default is a part of an object; only an embedded one has metadata of its own.
-        let unknown = super::prune::value(schema, &mut pruned, schema.embedded);
-        if unknown.is_empty() {
-            found.extend(schema.validate(default, &at.to_path()));
-        } else {
-            let detail = "must not have unknown fields";
-            found.push(invalid(&at, (**default).clone(), detail));
-        }
-    }
-    for (name, property) in &schema.properties {
-        let meta = inside_meta || ((root || schema.embedded) && super::is_meta(name));
-        check(property, false, meta, &path.child("properties").key(name), found);
-    }
-    if let Some(additional) = schema.additional() {
-        check(additional, false, inside_meta, &path.child("additionalProperties"), found);
-    }
-    if let Some(items) = &schema.items {
-        check(items, false, inside_meta, &path.child("items"), found);
-    }
-}
-
-fn check_rules(rules: &Rules, path: &Trail<'_>, found: &mut Vec<FieldError>) {
-    if let Some(pattern) = &rules.pattern
-        && let Some(error) = pattern.error()
-    {
-        found.push(invalid(
-            &path.child("pattern"),
-            &*pattern.text,
-            format!("must be a valid regular expression, but isn't: {error}"),
-        ));
-    }
-    for (name, list) in
-        [("allOf", &rules.all_of), ("anyOf", &rules.any_of), ("oneOf", &rules.one_of)]
-    {
-        for (at, rule) in list.iter().enumerate() {
-            check(rule, false, true, &path.child(name).index(at), found);
-        }
-    }
-    if let Some(not) = &rules.not {
-        check(not, false, true, &path.child("not"), found);
-    }
 }

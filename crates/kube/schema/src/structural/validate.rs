@@ -6,6 +6,7 @@
 
 use super::{Kind, ListType, Rules, Schema};
 use crate::trail::{Step, Trail};
+use mainstay_object::gotext::{float, json, quote};
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
 use serde_json::Value;
 
@@ -38,11 +39,21 @@ pub(super) fn value(
     old: Option<&Value>,
     base: &FieldPath,
 ) -> Vec<FieldError> {
-    Validator { base }.check(schema, value, old, &Trail::default()).errors
+    Validator { base, in_definition: false }.check(schema, value, old, &Trail::default()).errors
+}
+
+/// Checks a default of a definition below `base`.
+///
+/// The original makes its validator of defaults from the structural schema rather than from the
+/// one that was sent, and loses on the way that an int-or-string has types.
+pub(super) fn default(schema: &Schema, value: &Value, base: &FieldPath) -> Vec<FieldError> {
+    Validator { base, in_definition: true }.check(schema, value, None, &Trail::default()).errors
 }
 
 struct Validator<'a> {
     base: &'a FieldPath,
+    /// Whether the value is a default.
+    in_definition: bool,
 }
 
 impl Validator<'_> {
@@ -111,7 +122,7 @@ impl Validator<'_> {
     }
 
     fn error(&self, trail: &Trail<'_>, kind: FieldErrorKind, detail: String) -> FieldError {
-        let name = trail.to_string();
+        let name = quote(&trail.to_string());
         let field = match (self.base.as_str(), name.strip_prefix('.').unwrap_or(&name)) {
             (base, "") => base.to_owned(),
             ("", name) => name.to_owned(),
@@ -132,32 +143,32 @@ impl Validator<'_> {
 
     fn check_type(&self, schema: &Schema, value: &Value, trail: &Trail<'_>, out: &mut Outcome) {
         let format = schema.rules.as_ref().and_then(|rules| rules.format.as_ref());
-        if schema.kind.is_none() && !schema.int_or_string && format.is_none() {
+        let int_or_string = schema.int_or_string && !self.in_definition;
+        if schema.kind.is_none() && !int_or_string && format.is_none() {
             return;
         }
         let wrong = |wanted: &str, found: &str| {
             let kind = FieldErrorKind::TypeInvalid(found.to_owned());
-            self.error(trail, kind, format!("{trail} in body must be of type {wanted}: {found:?}"))
+            self.error(
+                trail,
+                kind,
+                format!("{trail} in body must be of type {wanted}: {}", quote(found)),
+            )
         };
         let wanted = || {
-            if schema.int_or_string {
-                "integer,string"
-            } else {
-                schema.kind.map_or("", Kind::as_str)
-            }
+            if int_or_string { "integer,string" } else { schema.kind.map_or("", Kind::as_str) }
         };
         if value.is_null() {
-            if (schema.kind.is_some() || schema.int_or_string) && !schema.nullable {
+            if (schema.kind.is_some() || int_or_string) && !schema.nullable {
                 out.errors.push(wrong(wanted(), "null"));
             } else {
                 out.passed += 1;
             }
             return;
         }
-        let numeric =
-            schema.int_or_string || matches!(schema.kind, Some(Kind::Number | Kind::Integer));
+        let numeric = int_or_string || matches!(schema.kind, Some(Kind::Number | Kind::Integer));
         let found = kind_of(value);
-        let fits = type_fits(schema, value);
+        let fits = type_fits(schema, int_or_string, value);
         if let Some(format) = format {
             if !matches!(found, Kind::String | Kind::Array) && !fits {
                 // The original names the machine's format of the value here.
@@ -205,9 +216,9 @@ impl Validator<'_> {
                 }
             }
             if valid.is_none() {
-                let name = trail.to_string();
+                let name = quote(&trail.to_string());
                 out.add(
-                    self.composite(format!("{name:?} must validate at least one schema (anyOf)")),
+                    self.composite(format!("{name} must validate at least one schema (anyOf)")),
                 );
             }
             out.merge(valid.or(best).unwrap_or_default());
@@ -224,17 +235,17 @@ impl Validator<'_> {
             }
             if valid != rules.all_of.len() {
                 let none = if valid == 0 { ". None validated" } else { "" };
-                let name = trail.to_string();
+                let name = quote(&trail.to_string());
                 out.add(
-                    self.composite(format!("{name:?} must validate all the schemas (allOf){none}")),
+                    self.composite(format!("{name} must validate all the schemas (allOf){none}")),
                 );
             }
         }
         if let Some(not) = &rules.not
             && self.check(not, value, old, trail).errors.is_empty()
         {
-            let name = trail.to_string();
-            out.add(self.composite(format!("{name:?} must not validate the schema (not)")));
+            let name = quote(&trail.to_string());
+            out.add(self.composite(format!("{name} must not validate the schema (not)")));
         }
     }
 
@@ -267,10 +278,10 @@ impl Validator<'_> {
             0 => "Found none valid".to_owned(),
             valid => format!("Found {valid} valid alternatives"),
         };
-        let name = trail.to_string();
+        let name = quote(&trail.to_string());
         out.add(
             self.composite(format!(
-                "{name:?} must validate one and only one schema (oneOf). {found}"
+                "{name} must validate one and only one schema (oneOf). {found}"
             )),
         );
         out.merge(best.unwrap_or_default());
@@ -282,7 +293,7 @@ impl Validator<'_> {
         }
         let texts = rules.allowed.iter().map(|allowed| match allowed {
             Value::String(text) => text.clone(),
-            other => other.to_string(),
+            other => json(other),
         });
         let kind = FieldErrorKind::NotSupported(value.clone(), texts.collect());
         out.add(self.error(trail, kind, String::new()));
@@ -317,7 +328,8 @@ impl Validator<'_> {
         if let Some(format) = &rules.format {
             if !format.matches(text) {
                 let kind = FieldErrorKind::TypeInvalid(text.to_owned());
-                let detail = format!("{trail} in body must be of type {}: {text:?}", format.name);
+                let detail =
+                    format!("{trail} in body must be of type {}: {}", format.name, quote(text));
                 out.add(self.error(trail, kind, detail));
             }
             out.passed += 1;
@@ -338,13 +350,13 @@ impl Validator<'_> {
         if let Some(factor) = rules.multiple_of {
             let factor = bound(factor);
             if factor <= 0.0 {
-                let shown = go_float(factor);
+                let shown = float(factor);
                 let value = if integer { 0.into() } else { factor.into() };
                 let rule =
                     format!("factor MultipleOf declared for {trail} must be positive: {shown}");
                 out.add(self.error(trail, FieldErrorKind::Invalid(value), rule));
             } else if (value / factor).fract().abs() > 1e-9 {
-                let rule = format!("should be a multiple of {}", go_float(factor));
+                let rule = format!("should be a multiple of {}", float(factor));
                 out.add(self.invalid(trail, Value::Number(number.clone()), &rule));
             }
         }
@@ -352,14 +364,14 @@ impl Validator<'_> {
             && (value < min || (rules.exclusive_minimum && value <= min))
         {
             let or_equal = if rules.exclusive_minimum { "" } else { "or equal to " };
-            let rule = format!("should be greater than {or_equal}{}", go_float(min));
+            let rule = format!("should be greater than {or_equal}{}", float(min));
             out.add(self.invalid(trail, Value::Number(number.clone()), &rule));
         }
         if let Some(max) = rules.maximum.map(bound)
             && (value > max || (rules.exclusive_maximum && value >= max))
         {
             let or_equal = if rules.exclusive_maximum { "" } else { "or equal to " };
-            let rule = format!("should be less than {or_equal}{}", go_float(max));
+            let rule = format!("should be less than {or_equal}{}", float(max));
             out.add(self.invalid(trail, Value::Number(number.clone()), &rule));
         }
     }
@@ -448,14 +460,14 @@ fn kind_of(value: &Value) -> Kind {
     }
 }
 
-fn type_fits(schema: &Schema, value: &Value) -> bool {
+fn type_fits(schema: &Schema, int_or_string: bool, value: &Value) -> bool {
     let integral = |value: &Value| match value {
         Value::Number(number) => {
             number.is_i64() || number.as_f64().is_some_and(|float| float.fract() == 0.0)
         }
         _ => false,
     };
-    if schema.int_or_string {
+    if int_or_string {
         return value.is_string() || integral(value);
     }
     match schema.kind {
@@ -479,36 +491,4 @@ fn counterpart<'a>(schema: &Schema, item: &Value, old: &'a Value) -> Option<&'a 
     old.as_array()?
         .iter()
         .find(|old| schema.list_map_keys.iter().all(|key| old.get(&**key) == item.get(&**key)))
-}
-
-/// A number as Go prints it with `%v`.
-fn go_float(number: f64) -> String {
-    let exponent = number.abs().log10().floor();
-    if number != 0.0 && !(-4.0..21.0).contains(&exponent) {
-        let text = format!("{number:e}");
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |d| ('-', d));
-        return format!("{mantissa}e{sign}{digits:0>2}");
-    }
-    format!("{number}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_print_as_in_go() {
-        for (number, text) in [
-            (1.0, "1"),
-            (0.5, "0.5"),
-            (100_000.0, "100000"),
-            (1e21, "1e+21"),
-            (0.000_01, "1e-05"),
-            (-2.5, "-2.5"),
-            (0.0, "0"),
-        ] {
-            assert_eq!(go_float(number), text);
-        }
-    }
 }

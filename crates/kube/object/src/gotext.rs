@@ -1,0 +1,179 @@
+//! Values as Go prints them, which messages of the API show: `%q`, `%v` and `encoding/json`.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The text in double quotes with everything escaped that Go's `%q` escapes.
+///
+/// Differs from Go only for code points that Go's tables call unprintable and that are neither
+/// control characters, separators nor marks of direction and width: they are left as they are.
+pub fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            c if c < ' ' || c == '\u{7f}' => {
+                push(&mut out, format_args!("\\x{:02x}", u32::from(c)))
+            }
+            c if is_printable(c) => out.push(c),
+            c if u32::from(c) > 0xffff => push(&mut out, format_args!("\\U{:08x}", u32::from(c))),
+            c => push(&mut out, format_args!("\\u{:04x}", u32::from(c))),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a string does not fail.
+    let _ = out.write_fmt(text);
+}
+
+/// Whether Go calls a character printable (`unicode.IsPrint`): letters, marks, numbers,
+/// punctuation, symbols and the plain space. Unassigned code points are taken for printable.
+pub fn is_printable(c: char) -> bool {
+    let format = matches!(u32::from(c),
+        0xad | 0x600..=0x605 | 0x61c | 0x6dd | 0x70f | 0x8e2 | 0x180e | 0x200b..=0x200f
+        | 0x202a..=0x202e | 0x2060..=0x206f | 0xfeff | 0xfff9..=0xfffb | 0x1_d173..=0x1_d17a
+        | 0xe_0001..=0xe_007f | 0xe000..=0xf8ff | 0xf_0000..=0x10_ffff
+        | 0xfffe | 0xffff);
+    c == ' ' || !(c.is_control() || c.is_whitespace() || format)
+}
+
+/// A number as Go's `%v` prints a `float64`.
+pub fn float(number: f64) -> String {
+    let exponent = number.abs().log10().floor();
+    if number != 0.0 && !(-4.0..21.0).contains(&exponent) {
+        scientific(number)
+    } else {
+        format!("{number}")
+    }
+}
+
+/// `1e+21`, `1e-05`: at least two digits of exponent.
+fn scientific(number: f64) -> String {
+    let text = format!("{number:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |d| ('-', d));
+    format!("{mantissa}e{sign}{digits:0>2}")
+}
+
+/// A value as `encoding/json` writes it: compact, keys sorted, `<`, `>` and `&` escaped, whole
+/// numbers without a fraction.
+pub fn json(value: &Value) -> String {
+    let mut out = String::new();
+    write_json(value, &mut out);
+    out
+}
+
+/// Appends what [`json`] gives.
+pub fn write_json(value: &Value, out: &mut String) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let number = number.as_f64().unwrap_or_default();
+            let size = number.abs();
+            if number != 0.0 && !(1e-6..1e21).contains(&size) {
+                // One digit of a negative exponent loses its zero: 1e-09 is written 1e-9.
+                out.push_str(&scientific(number).replace("e-0", "e-"));
+            } else {
+                push(out, format_args!("{number}"));
+            }
+        }
+        Value::String(text) => write_text(text, out),
+        Value::Array(items) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write_json(item, out);
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            out.push('{');
+            for (at, (name, field)) in fields.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write_text(name, out);
+                out.push(':');
+                write_json(field, out);
+            }
+            out.push('}');
+        }
+        other => push(out, format_args!("{other}")),
+    }
+}
+
+/// Appends a text as `encoding/json` writes it, quotes included.
+pub fn write_text(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                push(out, format_args!("\\u{:04x}", u32::from(c)));
+            }
+            c if c < ' ' => push(out, format_args!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn texts_are_quoted_as_in_go() {
+        for (text, shown) in [
+            ("a'b", "\"a'b\""),
+            ("a\"\\\n\t", r#""a\"\\\n\t""#),
+            ("\u{1}\u{7f}", r#""\x01\x7f""#),
+            ("é\u{200b}\u{a0}", "\"é\\u200b\\u00a0\""),
+            ("\u{e0001}", r#""\U000e0001""#),
+        ] {
+            assert_eq!(quote(text), shown);
+        }
+    }
+
+    #[test]
+    fn numbers_print_as_in_go() {
+        for (number, text) in [
+            (1.0, "1"),
+            (0.5, "0.5"),
+            (100_000.0, "100000"),
+            (1e21, "1e+21"),
+            (0.000_01, "1e-05"),
+            (-2.5, "-2.5"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(float(number), text);
+        }
+    }
+
+    #[test]
+    fn json_is_written_as_in_go() {
+        let value = json!({"b": [1.0, 2.5, 1e21, 1e-9, null, true], "a": "<&>\u{1}"});
+        let shown = "{\"a\":\"\\u003c\\u0026\\u003e\\u0001\",\"b\":[1,2.5,1e+21,1e-9,null,true]}";
+        assert_eq!(json(&value), shown);
+    }
+}

@@ -1,0 +1,132 @@
+//! Paths into schemas, as `selectableFields` and the `fieldPath` of rules write them.
+
+use super::present;
+use serde_json::Value;
+
+/// Follows a path such as `.spec.color` or `.labels['a.b']` through a schema: the path in its
+/// plain form, and the schema of the field.
+///
+/// # Errors
+/// In the original's words, why the path leads nowhere.
+pub(super) fn resolve<'a>(
+    path: &str,
+    schema: &'a Value,
+    arrays: bool,
+) -> Result<(String, &'a Value), String> {
+    const END: &str = "unexpected end of JSON path";
+    let mut tokens = Tokens { rest: path };
+    let mut found = String::new();
+    let mut at = schema;
+    while let Some(token) = tokens.next() {
+        let name = match token {
+            "[" if !arrays => return Err("array notation is not allowed".to_owned()),
+            "[" => {
+                let text = tokens.next().ok_or(END)?;
+                let inner = text
+                    .strip_prefix('\'')
+                    .and_then(|text| text.strip_suffix('\''))
+                    .ok_or_else(|| format!("expected single quoted string but got {text}"))?;
+                unescape(inner)?
+            }
+            "." => tokens.next().ok_or(END)?.to_owned(),
+            other => return Err(format!("expected [ or . but got: {other}")),
+        };
+        at = step(at, &name, &mut found).ok_or("does not refer to a valid field")?;
+        if token == "[" {
+            let close = tokens.next().ok_or(END)?;
+            if close != "]" {
+                return Err(format!("expected ] but got {close}"));
+            }
+        }
+    }
+    Ok((found, at))
+}
+
+fn step<'a>(at: &'a Value, name: &str, found: &mut String) -> Option<&'a Value> {
+    let properties = at.get("properties").and_then(Value::as_object);
+    if let Some(properties) = properties.filter(|properties| !properties.is_empty()) {
+        if !found.is_empty() {
+            found.push('.');
+        }
+        found.push_str(name);
+        return properties.get(name);
+    }
+    let below = present(at.get("additionalProperties"))?;
+    found.push('[');
+    found.push_str(name);
+    found.push(']');
+    Some(below)
+}
+
+fn unescape(text: &str) -> Result<String, String> {
+    let mut out = String::new();
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => match letters.next() {
+                Some(escaped @ ('\'' | '\\')) => out.push(escaped),
+                _ => return Err("invalid string literal: invalid escape sequence".to_owned()),
+            },
+            other => out.push(other),
+        }
+    }
+    Ok(out)
+}
+
+/// `.`, `[`, `]`, quoted texts, and what stands between them.
+struct Tokens<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.rest;
+        let first = text.chars().next()?;
+        let end = match first {
+            '.' | '[' | ']' => 1,
+            '\'' => {
+                let bytes = text.as_bytes();
+                let close =
+                    (1..bytes.len()).find(|at| bytes[*at] == b'\'' && bytes[at - 1] != b'\\');
+                close.map_or(text.len(), |at| at + 1)
+            }
+            _ => text.find(['.', '[', ']']).unwrap_or(text.len()),
+        };
+        let (token, rest) = text.split_at(end);
+        self.rest = rest;
+        Some(token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_path_leads_to_a_field_or_says_why_not() {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "string"},
+            "m": {"type": "object", "additionalProperties": {"type": "integer"}},
+        }});
+        for (path, outcome) in [
+            (".a", Ok("a")),
+            (".m['x.y']", Ok("m[x.y]")),
+            (".m.x", Ok("m[x]")),
+            ("['a']", Ok("a")),
+            ("a", Err("expected [ or . but got: a")),
+            (".", Err("unexpected end of JSON path")),
+            (".b", Err("does not refer to a valid field")),
+            (".a.b", Err("does not refer to a valid field")),
+            (".m[x]", Err("expected single quoted string but got x")),
+            (".m['x'", Err("unexpected end of JSON path")),
+        ] {
+            let found = resolve(path, &schema, true).map(|found| found.0);
+            assert_eq!(found, outcome.map(str::to_owned).map_err(str::to_owned), "{path}");
+        }
+        let error = resolve(".m['x']", &schema, false).unwrap_err();
+        assert_eq!(error, "array notation is not allowed");
+    }
+}

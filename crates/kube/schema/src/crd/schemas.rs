@@ -1,0 +1,96 @@
+//! The schemas of a definition's versions, read once, and what is wrong with them.
+
+use super::hub::{self, Hub};
+use super::rules;
+use crate::structural::Schema;
+use mainstay_object::{FieldError, FieldPath};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The schemas of all versions, in the definition's order.
+#[derive(Default)]
+pub(super) struct Schemas {
+    rows: Vec<Row>,
+}
+
+/// The schema of one version; none of its own means one that knows nothing.
+pub(super) struct Row {
+    pub(super) source: Arc<Value>,
+    pub(super) schema: Arc<Schema>,
+    /// What keeps it from being structural.
+    wrong: Vec<FieldError>,
+}
+
+impl Schemas {
+    /// Reads the schemas. Versions with the same one share it.
+    pub(super) fn read(versions: &[Value]) -> Self {
+        let hub = Hub::of(versions);
+        let shared = hub.schema.top().is_some();
+        let mut rows: Vec<Row> = Vec::with_capacity(versions.len());
+        for (at, version) in versions.iter().enumerate() {
+            let source = hub::inner(version.get("schema")).unwrap_or(&Value::Null);
+            let known = rows.iter().find(|row| *row.source == *source);
+            let row = match known {
+                Some(known) if known.wrong.is_empty() || shared => Row {
+                    source: known.source.clone(),
+                    schema: known.schema.clone(),
+                    wrong: Vec::new(),
+                },
+                _ => Row::read(source, &path(shared, at)),
+            };
+            rows.push(row);
+        }
+        Self { rows }
+    }
+
+    /// The schema of a version.
+    pub(super) fn row(&self, at: usize) -> Option<&Row> {
+        self.rows.get(at)
+    }
+
+    /// Whether any schema has a default.
+    pub(super) fn any_default(&self) -> bool {
+        self.rows.iter().any(|row| row.schema.has_defaults())
+    }
+
+    /// All that is wrong with the schema of a version, which stands at `path`.
+    pub(super) fn check(&self, at: usize, has_status: bool, path: &FieldPath) -> Vec<FieldError> {
+        let Some(row) = self.rows.get(at) else { return Vec::new() };
+        let mut errors = rules::root(&row.source, has_status, path);
+        let rules = rules::every(&row.source, path);
+        // A schema with parts that are not supported cannot be read as a structural one.
+        match (&rules.unsupported, row.wrong.is_empty()) {
+            (None, true) => errors.extend(row.schema.check(path)),
+            (None, false) => errors.extend(row.wrong.iter().cloned()),
+            (Some(_), _) => {}
+        }
+        errors.extend(rules.errors);
+        if errors.is_empty()
+            && let Some(why) = rules.unsupported
+        {
+            errors.push(FieldError::invalid(path, "", why));
+        }
+        errors
+    }
+}
+
+impl Row {
+    fn read(source: &Value, path: &FieldPath) -> Self {
+        let (schema, wrong) = match Schema::parse_at(source, path) {
+            Ok(schema) => (schema, Vec::new()),
+            Err(wrong) => (Schema::default_schema(), wrong),
+        };
+        Self { source: Arc::new(source.clone()), schema: Arc::new(schema), wrong }
+    }
+}
+
+/// Where the original says that a schema stands.
+fn path(shared: bool, at: usize) -> FieldPath {
+    let spec = FieldPath::new("spec");
+    let holder = if shared {
+        spec.child("validation")
+    } else {
+        spec.child("versions").index(at).child("schema")
+    };
+    holder.child("openAPIV3Schema")
+}

@@ -1,0 +1,149 @@
+//! What is wrong with the defaults of a schema.
+//!
+//! A default must be what it defaults: complete but for other defaults, without unknown fields,
+//! and valid. Inside of `metadata`, `kind` and `apiVersion` it cannot be judged alone; there an
+//! object is made around it.
+
+use super::{Schema, embedded, is_meta, prune, validate};
+use crate::trail::{Trail, invalid};
+use mainstay_object::FieldError;
+use serde_json::{Map, Value};
+
+/// Checks all defaults below a schema of whole objects.
+pub(super) fn check(schema: &Schema, path: &Trail<'_>) -> Vec<FieldError> {
+    let mut walk = Walk { found: Vec::new() };
+    if schema.any_default {
+        let around = Around { root: schema, above: None };
+        walk.schema(schema, &around, false, path);
+    }
+    walk.found
+}
+
+/// One step from the nearest object with metadata down to a default.
+#[derive(Clone, Copy)]
+enum Down<'a> {
+    Field(&'a str),
+    Element,
+}
+
+/// The way from the nearest object with metadata.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    root: &'a Schema,
+    above: Option<(&'a Self, Down<'a>)>,
+}
+
+impl Around<'_> {
+    /// An object that has the value in its place.
+    fn object(&self, value: Value) -> Value {
+        let mut value = value;
+        let mut at = self;
+        while let Some((above, step)) = at.above {
+            value = match step {
+                Down::Field(name) => Value::Object(Map::from_iter([(name.to_owned(), value)])),
+                Down::Element => Value::Array(vec![value]),
+            };
+            at = above;
+        }
+        if let Value::Object(fields) = &mut value {
+            for (name, text) in [("kind", "Validation"), ("apiVersion", "validation/v1")] {
+                fields.entry(name).or_insert_with(|| text.into());
+            }
+        }
+        value
+    }
+}
+
+struct Walk {
+    found: Vec<FieldError>,
+}
+
+impl Walk {
+    fn schema(&mut self, schema: &Schema, around: &Around<'_>, meta: bool, path: &Trail<'_>) {
+        if !schema.any_default {
+            return;
+        }
+        let own = Around { root: schema, above: None };
+        let is_root = std::ptr::eq(schema, around.root);
+        let (around, meta) = if schema.embedded { (&own, false) } else { (around, meta) };
+        if let Some(default) = &schema.default {
+            let at = path.child("default");
+            if meta {
+                self.inside_meta(schema, default, around, &at);
+            } else {
+                self.plain(schema, default, schema.embedded || is_root, &at);
+            }
+        }
+        if let Some(items) = &schema.items {
+            let below = Around { root: around.root, above: Some((around, Down::Element)) };
+            self.schema(items, &below, meta, &path.child("items"));
+        }
+        // Defaults of the values of maps are never looked at.
+        for (name, property) in &schema.properties {
+            let meta = meta || ((is_root || schema.embedded) && is_meta(name));
+            let below = Around { root: around.root, above: Some((around, Down::Field(name))) };
+            self.schema(property, &below, meta, &path.child("properties").key(name));
+        }
+    }
+
+    fn plain(&mut self, schema: &Schema, default: &Value, embedded: bool, at: &Trail<'_>) {
+        let mut pruned = default.clone();
+        if !prune::value(schema, &mut pruned, embedded).is_empty() {
+            let detail = "must not have unknown fields";
+            self.found.push(invalid(at, default.clone(), detail));
+        }
+        let path = at.to_path();
+        let before = self.found.len();
+        match embedded::check_default(schema, default, embedded, at) {
+            Ok(coerced) => {
+                embedded::validate_rooted(schema, &coerced, embedded, &path, &mut self.found);
+                if self.found.len() == before {
+                    self.found.extend(validate::default(schema, &coerced, &path));
+                }
+            }
+            Err(error) => self.found.push(error),
+        }
+    }
+
+    fn inside_meta(
+        &mut self,
+        schema: &Schema,
+        default: &Value,
+        around: &Around<'_>,
+        at: &Trail<'_>,
+    ) {
+        let object = around.object(default.clone());
+        let root = Trail::default();
+        let mut wrong = Vec::new();
+        let error = match embedded::check_default(around.root, &object, true, &root) {
+            Ok(object) => {
+                let path = root.to_path();
+                embedded::validate_rooted(around.root, &object, true, &path, &mut wrong);
+                aggregate(&wrong)
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        match error {
+            Some(error) => {
+                let detail = format!("must result in valid metadata: {error}");
+                self.found.push(invalid(at, default.clone(), detail));
+            }
+            None => self.found.extend(validate::default(schema, default, &at.to_path())),
+        }
+    }
+}
+
+/// Several errors in one text, each once.
+fn aggregate(errors: &[FieldError]) -> Option<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for text in errors.iter().map(ToString::to_string) {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match texts.len() {
+        0 => None,
+        1 => texts.pop(),
+        _ => Some(format!("[{}]", texts.join(", "))),
+    }
+}
