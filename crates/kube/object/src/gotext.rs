@@ -22,7 +22,7 @@ pub fn quote(text: &str) -> String {
             '\t' => out.push_str("\\t"),
             '\u{b}' => out.push_str("\\v"),
             c if c < ' ' || c == '\u{7f}' => {
-                push(&mut out, format_args!("\\x{:02x}", u32::from(c)))
+                push(&mut out, format_args!("\\x{:02x}", u32::from(c)));
             }
             c if is_printable(c) => out.push(c),
             c if u32::from(c) > 0xffff => push(&mut out, format_args!("\\U{:08x}", u32::from(c))),

@@ -279,7 +279,7 @@ impl Decoder {
             }
             (Type::Map(element), Value::Object(entries)) => {
                 for (key, entry) in entries.iter_mut() {
-                    let trail = at.trail.then(Step::Key(key));
+                    let trail = at.trail.then(Step::Entry(key));
                     self.element(element, entry, &at.inside(&trail))?;
                 }
                 return Ok(());

@@ -13,6 +13,8 @@ pub(crate) enum Step<'a> {
     Index(usize),
     /// An entry of a map, as field errors print it: `[key]`.
     Key(&'a str),
+    /// An entry of a map, as strict decoding prints it: `.key`.
+    Entry(&'a str),
 }
 
 /// A chain of steps that lies on the stack of the walk.
@@ -90,8 +92,8 @@ impl fmt::Display for Trail<'_> {
         let Some((above, step)) = self.above else { return f.write_str(self.prefix) };
         above.fmt(f)?;
         match step {
-            Step::Field(name) if above.is_root() => f.write_str(name),
-            Step::Field(name) => write!(f, ".{name}"),
+            Step::Field(name) | Step::Entry(name) if above.is_root() => f.write_str(name),
+            Step::Field(name) | Step::Entry(name) => write!(f, ".{name}"),
             Step::Index(at) => write!(f, "[{at}]"),
             Step::Key(key) => write!(f, "[{key}]"),
         }

@@ -4,8 +4,8 @@ use super::decode::Decoded;
 use super::options::{Verb, WriteOptions};
 use super::part::{self, Part};
 use super::track::Tracker;
-use super::write::{self, PutError, Written};
-use super::{Request, create, decode, meta};
+use super::write::{self, Written};
+use super::{Request, create, decode, definitions, meta};
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::KindRow;
@@ -155,12 +155,12 @@ pub(super) async fn apply(
             Ok(Written::Stored(stored))
         } else {
             let expect = Expect::Revision(stored.revision);
-            write::put(request, request.key(), object, Some(&old), expect, options.dry_run).await
+            write::put(request, request.key(), object, expect, options.dry_run).await
         };
         match outcome {
             Ok(written) => return Ok(Changed { written, warnings }),
-            Err(PutError::Commit(CommitError::Stale { .. })) if !conditional && attempts > 0 => {}
-            Err(error) => return Err(error.to_status(row, name)),
+            Err(CommitError::Stale { .. }) if !conditional && attempts > 0 => {}
+            Err(error) => return Err(write::commit_status(row, name, &error)),
         }
     }
 }
@@ -216,12 +216,18 @@ fn settle(
     let row = &request.row;
     let mut object = part::narrow(row, part, object, old);
     row.strategy.prepare_update(&mut object, old, &request.context(part.name()))?;
+    if part == Part::Main && definitions::is(row) {
+        definitions::remember_stored_version(&mut object);
+    }
     convert::complete(row, &mut object);
     if part.is_whole() && create::counts_generations(row) && wants_other(row, &object, old) {
         object.set(&["metadata", "generation"], (old.generation() + 1).into());
     }
     write::validate(row, part, &object, Some(old))?;
     warnings.extend(row.strategy.warnings(&object));
+    if part == Part::Main && definitions::is(row) {
+        warnings.extend(definitions::warnings(&object, Some(old)));
+    }
     Ok(object)
 }
 
@@ -257,13 +263,13 @@ async fn finish(
     object: &Object,
     stored: &Arc<Stored>,
     dry_run: bool,
-) -> Result<Written, PutError> {
+) -> Result<Written, CommitError> {
     if dry_run {
         return Ok(Written::Dry(object.clone()));
     }
     let expect = Expect::Revision(stored.revision);
     let change = Change::Delete { key: stored.key.clone(), expect };
-    let gone = request.server.store.commit(change).await.map_err(PutError::Commit)?;
+    let gone = request.server.store.commit(change).await?;
     super::delete::gone(request.server, &request.row, &gone);
     let mut object = object.clone();
     object.set(&["metadata", "resourceVersion"], gone.revision.to_string().into());

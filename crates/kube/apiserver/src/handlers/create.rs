@@ -4,8 +4,8 @@ use super::decode::Decoded;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::Tracker;
-use super::write::{self, PutError, Written};
-use super::{Request, decode, events, meta, present};
+use super::write::{self, Written};
+use super::{Request, decode, definitions, events, meta, present};
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::KindRow;
@@ -56,10 +56,13 @@ pub(super) async fn store(
         prepare(request, &mut object)?;
         let mut warnings = warnings.clone();
         warnings.extend(row.strategy.warnings(&object));
+        if definitions::is(row) {
+            warnings.extend(definitions::warnings(&object, None));
+        }
         warnings.extend(meta::warnings(row, &object));
         let name = object.name().to_owned();
         let key = request.key_of(&name);
-        match write::put(request, key, object, None, Expect::Absent, options.dry_run).await {
+        match write::put(request, key, object, Expect::Absent, options.dry_run).await {
             Ok(written) => {
                 let mut answer = written_answer(request, StatusCode::CREATED, &written)?;
                 answer.warnings = warnings;
@@ -68,8 +71,8 @@ pub(super) async fn store(
                 }
                 return Ok(answer);
             }
-            Err(PutError::Commit(CommitError::AlreadyExists { .. })) if !last => {}
-            Err(error) => return Err(error.to_status(row, &name)),
+            Err(CommitError::AlreadyExists { .. }) if !last => {}
+            Err(error) => return Err(write::commit_status(row, &name, &error)),
         }
     }
 }
@@ -93,6 +96,9 @@ fn prepare(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     let row = &request.row;
     meta::stamp(request.server, object);
     row.strategy.prepare_create(object, &request.context(""))?;
+    if definitions::is(row) {
+        definitions::prepare_create(object);
+    }
     convert::complete(row, object);
     if counts_generations(row) {
         object.set(&["metadata", "generation"], 1.into());

@@ -312,7 +312,7 @@ fn marked(server: &ApiServer, row: &KindRow, old: &Object, options: &Options) ->
     match &*row.storage {
         // These two have deletions of their own: no grace, no new generation.
         "namespaces" => object.set(&["status", "phase"], "Terminating".into()),
-        definitions::STORAGE => definitions::hold(&mut object),
+        definitions::STORAGE => definitions::hold(&mut object, &server.clock.now_rfc3339()),
         _ => {
             object.set(&["metadata", "deletionGracePeriodSeconds"], 0.into());
             if old.generation() > 0 {

@@ -34,6 +34,7 @@ pub(super) fn check_dry_run(value: &str) -> Result<(), Status> {
 /// client speaks, then those of the version that is stored, which is what reading fills in too.
 pub(super) fn default(row: &KindRow, object: &mut Object) {
     match &row.source {
+        Source::BuiltIn(_) if definitions::is(row) => mainstay_schema::crd::default(object),
         Source::BuiltIn(_) => row.strategy.default(object),
         Source::Custom(custom) => {
             let (spoken, stored) = (&custom.version().schema, custom.storage_schema());
@@ -60,6 +61,9 @@ pub(super) fn validate(
         errors.extend(meta::validate_update(object, old));
     }
     errors.extend(row.strategy.validate(object, old));
+    if definitions::is(row) {
+        errors = definitions::validate(part, object, old, errors);
+    }
     if let Source::Custom(custom) = &row.source {
         errors.extend(against_schema(&custom.version().schema, part, object, old));
     }
@@ -96,25 +100,6 @@ fn against_schema(
     }
 }
 
-/// Why a write did not happen.
-#[derive(Debug)]
-pub(super) enum PutError {
-    /// The object is refused.
-    Refused(Status),
-    /// The store refused: somebody was faster, or a precondition does not hold.
-    Commit(CommitError),
-}
-
-impl PutError {
-    /// The refusal that the client gets.
-    pub(super) fn to_status(&self, row: &KindRow, name: &str) -> Status {
-        match self {
-            Self::Refused(status) => status.clone(),
-            Self::Commit(error) => commit_status(row, name, error),
-        }
-    }
-}
-
 /// What a write made.
 #[derive(Debug)]
 pub(super) enum Written {
@@ -128,24 +113,17 @@ pub(super) enum Written {
 pub(super) async fn put(
     request: &Request<'_>,
     key: Key,
-    mut object: Object,
-    old: Option<&Object>,
+    object: Object,
     expect: Expect,
     dry_run: bool,
-) -> Result<Written, PutError> {
+) -> Result<Written, CommitError> {
     let row = &request.row;
     let server = request.server;
-    let _one_at_a_time = match &*row.storage {
-        definitions::STORAGE => Some(server.definitions.lock().await),
-        _ => None,
-    };
-    let admitted = if &*row.storage == definitions::STORAGE {
-        Some(definitions::admit(server, &mut object, old, dry_run).map_err(PutError::Refused)?)
-    } else {
-        None
-    };
+    let _one_at_a_time =
+        if definitions::is(row) { Some(server.definitions.lock().await) } else { None };
+    let admitted = definitions::is(row).then(|| definitions::admit(server, &object, dry_run));
     if dry_run {
-        check_dry(request, &key, expect).map_err(PutError::Commit)?;
+        check_dry(request, &key, expect)?;
         return Ok(Written::Dry(object));
     }
     let guard = (expect == Expect::Absent && !key.namespace.is_empty())
@@ -158,7 +136,7 @@ pub(super) async fn put(
             }
             Ok(Written::Stored(stored))
         }
-        Err(error) => Err(PutError::Commit(error)),
+        Err(error) => Err(error),
     }
 }
 

@@ -4,6 +4,8 @@ use super::{Custom, KindRow, Source, Subresource, order};
 use crate::strategy::Strategy;
 use mainstay_object::{Gvk, Object};
 use mainstay_schema::crd;
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,6 +22,38 @@ impl Strategy for CustomStrategy {
     }
 }
 
+/// Names that a definition has, so that no other of its group can have them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Claims {
+    /// Plural, singular and short names.
+    pub(crate) resources: BTreeSet<String>,
+    /// Kinds of objects and lists.
+    pub(crate) kinds: BTreeSet<String>,
+}
+
+impl Claims {
+    /// Whether all names of the other are among these.
+    pub(crate) fn includes(&self, other: &Self) -> bool {
+        other.resources.is_subset(&self.resources) && other.kinds.is_subset(&self.kinds)
+    }
+
+    /// The names of `status.acceptedNames`.
+    pub(crate) fn of(accepted: &Value) -> Self {
+        let mut claims = Self::default();
+        for (field, value) in accepted.as_object().into_iter().flatten() {
+            let texts = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+            let texts = texts.iter().filter_map(Value::as_str).filter(|text| !text.is_empty());
+            let set = match field.as_str() {
+                "plural" | "singular" | "shortNames" => &mut claims.resources,
+                "kind" | "listKind" => &mut claims.kinds,
+                _ => continue,
+            };
+            set.extend(texts.map(str::to_owned));
+        }
+        claims
+    }
+}
+
 /// A custom kind: its definition and a row for each served version.
 #[derive(Clone, Debug)]
 pub(crate) struct CustomKind {
@@ -27,8 +61,8 @@ pub(crate) struct CustomKind {
     pub(crate) name: Arc<str>,
     /// The definition.
     pub(crate) definition: Arc<crd::Definition>,
-    /// Whether its names are free.
-    pub(crate) accepted: bool,
+    /// The names that it has.
+    pub(crate) claims: Claims,
     /// Rows of the served versions, preferred first; none while names conflict.
     pub(crate) rows: Vec<Arc<KindRow>>,
     /// The row of the stored version, whether served or not: what is kept is found by it.
@@ -65,11 +99,12 @@ pub(crate) const NOT_YET: u64 = u64::MAX;
 /// The custom kind of a definition object that has been read as `definition`.
 ///
 /// `accepted` says whether its names are free; a definition whose names are taken serves nothing.
-/// `since` is from which revision on stored objects are complete, or [`NOT_YET`].
+/// `claims` are the names that it has. `since` is from which revision on stored objects are complete, or [`NOT_YET`].
 pub(crate) fn rows_of(
     object: &Object,
     definition: crd::Definition,
     accepted: bool,
+    claims: Claims,
     since: u64,
 ) -> CustomKind {
     let since = Arc::new(AtomicU64::new(since));
@@ -121,7 +156,7 @@ pub(crate) fn rows_of(
     let rows = served.into_iter().map(row).collect();
     let stored = row(home);
     let (name, definition, since) = (name.clone(), definition.clone(), since.clone());
-    CustomKind { name, definition, accepted, rows, stored, since }
+    CustomKind { name, definition, claims, rows, stored, since }
 }
 
 fn subresources(definition: &crd::Definition, version: &crd::Version) -> Vec<Subresource> {

@@ -11,7 +11,7 @@ mod row;
 
 pub use row::{Custom, KindRow, PrinterColumn, Source, Subresource};
 
-pub(crate) use custom::{CustomKind, NOT_YET, rows_of};
+pub(crate) use custom::{Claims, CustomKind, NOT_YET, rows_of};
 
 use arc_swap::ArcSwap;
 use mainstay_object::Gvk;

@@ -68,13 +68,20 @@ async fn a_definition_is_served_in_the_moment_it_is_answered() {
     assert_eq!(api.get(THINGS).await.code, 404);
     let before = api.get("/openapi/v3").await;
     let made = api.post(CRDS, &definition("things", "Thing")).await.ok();
-    assert_eq!(condition(&made, "Established").unwrap().0, "True");
-    assert_eq!(condition(&made, "NamesAccepted").unwrap().1, "NoConflicts");
-    assert_eq!(made["status"]["storedVersions"], json!(["v1"]));
-    assert_eq!(made["status"]["acceptedNames"]["listKind"], "ThingList");
+    assert_eq!(
+        made["status"],
+        json!({
+            "acceptedNames": {"kind": "", "plural": ""}, "conditions": null, "storedVersions": ["v1"],
+        })
+    );
     assert_eq!(made["spec"]["names"]["singular"], "thing");
     assert_eq!(made["spec"]["conversion"]["strategy"], "None");
     assert_eq!(api.get(THINGS).await.ok()["kind"], "ThingList");
+    let path = format!("{CRDS}/things.example.com");
+    api.until_condition(&path, "Established", "True").await;
+    let made = api.get(&path).await.ok();
+    assert_eq!(condition(&made, "NamesAccepted").unwrap().1, "NoConflicts");
+    assert_eq!(made["status"]["acceptedNames"]["listKind"], "ThingList");
 
     let group = api.get("/apis/example.com").await.ok();
     assert_eq!(group["preferredVersion"]["version"], "v1");
@@ -198,7 +205,10 @@ async fn columns_of_the_definition_are_printed() {
 #[tokio::test]
 async fn a_definition_whose_names_are_taken_waits_until_they_are_free() {
     let api = with_things().await;
-    let other = api.post(CRDS, &definition("others", "Thing")).await.ok();
+    api.post(CRDS, &definition("others", "Thing")).await.ok();
+    let path = format!("{CRDS}/others.example.com");
+    api.until_condition(&path, "NamesAccepted", "False").await;
+    let other = api.get(&path).await.ok();
     assert_eq!(
         condition(&other, "NamesAccepted").unwrap(),
         ("False".to_owned(), "ListKindConflict".to_owned())

@@ -180,7 +180,7 @@ impl Check<'_> {
             let path = path.child("selectableFields");
             match hub::inner(schema) {
                 Some(schema) => {
-                    self.selectable(fields, schema, Some(str_of(version, "name")), &path)
+                    self.selectable(fields, schema, Some(str_of(version, "name")), &path);
                 }
                 None => self.invalid(
                     &path,
@@ -497,18 +497,17 @@ impl Check<'_> {
         if stored.is_empty() {
             return self.invalid(&path, Value::Null, "must have at least one stored version");
         }
+        let mut open: Vec<(usize, &Value)> = stored.iter().enumerate().collect();
         for version in versions {
             let name = &version["name"];
-            if version["storage"] == true && !stored.contains(name) {
+            if version["storage"] == true && !open.iter().any(|other| other.1 == name) {
                 let name = name.as_str().unwrap_or_default();
                 let detail = format!("must have the storage version {name}");
                 self.invalid(&path, stored.to_vec(), detail);
             }
+            open.retain(|other| other.1 != name);
         }
-        for (at, name) in stored.iter().enumerate() {
-            if versions.iter().any(|version| version["name"] == *name) {
-                continue;
-            }
+        for (at, name) in open {
             let name = name.as_str().unwrap_or_default();
             let detail = format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"

@@ -38,6 +38,8 @@ const ROOT_FIELDS: [&str; 22] = [
 /// What [`every`] found.
 pub(super) struct Found {
     pub(super) errors: Vec<FieldError>,
+    /// What is wrong with expressions, if the schema is good otherwise.
+    pub(super) expressions: Vec<FieldError>,
     /// Why the schema cannot be read as a structural one at all: the original then does not ask
     /// whether the rest is structural.
     pub(super) unsupported: Option<String>,
@@ -82,9 +84,9 @@ pub(super) fn root(schema: &Value, has_status: bool, path: &FieldPath) -> Vec<Fi
 /// The rules for every schema from the root down.
 pub(super) fn every(schema: &Value, path: &FieldPath) -> Found {
     let path = &Trail::below(path.as_str());
-    let mut walk = Walk { found: Vec::new(), unsupported: None };
+    let mut walk = Walk { found: Vec::new(), expressions: Vec::new(), unsupported: None };
     walk.schema(schema, Inside { root: true, ..Inside::default() }, path);
-    Found { errors: walk.found, unsupported: walk.unsupported }
+    Found { errors: walk.found, expressions: walk.expressions, unsupported: walk.unsupported }
 }
 
 /// Whether a field says something: Go's zero values do not.
@@ -110,10 +112,16 @@ struct Inside<'a> {
     meta: bool,
     /// Why defaults are forbidden here.
     no_defaults: Option<&'a str>,
+    /// The outermost schema whose parts cannot be told to be the same before and after a change.
+    uncorrelated: Option<&'a Trail<'a>>,
+    /// Below `allOf`, `anyOf`, `oneOf` or `not`, where expressions are not looked at.
+    nested: bool,
 }
 
 struct Walk {
     found: Vec<FieldError>,
+    /// What is wrong with expressions: told after everything else.
+    expressions: Vec<FieldError>,
     unsupported: Option<String>,
 }
 
@@ -131,6 +139,7 @@ impl Walk {
     }
 
     fn schema(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
+        let before = self.found.len();
         self.plain(schema, inside, path);
         if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
             let detail =
@@ -147,6 +156,9 @@ impl Walk {
         }
         self.lists_and_maps(schema, path);
         self.cel_rules(schema, path);
+        if self.found.len() == before && !inside.nested {
+            self.old_values(schema, inside, path);
+        }
     }
 
     fn cannot_be_read(&mut self, why: &str) {
@@ -198,6 +210,7 @@ impl Walk {
 
     fn below(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
         let here = Inside { root: false, ..inside };
+        let nested = Inside { nested: true, ..here };
         if let Some(additional) = schema.get("additionalProperties") {
             if is_set(schema, "properties") && *additional != Value::Bool(true) {
                 let detail = "additionalProperties and properties are mutual exclusive";
@@ -216,6 +229,9 @@ impl Walk {
         for (name, property) in schema.get("properties").map(fields).into_iter().flatten() {
             let mut here = here;
             let reason: String;
+            if schema.get("x-kubernetes-map-type").is_some_and(|it| it == "atomic") {
+                here.uncorrelated = here.uncorrelated.or(Some(path));
+            }
             if (inside.root || embedded)
                 && matches!(name.as_str(), "metadata" | "kind" | "apiVersion")
             {
@@ -228,19 +244,25 @@ impl Walk {
             self.schema(property, here, &path.child("properties").key(name));
         }
         if let Some(not) = schema.get("not").filter(|not| not.is_object()) {
-            self.schema(not, here, &path.child("not"));
+            self.schema(not, nested, &path.child("not"));
         }
         for name in ["allOf", "oneOf", "anyOf"] {
             let rules = schema.get(name).and_then(Value::as_array).into_iter().flatten();
             for (at, rule) in rules.enumerate() {
-                self.schema(rule, here, &path.child(name).index(at));
+                self.schema(rule, nested, &path.child(name).index(at));
             }
         }
         for (name, definition) in schema.get("definitions").map(fields).into_iter().flatten() {
             self.schema(definition, here, &path.child("definitions").key(name));
         }
         match schema.get("items") {
-            Some(items @ Value::Object(_)) => self.schema(items, here, &path.child("items")),
+            Some(items @ Value::Object(_)) => {
+                let mut here = here;
+                if schema.get("x-kubernetes-list-type").is_none_or(|it| it != "map") {
+                    here.uncorrelated = here.uncorrelated.or(Some(path));
+                }
+                self.schema(items, here, &path.child("items"));
+            }
             Some(Value::Array(all)) => {
                 for (at, items) in all.iter().enumerate() {
                     self.schema(items, here, &path.child("items").index(at));
@@ -377,24 +399,44 @@ impl Walk {
         }
         let all = schema["x-kubernetes-list-map-keys"].clone();
         for (at, key) in keys.iter().enumerate() {
-            match items.get("properties").and_then(|it| it.get(*key)) {
-                Some(property) => {
-                    let kind = property.get("type").and_then(Value::as_str);
-                    if matches!(kind, Some("array" | "object")) {
-                        let base = path.child("properties");
-                        let path = base.key(key);
-                        let detail =
-                            "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                        self.invalid(&path.child("type"), items["type"].clone(), detail);
-                    }
+            if let Some(property) = items.get("properties").and_then(|it| it.get(*key)) {
+                let kind = property.get("type").and_then(Value::as_str);
+                if matches!(kind, Some("array" | "object")) {
+                    let base = path.child("properties");
+                    let path = base.key(key);
+                    let detail =
+                        "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                    self.invalid(&path.child("type"), items["type"].clone(), detail);
                 }
-                None => {
-                    let detail = "entries must all be names of item properties";
-                    self.invalid(&keys_path, all.clone(), detail);
-                }
+            } else {
+                let detail = "entries must all be names of item properties";
+                self.invalid(&keys_path, all.clone(), detail);
             }
             if keys[..at].contains(key) {
                 self.invalid(&keys_path, all.clone(), "must not contain duplicate entries");
+            }
+        }
+    }
+
+    /// Whether rules may look at the value before a change. Expressions are read no further than
+    /// for the name of that value.
+    fn old_values(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
+        let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+        for (at, rule) in rules.into_iter().flatten().enumerate() {
+            let base = path.child("x-kubernetes-validations");
+            let path = base.index(at);
+            let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
+            if uses_old_self(text) {
+                if let Some(outer) = inside.uncorrelated {
+                    let detail = format!(
+                        "oldSelf cannot be used on the uncorrelatable portion of the schema within {outer}"
+                    );
+                    self.expressions.push(trail::invalid(&path.child("rule"), text, detail));
+                }
+            } else if let Some(optional) = pointer(rule, "optionalOldSelf") {
+                let detail = "may not be set if oldSelf is not used in rule";
+                let path = path.child("optionalOldSelf");
+                self.expressions.push(trail::invalid(&path, optional.clone(), detail));
             }
         }
     }
@@ -445,6 +487,33 @@ impl Walk {
             }
         }
     }
+}
+
+/// Whether an expression names `oldSelf` outside of its texts.
+fn uses_old_self(expression: &str) -> bool {
+    let mut rest = expression;
+    while let Some(letter) = rest.chars().next() {
+        if matches!(letter, '"' | '\'') {
+            let mut escaped = false;
+            let close = rest[1..].find(|c| {
+                let ends = c == letter && !escaped;
+                escaped = c == '\\' && !escaped;
+                ends
+            });
+            let Some(close) = close else { return false };
+            rest = &rest[close + 2..];
+        } else if letter == '_' || letter.is_ascii_alphabetic() {
+            let is_part = |c: char| c == '_' || c.is_ascii_alphanumeric();
+            let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+            if &rest[..end] == "oldSelf" {
+                return true;
+            }
+            rest = &rest[end..];
+        } else {
+            rest = &rest[letter.len_utf8()..];
+        }
+    }
+    false
 }
 
 /// Collects formats of texts that are not known.

@@ -64,7 +64,11 @@ impl Schemas {
             (None, false) => errors.extend(row.wrong.iter().cloned()),
             (Some(_), _) => {}
         }
+        let structural = errors.is_empty();
         errors.extend(rules.errors);
+        if structural && rules.unsupported.is_none() {
+            errors.extend(rules.expressions);
+        }
         if errors.is_empty()
             && let Some(why) = rules.unsupported
         {

@@ -15,6 +15,14 @@ enum Level {
     Field,
     /// Below `allOf`, `anyOf`, `oneOf` or `not`: rules only, no structure.
     Rules,
+    /// The same, where `anyOf` spells out the types of an int-or-string.
+    SpelledRules,
+}
+
+impl Level {
+    const fn is_rules(self) -> bool {
+        matches!(self, Self::Rules | Self::SpelledRules)
+    }
 }
 
 /// Reads the schema of whole objects.
@@ -56,13 +64,13 @@ impl Reader {
             default: source.get("default").filter(|it| !it.is_null()).cloned().map(Box::new),
             ..<Schema as Default>::default()
         };
-        if level == Level::Rules {
+        if level.is_rules() {
             self.forbidden(source, path);
         }
-        let below = |level| if level == Level::Rules { Level::Rules } else { Level::Field };
+        let below = |level: Level| if level.is_rules() { Level::Rules } else { Level::Field };
         self.structure(source, &mut schema, level, below(level), path);
-        self.rules(source, &mut schema, path);
-        if level != Level::Rules {
+        self.rules(source, &mut schema, level, path);
+        if !level.is_rules() {
             self.invariants(source, &schema, level, path);
         }
         schema
@@ -96,7 +104,7 @@ impl Reader {
             _ => {}
         }
         if let Some(items @ Value::Object(_)) = source.get("items") {
-            let level = if level == Level::Rules { Level::Rules } else { Level::Item };
+            let level = if level.is_rules() { Level::Rules } else { Level::Item };
             schema.items = Some(Box::new(self.schema(items, level, &path.child("items"))));
         }
         let mut below = (schema.embedded, schema.default.is_some());
@@ -108,7 +116,13 @@ impl Reader {
         (schema.any_embedded, schema.any_default) = below;
     }
 
-    fn rules(&mut self, source: &Map<String, Value>, schema: &mut Schema, path: &Trail<'_>) {
+    fn rules(
+        &mut self,
+        source: &Map<String, Value>,
+        schema: &mut Schema,
+        level: Level,
+        path: &Trail<'_>,
+    ) {
         let text = |name: &str| source.get(name).and_then(Value::as_str).filter(|t| !t.is_empty());
         let number = |name: &str| source.get(name).and_then(Value::as_f64);
         #[expect(clippy::cast_possible_truncation, reason = "lengths; a fraction is not one")]
@@ -144,11 +158,13 @@ impl Reader {
         }
         // The types of an int-or-string may be spelled out, and are then no rule of structure; the
         // original does not ask whether the schema says that it is one.
-        let spelled = is_int_or_string(source.get("anyOf"));
-        let spelled_below = source
-            .get("allOf")
-            .and_then(|all| all.get(0))
-            .is_some_and(|first| is_int_or_string(first.get("anyOf")));
+        let spelled = level == Level::SpelledRules
+            || (!level.is_rules() && is_int_or_string(source.get("anyOf")));
+        let spelled_below = !level.is_rules()
+            && source
+                .get("allOf")
+                .and_then(|all| all.get(0))
+                .is_some_and(|first| is_int_or_string(first.get("anyOf")));
         for (name, list) in [
             ("allOf", &mut rules.all_of),
             ("anyOf", &mut rules.any_of),
@@ -158,8 +174,10 @@ impl Reader {
             let base = path.child(name);
             for (at, value) in values.iter().enumerate() {
                 let before = self.found.len();
-                list.push(self.schema(value, Level::Rules, &base.index(at)));
-                if (name == "anyOf" && spelled) || (name == "allOf" && at == 0 && spelled_below) {
+                let is_first = name == "allOf" && at == 0 && spelled_below;
+                let level = if is_first { Level::SpelledRules } else { Level::Rules };
+                list.push(self.schema(value, level, &base.index(at)));
+                if name == "anyOf" && spelled {
                     self.found.truncate(before);
                 }
             }
@@ -215,7 +233,9 @@ impl Reader {
             let detail = match level {
                 Level::Root => "must not be empty at the root",
                 Level::Item => "must not be empty for specified array items",
-                Level::Field | Level::Rules => "must not be empty for specified object fields",
+                Level::Field | Level::Rules | Level::SpelledRules => {
+                    "must not be empty for specified object fields"
+                }
             };
             self.found.push(required(&at, detail));
         }

@@ -288,12 +288,11 @@ impl<'a> Reader<'a> {
             }
             _ => {
                 let letter = self.escaped()?;
-                match letter {
-                    Ok(letter) => self.literal(letter),
-                    Err(NotAChar) => {
-                        self.out.push_str("[a&&b]");
-                        self.settle(Some(1));
-                    }
+                if let Ok(letter) = letter {
+                    self.literal(letter)
+                } else {
+                    self.out.push_str("[a&&b]");
+                    self.settle(Some(1));
                 }
             }
         }
@@ -510,7 +509,6 @@ fn push_literal(out: &mut String, letter: char) {
 
 /// Reads `{2}`, `{2,}` or `{2,5}`: least, most, and what follows. A number that is too great for
 /// Go is none as `least`.
-#[expect(clippy::type_complexity, reason = "one use, right above")]
 fn counts(text: &str) -> Option<(Option<u64>, Option<u64>, &str)> {
     let (mut least, mut rest) = number(text.strip_prefix('{')?)?;
     let mut most = least;

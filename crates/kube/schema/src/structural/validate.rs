@@ -122,7 +122,7 @@ impl Validator<'_> {
     }
 
     fn error(&self, trail: &Trail<'_>, kind: FieldErrorKind, detail: String) -> FieldError {
-        let name = quote(&trail.to_string());
+        let name = trail.to_string();
         let field = match (self.base.as_str(), name.strip_prefix('.').unwrap_or(&name)) {
             (base, "") => base.to_owned(),
             ("", name) => name.to_owned(),
@@ -351,10 +351,9 @@ impl Validator<'_> {
             let factor = bound(factor);
             if factor <= 0.0 {
                 let shown = float(factor);
-                let value = if integer { 0.into() } else { factor.into() };
                 let rule =
                     format!("factor MultipleOf declared for {trail} must be positive: {shown}");
-                out.add(self.error(trail, FieldErrorKind::Invalid(value), rule));
+                out.add(self.error(trail, FieldErrorKind::Invalid(factor.into()), rule));
             } else if (value / factor).fract().abs() > 1e-9 {
                 let rule = format!("should be a multiple of {}", float(factor));
                 out.add(self.invalid(trail, Value::Number(number.clone()), &rule));

@@ -147,9 +147,9 @@ fn a_schema_that_is_not_structural_is_refused_with_every_reason() {
 }
 
 #[test]
-fn patterns_and_defaults_are_checked_on_request() {
+fn defaults_are_checked_on_request_patterns_at_once() {
     let schema = Schema::parse(&json!({"type": "object", "properties": {
-        "a": {"type": "string", "pattern": "(x", "default": "y"},
+        "a": {"type": "string", "pattern": "^x", "default": "y"},
         "b": {"type": "object", "default": {"zz": 1}, "properties": {"c": {"type": "integer"}}},
         "d": {"type": "integer", "default": "x"},
         "e": {"type": "integer", "default": 5, "maximum": 6},
@@ -160,11 +160,21 @@ fn patterns_and_defaults_are_checked_on_request() {
     assert_eq!(
         texts,
         [
-            "properties[a].pattern: Invalid value: \"(x\": must be a valid regular expression, but isn't: unclosed group",
-            "properties[a].default: Invalid value: \"y\":  in body should match '(x'",
+            "properties[a].default: Invalid value: \"y\":  in body should match '^x'",
             "properties[b].default: Invalid value: {\"zz\":1}: must not have unknown fields",
             "properties[d].default: Invalid value: \"string\":  in body must be of type integer: \"string\"",
         ]
+    );
+}
+
+#[test]
+fn a_pattern_that_is_no_expression_keeps_a_schema_from_being_structural() {
+    let schema =
+        json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "(x"}}});
+    let errors = Schema::parse(&schema).unwrap_err();
+    assert_eq!(
+        errors[0].to_string(),
+        "properties[a].pattern: Invalid value: \"(x\": must be a valid regular expression, but isn't: error parsing regexp: missing closing ): `(x`"
     );
 }
 

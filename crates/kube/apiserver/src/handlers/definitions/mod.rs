@@ -1,0 +1,410 @@
+//! Custom resource definitions: what happens around the writes of them.
+//!
+//! A definition is admitted in the moment it is written: its names are compared with those of all
+//! others, and if they are free its kinds are served before anybody can read that they are. The
+//! conditions that say so follow in writes of their own, one after the other, as in the original. A
+//! deleted definition waits, marked, until its objects are gone.
+//!
+//! Data flow: write ─► [`admit`] (read, names, rows) ─► store ─► kept or taken back
+//!                    ─► [`settle`] (names and conditions, [`status`]).
+//!            delete ─► [`mark`] ─► [`clean_up`] (objects go) ─► [`gone`] (rows go).
+
+mod status;
+
+use super::part::Part;
+use super::delete::{self, Options};
+use crate::registry::{self, Claims, CustomKind, KindRow, NOT_YET};
+use crate::server::ApiServer;
+use mainstay_object::{FieldError, Object, Reason, Status};
+use mainstay_schema::crd::{self, Definition};
+use mainstay_store::{Change, CommitError, Expect, Key, Stored};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where definitions are stored.
+pub(crate) const STORAGE: &str = "apiextensions.k8s.io/customresourcedefinitions";
+/// Holds a definition until its objects are gone.
+const CLEAN_UP: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// How long to wait before a clean-up that the store refused is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// A definition whose kinds are served although it is not yet stored. Dropped without
+/// [`Admitted::keep`] it is taken back.
+pub(super) struct Admitted {
+    server: Arc<ApiServer>,
+    name: Arc<str>,
+    kind: CustomKind,
+    before: Option<CustomKind>,
+    undo: bool,
+}
+
+impl Admitted {
+    /// The write happened.
+    pub(super) fn keep(mut self, stored: &Stored) {
+        self.undo = false;
+        self.kind.stored_at(stored.revision);
+        if stored.terminating {
+            start_clean_up(&self.server, &self.name);
+        } else {
+            let (server, name) = (self.server.clone(), self.name.clone());
+            tokio::spawn(async move {
+                if settle(&server, name).await {
+                    reconsider(&server).await;
+                }
+            });
+        }
+    }
+}
+
+impl Admitted {
+    /// Nothing had to be written.
+    fn keep_quietly(mut self, revision: u64) {
+        self.undo = false;
+        self.kind.stored_at(revision);
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        if !self.undo {
+            return;
+        }
+        match self.before.take() {
+            Some(before) => self.server.registry.put([before]),
+            None => self.server.registry.remove(&self.name),
+        }
+    }
+}
+
+/// Whether a row is that of definitions.
+pub(super) fn is(row: &KindRow) -> bool {
+    &*row.storage == STORAGE
+}
+
+/// Gives a new definition the status that it begins with.
+pub(super) fn prepare_create(object: &mut Object) {
+    object.set(
+        &["status"],
+        json!({"acceptedNames": {"kind": "", "plural": ""}, "conditions": null, "storedVersions": null}),
+    );
+    remember_stored_version(object);
+}
+
+/// Adds the version that objects are stored in to those that some object may be stored in.
+pub(super) fn remember_stored_version(object: &mut Object) {
+    let stored = object
+        .array(&["spec", "versions"])
+        .iter()
+        .find(|version| version.get("storage") == Some(&Value::Bool(true)))
+        .and_then(|version| version.get("name").cloned());
+    let Some(stored) = stored else { return };
+    let mut versions = object.array(&["status", "storedVersions"]).to_vec();
+    if !versions.contains(&stored) {
+        versions.push(stored);
+        object.set(&["status", "storedVersions"], versions.into());
+    }
+}
+
+/// What is wrong with a definition; `errors` are those of its metadata, `old` is what is stored.
+pub(super) fn validate(
+    part: Part,
+    object: &Object,
+    old: Option<&Object>,
+    mut errors: Vec<FieldError>,
+) -> Vec<FieldError> {
+    match old {
+        None => {
+            // The rule for the name stands with the other rules for it.
+            for (field, name) in [
+                ("generateName", object.str(&["metadata", "generateName"]).unwrap_or_default()),
+                ("name", object.name()),
+            ] {
+                if name.is_empty() {
+                    continue;
+                }
+                let path = format!("metadata.{field}");
+                let others = ["metadata.generateName", &path];
+                let at = errors.iter().take_while(|it| others.contains(&&*it.field)).count();
+                errors.splice(at..at, crd::name_errors(object, name, field));
+            }
+            errors.extend(crd::validate(object));
+        }
+        Some(_) if part == Part::Status => errors.extend(crd::validate_status(object)),
+        Some(old) => errors.extend(crd::validate_update(object, old)),
+    }
+    errors
+}
+
+/// What to warn the writer of a definition of: formats that mean nothing, if they are new.
+pub(super) fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
+    let before = old.map(crd::unknown_formats).unwrap_or_default();
+    let mut warnings: Vec<String> = Vec::new();
+    for format in crd::unknown_formats(object) {
+        let warning = format!("unrecognized format {format:?}");
+        if !before.contains(&format) && !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    warnings
+}
+
+/// Serves the kinds of a definition that is about to be written. The caller holds the lock on
+/// definitions.
+pub(super) fn admit(server: &Arc<ApiServer>, object: &Object, dry_run: bool) -> Admitted {
+    let definition = Definition::read(object);
+    let taken = claims_of_others(server, object);
+    let names = status::names(object, &taken);
+    let name: Arc<str> = object.name().into();
+    let before = server.registry.custom(&name);
+    let since = before.as_ref().map_or(NOT_YET, |before| before.since_of(&definition));
+    let claims = Claims::of(&names.accepted);
+    let kind = registry::rows_of(object, definition, names.conflict.is_none(), claims, since);
+    if !dry_run {
+        server.registry.put([kind.clone()]);
+    }
+    Admitted { server: server.clone(), name, kind, before, undo: !dry_run }
+}
+
+/// The names that all other definitions of the group have.
+fn claims_of_others(server: &ApiServer, object: &Object) -> Claims {
+    let group = object.str(&["spec", "group"]).unwrap_or_default();
+    server.registry.with_custom(|kinds| {
+        let mut taken = Claims::default();
+        for other in kinds {
+            if other.definition.group == group && *other.name != *object.name() {
+                taken.resources.extend(other.claims.resources.iter().cloned());
+                taken.kinds.extend(other.claims.kinds.iter().cloned());
+            }
+        }
+        taken
+    })
+}
+
+/// Makes a definition that is being deleted wait for its objects, and say so.
+pub(super) fn hold(object: &mut Object, now: &str) {
+    if !object.finalizers().any(|one| one == CLEAN_UP) {
+        let mut finalizers: Vec<&str> = object.finalizers().collect();
+        finalizers.push(CLEAN_UP);
+        let finalizers: Value = finalizers.into();
+        object.set(&["metadata", "finalizers"], finalizers);
+    }
+    status::mark_pending(object, now);
+}
+
+/// Writes what is to be said of a definition's names, step by step, until nothing is left. Says
+/// whether it gave up a name that it had: another definition may be waiting for it.
+async fn settle(server: &Arc<ApiServer>, name: Arc<str>) -> bool {
+    let key = Key::cluster(STORAGE, name);
+    let mut gave_up = false;
+    loop {
+        let _one_at_a_time = server.definitions.lock().await;
+        let Some(stored) = server.store.get(&key) else { return gave_up };
+        let object = stored.object();
+        let taken = claims_of_others(server, &object);
+        let Some(next) = status::next(&object, &taken, &server.clock.now_rfc3339()) else {
+            return gave_up;
+        };
+        let had = |object: &Object| {
+            Claims::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null))
+        };
+        gave_up |= !had(&next).includes(&had(&object));
+        let expect = Expect::Revision(stored.revision);
+        let change = Change::Put { key: key.clone(), object: &next, expect, guard: None };
+        match server.store.commit(change).await {
+            Ok(_) | Err(CommitError::Stale { .. }) => {}
+            Err(CommitError::Missing(_) | CommitError::Closed) => return gave_up,
+            Err(error) => {
+                tracing::warn!(definition = &*key.name, %error, "writing the status of a definition");
+                return gave_up;
+            }
+        }
+    }
+}
+
+/// Marks a definition whose deletion was asked for: from now on nothing can be created.
+pub(super) async fn mark(
+    server: &Arc<ApiServer>,
+    key: &Key,
+    object: Object,
+    expect: Expect,
+) -> Result<Arc<Stored>, CommitError> {
+    let _one_at_a_time = server.definitions.lock().await;
+    let admitted = admit(server, &object, false);
+    let change = Change::Put { key: key.clone(), object: &object, expect, guard: None };
+    let stored = server.store.commit(change).await?;
+    admitted.keep(&stored);
+    Ok(stored)
+}
+
+/// Serves the kinds of all stored definitions, and goes on with deletions that were under way.
+pub(crate) fn restore(server: &Arc<ApiServer>) {
+    let mut kinds = Vec::new();
+    let mut leaving = Vec::new();
+    let mut unsettled = Vec::new();
+    for stored in server.store.list(STORAGE, None).iter() {
+        let object = stored.object();
+        let accepted = object.condition("NamesAccepted") != Some("False");
+        let claims = Claims::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null));
+        let definition = Definition::read(&object);
+        kinds.push(registry::rows_of(&object, definition, accepted, claims, stored.revision));
+        if stored.terminating {
+            leaving.push(stored.key.name.clone());
+        } else if status::is_unsettled(&object) {
+            unsettled.push(stored.key.name.clone());
+        }
+    }
+    server.registry.put(kinds);
+    for name in unsettled {
+        let server = server.clone();
+        tokio::spawn(async move { settle(&server, name).await });
+    }
+    for name in leaving {
+        start_clean_up(server, &name);
+    }
+}
+
+fn start_clean_up(server: &Arc<ApiServer>, name: &Arc<str>) {
+    tokio::spawn(clean_up(server.clone(), name.clone()));
+}
+
+/// Deletes the objects of a definition that is being deleted, then lets go of it.
+async fn clean_up(server: Arc<ApiServer>, name: Arc<str>) {
+    loop {
+        let step = async {
+            begin(&server, &name).await?;
+            empty(&server, &name).await?;
+            release(&server, &name).await
+        };
+        let outcome = tokio::select! {
+            outcome = step => outcome,
+            () = server.stop.cancelled() => return,
+        };
+        match outcome {
+            Ok(()) => return,
+            Err(status) if status.reason == Reason::ServiceUnavailable => return,
+            Err(status) => {
+                tracing::warn!(definition = &*name, %status, "cleaning up after a definition");
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+    }
+}
+
+/// Says that objects are being deleted.
+async fn begin(server: &Arc<ApiServer>, name: &Arc<str>) -> Result<(), Status> {
+    let key = Key::cluster(STORAGE, name.clone());
+    let _one_at_a_time = server.definitions.lock().await;
+    let Some(stored) = server.store.get(&key).filter(|stored| stored.terminating) else {
+        return Ok(());
+    };
+    let mut object = stored.object();
+    if !object.finalizers().any(|one| one == CLEAN_UP)
+        || !status::mark_in_progress(&mut object, &server.clock.now_rfc3339())
+    {
+        return Ok(());
+    }
+    let expect = Expect::Revision(stored.revision);
+    let change = Change::Put { key, object: &object, expect, guard: None };
+    match server.store.commit(change).await {
+        Ok(_) | Err(CommitError::Stale { .. } | CommitError::Missing(_)) => Ok(()),
+        Err(error) => Err(refusal(&error)),
+    }
+}
+
+fn refusal(error: &CommitError) -> Status {
+    match error {
+        CommitError::Closed => Status::new(Reason::ServiceUnavailable, "the store is closed"),
+        error => Status::internal(error),
+    }
+}
+
+/// Deletes all objects and waits until they are gone.
+async fn empty(server: &Arc<ApiServer>, name: &str) -> Result<(), Status> {
+    let Some(kind) = server.registry.custom(name) else { return Ok(()) };
+    let row = kind.stored;
+    loop {
+        let list = server.store.list(&row.storage, None);
+        let revision = list.revision();
+        let mut any = false;
+        for stored in list.iter() {
+            any = true;
+            if stored.terminating {
+                continue;
+            }
+            match delete::remove(server, &row, &stored.key, &Options::default()).await {
+                Ok(_) => {}
+                Err(status) if status.is_not_found() => {}
+                Err(status) => return Err(status),
+            }
+        }
+        if !any {
+            return Ok(());
+        }
+        if let Ok(mut watch) = server.store.watch(&row.storage, revision)
+            && matches!(watch.next().await, Err(mainstay_store::WatchError::Closed))
+        {
+            return Err(Status::new(Reason::ServiceUnavailable, "the store is closed"));
+        }
+    }
+}
+
+/// Takes our finalizer off; without others the definition goes.
+async fn release(server: &Arc<ApiServer>, name: &Arc<str>) -> Result<(), Status> {
+    let key = Key::cluster(STORAGE, name.clone());
+    let one_at_a_time = server.definitions.lock().await;
+    loop {
+        let Some(stored) = server.store.get(&key).filter(|stored| stored.terminating) else {
+            return Ok(());
+        };
+        let mut object = stored.object();
+        status::mark_done(&mut object, &server.clock.now_rfc3339());
+        let expect = Expect::Revision(stored.revision);
+        let last = object.finalizers().next().is_none();
+        let outcome = if last {
+            server.store.commit(Change::Delete { key: key.clone(), expect }).await
+        } else {
+            let change = Change::Put { key: key.clone(), object: &object, expect, guard: None };
+            server.store.commit(change).await
+        };
+        match outcome {
+            Ok(_) => {
+                drop(one_at_a_time);
+                if last {
+                    gone(server, name);
+                }
+                return Ok(());
+            }
+            Err(CommitError::Stale { .. }) => {}
+            Err(CommitError::Missing(_)) => return Ok(()),
+            Err(error) => return Err(refusal(&error)),
+        }
+    }
+}
+
+/// A definition is gone: its kinds go, and names that it held may be free for others.
+pub(super) fn gone(server: &Arc<ApiServer>, name: &str) {
+    server.registry.remove(name);
+    let server = server.clone();
+    tokio::spawn(async move { reconsider(&server).await });
+}
+
+/// Looks again at the definitions whose names were taken.
+async fn reconsider(server: &Arc<ApiServer>) {
+    let mut open = Vec::new();
+    {
+        let _one_at_a_time = server.definitions.lock().await;
+        for stored in server.store.list(STORAGE, None).iter() {
+            let object = stored.object();
+            if stored.terminating || object.condition("NamesAccepted") != Some("False") {
+                continue;
+            }
+            // Served from here on if the names are free now; what says so is written below.
+            admit(server, &object, false).keep_quietly(stored.revision);
+            open.push(stored.key.name.clone());
+        }
+    }
+    for name in open {
+        settle(server, name).await;
+    }
+}
