@@ -6,7 +6,7 @@
 use mainstay_api::resources::{CATALOG_SOURCE, OLM_CONFIG, OPERATOR_GROUP};
 use mainstay_cause::Cause;
 use mainstay_cli::args::Profile;
-use mainstay_client::Cluster;
+use mainstay_client::{Cluster, Selection, WatchEvent};
 use mainstay_object::known::{CUSTOM_RESOURCE_DEFINITION, NAMESPACE};
 use mainstay_object::{Object, Resource};
 use serde_json::{Value, json};
@@ -19,13 +19,41 @@ pub(crate) async fn definitions(cluster: &Cluster) -> Result<(), Cause> {
     let applied = crds
         .iter()
         .map(|crd| async move { apply(cluster, &CUSTOM_RESOURCE_DEFINITION, crd).await });
-    for crd in futures::future::try_join_all(applied).await? {
+    let applied = futures::future::try_join_all(applied).await?;
+    let judged = applied.into_iter().map(|crd| judged(cluster, crd));
+    for crd in futures::future::try_join_all(judged).await? {
         if crd.condition("Established") != Some("True") {
             return Err(Cause::new(format!("the CRD `{}` is not established", crd.name()))
                 .because_all(refusals(&crd)));
         }
     }
     Ok(())
+}
+
+/// The CRD once the server has judged its names, which it does after it has answered.
+async fn judged(cluster: &Cluster, mut crd: Object) -> Result<Object, Cause> {
+    let is_judged = |crd: &Object| {
+        crd.condition("Established") == Some("True")
+            || crd.condition("NamesAccepted") == Some("False")
+    };
+    let mut selection = Selection::all(CUSTOM_RESOURCE_DEFINITION);
+    selection.fields = format!("metadata.name={}", crd.name());
+    while !is_judged(&crd) {
+        let watch = cluster.watch(&selection, crd.resource_version()).await;
+        let mut watch = watch.map_err(|error| refused(&crd, &error))?;
+        while !is_judged(&crd)
+            && let Some(Ok(event)) = watch.next().await
+        {
+            if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
+                crd = object;
+            }
+        }
+        if !is_judged(&crd) {
+            let found = cluster.get(&CUSTOM_RESOURCE_DEFINITION, None, crd.name()).await;
+            crd = found.map_err(|error| refused(&crd, &error))?;
+        }
+    }
+    Ok(crd)
 }
 
 fn refusals(crd: &Object) -> Vec<Cause> {

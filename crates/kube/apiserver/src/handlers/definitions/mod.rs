@@ -11,8 +11,8 @@
 
 mod status;
 
-use super::part::Part;
 use super::delete::{self, Options};
+use super::part::Part;
 use crate::registry::{self, Claims, CustomKind, KindRow, NOT_YET};
 use crate::server::ApiServer;
 use mainstay_object::{FieldError, Object, Reason, Status};
