@@ -4,7 +4,8 @@
 //! fields and descriptions; `k8s-pb` has the markers of the Go sources (list types, merge keys,
 //! defaults) and the tags of protobuf, also of alpha and beta versions. Both are read as text from
 //! cargo's registry and joined by field name without case and underscores. What only the Go sources
-//! tell, pointers and which fields are written empty, is a table of facts, `schema/go.txt`.
+//! tell, pointers and which fields are written empty, is a table of facts, `schema/go.txt`. What only
+//! the documents of a server tell, enumerations above all, is another one, `schema/documents.txt`.
 //!
 //! Texts are written only of what the kinds of `mainstay_schema::builtin::kinds` reach. The format is
 //! described, and read again, in `crates/kube/schema/src/builtin/table.rs`.
@@ -12,13 +13,14 @@
 //! ```text
 //! k8s-openapi ─► definitions ──┐
 //! k8s-pb ──────► markers, tags ┼─► one package each: types, texts ─► deflate
-//! go.txt ──────► Go's forms ───┘
+//! go.txt ──────► Go's forms ───┤
+//! documents.txt ► patches ─────┘
 //! ```
 
 use anyhow::{Context, bail, ensure};
 use flate2::{Compression, write::DeflateEncoder};
 use mainstay_schema::builtin::{SubresourceKind, kinds};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -26,6 +28,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+mod documents;
 mod join;
 mod macro_text;
 mod messages;
@@ -37,14 +40,16 @@ const TABLE: &str = "crates/kube/schema/src/builtin/table.bin";
 /// The release of Kubernetes, as the module of `k8s-openapi` that has its types.
 const RELEASE: &str = "v1_35";
 /// Types that the documents speak of and no kind reaches.
-const EXTRAS: [&str; 7] = [
+const EXTRAS: [&str; 9] = [
     "apimachinery.pkg.apis.meta.v1.APIGroup",
     "apimachinery.pkg.apis.meta.v1.APIGroupList",
     "apimachinery.pkg.apis.meta.v1.APIResourceList",
+    "apimachinery.pkg.apis.meta.v1.APIVersions",
     "apimachinery.pkg.apis.meta.v1.DeleteOptions",
     "apimachinery.pkg.apis.meta.v1.Patch",
     "apimachinery.pkg.apis.meta.v1.Status",
     "apimachinery.pkg.apis.meta.v1.WatchEvent",
+    "apimachinery.pkg.version.Info",
 ];
 
 /// Writes the table, or with `check` fails if the one in the project differs.
@@ -58,6 +63,7 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     correct(&mut definitions)?;
     shapes::add(&mut definitions)?;
     check_names(&definitions)?;
+    documents::add(&mut definitions)?;
     let table = encode(&definitions, &reachable(&definitions)?)?;
     let path = root.join(TABLE);
     if check {
@@ -102,6 +108,8 @@ struct Definition {
     atomic: bool,
     /// No document has it: it belongs to a version that is not served, or to requests.
     unserved: bool,
+    /// What only documents say of it: a JSON merge patch of its schema.
+    patch: Map<String, Value>,
     fields: BTreeMap<String, Field>,
 }
 
@@ -115,6 +123,8 @@ struct Field {
     tags: Vec<u32>,
     /// How Go holds it.
     shape: shapes::Shape,
+    /// What only documents say of it: a JSON merge patch of its schema.
+    patch: Map<String, Value>,
 }
 
 /// Types with their own JSON form.
@@ -388,11 +398,16 @@ fn encode(
         let (types, texts) = packages.entry(package_of(name)).or_default();
         write_types(types, name, definition)?;
         let described = reached.contains(name);
-        for line in std::iter::once(&definition.description)
-            .chain(definition.fields.values().map(|field| &field.description))
+        for (text, patch) in std::iter::once((&definition.description, &definition.patch))
+            .chain(definition.fields.values().map(|field| (&field.description, &field.patch)))
         {
-            let line = if described { line.as_str() } else { "" };
-            writeln!(texts, "{}", line.replace('\\', "\\\\").replace('\n', "\\n"))?;
+            if described {
+                texts.push_str(&escaped(text));
+                if !patch.is_empty() {
+                    write!(texts, "\t{}", escaped(&serde_json::to_string(patch)?))?;
+                }
+            }
+            texts.push('\n');
         }
     }
     let mut directory = String::new();
@@ -414,6 +429,11 @@ fn encode(
     table.push(b'\n');
     table.extend(data);
     Ok(table)
+}
+
+/// One line, in which a tab is a separator.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t")
 }
 
 fn write_types(out: &mut String, name: &str, definition: &Definition) -> anyhow::Result<()> {

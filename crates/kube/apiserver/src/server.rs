@@ -271,7 +271,7 @@ impl ApiServer {
                 discovery::group_version(&kinds, &group, &version, asked)
             }
             Target::Version => discovery::version(&self.version, asked),
-            Target::OpenApiV2 => discovery::swagger(asked.accept, &self.version.git_version),
+            Target::OpenApiV2 => discovery::swagger(&kinds, asked).await,
             Target::OpenApiV3 => Ok(discovery::index(&kinds, asked)),
             Target::OpenApiV3Document(path) => discovery::document(&kinds, &path, asked).await,
             Target::Health(path) => handlers::health(self, &path, &query),

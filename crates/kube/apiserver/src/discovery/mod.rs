@@ -33,6 +33,9 @@ pub(crate) struct Answers {
     core: OnceLock<Tagged>,
     groups: OnceLock<Tagged>,
     openapi_index: OnceLock<Tagged>,
+    /// Version 2, compressed.
+    swagger: OnceLock<Bytes>,
+    swagger_protobuf: OnceLock<Bytes>,
 }
 
 /// Facts of a request that discovery depends on.

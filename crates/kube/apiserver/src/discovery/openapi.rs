@@ -1,14 +1,14 @@
 //! `OpenAPI`: an index of documents with their hashes, and a document for each group-version.
 
 use super::{Asked, digest, tagged, unless_known};
-use crate::http::answer::{Answer, JSON};
+use crate::http::answer::{Answer, JSON, packed};
 use crate::http::negotiate;
 use crate::registry::{GroupVersion, Kinds};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION, VARY};
 use jiff::Timestamp;
-use mainstay_object::{Reason, Status};
+use mainstay_object::Status;
 use mainstay_schema::{crd, openapi};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -16,16 +16,15 @@ use std::sync::Arc;
 /// `/openapi/v3`. Hashes are computed without making the documents.
 pub(crate) fn index(kinds: &Kinds, asked: Asked<'_>) -> Answer {
     let (bytes, etag) = kinds.answers.openapi_index.get_or_init(|| {
-        let paths: Map<String, Value> = kinds
-            .groups
-            .iter()
-            .flat_map(|group| &group.versions)
-            .map(|version| {
-                let path = path_of(version);
-                let url = url(&path, &hash(version));
-                (path, json!({"serverRelativeURL": url}))
-            })
-            .collect();
+        let entry = |path: &str, hash: &str| {
+            (path.to_owned(), json!({"serverRelativeURL": url(path, hash)}))
+        };
+        let mut paths: Map<String, Value> =
+            openapi::pages().iter().map(|path| entry(path, &page_hash(path))).collect();
+        for version in kinds.groups.iter().flat_map(|group| &group.versions) {
+            let (path, value) = entry(&path_of(version), &hash(version));
+            paths.insert(path, value);
+        }
         tagged(&json!({"paths": paths}))
     });
     let mut answer = unless_known(bytes, etag, asked);
@@ -47,14 +46,17 @@ pub(crate) async fn document(
     path: &str,
     asked: Asked<'_>,
 ) -> Result<Answer, Status> {
-    // Nobody is known to ask for the protobuf form of version 3.
-    let Some(protobuf) = form(asked.accept, V3_PROTOBUF).filter(|protobuf| !protobuf) else {
+    // Nobody is known to ask for the protobuf form of version 3, which is not offered.
+    if form(asked.accept, "").is_none() {
         return Ok(Answer::empty(StatusCode::NOT_ACCEPTABLE).header(VARY, ACCEPT_TEXT));
-    };
+    }
     let found =
         kinds.groups.iter().flat_map(|group| &group.versions).find(|one| path_of(one) == path);
-    let Some(version) = found else { return Ok(Answer::empty(StatusCode::NOT_FOUND)) };
-    let hash = hash(version);
+    let hash = match found {
+        Some(version) => hash(version),
+        None if openapi::pages().iter().any(|page| page == path) => page_hash(path),
+        None => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
+    };
     let etag = format!("\"{hash}\"");
     if let Some(asked_for) = asked.hash
         && asked_for != hash
@@ -66,11 +68,18 @@ pub(crate) async fn document(
         return Ok(answer.header(LOCATION, url));
     }
     let known = asked.known.is_some_and(|known| known.contains(&etag));
-    let bytes = if known { Bytes::new() } else { made(version, protobuf).await? };
-    let mut answer = unless_known(&bytes, &etag, asked).unindented();
-    if protobuf && !known {
-        answer.content_type = V3_PROTOBUF;
-    }
+    let bytes = match found {
+        _ if known => Bytes::new(),
+        Some(version) => made(version).await?,
+        // Small ones, which nobody asks for twice.
+        None => packed(openapi::document(path, &[]).unwrap_or_default().to_string().as_bytes()),
+    };
+    let mut answer = if known {
+        Answer::empty(StatusCode::NOT_MODIFIED)
+    } else {
+        Answer::of_packed(StatusCode::OK, bytes)
+    };
+    answer.etag = Some(etag);
     if asked.hash.is_some() {
         let cache = HeaderValue::from_static("public, immutable");
         answer = answer.header(CACHE_CONTROL, cache).header(EXPIRES, in_a_year(asked.now)?);
@@ -79,7 +88,7 @@ pub(crate) async fn document(
 }
 
 /// The document, from the cache or made now.
-async fn made(version: &Arc<GroupVersion>, _protobuf: bool) -> Result<Bytes, Status> {
+async fn made(version: &Arc<GroupVersion>) -> Result<Bytes, Status> {
     if let Some(bytes) = version.document.get() {
         return Ok(bytes.clone());
     }
@@ -111,93 +120,77 @@ fn url(path: &str, hash: &str) -> String {
 }
 
 fn make(version: &GroupVersion) -> Bytes {
-    openapi::document(&version.group, &version.version, &definitions(version))
-        .unwrap_or_default()
-        .to_string()
-        .into()
+    let document = openapi::document(&path_of(version), &definitions(version)).unwrap_or_default();
+    packed(document.to_string().as_bytes())
 }
 
-/// The protobuf form of version 3.
-const V3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
 const ACCEPT_TEXT: HeaderValue = HeaderValue::from_static("Accept");
-
-/// What the original calls its protobuf form of version 2. Clients ask with an `@` before the last
-/// dot, which is no valid media type; both are accepted.
+/// The protobuf form of version 2.
 const SWAGGER_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-const SWAGGER_PROTOBUF_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
-/// `/openapi/v2`: a document without paths. Clients that need types read version 3; kubectl falls
-/// back to this one for kinds that version 3 does not have, and finds that it has none either.
-pub(crate) fn swagger(accept: Option<&str>, git_version: &str) -> Result<Answer, Status> {
-    let accept = accept.unwrap_or_default().trim();
-    let media = |clause: &str| match clause.split(';').next().unwrap_or_default().trim() {
-        "" | "application/json" | "*/*" | "application/*" => Some(false),
-        SWAGGER_PROTOBUF | SWAGGER_PROTOBUF_ASKED => Some(true),
-        _ => None,
+/// `/openapi/v2`, in JSON or protobuf. Its entity tag is known without making it.
+pub(crate) async fn swagger(kinds: &Arc<Kinds>, asked: Asked<'_>) -> Result<Answer, Status> {
+    let vary = HeaderValue::from_static("Accept-Encoding, Accept");
+    let Some(protobuf) = form(asked.accept, SWAGGER_PROTOBUF) else {
+        return Ok(Answer::empty(StatusCode::NOT_ACCEPTABLE).header(VARY, vary));
     };
-    let Some(protobuf) = accept.split(',').find_map(media) else {
-        return Err(Status::new(
-            Reason::NotAcceptable,
-            format!(
-                "only the following media types are accepted: application/json, {SWAGGER_PROTOBUF}"
-            ),
-        ));
-    };
-    if protobuf {
-        let bytes = swagger_protobuf(TITLE, git_version).into();
-        let mut answer = Answer::bytes(StatusCode::OK, bytes);
-        answer.content_type = SWAGGER_PROTOBUF;
-        return Ok(answer);
+    let mut hashes = String::new();
+    for path in openapi::pages().iter().filter(|path| openapi::is_discovery(path)) {
+        hashes.push_str(&page_hash(path));
     }
-    Ok(Answer::ok(&json!({
-        "swagger": "2.0",
-        "info": {"title": TITLE, "version": git_version},
-        "paths": {},
-        "definitions": {},
-    })))
+    for version in kinds.groups.iter().flat_map(|group| &group.versions) {
+        hashes.push_str(&hash(version));
+    }
+    let etag = format!("\"{}\"", digest(hashes.as_bytes()));
+    let mut answer = unless_known(&Bytes::new(), &etag, asked);
+    if answer.code == StatusCode::OK {
+        let answers = &kinds.answers;
+        let slot = if protobuf { &answers.swagger_protobuf } else { &answers.swagger };
+        let bytes = if let Some(bytes) = slot.get() {
+            bytes.clone()
+        } else {
+            let kinds = kinds.clone();
+            let made = move || make_swagger(&kinds, protobuf);
+            tokio::task::spawn_blocking(made).await.map_err(Status::internal)?
+        };
+        answer = Answer::of_packed(StatusCode::OK, bytes);
+        answer.etag = Some(etag);
+        if protobuf {
+            answer.content_type = SWAGGER_PROTOBUF;
+        }
+    }
+    Ok(answer.header(VARY, vary))
 }
 
-const TITLE: &str = "Kubernetes";
-
-/// The same as message `openapi.v2.Document`: `swagger` is its field 1, `info` (title 1, version 2)
-/// its field 2, `paths` its field 8.
-fn swagger_protobuf(title: &str, version: &str) -> Vec<u8> {
-    let mut info = Vec::new();
-    protobuf_field(&mut info, 1, title.as_bytes());
-    protobuf_field(&mut info, 2, version.as_bytes());
-    let mut document = Vec::new();
-    protobuf_field(&mut document, 1, b"2.0");
-    protobuf_field(&mut document, 2, &info);
-    protobuf_field(&mut document, 8, b"");
-    document
-}
-
-/// Writes a length-delimited field: text or a message.
-fn protobuf_field(out: &mut Vec<u8>, number: u8, bytes: &[u8]) {
-    const LENGTH_DELIMITED: u8 = 2;
-    out.push(number << 3 | LENGTH_DELIMITED);
-    let mut length = bytes.len();
-    while length >= 0x80 {
-        out.push(length.to_le_bytes()[0] | 0x80);
-        length >>= 7;
-    }
-    out.push(length.to_le_bytes()[0]);
-    out.extend_from_slice(bytes);
+fn make_swagger(kinds: &Kinds, protobuf: bool) -> Bytes {
+    let slot = if protobuf { &kinds.answers.swagger_protobuf } else { &kinds.answers.swagger };
+    let make = || {
+        let mut found: Vec<&crd::Definition> = Vec::new();
+        for custom in kinds.rows().filter_map(|row| row.custom()) {
+            if !found.iter().any(|one| one.name == custom.definition.name) {
+                found.push(&custom.definition);
+            }
+        }
+        let document = openapi::swagger(&found);
+        if protobuf {
+            packed(&openapi::swagger_protobuf(&document))
+        } else {
+            packed(document.to_string().as_bytes())
+        }
+    };
+    slot.get_or_init(make).clone()
 }
 
 fn path_of(version: &GroupVersion) -> String {
-    let api_version = version.api_version();
-    if version.group.is_empty() {
-        format!("api/{api_version}")
-    } else {
-        format!("apis/{api_version}")
-    }
+    openapi::page(&version.group, &version.version)
 }
 
 fn hash(version: &GroupVersion) -> String {
-    let text = openapi::hash(&version.group, &version.version, &definitions(version));
-    // The length of the original's hashes, whatever the schema crate's look like.
-    digest(text.as_bytes())
+    openapi::hash(&path_of(version), &definitions(version))
+}
+
+fn page_hash(path: &str) -> String {
+    openapi::hash(path, &[])
 }
 
 fn definitions(version: &GroupVersion) -> Vec<&crd::Definition> {

@@ -2,6 +2,9 @@
 
 use super::Body;
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, RETRY_AFTER,
     VARY, WARNING, X_CONTENT_TYPE_OPTIONS,
@@ -10,6 +13,7 @@ use http::{Response, StatusCode};
 use mainstay_object::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::io::{Read, Write};
 
 /// The media type of nearly everything.
 pub(crate) const JSON: &str = "application/json";
@@ -30,6 +34,8 @@ pub(crate) struct Answer {
     retry_after: u32,
     /// Whether the body stays as it is even for clients that get everything else indented.
     plain: bool,
+    /// Whether the body is compressed already.
+    packed: bool,
     /// Bytes in the body as far as known, to decide on compression.
     size: usize,
 }
@@ -63,6 +69,7 @@ impl Answer {
             headers: Vec::new(),
             retry_after: 0,
             plain: false,
+            packed: false,
             size,
         }
     }
@@ -94,6 +101,11 @@ impl Answer {
     pub(crate) fn unindented(mut self) -> Self {
         self.plain = true;
         self
+    }
+
+    /// A large document, kept compressed ([`packed`]).
+    pub(crate) fn of_packed(code: StatusCode, bytes: Bytes) -> Self {
+        Self { packed: true, plain: true, ..Self::bytes(code, bytes) }
     }
 
     /// No body at all.
@@ -138,7 +150,7 @@ impl Answer {
     pub(crate) fn into_response(self, wishes: Wishes) -> Response<Body> {
         let mut body = self.body;
         let mut content_type = self.content_type;
-        if wishes.yaml && content_type == JSON {
+        if wishes.yaml && content_type == JSON && !self.packed {
             body = match body.whole() {
                 Ok(bytes) => match serde_json::from_slice::<Value>(&bytes) {
                     Ok(value) => {
@@ -155,7 +167,16 @@ impl Answer {
                 Err(stream) => stream,
             };
         }
-        let compress = wishes.gzip && self.size >= GZIP_FROM;
+        let mut compress = wishes.gzip && self.size >= GZIP_FROM;
+        if self.packed {
+            compress = false;
+            if !wishes.gzip {
+                body = match body.whole() {
+                    Ok(bytes) => Body::from(unpacked(&bytes)),
+                    Err(stream) => stream,
+                };
+            }
+        }
         if compress {
             body = body.gzip();
         }
@@ -166,7 +187,7 @@ impl Answer {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        if compress {
+        if compress || self.packed && wishes.gzip {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         if let Some(etag) = self.etag.and_then(|tag| HeaderValue::try_from(tag).ok()) {
@@ -209,6 +230,22 @@ pub(crate) fn encoded<T: Serialize>(value: &T) -> Result<Bytes, serde_json::Erro
     let mut bytes = serde_json::to_vec(value)?;
     bytes.push(b'\n');
     Ok(bytes.into())
+}
+
+/// A document compressed with gzip: what is kept of large ones, which nearly every client takes as
+/// it is.
+pub(crate) fn packed(document: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory does not fail.
+    let _ = encoder.write_all(document);
+    encoder.finish().unwrap_or_default().into()
+}
+
+fn unpacked(bytes: &Bytes) -> Bytes {
+    let mut document = Vec::with_capacity(bytes.len() * 10);
+    // What was compressed above can be read.
+    let _ = GzDecoder::new(&bytes[..]).read_to_end(&mut document);
+    document.into()
 }
 
 /// JSON indented by two blanks, with its order and its numbers as they were; empty objects and

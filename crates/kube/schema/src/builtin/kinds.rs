@@ -206,6 +206,7 @@ const SCHEDULING: (&str, &str) = ("scheduling.k8s.io", "v1");
 const COORDINATION: (&str, &str) = ("coordination.k8s.io", "v1");
 const NODE: (&str, &str) = ("node.k8s.io", "v1");
 const DISCOVERY: (&str, &str) = ("discovery.k8s.io", "v1");
+const RESOURCE: (&str, &str) = ("resource.k8s.io", "v1");
 const FLOWCONTROL: (&str, &str) = ("flowcontrol.apiserver.k8s.io", "v1");
 
 /// All rows; see the module for their order. Left as it stands by rustfmt, so
@@ -354,6 +355,11 @@ pub(super) static KINDS: &[BuiltinKind] = &[
     row(COORDINATION, "coordination.k8s.io/leases", names("Lease", "leases", "lease"), Scope::Namespaced, ALL),
     row(NODE, "node.k8s.io/runtimeclasses", names("RuntimeClass", "runtimeclasses", "runtimeclass"), Scope::Cluster, ALL),
     row(DISCOVERY, "discovery.k8s.io/endpointslices", names("EndpointSlice", "endpointslices", "endpointslice"), Scope::Namespaced, ALL),
+    row(RESOURCE, "resource.k8s.io/deviceclasses", names("DeviceClass", "deviceclasses", "deviceclass"), Scope::Cluster, ALL),
+    row(RESOURCE, "resource.k8s.io/resourceclaims", names("ResourceClaim", "resourceclaims", "resourceclaim"), Scope::Namespaced, ALL)
+        .subresources(&[STATUS]),
+    row(RESOURCE, "resource.k8s.io/resourceclaimtemplates", names("ResourceClaimTemplate", "resourceclaimtemplates", "resourceclaimtemplate"), Scope::Namespaced, ALL),
+    row(RESOURCE, "resource.k8s.io/resourceslices", names("ResourceSlice", "resourceslices", "resourceslice"), Scope::Cluster, ALL),
     row(FLOWCONTROL, "flowcontrol.apiserver.k8s.io/flowschemas", names("FlowSchema", "flowschemas", "flowschema"), Scope::Cluster, ALL)
         .subresources(&[STATUS]),
     row(FLOWCONTROL, "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations", names("PriorityLevelConfiguration", "prioritylevelconfigurations", "prioritylevelconfiguration"), Scope::Cluster, ALL)

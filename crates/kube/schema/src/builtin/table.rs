@@ -14,7 +14,8 @@
 //! `mk` patch merge key, `ps` patch strategies, `d` default.
 //!
 //! The texts of a package are one line for each definition and field, in the same order; empty ones
-//! for what no document shows (alpha and beta versions).
+//! for what no document shows (alpha and beta versions). Behind the description, after a tab, may
+//! stand a JSON merge patch for what documents say of it and nothing else needs: enumerations, unions.
 
 use flate2::read::DeflateDecoder;
 use serde_json::Value;
@@ -436,7 +437,7 @@ pub fn definition_name(group: &str, version: &str, kind: &str) -> Option<String>
 
 /// The descriptions of a package, inflated for as long as somebody makes a document of them.
 pub(crate) struct Texts {
-    lines: Vec<String>,
+    lines: Vec<(String, String)>,
 }
 
 impl Texts {
@@ -444,17 +445,25 @@ impl Texts {
     pub(crate) fn of(definition: &Definition) -> Self {
         let name = definition.name.rsplit_once('.').map_or("", |parts| parts.0);
         let text = package(name).map(|package| package.texts.inflate()).unwrap_or_default();
-        Self { lines: text.lines().map(unescape).collect() }
+        let parts = |line: &str| {
+            let (text, patch) = line.split_once('\t').unwrap_or((line, ""));
+            (unescape(text), unescape(patch))
+        };
+        Self { lines: text.lines().map(parts).collect() }
     }
 
-    /// What the type is for.
-    pub(crate) fn definition(&self, definition: &Definition) -> &str {
-        self.lines.get(definition.line).map_or("", String::as_str)
+    /// What the type is for, and the patch of its schema.
+    pub(crate) fn definition(&self, definition: &Definition) -> (&str, &str) {
+        self.line(definition.line)
     }
 
-    /// What a field is for, by its position in [`Definition::fields`].
-    pub(crate) fn field(&self, definition: &Definition, at: usize) -> &str {
-        self.lines.get(definition.line + 1 + at).map_or("", String::as_str)
+    /// What a field is for, by its position in [`Definition::fields`], and the patch of its schema.
+    pub(crate) fn field(&self, definition: &Definition, at: usize) -> (&str, &str) {
+        self.line(definition.line + 1 + at)
+    }
+
+    fn line(&self, at: usize) -> (&str, &str) {
+        self.lines.get(at).map_or(("", ""), |(text, patch)| (text, patch))
     }
 }
 
@@ -465,6 +474,7 @@ fn unescape(line: &str) -> String {
         match letter {
             '\\' => match letters.next() {
                 Some('n') => out.push('\n'),
+                Some('t') => out.push('\t'),
                 Some(other) => out.push(other),
                 None => {}
             },

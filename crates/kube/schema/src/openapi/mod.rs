@@ -1,74 +1,179 @@
-//! `OpenAPI` v3 documents: one for each group-version, of built-in kinds and of custom ones.
+//! `OpenAPI` documents: of version 3 one for each group-version and each page of discovery, of
+//! version 2 one for everything.
 //!
-//! A document says what kubectl and other clients look for: every path with its verbs, query
-//! parameters and kind, and every type that the kinds reach, with descriptions, merge keys and
-//! list types. It is made on demand from the compressed table; [`hash`] tells whether it changed
-//! without making it. Paths below `watch/`, deprecated for years, are left out, and parameters are
-//! described in fewer words than the original uses.
+//! Both are written from the same list of operations and the same table of types, so that they
+//! cannot contradict each other. They say what a real server's say, word for word. Documents are made
+//! on demand; [`hash`] tells whether one changed without making it.
 //!
 //! ```text
-//! rows + table + definitions ─► paths ┐
-//!                               types ┴─► document
+//! rows + definitions of custom kinds ─► operations ─┬─► paths ──┐
+//!                                                   └─► names   ├─► version 3, version 2
+//! table (+ its patches) ─────────────────────────────► types ───┘
 //! ```
 
-mod paths;
+mod custom;
+mod kind;
+mod operations;
+mod parameters;
+mod protobuf;
 mod types;
+mod v2;
+mod v3;
+mod words;
 
 use crate::builtin::{self, BuiltinKind};
 use crate::crd;
-use serde_json::{Map, Value, json};
+use operations::Paths;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
 use std::fmt::Write as _;
 use std::sync::OnceLock;
+use types::Format;
 
 const META: &str = "apimachinery.pkg.apis.meta.v1";
+/// Title and version in every document.
+const TITLE: &str = "Kubernetes";
+const VERSION: &str = "1.35";
 
-/// The document of one group-version: its built-in kinds, and the versions of the definitions
-/// given that have its name. None if there is neither.
-pub fn document(group: &str, version: &str, definitions: &[&crd::Definition]) -> Option<Value> {
-    let rows: Vec<&'static BuiltinKind> = rows(group, version).collect();
-    let custom = custom(group, version, definitions);
-    if rows.is_empty() && custom.is_empty() {
-        return None;
+/// The paths of all documents of built-in kinds, in order: `api/v1`, `apis/apps`, `apis/apps/v1`, ….
+pub fn pages() -> &'static [String] {
+    static PAGES: OnceLock<Vec<String>> = OnceLock::new();
+    PAGES.get_or_init(|| {
+        let mut found = vec!["api".to_owned(), "apis".to_owned(), "version".to_owned()];
+        for row in builtin::kinds() {
+            found.push(page(row.group, row.version));
+            if !row.group.is_empty() {
+                found.push(format!("apis/{}", row.group));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    })
+}
+
+/// The path of the document of a group-version: `api/v1`, `apis/apps/v1`.
+pub fn page(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
+
+/// Whether a document is one of a page of discovery, without kinds.
+pub fn is_discovery(page: &str) -> bool {
+    group_version(page).is_none()
+}
+
+/// Group and version of a path, if it has them.
+fn group_version(page: &str) -> Option<(&str, &str)> {
+    if let Some(version) = page.strip_prefix("api/") {
+        return Some(("", version));
     }
-    let mut paths = Map::new();
-    let mut types = types::Types::default();
-    for row in &rows {
-        paths::builtin(row, &mut paths, &mut types);
+    page.strip_prefix("apis/")?.split_once('/')
+}
+
+/// The document of version 3 at a path: of a group-version with its built-in kinds and the versions
+/// of the definitions given that have its name, or of a page of discovery. None if there is neither.
+pub fn document(page: &str, definitions: &[&crd::Definition]) -> Option<Value> {
+    let mut paths = Paths::default();
+    let mut types = serde_json::Map::new();
+    let mut built_in = true;
+    if let Some((group, version)) = group_version(page) {
+        let mut rows = rows(group, version).peekable();
+        let custom = custom(group, version, definitions);
+        built_in = rows.peek().is_some();
+        if built_in {
+            paths.resources(group, version);
+        } else if custom.is_empty() {
+            return None;
+        }
+        rows.for_each(|row| paths.builtin(row));
+        for (definition, version) in custom {
+            paths.custom(definition, version);
+            custom::add(definition, version, Format::V3, &mut types);
+        }
+    } else {
+        pages().iter().find(|known| *known == page)?;
+        paths.page(page)?;
     }
-    for (definition, version) in &custom {
-        paths::custom(definition, version, &mut paths, &mut types);
+    let mut named = paths.types();
+    let object_meta = format!("io.k8s.{META}.ObjectMeta");
+    let list_meta = format!("io.k8s.{META}.ListMeta");
+    if !types.is_empty() {
+        named.extend([object_meta.as_str(), list_meta.as_str()]);
     }
-    for name in ["APIResourceList", "DeleteOptions", "Patch", "Status", "WatchEvent"] {
-        types.reference(&format!("{META}.{name}"));
+    types.extend(types::reached(named, Format::V3));
+    if !built_in {
+        custom::forget(&mut types);
     }
-    let root = paths::root(group, version);
-    paths.insert(format!("{root}/"), paths::resources(group, version));
+    let mut components = json!({"schemas": types});
+    let mut info = json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"});
+    if built_in {
+        info = json!({"title": TITLE, "version": VERSION});
+        components["securitySchemes"] = json!({"BearerToken": {
+            "type": "apiKey",
+            "description": "Bearer Token authentication",
+            "name": "authorization",
+            "in": "header",
+        }});
+    }
     Some(json!({
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "1.35"},
-        "paths": paths,
-        "components": {
-            "schemas": types.finish(),
-            "securitySchemes": {"BearerToken": {
-                "type": "apiKey",
-                "description": "Bearer Token authentication",
-                "name": "authorization",
-                "in": "header",
-            }},
-        },
+        "info": info,
+        "paths": v3::paths(&paths),
+        "components": components,
     }))
 }
 
-/// A text that changes whenever the document of a group-version may have changed: 128 hexadecimal
-/// digits. Costs no more than reading the schemas of custom kinds once.
-pub fn hash(group: &str, version: &str, definitions: &[&crd::Definition]) -> String {
+/// The document of version 2: all built-in kinds, and all served versions of the definitions given.
+pub fn swagger(definitions: &[&crd::Definition]) -> Value {
+    let mut paths = Paths::default();
+    let mut types = serde_json::Map::new();
+    for page in pages() {
+        if let Some((group, version)) = group_version(page) {
+            paths.resources(group, version);
+        } else {
+            let _ = paths.page(page);
+        }
+    }
+    for row in builtin::kinds() {
+        paths.builtin(row);
+    }
+    for definition in definitions {
+        for version in definition.versions.iter().filter(|version| version.served) {
+            paths.custom(definition, version);
+            custom::add(definition, version, Format::V2, &mut types);
+        }
+    }
+    types.extend(types::reached(paths.types(), Format::V2));
+    let (paths, parameters) = v2::paths(&paths);
+    json!({
+        "swagger": "2.0",
+        "info": {"title": TITLE, "version": VERSION},
+        "paths": paths,
+        "definitions": types,
+        "parameters": parameters,
+        "securityDefinitions": {"BearerToken": {
+            "description": "Bearer Token authentication",
+            "type": "apiKey",
+            "name": "authorization",
+            "in": "header",
+        }},
+        "security": [{"BearerToken": []}],
+    })
+}
+
+/// The document of version 2 as protobuf, from the one that [`swagger`] made.
+pub fn swagger_protobuf(document: &Value) -> Vec<u8> {
+    protobuf::document(document)
+}
+
+/// A text that changes whenever the document at a path may have changed: 128 hexadecimal digits.
+/// Costs no more than reading the schemas of custom kinds once.
+pub fn hash(page: &str, definitions: &[&crd::Definition]) -> String {
     static TABLE: OnceLock<[u8; 64]> = OnceLock::new();
     let mut hasher = Sha512::new();
-    hasher.update(group);
-    hasher.update([0]);
-    hasher.update(version);
-    if rows(group, version).next().is_some() {
+    hasher.update(page);
+    let (group, version) = group_version(page).unwrap_or_default();
+    if pages().iter().any(|known| known == page) {
         let table = builtin::table::bytes();
         hasher.update(TABLE.get_or_init(|| Sha512::digest(table).into()));
     }
@@ -80,6 +185,10 @@ pub fn hash(group: &str, version: &str, definitions: &[&crd::Definition]) -> Str
         let parts = [version.status, version.scale.is_some(), definition.is_namespaced()];
         hasher.update(parts.map(u8::from));
         hasher.update(version.digest());
+        for path in &version.selectable_fields {
+            hasher.update(path);
+            hasher.update([0]);
+        }
     }
     hasher.finalize().iter().fold(String::with_capacity(128), |mut text, byte| {
         // Writing to a text cannot fail.

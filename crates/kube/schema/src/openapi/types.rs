@@ -1,136 +1,99 @@
-//! The types of a document: built-in definitions with everything they reach, and custom kinds.
+//! The types of a document: built-in definitions with everything they reach.
+//!
+//! What the types look like follows from the table by the rules of `kube-openapi`'s generator: Go's
+//! zero values are defaults of what is no pointer and is written when empty, elements have the zero
+//! value of their type. What does not follow (enumerations, unions, an order) is a patch that lies in
+//! the table behind the description.
 
-use super::META;
 use crate::builtin::table::Texts;
-use crate::builtin::{self, Definition, Field, Shape, Type};
-use crate::crd;
+use crate::builtin::{self, Definition, Field, Shape, Type, Written};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Types that a document needs, collected while its paths are written.
-#[derive(Default)]
-pub(super) struct Types {
-    named: BTreeSet<String>,
-    custom: Map<String, Value>,
+/// Which version of `OpenAPI` is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// 2.0: no defaults, and nothing but a description beside a reference.
+    V2,
+    /// 3.0: a reference that has something beside it stands in `allOf`.
+    V3,
 }
 
-/// A reference to a type of the document.
-fn reference_to(name: &str) -> Value {
-    json!({"$ref": format!("#/components/schemas/{name}")})
-}
-
-impl Types {
-    /// A reference to a built-in type, which the document will then have.
-    pub(super) fn reference(&mut self, name: &str) -> Value {
-        self.named.insert(name.to_owned());
-        reference_to(&format!("io.k8s.{name}"))
+impl Format {
+    /// A reference to a type, which has nothing beside it.
+    pub(super) fn reference(self, name: &str) -> Value {
+        match self {
+            Self::V2 => json!({"$ref": format!("#/definitions/{name}")}),
+            Self::V3 => json!({"$ref": format!("#/components/schemas/{name}")}),
+        }
     }
 
-    /// References to a custom kind and its list, which the document will then have.
-    pub(super) fn custom(
-        &mut self,
-        definition: &crd::Definition,
-        version: &crd::Version,
-    ) -> (Value, Value) {
-        let mut domain: Vec<&str> = definition.group.split('.').collect();
-        domain.reverse();
-        let package = format!("{}.{}", domain.join("."), version.name);
-        let name = format!("{package}.{}", definition.kind);
-        let list_name = format!("{package}.{}", definition.list_kind);
-        let gvk = |kind: &str| json!([{"group": definition.group, "kind": kind, "version": version.name}]);
-        let mut schema = (*version.source).clone();
-        if let Value::Object(fields) = &mut schema {
-            let properties = fields.entry("properties").or_insert_with(|| json!({}));
-            if let Value::Object(properties) = properties {
-                for (field, value) in self.meta("ObjectMeta", "Standard object's metadata.") {
-                    properties.insert(field, value);
-                }
+    /// A reference to a type with a description beside it.
+    pub(super) fn described(self, name: &str, description: &str) -> Value {
+        let mut out = self.reference(name);
+        if !description.is_empty() {
+            if self == Self::V3 {
+                out = json!({"allOf": [out]});
             }
-            fields.insert("x-kubernetes-group-version-kind".to_owned(), gvk(&definition.kind));
+            out["description"] = description.into();
         }
-        let mut properties = self.meta("ListMeta", "Standard list metadata.");
-        let items = json!({
-            "description": format!("List of {}.", definition.plural),
-            "type": "array",
-            "items": reference_to(&name),
-        });
-        properties.insert("items".to_owned(), items);
-        let list = json!({
-            "description": format!("{} is a list of {}", definition.list_kind, definition.kind),
-            "type": "object",
-            "required": ["items"],
-            "properties": properties,
-            "x-kubernetes-group-version-kind": gvk(&definition.list_kind),
-        });
-        self.custom.insert(name.clone(), schema);
-        self.custom.insert(list_name.clone(), list);
-        (reference_to(&name), reference_to(&list_name))
-    }
-
-    /// `apiVersion`, `kind` and `metadata`, as every object has them.
-    fn meta(&mut self, metadata: &str, description: &str) -> Map<String, Value> {
-        let mut fields = Map::new();
-        let known = builtin::definition("api.core.v1.Namespace");
-        for name in ["apiVersion", "kind"] {
-            let mut field = json!({"type": "string"});
-            if let Some(known) = known
-                && let Some(at) = known.fields().iter().position(|field| &*field.name == name)
-            {
-                field["description"] = Texts::of(known).field(known, at).into();
-            }
-            fields.insert(name.to_owned(), field);
-        }
-        let reference = self.reference(&format!("{META}.{metadata}"));
-        let field = json!({"description": description, "allOf": [reference]});
-        fields.insert("metadata".to_owned(), field);
-        fields
-    }
-
-    /// All types, with everything that they reach.
-    pub(super) fn finish(self) -> Map<String, Value> {
-        let mut schemas = self.custom;
-        let mut texts: BTreeMap<&str, Texts> = BTreeMap::new();
-        let mut open: Vec<String> = self.named.into_iter().collect();
-        while let Some(name) = open.pop() {
-            let Some(definition) = builtin::definition(&name) else { continue };
-            let full = format!("io.k8s.{}", definition.name());
-            if schemas.contains_key(&full) {
-                continue;
-            }
-            let package = definition.name().rsplit_once('.').map_or("", |parts| parts.0);
-            let texts = texts.entry(package).or_insert_with(|| Texts::of(definition));
-            schemas.insert(full, schema(definition, texts, &mut open));
-        }
-        schemas
+        out
     }
 }
 
-fn schema(definition: &Definition, texts: &Texts, open: &mut Vec<String>) -> Value {
-    let mut out = match definition.shape() {
-        Shape::Object | Shape::FreeObject => json!({"type": "object"}),
-        Shape::Any => json!({}),
-        Shape::Time | Shape::MicroTime => json!({"type": "string", "format": "date-time"}),
-        Shape::IntOrString => {
+/// Built-in types with everything that they reach, by full name.
+pub(super) fn reached<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+    format: Format,
+) -> Map<String, Value> {
+    let mut schemas = Map::new();
+    let mut texts: BTreeMap<&str, Texts> = BTreeMap::new();
+    let mut open: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    while let Some(name) = open.pop() {
+        let Some(definition) = builtin::definition(&name) else { continue };
+        let full = format!("io.k8s.{}", definition.name());
+        if schemas.contains_key(&full) {
+            continue;
+        }
+        let package = definition.name().rsplit_once('.').map_or("", |parts| parts.0);
+        let texts = texts.entry(package).or_insert_with(|| Texts::of(definition));
+        schemas.insert(full, schema(definition, texts, format, &mut open));
+    }
+    schemas
+}
+
+fn schema(definition: &Definition, texts: &Texts, format: Format, open: &mut Vec<String>) -> Value {
+    let mut out = match (definition.shape(), format) {
+        (Shape::Object | Shape::FreeObject, _) => json!({"type": "object"}),
+        (Shape::Any, _) => json!({}),
+        (Shape::Time | Shape::MicroTime, _) => json!({"type": "string", "format": "date-time"}),
+        (Shape::IntOrString, Format::V3) => {
             json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})
         }
-        Shape::Quantity => json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
+        (Shape::IntOrString, Format::V2) => json!({"type": "string", "format": "int-or-string"}),
+        (Shape::Quantity, Format::V3) => json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
+        (Shape::Quantity, Format::V2) => json!({"type": "string"}),
     };
-    let description = texts.definition(definition);
+    let (description, patch) = texts.definition(definition);
     if !description.is_empty() {
         out["description"] = description.into();
     }
     let mut properties = Map::new();
-    let mut required = Vec::new();
+    let is_list = definition.short_name().ends_with("List");
     for (at, field) in definition.fields().iter().enumerate() {
-        let description = texts.field(definition, at);
-        properties.insert((*field.name).to_owned(), property(field, description, open));
-        if field.required {
-            required.push(&*field.name);
+        let (description, patch) = texts.field(definition, at);
+        let mut property = property(field, description, format, open);
+        if is_list && &*field.name == "items" {
+            // Lists of objects are nobody's to merge.
+            drop(property.as_object_mut().map(|it| it.remove("x-kubernetes-list-type")));
         }
+        amend(&mut property, patch, format);
+        properties.insert((*field.name).to_owned(), property);
     }
     if !properties.is_empty() {
         out["properties"] = properties.into();
     }
+    let required = required(definition);
     if !required.is_empty() {
         out["required"] = json!(required);
     }
@@ -141,20 +104,51 @@ fn schema(definition: &Definition, texts: &Texts, open: &mut Vec<String>) -> Val
     if !gvks.is_empty() {
         out["x-kubernetes-group-version-kind"] = gvks.into();
     }
+    amend(&mut out, patch, format);
     out
 }
 
-fn property(field: &Field, description: &str, open: &mut Vec<String>) -> Value {
-    let mut out = value(&field.ty, open);
-    // A reference may have nothing beside it.
-    if out.get("$ref").is_some() {
-        out = json!({"allOf": [out]});
+/// The required fields in the order of Go's struct, which their tags follow.
+fn required(definition: &Definition) -> Vec<&str> {
+    let mut found: Vec<&Field> =
+        definition.fields().iter().filter(|field| field.required).collect();
+    found.sort_by(|a, b| a.tags.cmp(&b.tags));
+    found.into_iter().map(|field| &*field.name).collect()
+}
+
+/// Merges what the table knows besides. Version 2 has no defaults.
+fn amend(schema: &mut Value, patch: &str, format: Format) {
+    if patch.is_empty() {
+        return;
     }
+    // The table is generated; a test holds that every patch can be read.
+    if let Ok(Value::Object(patch)) = serde_json::from_str(patch) {
+        merge(schema, &patch, format);
+    }
+}
+
+fn merge(into: &mut Value, patch: &Map<String, Value>, format: Format) {
+    if !into.is_object() {
+        *into = json!({});
+    }
+    let Value::Object(fields) = into else { return };
+    for (key, value) in patch {
+        match value {
+            Value::Null => drop(fields.remove(key)),
+            _ if key == "default" && format == Format::V2 => {}
+            Value::Object(inner) if key != "default" => {
+                merge(fields.entry(key).or_insert_with(|| json!({})), inner, format);
+            }
+            _ => drop(fields.insert(key.clone(), value.clone())),
+        }
+    }
+}
+
+fn property(field: &Field, description: &str, format: Format, open: &mut Vec<String>) -> Value {
+    let default = default_of(field).filter(|_| format == Format::V3);
+    let mut out = value(&field.ty, format, default, !description.is_empty(), open);
     if !description.is_empty() {
         out["description"] = description.into();
-    }
-    if let Some(default) = &field.default {
-        out["default"] = default.clone();
     }
     if let Some(list_type) = field.list_type {
         out["x-kubernetes-list-type"] = list_type.as_str().into();
@@ -182,23 +176,69 @@ fn property(field: &Field, description: &str, open: &mut Vec<String>) -> Value {
     out
 }
 
-fn value(ty: &Type, open: &mut Vec<String>) -> Value {
+/// What a field has when nobody says: what the sources say, else Go's zero value where it is written.
+fn default_of(field: &Field) -> Option<Value> {
+    if field.default.is_some() || field.pointer {
+        return field.default.clone();
+    }
+    match &field.ty {
+        Type::Object(_) => zero(&field.ty),
+        ty if field.written == Written::Always => zero(ty),
+        _ => None,
+    }
+}
+
+/// Go's zero value as a default; lists, maps and bytes have none.
+fn zero(ty: &Type) -> Option<Value> {
     match ty {
+        Type::String => Some("".into()),
+        Type::Int32 | Type::Int64 | Type::Double => Some(0.into()),
+        Type::Boolean => Some(false.into()),
+        Type::Object(_) => match ty.definition().map(Definition::shape) {
+            Some(Shape::Object) => Some(json!({})),
+            // Types with their own form in JSON have no default.
+            _ => None,
+        },
+        Type::Bytes | Type::List(_) | Type::Map(_) => None,
+    }
+}
+
+fn value(
+    ty: &Type,
+    format: Format,
+    default: Option<Value>,
+    described: bool,
+    open: &mut Vec<String>,
+) -> Value {
+    let element = |element: &Type, open: &mut Vec<String>| {
+        let default = zero(element).filter(|_| format == Format::V3);
+        value(element, format, default, false, open)
+    };
+    let mut out = match ty {
         Type::String => json!({"type": "string"}),
         Type::Bytes => json!({"type": "string", "format": "byte"}),
         Type::Int32 => json!({"type": "integer", "format": "int32"}),
         Type::Int64 => json!({"type": "integer", "format": "int64"}),
         Type::Double => json!({"type": "number", "format": "double"}),
         Type::Boolean => json!({"type": "boolean"}),
-        Type::List(element) => json!({"type": "array", "items": value(element, open)}),
-        Type::Map(element) => {
-            json!({"type": "object", "additionalProperties": value(element, open)})
+        Type::List(inner) => json!({"type": "array", "items": element(inner, open)}),
+        Type::Map(inner) => {
+            json!({"type": "object", "additionalProperties": element(inner, open)})
         }
         Type::Object(name) => {
             open.push((**name).to_owned());
-            reference_to(&format!("io.k8s.{name}"))
+            let reference = format.reference(&format!("io.k8s.{name}"));
+            if format == Format::V3 && (described || default.is_some()) {
+                json!({"allOf": [reference]})
+            } else {
+                reference
+            }
         }
+    };
+    if let Some(default) = default {
+        out["default"] = default;
     }
+    out
 }
 
 /// The kinds whose objects have this type; sorted as they were found.
@@ -207,13 +247,11 @@ fn kinds_of(definition: &Definition) -> Vec<Value> {
     let short = definition.short_name();
     let in_meta = definition.name().strip_suffix(short) == Some("apimachinery.pkg.apis.meta.v1.");
     if in_meta && matches!(short, "DeleteOptions" | "WatchEvent") {
-        let mut versions: Vec<(&str, &str)> =
+        let versions: BTreeSet<(&str, &str)> =
             builtin::kinds().iter().map(|row| (row.group, row.version)).collect();
-        versions.sort_unstable();
-        versions.dedup();
         return versions.iter().map(|(group, version)| gvk(group, version, short)).collect();
     }
-    if in_meta && matches!(short, "Status" | "APIResourceList" | "APIGroup" | "APIGroupList") {
+    if in_meta && KINDS_OF_META.contains(&short) {
         return vec![gvk("", "v1", short)];
     }
     let named = |group: &str, version: &str, kind: &str| {
@@ -233,3 +271,7 @@ fn kinds_of(definition: &Definition) -> Vec<Value> {
     }
     Vec::new()
 }
+
+/// Kinds that every group speaks.
+const KINDS_OF_META: [&str; 5] =
+    ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];

@@ -31,7 +31,7 @@ fn every_group_version_has_a_document_whose_references_hold() {
     let versions: BTreeSet<(&str, &str)> =
         builtin::kinds().iter().map(|row| (row.group, row.version)).collect();
     for (group, version) in versions {
-        let document = openapi::document(group, version, &[]).unwrap();
+        let document = openapi::document(&openapi::page(group, version), &[]).unwrap();
         let mut found = BTreeSet::new();
         references(&document, &mut found);
         for target in found {
@@ -51,13 +51,13 @@ fn every_group_version_has_a_document_whose_references_hold() {
             }
         }
     }
-    assert_eq!(openapi::document("nobody.io", "v1", &[]), None);
+    assert_eq!(openapi::document("apis/nobody.io/v1", &[]), None);
 }
 
 /// What `kubectl apply` asks before it trusts the server to find unknown fields.
 #[test]
 fn patch_operations_name_their_kind_and_field_validation() {
-    let document = openapi::document("apps", "v1", &[]).unwrap();
+    let document = openapi::document("apis/apps/v1", &[]).unwrap();
     let patch =
         &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
     assert_eq!(patch["operationId"], "patchAppsV1NamespacedDeployment");
@@ -77,7 +77,7 @@ fn patch_operations_name_their_kind_and_field_validation() {
 /// What `kubectl explain` and strategic merge patches read.
 #[test]
 fn types_have_descriptions_and_merge_keys() {
-    let document = openapi::document("", "v1", &[]).unwrap();
+    let document = openapi::document("api/v1", &[]).unwrap();
     let schemas = &document["components"]["schemas"];
     let pod = &schemas["io.k8s.api.core.v1.Pod"];
     assert_eq!(
@@ -96,12 +96,11 @@ fn types_have_descriptions_and_merge_keys() {
 #[test]
 fn custom_kinds_are_published_with_their_schema() {
     let things = things();
-    let document = openapi::document("t.io", "v1", &[&things]).unwrap();
+    let document = openapi::document("apis/t.io/v1", &[&things]).unwrap();
     let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
     assert_eq!(
         paths,
         [
-            "/apis/t.io/v1/",
             "/apis/t.io/v1/namespaces/{namespace}/things",
             "/apis/t.io/v1/namespaces/{namespace}/things/{name}",
             "/apis/t.io/v1/namespaces/{namespace}/things/{name}/status",
@@ -123,14 +122,53 @@ fn custom_kinds_are_published_with_their_schema() {
 #[test]
 fn the_hash_changes_with_the_schema_and_not_otherwise() {
     let one = things();
-    let hash = openapi::hash("t.io", "v1", &[&one]);
+    let hash = openapi::hash("apis/t.io/v1", &[&one]);
     assert_eq!(hash.len(), 128);
-    assert_eq!(hash, openapi::hash("t.io", "v1", &[&things()]));
+    assert_eq!(hash, openapi::hash("apis/t.io/v1", &[&things()]));
     let mut crd: Value = serde_json::from_str(include_str!("recorded/thing.json")).unwrap();
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "new".into();
     let mut object = Object::from_value(crd).unwrap();
     crd::default(&mut object);
     let other = Definition::parse(&object).unwrap();
-    assert_ne!(hash, openapi::hash("t.io", "v1", &[&other]));
-    assert_ne!(openapi::hash("apps", "v1", &[]), openapi::hash("batch", "v1", &[]));
+    assert_ne!(hash, openapi::hash("apis/t.io/v1", &[&other]));
+    assert_ne!(openapi::hash("apis/apps/v1", &[]), openapi::hash("apis/batch/v1", &[]));
+}
+
+/// Names that a real server of 1.35 gives: they are made of a hash of the whole parameter.
+#[test]
+fn version_2_shares_parameters_under_the_names_of_a_real_server() {
+    let document = openapi::swagger(&[&things()]);
+    let shared = document["parameters"].as_object().unwrap();
+    for name in [
+        "allowWatchBookmarks-HC2hJt-J",
+        "body-2Y1dVQaQ",
+        "body-78PwaGsr",
+        "fieldManager-7c6nTn1T",
+        "fieldManager-Qy4HdaTW",
+        "namespace-vgWSWtn3",
+        "sendInitialEvents-rLXlEK_k",
+        "tailLines-9xQLWHMV",
+    ] {
+        assert!(shared.contains_key(name), "{name} in {:?}", shared.keys());
+    }
+    assert_eq!(shared.len(), 46);
+    let patch = &document["paths"]["/api/v1/namespaces/{namespace}/configmaps/{name}"]["patch"];
+    assert_eq!(patch["parameters"][0], json!({"$ref": "#/parameters/body-78PwaGsr"}));
+    assert_eq!(patch["parameters"][1]["name"], "dryRun");
+}
+
+#[test]
+fn version_2_leaves_out_what_its_clients_cannot_read() {
+    let document = openapi::swagger(&[&things()]);
+    let port = &document["definitions"]["io.k8s.api.core.v1.ContainerPort"]["properties"];
+    assert_eq!(port["protocol"].get("default"), None);
+    assert_eq!(port["protocol"]["enum"], json!(["SCTP", "TCP", "UDP"]));
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    for target in found {
+        let target = target.strip_prefix('#').unwrap();
+        assert!(document.pointer(target).is_some(), "{target}");
+    }
+    let bytes = openapi::swagger_protobuf(&document);
+    assert!(bytes.starts_with(b"\x0a\x032.0\x12\x12\x0a\x0aKubernetes\x12\x041.35\x42"));
 }

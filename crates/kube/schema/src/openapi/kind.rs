@@ -1,0 +1,399 @@
+//! The operations of one kind.
+
+use super::operations::{Body, Content, Operation, meta, root};
+use super::parameters::{self, DELETE, LIST, PATCH, Parameter, WRITE};
+use super::words::{article, camel, capital, tag};
+use crate::builtin::Subresource;
+use mainstay_object::Gvk;
+
+const ANY: &[&str] = &["*/*"];
+const TEXT: &[&str] =
+    &["text/plain", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+pub(super) const OBJECTS: &[&str] =
+    &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+const STREAMS: &[&str] = &[
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
+const CUSTOM: &[&str] = &["application/json", "application/yaml"];
+const PATCHES: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
+const CUSTOM_PATCHES: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+];
+pub(super) const OK: &[(&str, &str)] = &[("200", "OK")];
+const STORED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created")];
+const MADE: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
+const GOING: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
+
+/// Kinds whose deletion answers the object that is gone, not a `Status`.
+const ANSWERED_WHEN_DELETED: [&str; 16] = [
+    "CSIDriver",
+    "CSINode",
+    "DeviceClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodTemplate",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "ResourceQuota",
+    "ResourceSlice",
+    "Service",
+    "ServiceAccount",
+    "StorageClass",
+    "VolumeAttachment",
+    "VolumeAttributesClass",
+];
+
+/// Everything that the operations of one kind have in common.
+pub(super) struct Kind<'a> {
+    pub(super) gvk: Gvk,
+    pub(super) plural: &'a str,
+    pub(super) namespaced: bool,
+    pub(super) verbs: &'a [&'a str],
+    pub(super) object: Content,
+    pub(super) list: Content,
+    pub(super) custom: bool,
+}
+
+/// What is different from one operation to the other.
+struct Verb<'a> {
+    method: &'static str,
+    action: &'static str,
+    /// The first word of the identifier.
+    word: &'static str,
+    description: String,
+    /// What the identifier ends with behind the kind.
+    ending: &'a str,
+    /// Whether the path has a name, and of what it is then.
+    named: Option<&'a str>,
+    /// Whether the path has a namespace.
+    namespaced: bool,
+    parameters: &'a [&'a str],
+}
+
+impl Kind<'_> {
+    pub(super) fn has(&self, verb: &str) -> bool {
+        self.verbs.contains(&verb)
+    }
+
+    pub(super) fn collection(&self) -> String {
+        let root = root(&self.gvk.group, &self.gvk.version);
+        let scope = if self.namespaced { "/namespaces/{namespace}" } else { "" };
+        format!("{root}{scope}/{}", self.plural)
+    }
+
+    /// An operation that answers the object with code 200; what else it is like is set afterwards.
+    fn operation(&self, verb: &Verb<'_>) -> Operation {
+        let Gvk { group, version, kind } = &self.gvk;
+        let scope = if self.namespaced && verb.namespaced { "Namespaced" } else { "" };
+        let (word, collection) = match verb.word {
+            "deletecollection" => ("delete", "Collection"),
+            word => (word, ""),
+        };
+        let id = format!("{word}{}{collection}{scope}{kind}{}", camel(group, version), verb.ending);
+        let mut found: Vec<Parameter> = parameters::query("pretty").into_iter().collect();
+        found.extend(verb.parameters.iter().filter_map(|key| parameters::query(key)));
+        found.extend(self.in_path(verb.named, verb.namespaced));
+        Operation {
+            method: verb.method,
+            tag: tag(group, version),
+            description: verb.description.clone(),
+            id,
+            action: Some(verb.action),
+            gvk: Some(self.gvk.clone()),
+            parameters: found,
+            body: None,
+            consumes: if self.custom { CUSTOM } else { ANY },
+            produces: if self.custom { CUSTOM } else { OBJECTS },
+            answers: OK,
+            answer: self.object.clone(),
+        }
+    }
+
+    fn in_path(&self, named: Option<&str>, namespaced: bool) -> impl Iterator<Item = Parameter> {
+        let name = named.map(|kind| parameters::path("name", format!("name of the {kind}")));
+        let text = "object name and auth scope, such as for teams and projects";
+        let namespace =
+            (self.namespaced && namespaced).then(|| parameters::path("namespace", text));
+        name.into_iter().chain(namespace)
+    }
+
+    pub(super) fn list_operation(&self, scoped: bool) -> Operation {
+        let kind = &self.gvk.kind;
+        let what = if self.has("watch") { "list or watch" } else { "list" };
+        let mut operation = self.operation(&Verb {
+            method: "get",
+            action: "list",
+            word: "list",
+            description: format!("{what} objects of kind {kind}"),
+            ending: if scoped || !self.namespaced { "" } else { "ForAllNamespaces" },
+            named: None,
+            namespaced: scoped,
+            parameters: &LIST,
+        });
+        operation.produces = if self.custom { CUSTOM } else { STREAMS };
+        operation.answer = self.list.clone();
+        operation
+    }
+
+    pub(super) fn of_collection(&self) -> Vec<Operation> {
+        let kind = &self.gvk.kind;
+        let mut found = Vec::new();
+        let verb = |method, action, word, description, parameters| Verb {
+            method,
+            action,
+            word,
+            description,
+            ending: "",
+            named: None,
+            namespaced: true,
+            parameters,
+        };
+        if self.has("list") {
+            found.push(self.list_operation(true));
+        }
+        if self.has("create") {
+            let about = format!("create{}{kind}", article(kind));
+            let made = self.operation(&verb("post", "post", "create", about, &WRITE));
+            found.push(made.takes(&self.object, true).answers(MADE));
+        }
+        if self.has("deletecollection") {
+            let about = format!("delete collection of {kind}");
+            // What does not make sense here is left out of the built-in kinds' parameters.
+            let both: Vec<&str> = if self.custom {
+                LIST.to_vec()
+            } else {
+                let list = LIST.into_iter().filter(|key| !key.to_lowercase().contains("watch"));
+                list.chain(DELETE).collect()
+            };
+            let verb = verb("delete", "deletecollection", "deletecollection", about, &both);
+            let mut deleted = self.operation(&verb);
+            if !self.custom {
+                deleted = deleted.takes(&meta("DeleteOptions"), false);
+            }
+            deleted.answer = meta("Status");
+            found.push(deleted);
+        }
+        found
+    }
+
+    pub(super) fn of_object(&self) -> Vec<Operation> {
+        let mut found = self.reads_and_writes("", self.verbs, &self.gvk, &self.object);
+        if self.has("delete") {
+            let kind = &self.gvk.kind;
+            let deleted = self.operation(&Verb {
+                method: "delete",
+                action: "delete",
+                word: "delete",
+                description: format!("delete{}{kind}", article(kind)),
+                ending: "",
+                named: Some(kind),
+                namespaced: true,
+                parameters: &DELETE,
+            });
+            let mut deleted = deleted.takes(&meta("DeleteOptions"), false).answers(GOING);
+            if self.custom || !ANSWERED_WHEN_DELETED.contains(&kind.as_str()) {
+                deleted.answer = meta("Status");
+            }
+            found.push(deleted);
+        }
+        found
+    }
+
+    /// Reading, replacing and patching of an object or a subresource of it.
+    fn reads_and_writes(
+        &self,
+        name: &str,
+        verbs: &[&str],
+        spoken: &Gvk,
+        content: &Content,
+    ) -> Vec<Operation> {
+        let kind = &self.gvk.kind;
+        let part = if name.is_empty() { String::new() } else { format!(" {name} of") };
+        let ending = capital(name);
+        let rows: [(&str, &'static str, &'static str, &str, &[&str]); 3] = [
+            ("get", "get", "read", "read", if self.custom { &["resourceVersion"] } else { &[] }),
+            ("update", "put", "replace", "replace", &WRITE),
+            ("patch", "patch", "patch", "partially update", &PATCH),
+        ];
+        let mut found = Vec::new();
+        for (verb, method, word, does, parameters) in rows {
+            if !verbs.contains(&verb) {
+                continue;
+            }
+            let mut operation = self.operation(&Verb {
+                method,
+                action: method,
+                word,
+                description: format!("{does}{part} the specified {kind}"),
+                ending: &ending,
+                named: Some(&spoken.kind),
+                namespaced: true,
+                parameters,
+            });
+            operation.gvk = Some(spoken.clone());
+            operation.answer = content.clone();
+            match verb {
+                "update" => operation = operation.takes(content, true).answers(STORED),
+                "patch" => {
+                    operation = operation.takes(&meta("Patch"), true);
+                    operation.consumes = if self.custom { CUSTOM_PATCHES } else { PATCHES };
+                    operation.answers = if self.custom { OK } else { STORED };
+                }
+                _ => {}
+            }
+            found.push(operation);
+        }
+        found
+    }
+
+    pub(super) fn subresource(
+        &self,
+        name: &str,
+        verbs: &[&str],
+        spoken: &Gvk,
+        content: &Content,
+    ) -> Vec<Operation> {
+        let mut found = self.reads_and_writes(name, verbs, spoken, content);
+        if verbs.contains(&"create") {
+            let kind = &self.gvk.kind;
+            let mut made = self.operation(&Verb {
+                method: "post",
+                action: "post",
+                word: "create",
+                description: format!("create {name} of{}{kind}", article(kind)),
+                ending: &capital(name),
+                named: Some(&spoken.kind),
+                namespaced: true,
+                parameters: &WRITE,
+            });
+            made.gvk = Some(spoken.clone());
+            made.answer = content.clone();
+            found.push(made.takes(content, true).answers(MADE));
+        }
+        found
+    }
+
+    pub(super) fn watch_list(&self, scoped: bool) -> Operation {
+        let kind = &self.gvk.kind;
+        let all = !scoped && self.namespaced;
+        self.watch(&Verb {
+            method: "get",
+            action: "watchlist",
+            word: "watch",
+            description: format!(
+                "watch individual changes to a list of {kind}. deprecated: use the 'watch' parameter with a list operation instead."
+            ),
+            ending: if all { "ListForAllNamespaces" } else { "List" },
+            named: None,
+            namespaced: scoped,
+            parameters: &LIST,
+        })
+    }
+
+    pub(super) fn watch_one(&self) -> Operation {
+        let kind = &self.gvk.kind;
+        self.watch(&Verb {
+            method: "get",
+            action: "watch",
+            word: "watch",
+            description: format!(
+                "watch changes to an object of kind {kind}. deprecated: use the 'watch' parameter with a list operation instead, filtered to a single item with the 'fieldSelector' parameter."
+            ),
+            ending: "",
+            named: Some(kind),
+            namespaced: true,
+            parameters: &LIST,
+        })
+    }
+
+    fn watch(&self, verb: &Verb<'_>) -> Operation {
+        let mut operation = self.operation(verb);
+        operation.produces = STREAMS;
+        operation.answer = meta("WatchEvent");
+        operation
+    }
+
+    pub(super) fn log(&self) -> Operation {
+        let kind = &self.gvk.kind;
+        let mut operation = self.operation(&Verb {
+            method: "get",
+            action: "get",
+            word: "read",
+            description: format!("read log of the specified {kind}"),
+            ending: "Log",
+            named: Some(kind),
+            namespaced: true,
+            parameters: &[],
+        });
+        operation.parameters.extend(parameters::options("PodLogOptions"));
+        operation.produces = TEXT;
+        operation.answer = Content::Text;
+        operation
+    }
+
+    pub(super) fn connections(
+        &self,
+        below: &Subresource,
+        spoken: &Gvk,
+        path: bool,
+    ) -> Vec<Operation> {
+        let methods: &[&'static str] = if below.name == "proxy" {
+            &["get", "put", "post", "delete", "options", "head", "patch"]
+        } else {
+            &["get", "post"]
+        };
+        let Gvk { group, version, kind } = &self.gvk;
+        let scope = if self.namespaced { "Namespaced" } else { "" };
+        let with = if path { "WithPath" } else { "" };
+        let name = capital(below.name);
+        let operation = |method: &&'static str| {
+            let mut found: Vec<Parameter> = parameters::options(&spoken.kind).collect();
+            found.extend(self.in_path(Some(&spoken.kind), true));
+            found.extend(path.then(|| parameters::path("path", "path to the resource")));
+            let group_version = camel(group, version);
+            Operation {
+                method,
+                tag: tag(group, version),
+                description: format!(
+                    "connect {} requests to {} of {kind}",
+                    method.to_uppercase(),
+                    below.name
+                ),
+                id: format!("connect{group_version}{}{scope}{kind}{name}{with}", capital(method)),
+                action: Some("connect"),
+                gvk: Some(spoken.clone()),
+                parameters: found,
+                body: None,
+                consumes: ANY,
+                produces: ANY,
+                answers: OK,
+                answer: Content::Text,
+            }
+        };
+        methods.iter().map(operation).collect()
+    }
+}
+
+impl Operation {
+    fn takes(mut self, content: &Content, required: bool) -> Self {
+        self.body = Some(Body { content: content.clone(), required });
+        self
+    }
+
+    fn answers(mut self, answers: &'static [(&'static str, &'static str)]) -> Self {
+        self.answers = answers;
+        self
+    }
+}

@@ -1,0 +1,106 @@
+//! How version 3 writes operations.
+
+use super::operations::{Content, Operation, Paths};
+use super::parameters::{Parameter, Place};
+use mainstay_object::Gvk;
+use serde_json::{Map, Value, json};
+
+/// A reference to a type of the document.
+pub(super) fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+/// The paths of a document.
+pub(super) fn paths(paths: &Paths) -> Map<String, Value> {
+    paths.0.iter().map(|(path, operations)| (path.clone(), item(operations))).collect()
+}
+
+fn item(operations: &[Operation]) -> Value {
+    let shared = shared(operations);
+    let mut item = Map::new();
+    for operation in operations {
+        item.insert(operation.method.to_owned(), of_operation(operation, &shared));
+    }
+    if !shared.is_empty() {
+        item.insert("parameters".to_owned(), shared.into_iter().map(parameter).collect());
+    }
+    item.into()
+}
+
+/// The parameters that every operation has: they stand with the path.
+pub(super) fn shared(operations: &[Operation]) -> Vec<&Parameter> {
+    let Some((first, others)) = operations.split_first() else { return Vec::new() };
+    let everywhere = |one: &&Parameter| others.iter().all(|other| other.parameters.contains(one));
+    sorted(first.parameters.iter().filter(everywhere).collect())
+}
+
+/// In the order of documents: by name, then by place.
+pub(super) fn sorted(mut parameters: Vec<&Parameter>) -> Vec<&Parameter> {
+    parameters.sort_by_key(|one| (one.name, one.place.as_str()));
+    parameters
+}
+
+fn of_operation(operation: &Operation, shared: &[&Parameter]) -> Value {
+    let mut out = json!({
+        "tags": [operation.tag],
+        "description": operation.description,
+        "operationId": operation.id,
+        "responses": responses(operation),
+    });
+    let own = operation.parameters.iter().filter(|one| !shared.contains(one)).collect();
+    let own: Vec<Value> = sorted(own).into_iter().map(parameter).collect();
+    if !own.is_empty() {
+        out["parameters"] = own.into();
+    }
+    if let Some(body) = &operation.body {
+        let mut request = json!({"content": content(operation.consumes, &body.content)});
+        if body.required {
+            request["required"] = true.into();
+        }
+        out["requestBody"] = request;
+    }
+    if let Some(action) = operation.action {
+        out["x-kubernetes-action"] = action.into();
+    }
+    if let Some(gvk) = &operation.gvk {
+        out["x-kubernetes-group-version-kind"] = kind(gvk);
+    }
+    out
+}
+
+/// A kind in an extension.
+pub(super) fn kind(gvk: &Gvk) -> Value {
+    json!({"group": gvk.group, "version": gvk.version, "kind": gvk.kind})
+}
+
+fn parameter(one: &Parameter) -> Value {
+    let mut out = json!({
+        "name": one.name,
+        "in": one.place.as_str(),
+        "description": one.description,
+        "schema": {"type": one.kind, "uniqueItems": true},
+    });
+    if one.place == Place::Path {
+        out["required"] = true.into();
+    }
+    out
+}
+
+fn responses(operation: &Operation) -> Value {
+    let answer = content(operation.produces, &operation.answer);
+    let mut out: Map<String, Value> = operation
+        .answers
+        .iter()
+        .map(|(code, words)| ((*code).to_owned(), json!({"description": words, "content": answer})))
+        .collect();
+    out.insert("401".to_owned(), json!({"description": "Unauthorized"}));
+    out.into()
+}
+
+fn content(media: &[&str], content: &Content) -> Value {
+    let schema = match content {
+        Content::Of(name) => reference(name),
+        Content::Text => json!({"type": "string"}),
+    };
+    media.iter().map(|media| ((*media).to_owned(), json!({"schema": schema}))).collect()
+}
