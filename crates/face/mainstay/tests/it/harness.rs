@@ -212,3 +212,26 @@ pub(crate) async fn until<T>(
     let found = tokio::time::timeout(std::time::Duration::from_mins(1), look).await;
     found.unwrap_or_else(|_| panic!("it did not happen within a minute; last seen: {last}"))
 }
+
+/// Returns once no object has the name.
+pub(crate) async fn until_gone(
+    cluster: &mainstay_client::Cluster,
+    resource: &mainstay_object::Resource,
+    namespace: &str,
+    name: &str,
+) {
+    let look = async {
+        while let Some(object) =
+            cluster.find(resource, Some(namespace), name).await.expect("an answer")
+        {
+            let selection = mainstay_client::Selection::all(resource.clone())
+                .namespace(namespace)
+                .fields(format!("metadata.name={name}"));
+            let from = object.resource_version();
+            let mut watch = cluster.watch(&selection, from).await.expect("a watch");
+            watch.next().await;
+        }
+    };
+    let gone = tokio::time::timeout(std::time::Duration::from_mins(1), look).await;
+    assert!(gone.is_ok(), "{namespace}/{name} is still there after a minute");
+}

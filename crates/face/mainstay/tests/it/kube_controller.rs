@@ -1,0 +1,217 @@
+//! kube-rs' `Controller` as operators written in Rust use it: a custom kind, owned objects written by
+//! server-side apply, a finalizer, a status, events; over TLS and in-process without a socket.
+
+use crate::harness::{Up, tls_client, until, until_gone};
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use kube::runtime::controller::{Action, Controller};
+use kube::runtime::events::{Event, EventType, Recorder};
+use kube::runtime::finalizer::{Event as Ending, finalizer};
+use kube::runtime::watcher;
+use kube::{Client, Resource as _, ResourceExt};
+use mainstay_client::{Cluster, ListParams};
+use mainstay_object::Resource;
+use mainstay_object::known::{CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT};
+use mainstay_testkit::TestCluster;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+const LAMP: Resource = Resource::namespaced("rust.example.com", "v1", "Lamp", "lamps");
+const MANAGER: &str = "lamp-controller";
+
+#[tokio::test]
+async fn over_tls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = Up::start(folder.path(), &["--in-memory"]);
+    lives(tls_client(&up.kubeconfig).await).await;
+}
+
+#[tokio::test]
+async fn in_process() {
+    let cluster = TestCluster::start().await;
+    lives(cluster.kube_client()).await;
+}
+
+fn lamps() -> ApiResource {
+    ApiResource::from_gvk_with_plural(
+        &GroupVersionKind::gvk("rust.example.com", "v1", "Lamp"),
+        "lamps",
+    )
+}
+
+async fn define(client: &Client) {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "lamps.rust.example.com"},
+        "spec": {
+            "group": "rust.example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "lamps", "kind": "Lamp"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties":
+                        {"watts": {"type": "integer", "default": 40}}},
+                    "status": {"type": "object", "properties":
+                        {"watts": {"type": "integer"}}},
+                }}},
+            }],
+        },
+    });
+    let kind =
+        GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let definitions: Api<DynamicObject> =
+        Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
+    let params = PatchParams::apply(MANAGER);
+    let applied = definitions.patch("lamps.rust.example.com", &params, &Patch::Apply(definition));
+    applied.await.expect("the definition is applied");
+    let cluster = Cluster::new(client.clone());
+    until(&cluster, &CUSTOM_RESOURCE_DEFINITION, None, |definition| {
+        (definition.name() == "lamps.rust.example.com"
+            && definition.condition("Established") == Some("True"))
+        .then_some(())
+    })
+    .await;
+}
+
+/// What the controller works with.
+struct Shared {
+    client: Client,
+    recorder: Recorder,
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+#[derive(Debug)]
+struct Failed(String);
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+async fn reconcile(lamp: Arc<DynamicObject>, shared: Arc<Shared>) -> Result<Action, Failed> {
+    let api: Api<DynamicObject> = Api::namespaced_with(shared.client.clone(), "default", &lamps());
+    let step = finalizer(&api, "rust.example.com/switch-off", lamp, |event| async {
+        match event {
+            Ending::Apply(lamp) => light(&api, &lamp, &shared).await,
+            Ending::Cleanup(lamp) => switch_off(&lamp, &shared).await,
+        }
+    });
+    step.await.map_err(|error| Failed(error.to_string()))
+}
+
+async fn light(
+    api: &Api<DynamicObject>,
+    lamp: &DynamicObject,
+    shared: &Shared,
+) -> Result<Action, Failure> {
+    let name = lamp.name_any();
+    let watts = lamp.data["spec"]["watts"].as_i64().ok_or("no watts")?;
+    let maps: Api<ConfigMap> = Api::namespaced(shared.client.clone(), "default");
+    let owner = lamp.controller_owner_ref(&lamps()).ok_or("no owner reference")?;
+    let map = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "ownerReferences": [owner]},
+        "data": {"watts": watts.to_string()},
+    });
+    let params = PatchParams::apply(MANAGER).force();
+    maps.patch(&name, &params, &Patch::Apply(map)).await?;
+    if lamp.data["status"]["watts"].as_i64() != Some(watts) {
+        let note = Event {
+            type_: EventType::Normal,
+            reason: "Lit".to_owned(),
+            note: Some(format!("{watts} watts")),
+            action: "Light".to_owned(),
+            secondary: None,
+        };
+        shared.recorder.publish(&note, &lamp.object_ref(&lamps())).await?;
+        let status = json!({
+            "apiVersion": "rust.example.com/v1",
+            "kind": "Lamp",
+            "status": {"watts": watts},
+        });
+        api.patch_status(&name, &params, &Patch::Apply(status)).await?;
+    }
+    Ok(Action::await_change())
+}
+
+async fn switch_off(lamp: &DynamicObject, shared: &Shared) -> Result<Action, Failure> {
+    let maps: Api<ConfigMap> = Api::namespaced(shared.client.clone(), "default");
+    let map: ConfigMap =
+        serde_json::from_value(json!({"metadata": {"name": format!("{}-off", lamp.name_any())}}))?;
+    match maps.create(&PostParams::default(), &map).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+        other => drop(other?),
+    }
+    Ok(Action::await_change())
+}
+
+/// A Lamp from its creation to its end.
+async fn lives(client: Client) {
+    define(&client).await;
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &lamps());
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    let recorder = Recorder::new(client.clone(), MANAGER.into());
+    let shared = Arc::new(Shared { client: client.clone(), recorder });
+    let controller = Controller::new_with(api.clone(), watcher::Config::default(), lamps())
+        .owns(maps.clone(), watcher::Config::default())
+        .run(reconcile, |_, _, _| Action::requeue(Duration::from_millis(50)), shared)
+        .for_each(|_| futures::future::ready(()));
+    let running = tokio::spawn(controller);
+    let cluster = Cluster::new(client);
+
+    let lamp = json!({"apiVersion": "rust.example.com/v1", "kind": "Lamp",
+        "metadata": {"name": "desk"}, "spec": {}});
+    let lamp: DynamicObject = serde_json::from_value(lamp).expect("an object");
+    api.create(&PostParams::default(), &lamp).await.expect("created");
+    lit(&cluster, 40).await;
+    let map = maps.get("desk").await.expect("the map");
+    assert_eq!(map.owner_references()[0].name, "desk");
+    assert_eq!(
+        map.managed_fields().iter().map(|it| it.manager.as_deref()).collect::<Vec<_>>(),
+        [Some(MANAGER)]
+    );
+
+    // A change of the spec, then of what the controller owns.
+    let patch = json!({"spec": {"watts": 60}});
+    api.patch("desk", &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
+    lit(&cluster, 60).await;
+    let vandal = PatchParams { field_manager: Some("vandal".to_owned()), ..PatchParams::default() };
+    let patch: Patch<Value> = Patch::Merge(json!({"data": {"watts": "0"}}));
+    maps.patch("desk", &vandal, &patch).await.expect("patched");
+    until(&cluster, &CONFIG_MAP, Some("default"), |map| {
+        (map.name() == "desk" && map.str(&["data", "watts"]) == Some("60")).then_some(())
+    })
+    .await;
+    let events = cluster.list(&EVENT, Some("default"), &ListParams::default()).await;
+    let events = events.expect("a list").items;
+    let notes: Vec<_> = events
+        .iter()
+        .filter(|event| event.str(&["reason"]) == Some("Lit"))
+        .filter_map(|event| event.str(&["message"]))
+        .collect();
+    assert!(notes.contains(&"40 watts") && notes.contains(&"60 watts"), "{notes:?}");
+
+    api.delete("desk", &DeleteParams::default()).await.expect("deleted");
+    until_gone(&cluster, &LAMP, "default", "desk").await;
+    until_gone(&cluster, &CONFIG_MAP, "default", "desk").await;
+    assert!(maps.get_opt("desk-off").await.expect("an answer").is_some());
+    running.abort();
+}
+
+/// Returns once the Lamp's status says so many watts.
+async fn lit(cluster: &Cluster, watts: i64) {
+    until(cluster, &LAMP, Some("default"), |lamp| {
+        (lamp.i64(&["status", "watts"]) == Some(watts)).then_some(())
+    })
+    .await;
+}
