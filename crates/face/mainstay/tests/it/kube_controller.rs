@@ -8,7 +8,7 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParam
 use kube::core::GroupVersionKind;
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::events::{Event, EventType, Recorder};
-use kube::runtime::finalizer::{Event as Ending, finalizer};
+use kube::runtime::finalizer::{self, Event as Ending};
 use kube::runtime::watcher;
 use kube::{Client, Resource as _, ResourceExt};
 use mainstay_client::{Cluster, ListParams};
@@ -62,13 +62,12 @@ async fn define(client: &Client) {
             }],
         },
     });
-    let kind =
-        GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let definitions: Api<DynamicObject> =
         Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
-    let params = PatchParams::apply(MANAGER);
-    let applied = definitions.patch("lamps.rust.example.com", &params, &Patch::Apply(definition));
-    applied.await.expect("the definition is applied");
+    let (params, patch) = (PatchParams::apply(MANAGER), Patch::Apply(definition));
+    let applied = definitions.patch("lamps.rust.example.com", &params, &patch).await;
+    applied.expect("the definition is applied");
     let cluster = Cluster::new(client.clone());
     until(&cluster, &CUSTOM_RESOURCE_DEFINITION, None, |definition| {
         (definition.name() == "lamps.rust.example.com"
@@ -84,39 +83,36 @@ struct Shared {
     recorder: Recorder,
 }
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-#[derive(Debug)]
-struct Failed(String);
-
-impl std::fmt::Display for Failed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error("ask the API")]
+    Api(#[from] kube::Error),
+    #[error("the lamp has no {0}")]
+    Lacks(&'static str),
+    #[error("a pass of the finalizer")]
+    Pass(#[source] Box<finalizer::Error<Self>>),
 }
-
-impl std::error::Error for Failed {}
 
 async fn reconcile(lamp: Arc<DynamicObject>, shared: Arc<Shared>) -> Result<Action, Failed> {
     let api: Api<DynamicObject> = Api::namespaced_with(shared.client.clone(), "default", &lamps());
-    let step = finalizer(&api, "rust.example.com/switch-off", lamp, |event| async {
+    let step = finalizer::finalizer(&api, "rust.example.com/switch-off", lamp, |event| async {
         match event {
             Ending::Apply(lamp) => light(&api, &lamp, &shared).await,
             Ending::Cleanup(lamp) => switch_off(&lamp, &shared).await,
         }
     });
-    step.await.map_err(|error| Failed(error.to_string()))
+    step.await.map_err(|error| Failed::Pass(Box::new(error)))
 }
 
 async fn light(
     api: &Api<DynamicObject>,
     lamp: &DynamicObject,
     shared: &Shared,
-) -> Result<Action, Failure> {
+) -> Result<Action, Failed> {
     let name = lamp.name_any();
-    let watts = lamp.data["spec"]["watts"].as_i64().ok_or("no watts")?;
+    let watts = lamp.data["spec"]["watts"].as_i64().ok_or(Failed::Lacks("watts"))?;
     let maps: Api<ConfigMap> = Api::namespaced(shared.client.clone(), "default");
-    let owner = lamp.controller_owner_ref(&lamps()).ok_or("no owner reference")?;
+    let owner = lamp.controller_owner_ref(&lamps()).ok_or(Failed::Lacks("name"))?;
     let map = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -144,10 +140,10 @@ async fn light(
     Ok(Action::await_change())
 }
 
-async fn switch_off(lamp: &DynamicObject, shared: &Shared) -> Result<Action, Failure> {
+async fn switch_off(lamp: &DynamicObject, shared: &Shared) -> Result<Action, Failed> {
     let maps: Api<ConfigMap> = Api::namespaced(shared.client.clone(), "default");
-    let map: ConfigMap =
-        serde_json::from_value(json!({"metadata": {"name": format!("{}-off", lamp.name_any())}}))?;
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some(format!("{}-off", lamp.name_any()));
     match maps.create(&PostParams::default(), &map).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {}
         other => drop(other?),
@@ -194,12 +190,10 @@ async fn lives(client: Client) {
     .await;
     let events = cluster.list(&EVENT, Some("default"), &ListParams::default()).await;
     let events = events.expect("a list").items;
-    let notes: Vec<_> = events
-        .iter()
-        .filter(|event| event.str(&["reason"]) == Some("Lit"))
-        .filter_map(|event| event.str(&["message"]))
-        .collect();
-    assert!(notes.contains(&"40 watts") && notes.contains(&"60 watts"), "{notes:?}");
+    let lit: Vec<_> = events.iter().filter(|event| event.str(&["reason"]) == Some("Lit")).collect();
+    assert_eq!(lit.len(), 1, "{lit:?}");
+    assert_eq!(lit[0].str(&["message"]), Some("40 watts"));
+    assert_eq!(lit[0].i64(&["series", "count"]), Some(2), "kube-rs counts what repeats");
 
     api.delete("desk", &DeleteParams::default()).await.expect("deleted");
     until_gone(&cluster, &LAMP, "default", "desk").await;
