@@ -1,3 +1,7 @@
 //! Server-side apply.
 
+mod kind;
 mod recorded;
+mod sets;
+mod stories;
+mod story;
