@@ -206,6 +206,12 @@ impl Masker {
                 entries.sort_by_key(place);
                 entries.into()
             }
+            // Which of several managers is named first is up to the order of Go's maps.
+            ("causes", Value::Array(causes)) if rules::is_conflict(causes) => {
+                let mut causes: Vec<Value> = causes.iter().map(|it| self.walk(it)).collect();
+                causes.sort_by_key(ToString::to_string);
+                causes.into()
+            }
             ("cells", Value::Array(cells)) => cells.iter().map(|cell| self.cell(cell)).collect(),
             ("base64", Value::String(packed)) => match STANDARD.decode(packed) {
                 Ok(bytes) => json!(STANDARD.encode(self.bytes(&bytes))),

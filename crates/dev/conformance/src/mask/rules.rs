@@ -184,3 +184,8 @@ pub static AGE: LazyLock<Regex> =
 
 /// What stands in such a cell instead.
 pub const AGE_MASK: &str = "<age>";
+
+/// Whether the causes of a refusal are those of server-side apply.
+pub fn is_conflict(causes: &[serde_json::Value]) -> bool {
+    causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict")
+}

@@ -6,7 +6,7 @@
 use super::change::{self, Made};
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
-use super::track::Tracker;
+use super::track::{ENTRIES, Tracker};
 use super::{Request, create, decode};
 use crate::convert;
 use crate::http::answer::Answer;
@@ -74,10 +74,10 @@ async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<Answer,
     change::check_name(request, &object)?;
     request.refuse_if_terminating(object.name())?;
     object.remove(&["metadata", "resourceVersion"]);
-    let entries = object.remove(&["metadata", "managedFields"]);
+    let entries = object.remove(&ENTRIES);
     create::receive(request, &mut object)?;
     if let Some(entries) = entries {
-        object.set(&["metadata", "managedFields"], entries);
+        object.set(&ENTRIES, entries);
     }
     create::store(request, object, warnings, options).await
 }
@@ -119,13 +119,13 @@ impl Config {
     ) -> Result<Object, Status> {
         let row = &request.row;
         let merged = tracker.applied(live, &self.value, options.force)?;
-        let entries = merged.get(&["metadata", "managedFields"]).cloned();
+        let entries = merged.get(&ENTRIES).cloned();
         // What is unknown was refused before; what is left is how Go would write the values.
         let mut object = decode::typed(row, merged.into_value())
             .map_err(|why| unreadable(request, &self.value, &why))?
             .object;
         if let Some(entries) = entries {
-            object.set(&["metadata", "managedFields"], entries);
+            object.set(&ENTRIES, entries);
         }
         if !convert::is_identity(row) {
             return Ok(object);

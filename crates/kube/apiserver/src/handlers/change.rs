@@ -3,7 +3,7 @@
 use super::decode::Decoded;
 use super::options::{Verb, WriteOptions};
 use super::part::{self, Part};
-use super::track::Tracker;
+use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
 use super::{Request, create, decode, definitions, meta};
 use crate::convert;
@@ -62,12 +62,7 @@ pub(super) fn check_uid(
     if object.uid().is_empty() || object.uid() == old.uid() {
         return Ok(());
     }
-    let why = format!(
-        "Precondition failed: UID in precondition: {}, UID in object meta: {}",
-        object.uid(),
-        old.uid()
-    );
-    Err(Status::conflict(&request.row.group, &request.row.plural, old.name(), &why))
+    Err(write::wrong_uid(&request.row, old, object.uid()))
 }
 
 /// What a client wants an object to be, in the request's version.
@@ -142,11 +137,14 @@ pub(super) async fn apply(
         let conditional = check_version(row, &object, &old, &stored)?;
         meta::match_namespace(request, &mut object)?;
         meta::keep_server_fields(&mut object, &old);
+        let entries = object.remove(&ENTRIES);
         convert::to_storage(row, &mut object);
         write::default(row, &mut object);
         convert::complete(row, &mut object);
         if !tracked {
-            tracker.updated(&mut old, &mut object);
+            tracker.updated(&mut old, &mut object, entries.as_ref());
+        } else if let Some(entries) = entries {
+            object.set(&ENTRIES, entries);
         }
         let mut object = settle(request, part, object, &old, &mut warnings)?;
         let outcome = if is_finished(row, &object, &old) {

@@ -3,7 +3,7 @@
 use super::decode::Decoded;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
-use super::track::Tracker;
+use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
 use super::{Request, decode, definitions, events, meta, present};
 use crate::convert;
@@ -28,8 +28,9 @@ pub(super) async fn create(
     options: &WriteOptions,
 ) -> Result<Answer, Status> {
     let Decoded { mut object, warnings } = decoded;
+    let sent = object.remove(&ENTRIES);
     receive(request, &mut object)?;
-    Tracker::new(request, Part::Main, options).created(&mut object);
+    Tracker::new(request, Part::Main, options).created(&mut object, sent.as_ref());
     store(request, object, warnings, options).await
 }
 

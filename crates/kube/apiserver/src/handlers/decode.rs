@@ -159,11 +159,20 @@ fn go_typed(
     definition: Option<&Definition>,
     mut value: Value,
 ) -> Result<(Object, Vec<String>), String> {
+    let forgets_managers = value
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array)
+        .is_some_and(Vec::is_empty);
     let unknown = match definition {
         Some(definition) => strict::decode(definition, &mut value)?,
         None => Vec::new(),
     };
-    Ok((Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?, unknown))
+    let mut object = Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?;
+    if forgets_managers {
+        // The one list whose emptiness says something.
+        object.set(&["metadata", "managedFields"], Value::Array(Vec::new()));
+    }
+    Ok((object, unknown))
 }
 
 const NOT_AN_OBJECT: &str = "json: cannot unmarshal the body into a Go struct";

@@ -8,12 +8,13 @@ use crate::http::answer::Answer;
 use crate::registry::Source;
 use crate::server::text;
 use http::header::CONTENT_TYPE;
-use mainstay_object::{FieldError, FieldPath, Gvk, Object, Status};
+use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
 use mainstay_schema::builtin::{self, Definition};
 use serde_json::Value;
 
-/// The kinds of patches taken.
-const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
+/// The kinds of patches that custom kinds take.
+const ACCEPTED_OF_CUSTOM: &str =
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
 /// A patch, read.
 pub(super) struct Patch {
@@ -36,14 +37,18 @@ impl Patch {
             "application/json-patch+json" => PatchKind::Json,
             "application/merge-patch+json" => PatchKind::Merge,
             "application/strategic-merge-patch+json" => {
-                let definition = builtin.and_then(builtin::definition_of).ok_or_else(|| {
-                    decode::unknown_media(
-                        "application/json-patch+json, application/merge-patch+json",
-                    )
-                })?;
+                let definition = builtin
+                    .and_then(builtin::definition_of)
+                    .ok_or_else(|| decode::unknown_media(ACCEPTED_OF_CUSTOM))?;
                 PatchKind::Strategic(definition)
             }
-            _ => return Err(decode::unknown_media(ACCEPTED)),
+            // Paths of built-in kinds say beforehand what they take.
+            _ if builtin.is_some() => {
+                let status =
+                    Status::new(Reason::UnsupportedMediaType, "415: Unsupported Media Type");
+                return Err(status.with_empty_details());
+            }
+            _ => return Err(decode::unknown_media(ACCEPTED_OF_CUSTOM)),
         };
         let (value, duplicates) = decode::json(&request.body)
             .map_err(|why| Status::bad_request(format!("error decoding patch: {why}")))?;

@@ -4,6 +4,7 @@
 //! answers say.
 
 use super::options::{Verb, WriteOptions};
+use super::track::Tracker;
 use super::{Request, decode, present, subresources};
 use crate::http::answer::Answer;
 use http::StatusCode;
@@ -15,8 +16,10 @@ pub(super) async fn answer(request: Request<'_>) -> Result<Answer, Status> {
     if &*request.row.plural == "bindings" {
         return subresources::bind(&request, "").await;
     }
-    let decoded = decode::object(&request, WriteOptions::read(&request, Verb::Create)?.validation)?;
+    let options = WriteOptions::read(&request, Verb::Create)?;
+    let decoded = decode::object(&request, options.validation)?;
     let mut review = decoded.object;
+    Tracker::answered(&request, &options, &request.row.gvk(), "", &mut review);
     match &*request.row.kind {
         "SelfSubjectReview" => review.set(&["status"], json!({"userInfo": who(&request)})),
         "TokenReview" => {
@@ -39,8 +42,10 @@ fn give_metadata(request: &Request<'_>, review: &mut Object) {
     if !review.get(&["metadata"]).is_some_and(Value::is_object) {
         review.set(&["metadata"], json!({}));
     }
-    let now = request.server.clock.now_rfc3339();
-    review.set(&["metadata", "creationTimestamp"], now.into());
+    if &*request.row.kind == "SelfSubjectReview" {
+        let now = request.server.clock.now_rfc3339();
+        review.set(&["metadata", "creationTimestamp"], now.into());
+    }
 }
 
 fn who(request: &Request<'_>) -> Value {

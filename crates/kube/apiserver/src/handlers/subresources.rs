@@ -3,6 +3,7 @@
 use super::change;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
+use super::track::{ENTRIES, Tracker};
 use super::{Request, decode, delete, not_allowed, patch, present, read, scale};
 use crate::http::answer::Answer;
 use http::{Method, StatusCode};
@@ -68,11 +69,21 @@ fn token(request: &Request<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(request, Verb::Create)?;
     let gvk = Gvk::new("authentication.k8s.io", "v1", "TokenRequest");
     let decoded = decode::object_of(request, &gvk, options.validation)?;
-    let issued = request.server.authenticator.answer_token_request(
-        decoded.object,
+    let mut sent = decoded.object;
+    // The defaults of a token request are its sender's too.
+    if sent.i64(&["spec", "expirationSeconds"]).is_none() {
+        sent.set(&["spec", "expirationSeconds"], 3600.into());
+    }
+    Tracker::answered(request, &options, &gvk, "token", &mut sent);
+    let entries = sent.remove(&ENTRIES);
+    let mut issued = request.server.authenticator.answer_token_request(
+        sent,
         &account.object(),
         &request.server.store,
     )?;
+    if let Some(entries) = entries {
+        issued.set(&ENTRIES, entries);
+    }
     let mut answer = Answer::bytes(StatusCode::CREATED, present::encode(&issued));
     answer.warnings = decoded.warnings;
     Ok(answer)

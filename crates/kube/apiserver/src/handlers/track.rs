@@ -9,9 +9,7 @@ use crate::convert;
 use crate::registry::{KindRow, Kinds, Source};
 use mainstay_object::{Gvk, Object, Reason, Status};
 use mainstay_patch::apply::{Filter, PathElement, TypeRef, Versions};
-use mainstay_patch::managed::{
-    Managed, ReplicasPaths, SCALE_API_VERSION, Write, of_parent, of_scale,
-};
+use mainstay_patch::managed::{Managed, ReplicasPaths, Write, of_parent, of_scale};
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::{crd, form};
 use serde_json::{Map, Value, json};
@@ -19,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Where managers are in an object.
-const ENTRIES: [&str; 2] = ["metadata", "managedFields"];
+pub(super) const ENTRIES: [&str; 2] = ["metadata", "managedFields"];
 
 /// Settles the managers of one write of a kind.
 pub(super) struct Tracker<'a> {
@@ -61,19 +59,21 @@ impl<'a> Tracker<'a> {
         })
     }
 
-    /// Settles the managers of a new object in the stored form.
-    pub(super) fn created(&self, object: &mut Object) {
-        self.in_version(object, |object| self.with(|write| write.created(object)));
+    /// Settles the managers of a new object in the stored form; `sent` is what the client says of
+    /// them.
+    pub(super) fn created(&self, object: &mut Object, sent: Option<&Value>) {
+        self.in_version(object, |object| self.with(|write| write.created(object, sent)));
     }
 
     /// Settles the managers of an object that replaces another one; both in the stored form.
-    pub(super) fn updated(&self, old: &mut Object, object: &mut Object) {
+    /// `sent` is what the client says of them.
+    pub(super) fn updated(&self, old: &mut Object, object: &mut Object, sent: Option<&Value>) {
         if convert::is_identity(self.row) {
-            return self.with(|write| write.updated(old, object));
+            return self.with(|write| write.updated(old, object, sent));
         }
         let mut live = old.clone();
         convert::from_storage(self.row, &mut live);
-        self.in_version(object, |object| self.with(|write| write.updated(&mut live, object)));
+        self.in_version(object, |object| self.with(|write| write.updated(&mut live, object, sent)));
     }
 
     /// Does something with an object in the request's version, and takes its managers over.
@@ -90,6 +90,31 @@ impl<'a> Tracker<'a> {
                 object.remove(&ENTRIES);
             }
         }
+    }
+
+    /// Settles the managers of an object that is only answered.
+    pub(super) fn answered(
+        request: &Request<'_>,
+        options: &WriteOptions,
+        gvk: &Gvk,
+        subresource: &str,
+        object: &mut Object,
+    ) {
+        let definition = builtin::definition_of(gvk);
+        if let Some(definition) = definition {
+            form::complete(definition, object.fields_mut());
+        }
+        let write = Write {
+            manager: &options.manager,
+            gvk,
+            subresource,
+            now: &request.server.clock.now_rfc3339(),
+            versions: &OneVersion { gvk, definition },
+            filters: &BTreeMap::new(),
+            empty: &empty(gvk, definition),
+        };
+        let sent = object.remove(&ENTRIES);
+        write.created(object, sent.as_ref());
     }
 
     /// What a configuration makes of an object in the request's version; of none, of a new one.
@@ -126,9 +151,12 @@ struct KindVersions<'a> {
 impl KindVersions<'_> {
     /// The row of another version of a built-in kind.
     fn sibling(&self, api_version: &str) -> Option<&Arc<KindRow>> {
-        self.kinds
-            .rows()
-            .find(|row| row.storage == self.row.storage && *row.api_version == *api_version)
+        self.kinds.rows().find(|row| {
+            // Of an event's two groups the other one counts as not served.
+            row.storage == self.row.storage
+                && row.group == self.row.group
+                && *row.api_version == *api_version
+        })
     }
 }
 
@@ -170,16 +198,20 @@ impl Versions for KindVersions<'_> {
     }
 }
 
-/// The scale of any kind: it has one version.
-struct ScaleVersions;
+/// A built-in kind that is not stored and has one version.
+struct OneVersion<'a> {
+    gvk: &'a Gvk,
+    definition: Option<&'static Definition>,
+}
 
-impl Versions for ScaleVersions {
+impl Versions for OneVersion<'_> {
     fn convert(&self, object: &Value, _: &str) -> Result<Value, String> {
         Ok(object.clone())
     }
 
     fn type_of(&self, api_version: &str) -> Option<TypeRef<'_>> {
-        (api_version == SCALE_API_VERSION).then(scale_type).flatten().map(TypeRef::builtin)
+        let definition = self.definition.filter(|_| *self.gvk.api_version() == *api_version);
+        definition.map(TypeRef::builtin)
     }
 }
 
@@ -224,7 +256,7 @@ impl<'a> ScaleManagers<'a> {
             gvk: &gvk,
             subresource: Part::Scale.name(),
             now: &self.now,
-            versions: &ScaleVersions,
+            versions: &OneVersion { gvk: &gvk, definition: scale_type() },
             filters: &BTreeMap::new(),
             empty: &empty(&gvk, scale_type()),
         })
@@ -236,7 +268,8 @@ impl<'a> ScaleManagers<'a> {
             form::complete(definition, scale.fields_mut());
         }
         let mut live = self.live.clone();
-        self.with(|write| write.updated(&mut live, scale));
+        scale.remove(&ENTRIES);
+        self.with(|write| write.updated(&mut live, scale, None));
     }
 
     /// What a configuration makes of the scale.

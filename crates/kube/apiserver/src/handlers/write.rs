@@ -161,6 +161,39 @@ fn check_dry(request: &Request<'_>, key: &Key, expect: Expect) -> Result<(), Com
     }
 }
 
+/// 409: the object has another uid than the client wants.
+pub(super) fn wrong_uid(row: &KindRow, object: &Object, wanted: &str) -> Status {
+    let namespace = match object.namespace() {
+        "" => String::new(),
+        namespace => format!("{namespace}/"),
+    };
+    // Clients read where the original stores an object.
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{}/{namespace}{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {}",
+        storage_prefix(row),
+        object.name(),
+        object.uid()
+    );
+    Status::conflict(&row.group, &row.plural, object.name(), &why)
+}
+
+/// Below what the original stores objects of a kind.
+fn storage_prefix(row: &KindRow) -> String {
+    let apart = matches!(&*row.group, "apiextensions.k8s.io" | "apiregistration.k8s.io");
+    if apart || row.custom().is_some() {
+        return format!("{}/{}", row.group, row.plural);
+    }
+    match (&*row.group, &*row.plural) {
+        ("", "replicationcontrollers") => "controllers",
+        ("", "endpoints") => "services/endpoints",
+        ("", "nodes") => "minions",
+        ("", "services") => "services/specs",
+        ("networking.k8s.io", "ingresses") => "ingress",
+        (_, plural) => plural,
+    }
+    .to_owned()
+}
+
 /// The refusal that stands for an error of the store.
 pub(super) fn commit_status(row: &KindRow, name: &str, error: &CommitError) -> Status {
     match error {

@@ -51,11 +51,10 @@ impl std::fmt::Debug for Write<'_> {
 }
 
 impl Write<'_> {
-    /// Settles the managers of an object about to be created. Those that the client sent are where
-    /// it starts, if they can be read.
-    pub fn created(&self, object: &mut Object) {
-        let sent = object.remove(&ENTRIES);
-        let managed = Managed::read(sent.as_ref()).unwrap_or_default();
+    /// Settles the managers of an object about to be created, which has none itself. Those that the
+    /// client sent are where it starts, if they can be read.
+    pub fn created(&self, object: &mut Object, sent: Option<&Value>) {
+        let managed = Managed::read(sent).unwrap_or_default();
         let mut new = std::mem::take(object).into_value();
         let managed = self.updated_managers(self.empty, &new, managed, self.manager);
         put(&mut new, managed.ok().and_then(|managed| managed.write()));
@@ -67,11 +66,11 @@ impl Write<'_> {
     /// empty entry, makes the object forget them all. Nobody is followed on an object without
     /// managers.
     ///
-    /// The live object is put back as it was.
-    pub fn updated(&self, live: &mut Object, object: &mut Object) {
-        let sent = object.remove(&ENTRIES);
+    /// The new object has no managers itself: those that the client sent are apart. The live object
+    /// is put back as it was.
+    pub fn updated(&self, live: &mut Object, object: &mut Object, sent: Option<&Value>) {
         let before = live.remove(&ENTRIES);
-        let managed = self.starting_point(sent.as_ref(), before.as_ref());
+        let managed = self.starting_point(sent, before.as_ref());
         if !managed.is_empty() {
             let old = std::mem::take(live).into_value();
             let mut new = std::mem::take(object).into_value();
