@@ -14,7 +14,7 @@ use std::collections::btree_map::Entry;
 use std::path::Path;
 
 /// How many scenarios run at a time.
-const AT_A_TIME: usize = 8;
+pub(crate) const AT_A_TIME: usize = 8;
 
 /// What became of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,18 +73,27 @@ pub async fn against_recordings<'a>(
     kubectl: Option<&Kubectl>,
     differences: &Differences,
 ) -> Vec<Judged<'a>> {
-    let judge = |scenario: &'a Scenario| async move {
-        let recording = recordings.get(&(scenario.area.clone(), scenario.file.clone()));
-        let recorded = recording.and_then(|recording| recording.scenarios.get(&scenario.name));
-        let Some(recorded) = recorded.filter(|recorded| recorded.of == scenario.digest) else {
-            return Judged { scenario, verdict: Verdict::NotRecorded };
-        };
-        let mode = kubectl.map_or(Mode::Replay(&recorded.steps), Mode::Live);
-        let outcome = run::run(scenario, server, &mode).await;
-        let verdict = verdict(scenario, &recorded.steps, outcome, differences);
-        Judged { scenario, verdict }
-    };
+    let judge = |scenario| against_recording(scenario, recordings, server, kubectl, differences);
     futures::stream::iter(scenarios.iter().copied()).map(judge).buffered(AT_A_TIME).collect().await
+}
+
+/// Holds the server against the recording of a scenario.
+pub(crate) async fn against_recording<'a>(
+    scenario: &'a Scenario,
+    recordings: &BTreeMap<(String, String), Recording>,
+    server: &Server,
+    kubectl: Option<&Kubectl>,
+    differences: &Differences,
+) -> Judged<'a> {
+    let recording = recordings.get(&(scenario.area.clone(), scenario.file.clone()));
+    let recorded = recording.and_then(|recording| recording.scenarios.get(&scenario.name));
+    let Some(recorded) = recorded.filter(|recorded| recorded.of == scenario.digest) else {
+        return Judged { scenario, verdict: Verdict::NotRecorded };
+    };
+    let mode = kubectl.map_or(Mode::Replay(&recorded.steps), Mode::Live);
+    let outcome = run::run(scenario, server, &mode).await;
+    let verdict = verdict(scenario, &recorded.steps, outcome, differences);
+    Judged { scenario, verdict }
 }
 
 /// Runs every scenario on both servers.

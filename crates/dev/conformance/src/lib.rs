@@ -18,10 +18,15 @@
 //! What this does not do: time anything, or test what is not an answer to a client (memory,
 //! durability, the lifecycle controllers).
 
+// Without the feature `faults` nothing is seeded.
+use mainstay_fault as _;
+
 pub mod check;
 pub mod compare;
 pub mod differences;
 mod exchange;
+#[cfg(feature = "faults")]
+pub mod faults;
 pub mod kubectl;
 pub mod mask;
 mod parse;

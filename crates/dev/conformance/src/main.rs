@@ -72,6 +72,13 @@ enum Task {
         #[arg(long)]
         kubeconfig: PathBuf,
     },
+    /// Seeds faults into the server one by one, and says which scenario finds each.
+    #[cfg(feature = "faults")]
+    Faults {
+        /// Only faults whose name contains this.
+        #[arg(long)]
+        name: Option<String>,
+    },
     /// Counts scenarios and invocations of kubectl.
     List {
         #[command(flatten)]
@@ -136,6 +143,8 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
             let judged = check::side_by_side(&wanted, &real, &ours, &kubectl, &differences).await;
             report(&judged, &differences, &all, complete, most)
         }
+        #[cfg(feature = "faults")]
+        Task::Faults { name } => faults(&home, &all, &differences, name.as_deref()).await,
         Task::Record { which, kubeconfig, rounds } => {
             let (wanted, _) = choose(&all, which)?;
             let kubectl = kubectl.map_err(anyhow::Error::msg)?;
@@ -145,6 +154,36 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
             if wrong.is_empty() { Ok(()) } else { bail!("{}", wrong.join("\n")) }
         }
     }
+}
+
+/// How many of thirty must be found.
+#[cfg(feature = "faults")]
+const FOUND: usize = 28;
+
+#[cfg(feature = "faults")]
+async fn faults(
+    home: &Path,
+    all: &[Scenario],
+    differences: &Differences,
+    name: Option<&str>,
+) -> anyhow::Result<()> {
+    use mainstay_conformance::faults::{self, FAULTS};
+    let recordings = check::recordings(home, all)?;
+    let good = faults::good(all, &recordings, differences).await;
+    println!("{} of {} scenarios are as they shall be without a fault", good.len(), all.len());
+    let wanted: Vec<_> =
+        FAULTS.iter().filter(|it| name.is_none_or(|name| it.name.contains(name))).collect();
+    let mut found = 0;
+    for fault in &wanted {
+        let by = faults::hunt(fault, &good, &recordings, differences).await;
+        found += usize::from(matches!(by, faults::Hunt::Found(_)));
+        println!("{:<10} {:<36} {by}", fault.area, fault.name);
+    }
+    println!("faults: {found} of {} found", wanted.len());
+    if name.is_none() && found < FOUND {
+        bail!("at least {FOUND} of {} must be found", FAULTS.len());
+    }
+    Ok(())
 }
 
 async fn real(kubeconfig: &Path) -> anyhow::Result<Server> {

@@ -1,0 +1,26 @@
+//! Faults that a test seeds, to prove that the conformance scenarios would find them.
+//!
+//! A place that could be wrong in a typical way asks [`is_on`] whether it shall be:
+//!
+//! ```
+//! let generation = 7;
+//! let next = if mainstay_fault::is_on("generation-stands-still") { generation } else { generation + 1 };
+//! assert_eq!(next, 8);
+//! ```
+//!
+//! Without the feature `seeded` that is the constant `false`, and the compiler removes what depends
+//! on it; the product is built so. With it one fault at a time can be seeded for the whole process
+//! ([`seed`]), and the test can ask whether the place was come by at all ([`was_met`]): a fault that
+//! no scenario comes by is a gap of another kind than one that goes unnoticed.
+//!
+//! Why not a macro or an attribute: a plain call reads as what it is, in places of all shapes.
+
+#[cfg(not(feature = "seeded"))]
+mod off;
+#[cfg(feature = "seeded")]
+mod on;
+
+#[cfg(not(feature = "seeded"))]
+pub use off::is_on;
+#[cfg(feature = "seeded")]
+pub use on::{is_on, seed, was_met};
