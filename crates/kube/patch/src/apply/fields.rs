@@ -64,10 +64,11 @@ fn read_element(name: &str) -> Result<Option<PathElement>, FieldsError> {
     let element = match kind {
         "f" => PathElement::Field(text.into()),
         "k" => {
-            let keys: Map<String, Value> =
+            let keys: Option<Map<String, Value>> =
                 serde_json::from_str(text).map_err(|found| wrong(&found))?;
             // An object's names are sorted.
-            PathElement::Key(keys.into_iter().map(|(name, key)| (name.into(), key)).collect())
+            let keys = keys.unwrap_or_default().into_iter();
+            PathElement::Key(keys.map(|(name, key)| (name.into(), key)).collect())
         }
         "v" => {
             let value = serde_json::from_str(text).map_err(|found| wrong(&found))?;
@@ -177,8 +178,9 @@ fn write_float(out: &mut String, number: f64) {
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = format!("{number:e}");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let sign = if exponent.starts_with('-') { "" } else { "+" };
-        let _ = write!(out, "{digits}e{sign}{exponent}");
+        let exponent: i32 = exponent.parse().unwrap_or_default();
+        let sign = if exponent < 0 { '-' } else { '+' };
+        let _ = write!(out, "{digits}e{sign}{:02}", exponent.abs());
     } else {
         let _ = write!(out, "{number}");
     }

@@ -203,9 +203,11 @@ fn write_keys<'a>(
     f: &mut fmt::Formatter<'_>,
     keys: impl Iterator<Item = (&'a str, &'a Value)>,
 ) -> fmt::Result {
-    let mut text = String::new();
-    for (name, value) in keys {
-        text.push(if text.is_empty() { '[' } else { ',' });
+    let mut text = String::from("[");
+    for (at, (name, value)) in keys.enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
         text.push_str(name);
         text.push('=');
         scalar::write_in_path(&mut text, value);

@@ -4,7 +4,7 @@ use mainstay_patch::apply::{TypeRef, Versions};
 use mainstay_schema::structural::Schema;
 use serde_json::Value;
 
-const SCHEMA: &str = r#"
+const SCHEMA: &str = r"
 type: object
 properties:
   spec:
@@ -57,7 +57,7 @@ properties:
   status:
     type: object
     properties: {phase: {type: string}}
-"#;
+";
 
 /// A kind that is served in versions `v1` and `v2`, which differ in the name of one field.
 #[derive(Debug)]

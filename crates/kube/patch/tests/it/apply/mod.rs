@@ -5,3 +5,4 @@ mod recorded;
 mod sets;
 mod stories;
 mod story;
+mod walks;

@@ -2,7 +2,7 @@
 
 use super::kind::Kind;
 use super::story::texts;
-use mainstay_patch::apply::{PathElement, Set};
+use mainstay_patch::apply::{Path, PathElement, Set};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -27,7 +27,8 @@ fn sets_are_stored_as_they_are_in_the_original() {
         (json!({"i:7": {}, "i:-1": {}}), &["[-1]", "[7]"]),
         (json!({"v:\"\\u003ca\\u0026\\n\\\"ü\\u2028\"": {}}), &["[=\"<a&\\n\\\"ü\\u2028\"]"]),
         (json!({"v:1e+21": {}}), &["[=1e+21]"]),
-        (json!({"v:1e-7": {}}), &["[=1e-07]"]),
+        (json!({"v:1e-07": {}}), &["[=1e-07]"]),
+        (json!({"k:{}": {}}), &["[]"]),
         (json!({"v:1234567": {}}), &["[=1.234567e+06]"]),
         (json!({}), &[]),
     ] {
@@ -180,7 +181,7 @@ proptest! {
         prop_assert_eq!(&Set::from_fields_v1(&fields).unwrap(), &set);
         prop_assert_eq!(set.paths().len(), set.len());
         let again: Vec<_> = set.paths();
-        prop_assert_eq!(&again.iter().map(|path| path.elements()).collect::<Set>(), &set);
+        prop_assert_eq!(&again.iter().map(Path::elements).collect::<Set>(), &set);
     }
 
     #[test]
