@@ -251,3 +251,52 @@ fn kubectl(node: &Node<'_>) -> Read<Kubectl> {
         env: node.optional("env", Node::table)?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(text: &str) -> String {
+        file("apply", "f", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_a_file_may_not_say_is_told_with_its_line() {
+        let step = |step: &str| format!("- name: a\n  steps:\n  - {step}\n");
+        for (text, said) in [
+            ("a: 1", "1: a list is expected"),
+            ("- name: a\n", "1: a scenario has steps"),
+            (
+                "- name: A b\n  steps: [{GET: /a}]",
+                "1: a name has lower-case letters, digits and dashes",
+            ),
+            ("- name: a\n  steps: []", "2: a scenario has steps"),
+            ("- name: a\n  step: []", "2: `step` is none of name, about, steps, cleanup"),
+            (&step("GET: api"), "3: a path begins with /"),
+            (&step("{GET: /a, POST: /a}"), "3: a step has one method"),
+            (&step("get: /a"), "3: a step is a method, watch, wait or kubectl"),
+            (
+                &step("GET: /a\n    bdy: 1"),
+                "4: `bdy` is none of GET, body, text, base64, type, accept, headers, save, only",
+            ),
+            (&step("POST: /a\n    body: 1\n    text: x"), "3: one of body, text and base64"),
+            (&step("POST: /a\n    base64: '*'"), "4: not base64: Invalid symbol 42, offset 0."),
+            (&step("watch: /a"), "3: how many events?"),
+            (&step("watch: /a\n    events: x"), "4: a number is expected"),
+            (&step("wait: /a"), "3: a wait has either `until` or `gone: true`"),
+            (&step("wait: /a\n    gone: 1"), "4: true or false is expected"),
+            (&step("kubectl: [get, 1]"), "3: a text is expected (quote numbers and the like)"),
+            (&step("GET: /a\n    GET: /b"), "4: key \"GET\" already set in map"),
+        ] {
+            assert_eq!(wrong(text), said, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_digest_is_of_the_steps_only() {
+        let digest = |text: &str| file("apply", "f", text).unwrap().remove(0).digest;
+        let first = digest("- {name: a, steps: [{GET: /a}]}");
+        assert_eq!(first, digest("# more\n- name: b\n  about: c\n  steps:\n  - GET: /a\n"));
+        assert_ne!(first, digest("- {name: a, steps: [{GET: /b}]}"));
+    }
+}

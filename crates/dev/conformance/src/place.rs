@@ -80,3 +80,27 @@ impl Places {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_value_is_named_by_where_it_stood_first_and_found_there_in_another_run() {
+        let mut first = Places::default();
+        first.note(2, 0, &json!({"metadata": {"uid": "u-1", "name": "n"}}));
+        first.note(2, 1, &json!({"metadata": {"uid": "u-1", "resourceVersion": "7"}}));
+        assert_eq!(first.of("u-1"), Some("<at 2.0 /metadata/uid>"));
+        assert_eq!(first.of("7"), Some("<at 2.1 /metadata/resourceVersion>"));
+        assert_eq!(first.of("8"), None);
+
+        let mut second = Places::default();
+        second.note(2, 0, &json!({"metadata": {"uid": "u-2"}}));
+        assert_eq!(second.fill("/x?uid=<at 2.0 /metadata/uid>&y").unwrap(), "/x?uid=u-2&y");
+        assert_eq!(
+            second.fill("<at 2.1 /metadata/resourceVersion>").unwrap_err(),
+            "nothing stands at <at 2.1 /metadata/resourceVersion>"
+        );
+    }
+}

@@ -347,3 +347,25 @@ impl Events {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_selects_from_lists_by_what_items_say() {
+        let value = json!({"c": [{"type": "A", "s": 1}, {"type": "B", "s": 2}], "a/b": 3});
+        assert_eq!(select(&value, "/c/type=B/s"), Some(&json!(2)));
+        assert_eq!(select(&value, "/c/0/s"), Some(&json!(1)));
+        assert_eq!(select(&value, "/a~1b"), Some(&json!(3)));
+        assert_eq!(select(&value, "/c/type=C/s"), None);
+    }
+
+    #[test]
+    fn only_bookmarks_that_end_the_initial_events_count() {
+        let ends = json!({"type": "BOOKMARK", "object": {"metadata":
+            {"annotations": {"k8s.io/initial-events-end": "true"}}}});
+        assert!(counts(&ends) && counts(&json!({"type": "ADDED"})));
+        assert!(!counts(&json!({"type": "BOOKMARK", "object": {"metadata": {}}})));
+    }
+}

@@ -54,3 +54,19 @@ impl Vars {
         table.iter().map(|(key, value)| (self.fill(key), self.fill(value))).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn known_names_are_filled_in_and_other_braces_stay() {
+        let mut vars = Vars::default();
+        vars.set("ns", "one".to_owned());
+        let value = json!({"a{ns}": ["{ns}/{x}", {"b": "{.items}{ns}"}, 1]});
+        assert_eq!(vars.value(&value), json!({"aone": ["one/{x}", {"b": "{.items}one"}, 1]}));
+        assert_eq!(vars.path("/{ns}/x").unwrap(), "/one/x");
+        assert_eq!(vars.path("/{rv}").unwrap_err().to_string(), "{rv} is not known in /{rv}");
+    }
+}

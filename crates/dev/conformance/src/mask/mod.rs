@@ -5,6 +5,8 @@
 //! where they appear as such and masked wherever they appear afterwards.
 
 pub mod rules;
+#[cfg(test)]
+mod tests;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -200,8 +202,7 @@ impl Masker {
             ("managedFields", Value::Array(entries)) => {
                 let mut entries: Vec<Value> = entries.iter().map(|it| self.walk(it)).collect();
                 let place = |entry: &Value| {
-                    ["operation", "manager", "apiVersion", "subresource"]
-                        .map(|key| entry[key].as_str().unwrap_or_default().to_owned())
+                    rules::MANAGERS.map(|key| entry[key].as_str().unwrap_or_default().to_owned())
                 };
                 entries.sort_by_key(place);
                 entries.into()

@@ -45,6 +45,11 @@ const fn key(key: &'static str, by: By, mask: &'static str, why: &'static str) -
     Key { key, by, mask, why }
 }
 
+/// Entries of `managedFields` are put in the order of these fields: a server orders them by the second
+/// of their last write first, so that it depends on when in a second a scenario began. Everything in
+/// the entries but their time is compared.
+pub const MANAGERS: [&str; 4] = ["operation", "manager", "apiVersion", "subresource"];
+
 /// Labels whose values are hashes of Go's memory layout, printed; the words are learned.
 pub const HASHES: &[&str] = &["pod-template-hash", "controller-revision-hash"];
 
