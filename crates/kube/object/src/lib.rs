@@ -16,6 +16,7 @@ mod status;
 pub mod fnv;
 pub mod gotext;
 pub mod known;
+pub mod metadata;
 pub mod names;
 pub mod selector;
 

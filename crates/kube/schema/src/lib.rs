@@ -9,6 +9,7 @@
 
 mod quantity;
 mod trail;
+mod url;
 
 pub mod builtin;
 pub mod crd;

@@ -1,11 +1,9 @@
 //! Where webhooks are reached: the rules for their URLs, Services and certificates, which
 //! definitions and webhook configurations have in common.
 
-mod url;
-
+use crate::url::Url;
 use base64::Engine as _;
 use mainstay_object::{FieldError, FieldPath, names};
-use url::Url;
 
 const FORM: &str = "; desired format: https://host[/path]";
 

@@ -222,6 +222,7 @@ fn settle(
         object.set(&["metadata", "generation"], (old.generation() + 1).into());
     }
     write::validate(row, part, &object, Some(old))?;
+    write::finish(row, &mut object);
     warnings.extend(row.strategy.warnings(&object));
     if part == Part::Main && definitions::is(row) {
         warnings.extend(definitions::warnings(&object, Some(old)));

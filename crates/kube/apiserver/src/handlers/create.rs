@@ -104,7 +104,9 @@ fn prepare(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     if counts_generations(row) {
         object.set(&["metadata", "generation"], 1.into());
     }
-    write::validate(row, Part::Main, object, None)
+    write::validate(row, Part::Main, object, None)?;
+    write::finish(row, object);
+    Ok(())
 }
 
 /// The answer to a write: the object as stored, or as it would be.

@@ -4,12 +4,10 @@ use super::Request;
 use crate::registry::{KindRow, Source};
 use crate::server::ApiServer;
 use mainstay_object::fnv::{random_suffix, random_uid};
-use mainstay_object::{FieldError, FieldErrorKind, FieldPath, Object, Status, names};
+use mainstay_object::{FieldError, FieldPath, Object, Status, metadata, names};
 use mainstay_patch::managed;
 use serde_json::Value;
 
-/// The most bytes that all annotations of an object may have together.
-const ANNOTATIONS_MAX: usize = 256 * 1024;
 /// The longest `generateName` that is kept whole.
 const PREFIX_MAX: usize = 58;
 /// Random letters behind it.
@@ -115,9 +113,10 @@ pub(super) fn validate(row: &KindRow, object: &Object) -> Vec<FieldError> {
             errors.push(FieldError::invalid(&path.child("namespace"), object.namespace(), problem));
         }
     }
-    labels(object, &path.child("labels"), &mut errors);
-    annotations(object, &path.child("annotations"), &mut errors);
-    owners(object, &path.child("ownerReferences"), &mut errors);
+    let field = |name: &str| object.get(&["metadata", name]);
+    errors.extend(metadata::labels(field("labels"), &path.child("labels")));
+    errors.extend(metadata::annotations(field("annotations"), &path.child("annotations")));
+    errors.extend(metadata::owners(field("ownerReferences"), &path.child("ownerReferences")));
     finalizers(row, object, &path.child("finalizers"), &mut errors);
     let entries = object.array(&["metadata", "managedFields"]);
     errors.extend(managed::entry_errors(entries, &path.child("managedFields")));
@@ -174,62 +173,6 @@ fn mask_trailing_dash(prefix: &str) -> String {
     }
 }
 
-fn labels(object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for (key, value) in object.labels() {
-        for problem in names::qualified_name(key) {
-            errors.push(FieldError::invalid(path, key, problem));
-        }
-        for problem in names::label_value(value) {
-            errors.push(FieldError::invalid(path, value, problem));
-        }
-    }
-}
-
-fn annotations(object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let mut size = 0;
-    for (key, value) in object.annotations() {
-        for problem in names::qualified_name(&key.to_lowercase()) {
-            errors.push(FieldError::invalid(path, key, problem));
-        }
-        size += key.len() + value.len();
-    }
-    if size > ANNOTATIONS_MAX {
-        let kind = FieldErrorKind::TooLong(Some(ANNOTATIONS_MAX as u64));
-        errors.push(FieldError::new(path, kind, ""));
-    }
-}
-
-fn owners(object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let mut controllers = Vec::new();
-    // The original names no index here.
-    for owner in object.array(&["metadata", "ownerReferences"]) {
-        let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
-        if text("apiVersion").is_empty() {
-            let why = "version must not be empty";
-            errors.push(FieldError::invalid(&path.child("apiVersion"), "", why));
-        }
-        for (field, why) in [
-            ("kind", "must not be empty"),
-            ("name", "must not be empty"),
-            ("uid", "must not be empty"),
-        ] {
-            if text(field).is_empty() {
-                errors.push(FieldError::invalid(&path.child(field), "", why));
-            }
-        }
-        if owner.get("controller") == Some(&Value::Bool(true)) {
-            controllers.push(format!("{}/{}", text("kind"), text("name")));
-        }
-    }
-    if let [first, second, ..] = controllers.as_slice() {
-        let why = format!(
-            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
-        );
-        let all = object.get(&["metadata", "ownerReferences"]).cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(path, all, why));
-    }
-}
-
 /// Whether the rules for the kinds of the main API hold: definitions and API services, which the
 /// original serves apart, know fewer.
 fn has_core_rules(row: &KindRow) -> bool {
@@ -238,23 +181,15 @@ fn has_core_rules(row: &KindRow) -> bool {
 }
 
 fn finalizers(row: &KindRow, object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let (mut orphan, mut foreground) = (false, false);
+    errors.extend(metadata::finalizers(object.get(&["metadata", "finalizers"]), path));
+    if !has_core_rules(row) {
+        return;
+    }
     for (at, finalizer) in object.finalizers().enumerate() {
-        orphan |= finalizer == "orphan";
-        foreground |= finalizer == "foregroundDeletion";
-        for problem in names::qualified_name(finalizer) {
-            errors.push(FieldError::invalid(path, finalizer, problem));
-        }
-        if has_core_rules(row) && !finalizer.contains('/') && !PLAIN_FINALIZERS.contains(&finalizer)
-        {
+        if !finalizer.contains('/') && !PLAIN_FINALIZERS.contains(&finalizer) {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid(&path.index(at), finalizer, why));
         }
-    }
-    if orphan && foreground {
-        let all = object.get(&["metadata", "finalizers"]).cloned().unwrap_or_default();
-        let why = "finalizer orphan and foregroundDeletion cannot be both set";
-        errors.push(FieldError::invalid(path, all, why));
     }
 }
 

@@ -74,6 +74,13 @@ pub(super) fn validate(
     }
 }
 
+/// Brings a good object into the form that is written.
+pub(super) fn finish(row: &KindRow, object: &mut Object) {
+    if row.custom().is_some() {
+        mainstay_schema::structural::whole_numbers(object.fields_mut());
+    }
+}
+
 /// What the schema of a custom kind finds. A write of the status answers for the status only: who
 /// reports on an object cannot mend what is wrong elsewhere in it.
 fn against_schema(

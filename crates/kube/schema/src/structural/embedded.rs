@@ -4,14 +4,14 @@ use super::Schema;
 use crate::builtin;
 use crate::strict;
 use crate::trail::{Step, Trail};
-use mainstay_object::{FieldError, FieldErrorKind, FieldPath, names};
+use mainstay_object::{FieldError, FieldErrorKind, FieldPath, metadata, names};
 use serde_json::Value;
 
 const META: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// Reads the metadata of an object as the type it is: unknown fields and nulls go. Returns the
 /// paths of unknown fields below `path`.
-pub(super) fn metadata(object: &mut Value, path: &str) -> Result<Vec<String>, String> {
+pub(super) fn read_metadata(object: &mut Value, path: &str) -> Result<Vec<String>, String> {
     let (Some(metadata), Some(definition)) =
         (object.get_mut("metadata"), builtin::definition(META))
     else {
@@ -56,7 +56,7 @@ fn coerce_at(
         }
         let path = trail.then(Step::Field("metadata")).to_string();
         let before = value.get("metadata").cloned();
-        unknown.extend(metadata(value, &path).map_err(|detail| {
+        unknown.extend(read_metadata(value, &path).map_err(|detail| {
             let kind = FieldErrorKind::Invalid(before.unwrap_or_default());
             FieldError { field: path, kind, detail }
         })?);
@@ -165,19 +165,9 @@ fn object(value: &Value, trail: &Trail<'_>, found: &mut Vec<FieldError>) {
             }
         }
     }
-    let Some(Value::Object(metadata)) = value.get("metadata") else { return };
-    if let Some(Value::String(name)) = metadata.get("name") {
-        for detail in names::path_segment(name) {
-            report("metadata.name", FieldErrorKind::Invalid(name.clone().into()), detail);
-        }
-    }
-    for (key, label) in metadata.get("labels").and_then(Value::as_object).into_iter().flatten() {
-        for detail in names::qualified_name(key) {
-            report("metadata.labels", FieldErrorKind::Invalid(key.clone().into()), detail);
-        }
-        for detail in label.as_str().map(names::label_value).unwrap_or_default() {
-            report("metadata.labels", FieldErrorKind::Invalid(label.clone()), detail);
-        }
+    if let Some(Value::Object(fields)) = value.get("metadata") {
+        let path = trail.child("metadata").to_path();
+        found.extend(metadata::embedded(fields, &path));
     }
 }
 

@@ -30,7 +30,7 @@ use crate::trail::Trail;
 use formats::Format;
 use mainstay_object::{FieldError, FieldPath};
 use pattern::Pattern;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A structural schema.
 #[derive(Debug, Default, PartialEq)]
@@ -162,19 +162,24 @@ impl Schema {
 
     /// Does to a whole object what the original does when it reads one: fills in defaults, drops
     /// unknown fields and nulls that may not be, reads `metadata` (also of embedded objects) as
-    /// the type it is, writes `2.0` as `2`. Returns the paths of unknown fields, such as `spec.foo`.
+    /// the type it is. Returns the paths of unknown fields, such as `spec.foo`: those of the
+    /// metadata, then what was dropped, then those of embedded metadata, each part sorted.
+    ///
+    /// Numbers stay as they were written, because `1.0` is no integer for messages; see
+    /// [`whole_numbers`].
     ///
     /// # Errors
     /// If `metadata` of the object or of an embedded object is not what it must be, in the words
     /// of Go's decoder.
     pub fn decode(&self, object: &mut Value) -> Result<Vec<String>, String> {
-        let mut unknown = embedded::metadata(object, "metadata")?;
+        let mut unknown = embedded::read_metadata(object, "metadata")?;
         self.default(object);
         unknown.extend(self.prune(object));
         default::drop_nulls(self, object);
-        embedded::coerce(self, object, &mut unknown)?;
-        default::whole_numbers(object);
-        unknown.sort();
+        let mut inside = Vec::new();
+        embedded::coerce(self, object, &mut inside)?;
+        inside.sort();
+        unknown.extend(inside);
         Ok(unknown)
     }
 
@@ -244,6 +249,11 @@ impl Schema {
     fn field(&self, name: &str) -> Option<&Self> {
         self.property(name).or_else(|| self.additional())
     }
+}
+
+/// Makes integers of all numbers without a fraction, as Go writes them: `2.0` becomes `2`.
+pub fn whole_numbers(fields: &mut Map<String, Value>) {
+    fields.values_mut().for_each(default::whole_numbers);
 }
 
 /// Whether a format of texts is checked; others mean nothing.

@@ -354,7 +354,7 @@ impl Validator<'_> {
                 let rule =
                     format!("factor MultipleOf declared for {trail} must be positive: {shown}");
                 out.add(self.error(trail, FieldErrorKind::Invalid(factor.into()), rule));
-            } else if (value / factor).fract().abs() > 1e-9 {
+            } else if !is_multiple(value, factor) {
                 let rule = format!("should be a multiple of {}", float(factor));
                 out.add(self.invalid(trail, Value::Number(number.clone()), &rule));
             }
@@ -461,9 +461,7 @@ fn kind_of(value: &Value) -> Kind {
 
 fn type_fits(schema: &Schema, int_or_string: bool, value: &Value) -> bool {
     let integral = |value: &Value| match value {
-        Value::Number(number) => {
-            number.is_i64() || number.as_f64().is_some_and(|float| float.fract() == 0.0)
-        }
+        Value::Number(number) => number.is_i64() || number.as_f64().is_some_and(is_whole),
         _ => false,
     };
     if int_or_string {
@@ -477,9 +475,37 @@ fn type_fits(schema: &Schema, int_or_string: bool, value: &Value) -> bool {
     }
 }
 
-/// Equality of values, where `1` and `1.0` are the same number.
-fn same(one: &Value, other: &Value) -> bool {
-    one == other || (one.is_number() && one.as_f64() == other.as_f64())
+/// Whether a number counts as an integer: nearly whole, and small enough to be exact.
+fn is_whole(number: f64) -> bool {
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    if !number.is_finite() || number.abs() > EXACT {
+        return false;
+    }
+    let whole = number.abs().round();
+    let difference = (number.abs() - whole).abs();
+    difference == 0.0 || difference < 1e-9 * whole
+}
+
+fn is_multiple(number: f64, factor: f64) -> bool {
+    is_whole(if factor < 1.0 { 1.0 / factor * number } else { number / factor })
+}
+
+/// Whether a value is one of those that a schema lists. The original converts it to the type of
+/// each before it compares: a fraction is cut off, and a number is the character of that code.
+fn same(allowed: &Value, value: &Value) -> bool {
+    match (allowed, value) {
+        _ if allowed == value => !value.is_null(),
+        (Value::Number(allowed), Value::Number(number)) if allowed.is_i64() => {
+            let number = number.as_f64().unwrap_or_default().trunc();
+            allowed.as_f64() == Some(number)
+        }
+        (Value::Number(allowed), Value::Number(number)) => allowed.as_f64() == number.as_f64(),
+        (Value::String(allowed), Value::Number(number)) => {
+            let code = number.as_i64().and_then(|code| u32::try_from(code).ok());
+            code.and_then(char::from_u32).is_some_and(|letter| *allowed == letter.to_string())
+        }
+        _ => false,
+    }
 }
 
 /// The element of the old list that a new element comes from: known only in lists that are maps.

@@ -4,13 +4,13 @@ use mainstay_object::gotext::quote;
 
 /// The parts that rules ask for.
 #[derive(Debug, Default)]
-pub(super) struct Url {
-    pub(super) scheme: String,
+pub(crate) struct Url {
+    pub(crate) scheme: String,
     /// User and password as they would be written; none if there is no `@`.
-    pub(super) user: Option<String>,
-    pub(super) host: String,
-    pub(super) query: String,
-    pub(super) fragment: String,
+    pub(crate) user: Option<String>,
+    pub(crate) host: String,
+    pub(crate) query: String,
+    pub(crate) fragment: String,
 }
 
 impl Url {
@@ -18,17 +18,23 @@ impl Url {
     ///
     /// # Errors
     /// Go's text: `parse "x y": …`.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (main, fragment) = text.split_once('#').unwrap_or((text, ""));
         let whole = |what| format!("parse {}: {what}", quote(main));
-        let mut url = read(main).map_err(whole)?;
+        let mut url = read(main, false).map_err(whole)?;
         url.fragment =
             unescape(fragment).map_err(|what| format!("parse {}: {what}", quote(text)))?;
         Ok(url)
     }
 }
 
-fn read(text: &str) -> Result<Url, String> {
+/// Whether a text may stand in the first line of a request: an absolute URL or an absolute path
+/// (`url.ParseRequestURI`).
+pub(crate) fn is_request_uri(text: &str) -> bool {
+    !text.is_empty() && (text == "*" || read(text, true).is_ok())
+}
+
+fn read(text: &str, request: bool) -> Result<Url, String> {
     if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return Err("net/url: invalid control character in URL".to_owned());
     }
@@ -41,12 +47,15 @@ fn read(text: &str) -> Result<Url, String> {
         if !scheme.is_empty() {
             return Ok(url);
         }
+        if request {
+            return Err("invalid URI for request".to_owned());
+        }
         if rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
             return Err("first path segment in URL cannot contain colon".to_owned());
         }
     }
     let mut path = rest;
-    if (!scheme.is_empty() || !rest.starts_with("///"))
+    if (!scheme.is_empty() || (!request && !rest.starts_with("///")))
         && let Some(after) = rest.strip_prefix("//")
     {
         let end = after.find('/').unwrap_or(after.len());
@@ -174,6 +183,21 @@ mod tests {
             ("https://%41/", "parse \"https://%41/\": invalid URL escape \"%41\""),
         ] {
             assert_eq!(Url::parse(text).unwrap_err(), error);
+        }
+    }
+
+    #[test]
+    fn a_request_asks_for_an_absolute_url_or_path() {
+        for (text, good) in [
+            ("/a", true),
+            ("//a", true),
+            ("x:y", true),
+            ("fe80::1%eth0", true),
+            ("a/b", false),
+            ("", false),
+            ("/%zz", false),
+        ] {
+            assert_eq!(is_request_uri(text), good, "{text}");
         }
     }
 

@@ -1,0 +1,202 @@
+//! The rules for metadata that hold for every object, also for one inside of another.
+//!
+//! Names have rules of their own for each kind and stay with the kinds.
+
+use crate::gotext;
+use crate::names;
+use crate::{FieldError, FieldErrorKind, FieldPath};
+use serde_json::{Map, Value};
+
+/// The most bytes that all annotations of an object may have together.
+pub const ANNOTATIONS_MAX: usize = 256 * 1024;
+
+fn fields<'a>(value: Option<&'a Value>) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let fields = value.and_then(Value::as_object).into_iter().flatten();
+    fields.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+}
+
+/// What is wrong with `labels`; `path` is theirs.
+pub fn labels(labels: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
+    let mut found = Vec::new();
+    for (key, value) in fields(labels) {
+        let keys = names::qualified_name(key).into_iter().map(|problem| (key, problem));
+        let values = names::label_value(value).into_iter().map(|problem| (value, problem));
+        found.extend(keys.chain(values).map(|(what, why)| FieldError::invalid(path, what, why)));
+    }
+    found
+}
+
+/// What is wrong with `annotations`; `path` is theirs.
+pub fn annotations(annotations: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
+    let mut found = Vec::new();
+    let mut size = 0;
+    for (key, value) in fields(annotations) {
+        let problems = names::qualified_name(&key.to_lowercase());
+        found.extend(problems.into_iter().map(|why| FieldError::invalid(path, key, why)));
+        size += key.len() + value.len();
+    }
+    if size > ANNOTATIONS_MAX {
+        let kind = FieldErrorKind::TooLong(Some(ANNOTATIONS_MAX as u64));
+        found.push(FieldError::new(path, kind, ""));
+    }
+    found
+}
+
+/// What is wrong with `ownerReferences`; `path` is theirs. The original names no index.
+pub fn owners(owners: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
+    let mut found = Vec::new();
+    let all = owners.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let mut controller: Option<String> = None;
+    for owner in all {
+        let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        let api_version = text("apiVersion");
+        let version = match api_version.split('/').collect::<Vec<_>>().as_slice() {
+            [version] | [_, version] => *version,
+            _ => "",
+        };
+        if version.is_empty() {
+            let why = "version must not be empty";
+            found.push(FieldError::invalid(&path.child("apiVersion"), api_version, why));
+        }
+        for field in ["kind", "name", "uid"] {
+            if text(field).is_empty() {
+                found.push(FieldError::invalid(&path.child(field), "", "must not be empty"));
+            }
+        }
+        if api_version == "v1" && text("kind") == "Event" {
+            let kind = FieldErrorKind::InvalidShown(shown(owner));
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            found.push(FieldError::new(path, kind, why));
+        }
+        if owner.get("controller") != Some(&Value::Bool(true)) {
+            continue;
+        }
+        let this = format!("{}/{}", text("kind"), text("name"));
+        match &controller {
+            Some(first) => {
+                let all: Vec<String> = all.iter().map(shown).collect();
+                let kind = FieldErrorKind::InvalidShown(format!("[{}]", all.join(",")));
+                let why = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                );
+                found.push(FieldError::new(path, kind, why));
+            }
+            None => controller = Some(this),
+        }
+    }
+    found
+}
+
+/// An owner as messages show it: in the order of the program's fields.
+fn shown(owner: &Value) -> String {
+    let mut out = String::from("{");
+    for field in ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"] {
+        if let Some(value) = owner.get(field).filter(|value| !value.is_null()) {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            gotext::write_text(field, &mut out);
+            out.push(':');
+            gotext::write_json(value, &mut out);
+        }
+    }
+    out.push('}');
+    out
+}
+
+/// What is wrong with `finalizers`, as far as it is for every kind; `path` is theirs.
+pub fn finalizers(finalizers: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
+    let mut found = Vec::new();
+    let all = finalizers.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    for finalizer in all.iter().filter_map(Value::as_str) {
+        let problems = names::qualified_name(finalizer);
+        found.extend(problems.into_iter().map(|why| FieldError::invalid(path, finalizer, why)));
+    }
+    if ["orphan", "foregroundDeletion"].iter().all(|name| all.iter().any(|it| it == name)) {
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        found.push(FieldError::invalid(path, all.to_vec(), why));
+    }
+    found
+}
+
+/// What is wrong with the metadata of an object inside of another, which may have any name that
+/// can stand in a URL, or none; `path` is the metadata's.
+pub fn embedded(metadata: &Map<String, Value>, path: &FieldPath) -> Vec<FieldError> {
+    let mut found = Vec::new();
+    let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
+    for (field, name) in [("generateName", text("generateName")), ("name", text("name"))] {
+        // A prefix is held against fewer rules: it may be `.`.
+        let exempt = field == "generateName" && matches!(name, "." | "..");
+        let problems = if exempt { Vec::new() } else { names::path_segment(name) };
+        let at = path.child(field);
+        found.extend(problems.into_iter().map(|why| FieldError::invalid(&at, name, why)));
+    }
+    let namespace = text("namespace");
+    if !namespace.is_empty() {
+        let at = path.child("namespace");
+        let problems = names::dns1123_label(namespace);
+        found.extend(problems.into_iter().map(|why| FieldError::invalid(&at, namespace, why)));
+    }
+    let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
+    if generation < 0 {
+        let why = "must be greater than or equal to 0";
+        found.push(FieldError::invalid(&path.child("generation"), generation, why));
+    }
+    found.extend(labels(metadata.get("labels"), &path.child("labels")));
+    found.extend(annotations(metadata.get("annotations"), &path.child("annotations")));
+    found.extend(owners(metadata.get("ownerReferences"), &path.child("ownerReferences")));
+    found.extend(finalizers(metadata.get("finalizers"), &path.child("finalizers")));
+    let managed = metadata.get("managedFields").and_then(Value::as_array).into_iter().flatten();
+    for (at, entry) in managed.enumerate() {
+        let path = path.child("managedFields").index(at);
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        if !matches!(text("operation"), "Apply" | "Update") {
+            let why = "must be `Apply` or `Update`";
+            found.push(FieldError::invalid(&path.child("operation"), text("operation"), why));
+        }
+        if !matches!(text("fieldsType"), "" | "FieldsV1") {
+            let why = "must be `FieldsV1`";
+            found.push(FieldError::invalid(&path.child("fieldsType"), text("fieldsType"), why));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_rule_is_told_in_the_words_of_the_original() {
+        let metadata = json!({
+            "name": "a/b", "namespace": "A", "generation": -1, "labels": {"a/b/c": "x"},
+            "annotations": {"B": "good"}, "finalizers": ["orphan", "foregroundDeletion"],
+            "ownerReferences": [
+                {"uid": "u", "kind": "K", "name": "n", "apiVersion": "a/b/c", "controller": true},
+                {"uid": "u", "kind": "Event", "name": "n", "apiVersion": "v1", "controller": true},
+            ],
+            "managedFields": [{"operation": "X", "fieldsType": "Y"}],
+        });
+        let errors = embedded(metadata.as_object().unwrap(), &FieldPath::new("m"));
+        let heads: Vec<String> = errors
+            .iter()
+            .map(|error| error.to_string().chars().take(60).collect::<String>())
+            .collect();
+        assert_eq!(
+            heads,
+            [
+                "m.name: Invalid value: \"a/b\": may not contain '/'",
+                "m.namespace: Invalid value: \"A\": a lowercase RFC 1123 label ",
+                "m.generation: Invalid value: -1: must be greater than or equ",
+                "m.labels: Invalid value: \"a/b/c\": a valid label key must con",
+                "m.ownerReferences.apiVersion: Invalid value: \"a/b/c\": versio",
+                "m.ownerReferences: Invalid value: {\"apiVersion\":\"v1\",\"kind\":",
+                "m.ownerReferences: Invalid value: [{\"apiVersion\":\"a/b/c\",\"ki",
+                "m.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]",
+                "m.managedFields[0].operation: Invalid value: \"X\": must be `A",
+                "m.managedFields[0].fieldsType: Invalid value: \"Y\": must be `",
+            ]
+        );
+    }
+}
