@@ -141,6 +141,23 @@ impl FieldError {
         Self::new(field, FieldErrorKind::NotSupported(value.into(), allowed), "")
     }
 
+    /// Several errors in one line: each text once, in brackets unless it is the only one.
+    pub fn join(errors: &[Self]) -> String {
+        if let [one] = errors {
+            return one.to_string();
+        }
+        let mut texts: Vec<String> = Vec::with_capacity(errors.len());
+        for text in errors.iter().map(ToString::to_string) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        match texts.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        }
+    }
+
     /// The text after the field: `Invalid value: "x": why`.
     pub fn body(&self) -> String {
         let head = match &self.kind {

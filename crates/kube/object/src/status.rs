@@ -227,22 +227,7 @@ impl Status {
     /// 422; every error becomes a cause. `kind` is the kind, not the resource.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = group_resource(group, kind);
-        let text = match errors {
-            [one] => one.to_string(),
-            many => {
-                let mut texts: Vec<String> = Vec::with_capacity(many.len());
-                for text in many.iter().map(ToString::to_string) {
-                    if !texts.contains(&text) {
-                        texts.push(text);
-                    }
-                }
-                if let [one] = texts.as_slice() {
-                    one.clone()
-                } else {
-                    format!("[{}]", texts.join(", "))
-                }
-            }
-        };
+        let text = FieldError::join(errors);
         let mut status =
             Self::new(Reason::Invalid, format!("{qualified} {name:?} is invalid: {text}"))
                 .about(group, kind, name);

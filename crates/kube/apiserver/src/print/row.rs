@@ -2,7 +2,7 @@
 
 use super::age;
 use jiff::Timestamp;
-use mainstay_object::selector::{LabelSelector, Requirement};
+use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Object, value_at};
 use serde_json::Value;
 
@@ -99,17 +99,7 @@ impl<'a> Row<'a> {
 /// A label selector in the query form, requirements in order of their keys; none if it is wrong.
 pub(super) fn selector_text(value: Option<&Value>) -> Option<String> {
     let Some(value) = value else { return Some(String::new()) };
-    let selector = LabelSelector::from_value(value).ok()?;
-    let mut requirements: Vec<&Requirement> = selector.requirements().iter().collect();
-    requirements.sort_by_key(|requirement| match requirement {
-        Requirement::In(key, _)
-        | Requirement::NotIn(key, _)
-        | Requirement::Exists(key)
-        | Requirement::NotExists(key)
-        | Requirement::Greater(key, _)
-        | Requirement::Less(key, _) => key,
-    });
-    Some(requirements.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
+    Some(LabelSelector::from_value(value).ok()?.to_string())
 }
 
 /// The string in a field; empty if there is none.

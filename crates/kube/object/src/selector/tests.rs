@@ -1,0 +1,132 @@
+//! Both selectors: what matches, and the original's words for what cannot be read.
+
+use super::*;
+use serde_json::json;
+
+fn matches(selector: &str, labels: &Value) -> bool {
+    let object = Object::from_value(json!({"metadata": {"labels": labels}})).unwrap();
+    LabelSelector::parse(selector).unwrap().matches(&object)
+}
+
+#[test]
+fn every_operator_of_the_query_form() {
+    let labels = json!({"a": "1", "b": "x", "g.io/c": "", "in": "notin"});
+    for yes in [
+        "",
+        " ",
+        "a=1",
+        "a==1",
+        "a!=2",
+        "z!=1",
+        "a",
+        "!z",
+        "! z",
+        "a in (1,2)",
+        "b notin (y, z)",
+        "a>0",
+        "a<2",
+        "g.io/c=",
+        "g.io/c in ()",
+        "g.io/c in (,x)",
+        "g.io/c in (x,)",
+        "a=1,b=x",
+        "a = 1 , b",
+        "in in (in,notin)",
+        "in=notin",
+    ] {
+        assert!(matches(yes, &labels), "{yes}");
+    }
+    for no in ["a=2", "a!=1", "z", "!a", "a in (2,3)", "b notin (x)", "a>1", "b>0", "a=1,b=y"] {
+        assert!(!matches(no, &labels), "{no}");
+    }
+}
+
+#[test]
+fn a_malformed_label_selector_names_the_token_in_the_way() {
+    let rows = [
+        ("a=1,", "found '', expected: identifier after ','"),
+        ("a,,b", "found ',', expected: identifier after ','"),
+        (",a", "found ',', expected: !, identifier, or 'end of string'"),
+        ("=x", "found '=', expected: !, identifier, or 'end of string'"),
+        ("a=1 b", "found 'b', expected: ',' or 'end of string'"),
+        ("a!", "unable to parse requirement: found '!', expected: in, notin, =, ==, !=, gt, lt"),
+        ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+        ("!", "unable to parse requirement: found '', expected: identifier"),
+        ("!a=1", "found '=', expected: ',' or 'end of string'"),
+        ("a=!", "unable to parse requirement: found '!', expected: identifier"),
+        ("a==(", "unable to parse requirement: found '(', expected: identifier"),
+        ("a in 1", "unable to parse requirement: found '1' expected: '('"),
+        ("a in", "unable to parse requirement: found '' expected: '('"),
+        ("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
+        ("a in (1", "unable to parse requirement: found '', expected: ',' or ')'"),
+        ("a in (1,", "unable to parse requirement: found '', expected: ',', or identifier"),
+        ("a in (1,=", "unable to parse requirement: found '=', expected: ',', or identifier"),
+        (
+            "a>x",
+            "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer",
+        ),
+    ];
+    for (text, message) in rows {
+        assert_eq!(LabelSelector::parse(text).unwrap_err().0, message, "{text}");
+    }
+}
+
+#[test]
+fn keys_and_values_obey_the_rules_of_labels() {
+    for (text, start) in [
+        ("-a=1", "unable to parse requirement: <nil>: Invalid value: \"-a\": name part must"),
+        ("a=b/c", "unable to parse requirement: values[0][a]: Invalid value: \"b/c\": a valid"),
+        ("a in (x,-)", "unable to parse requirement: values[0][a]: Invalid value: \"-\": a valid"),
+    ] {
+        let message = LabelSelector::parse(text).unwrap_err().0;
+        assert!(message.starts_with(start), "{message}");
+    }
+}
+
+#[test]
+fn printing_is_sorted_and_reads_back() {
+    let selector = LabelSelector::parse("z, b in (2,1),a=1,d!=x,!c,e notin (x)").unwrap();
+    assert_eq!(selector.to_string(), "a=1,b in (1,2),!c,d!=x,e notin (x),z");
+    let again = LabelSelector::parse(&selector.to_string()).unwrap();
+    assert_eq!(again.to_string(), selector.to_string());
+}
+
+#[test]
+fn the_object_form() {
+    let selector = LabelSelector::from_value(&json!({
+        "matchLabels": {"b": "1"},
+        "matchExpressions": [{"key": "a", "operator": "In", "values": ["x"]}, {"key": "c", "operator": "DoesNotExist"}],
+    }))
+    .unwrap();
+    assert_eq!(selector.to_string(), "a in (x),b=1,!c");
+    let wrong = json!({"matchExpressions": [{"key": "b", "operator": "Near"}]});
+    assert!(LabelSelector::from_value(&wrong).is_err());
+    let empty = json!({"matchExpressions": [{"key": "b", "operator": "In"}]});
+    assert!(LabelSelector::from_value(&empty).is_err());
+}
+
+#[test]
+fn field_selectors_unescape_values() {
+    let selector = FieldSelector::parse(r"metadata.name=a\,b,spec.x!=1").unwrap();
+    assert_eq!(selector.required("metadata.name"), Some("a,b"));
+    let with = |x: &str| {
+        selector.matches_with(|path| if path == "spec.x" { x.into() } else { "a,b".into() })
+    };
+    assert!(with("2"));
+    assert!(!with("1"));
+}
+
+#[test]
+fn a_malformed_field_selector_is_refused_in_the_original_words() {
+    for (text, message) in [
+        ("nonsense", "invalid selector: 'nonsense'; can't understand 'nonsense'"),
+        ("b=1,a", "invalid selector: 'b=1,a'; can't understand 'a'"),
+        (r"a=\x", r"invalid field selector: invalid escape sequence: \x"),
+        (r"a=x\", r"invalid field selector: invalid escape sequence: \"),
+        ("a=!=b", "invalid field selector: unescaped character in value: 61"),
+        ("a=b=c", "invalid field selector: unescaped character in value: 61"),
+    ] {
+        assert_eq!(FieldSelector::parse(text).unwrap_err().0, message, "{text}");
+    }
+    assert!(FieldSelector::parse(",,").unwrap().is_everything());
+}
