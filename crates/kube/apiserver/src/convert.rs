@@ -17,7 +17,7 @@ mod scalers;
 pub(crate) use events::core_field as event_field;
 
 use crate::registry::{KindRow, Source};
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use mainstay_object::Object;
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_store::Stored;
@@ -94,6 +94,45 @@ pub(crate) fn stored_form(row: &KindRow, stored: &Stored) -> Object {
 /// A stored object, encoded, in the row's version; shared when that is the stored form.
 pub(crate) fn bytes(row: &KindRow, stored: &Stored) -> Bytes {
     encoded(row, &stored.bytes, stored.revision)
+}
+
+/// Writes a stored object as an item of a list in the row's version: items of built-in kinds leave
+/// out what the list says for all of them, `apiVersion` and `kind`.
+pub(crate) fn put_item(row: &KindRow, stored: &Stored, out: &mut BytesMut) {
+    if row.custom().is_some() {
+        return out.put_slice(&bytes(row, stored));
+    }
+    if is_identity(row)
+        && let Some([between, rest]) = untyped(row, stored)
+    {
+        out.put_u8(b'{');
+        out.put_slice(between);
+        return out.put_slice(rest);
+    }
+    let mut object = object(row, stored);
+    object.remove(&["apiVersion"]);
+    object.remove(&["kind"]);
+    out.put_slice(object.to_value().to_string().as_bytes());
+}
+
+/// The text of an object without its braces' first and without `apiVersion` and `kind`, in two
+/// pieces; none if `apiVersion` is not its first field, which is rare.
+fn untyped<'a>(row: &KindRow, stored: &'a Stored) -> Option<[&'a [u8]; 2]> {
+    let bytes = &stored.bytes[..];
+    let typed = bytes.strip_prefix(HEAD)?.strip_prefix(row.storage_api_version.as_bytes())?;
+    if !typed.starts_with(b"\",") {
+        return None;
+    }
+    let start = HEAD.len() + row.storage_api_version.len() + br#"","#.len();
+    // Kinds without fields that sort before it have it here; the others have it just before the
+    // metadata, in which no such text can stand outside of a string.
+    let kind = format!("\"kind\":\"{}\",", row.kind);
+    if bytes.get(start..)?.starts_with(kind.as_bytes()) {
+        return Some([&[], &bytes[start + kind.len()..]]);
+    }
+    let head = std::str::from_utf8(stored.head()).ok()?;
+    let at = head.rfind(&format!("{kind}\"metadata\":{{"))?;
+    Some([bytes.get(start..at)?, &bytes[at + kind.len()..]])
 }
 
 /// Bytes stored at a revision, decoded, in the row's version.

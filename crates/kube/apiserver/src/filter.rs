@@ -1,7 +1,6 @@
 //! Which objects of a collection a list or watch is about.
 
 use crate::convert;
-use crate::http::query::Query;
 use crate::registry::{KindRow, Source};
 use mainstay_object::selector::{FieldSelector, FieldTerm, LabelSelector};
 use mainstay_object::{Object, Status};
@@ -17,22 +16,25 @@ pub(crate) struct Filter {
     pub(crate) namespace: Option<String>,
     /// Name that the field selector demands.
     pub(crate) name: Option<String>,
+    /// Whether a selector was given at all: then what remains of a list is not counted.
+    selects: bool,
     labels: LabelSelector,
     fields: Vec<FieldTerm>,
 }
 
 impl Filter {
-    /// Reads `labelSelector` and `fieldSelector`; refuses fields that the kind cannot select by.
-    pub(crate) fn read(row: &Arc<KindRow>, namespace: &str, query: &Query) -> Result<Self, Status> {
-        let bad = |error: mainstay_object::selector::SelectorError| Status::bad_request(error.0);
-        let labels =
-            LabelSelector::parse(query.text("labelSelector").unwrap_or_default()).map_err(bad)?;
-        let fields =
-            FieldSelector::parse(query.text("fieldSelector").unwrap_or_default()).map_err(bad)?;
+    /// Narrows a collection by selectors; refuses fields that the kind cannot select by.
+    pub(crate) fn new(
+        row: &Arc<KindRow>,
+        namespace: &str,
+        labels: LabelSelector,
+        fields: &FieldSelector,
+    ) -> Result<Self, Status> {
         let mut filter = Self {
             row: row.clone(),
             namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
             name: None,
+            selects: !labels.is_everything() || !fields.is_everything(),
             labels,
             fields: Vec::new(),
         };
@@ -43,16 +45,24 @@ impl Filter {
     }
 
     fn add(&mut self, term: &FieldTerm) -> Result<(), Status> {
-        match term.path.as_str() {
+        let path = match (&*self.row.storage, term.path.as_str()) {
+            // Its name of long ago.
+            ("pods", "spec.host") => "spec.nodeName",
+            (_, path) => path,
+        };
+        match path {
             "metadata.name" if !term.negated && self.name.is_none() => {
                 self.name = Some(term.value.clone());
             }
+            "metadata.namespace" if !self.knows_namespace() => return Err(self.unsupported(path)),
             "metadata.namespace"
                 if !term.negated && self.namespace.is_none() && self.row.is_namespaced() =>
             {
                 self.namespace = Some(term.value.clone());
             }
-            "metadata.name" | "metadata.namespace" => self.fields.push(term.clone()),
+            "metadata.name" | "metadata.namespace" => {
+                self.fields.push(FieldTerm { path: path.to_owned(), ..term.clone() });
+            }
             path => {
                 let path = self.supported(path).ok_or_else(|| self.unsupported(path))?;
                 self.fields.push(FieldTerm { path, ..term.clone() });
@@ -61,15 +71,26 @@ impl Filter {
         Ok(())
     }
 
+    /// Whether the kind can be selected by namespace. The usual list of fields has it even for kinds
+    /// that have none; a list of a kind's own does not.
+    fn knows_namespace(&self) -> bool {
+        self.row.is_namespaced()
+            || (self.row.custom().is_none() && self.row.strategy.selectable_fields().is_empty())
+    }
+
     fn unsupported(&self, path: &str) -> Status {
         let plain = matches!(self.row.source, Source::BuiltIn(_))
             && self.row.strategy.selectable_fields().is_empty();
-        Status::bad_request(if plain {
-            format!(
+        Status::bad_request(match &*self.row.storage {
+            "batch/jobs" => format!("field label {path:?} not supported for Job"),
+            "resource.k8s.io/resourceslices" => {
+                let (version, kind) = (&self.row.api_version, &self.row.kind);
+                format!("field label not supported for {version}, Kind={kind}: {path}")
+            }
+            _ if plain => format!(
                 "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-            )
-        } else {
-            format!("field label not supported: {path}")
+            ),
+            _ => format!("field label not supported: {path}"),
         })
     }
 
@@ -77,13 +98,11 @@ impl Filter {
     fn supported(&self, path: &str) -> Option<String> {
         match &self.row.source {
             Source::BuiltIn(_) => {
-                let renamed = if &*self.row.storage == "events" && !convert::is_identity(&self.row)
-                {
-                    convert::event_field(path)
+                let path = if &*self.row.storage == "events" && !convert::is_identity(&self.row) {
+                    convert::event_field(path)?
                 } else {
-                    None
+                    path.to_owned()
                 };
-                let path = renamed.unwrap_or_else(|| path.to_owned());
                 self.row.strategy.selectable_fields().contains(&path.as_str()).then_some(path)
             }
             Source::Custom(custom) => custom
@@ -95,14 +114,9 @@ impl Filter {
         }
     }
 
-    /// Whether only labels or fields narrow the collection: then what remains cannot be counted.
-    pub(crate) fn has_selectors(&self) -> bool {
-        !self.labels.is_everything() || !self.fields.is_empty() || self.name.is_some()
-    }
-
     /// Whether it selects every object of its namespace.
     pub(crate) fn selects_all(&self) -> bool {
-        !self.has_selectors()
+        !self.selects && self.name.is_none()
     }
 
     /// Whether an object belongs.

@@ -245,7 +245,19 @@ impl ApiServer {
             };
             let headers = &parts.headers;
             let request = Request { server: self, identity, row, path, query, headers, body };
-            return handlers::dispatch(request, &parts.method).await;
+            let deprecated = request.row.deprecation();
+            let outcome = handlers::dispatch(request, &parts.method).await;
+            return match (deprecated, outcome) {
+                (None, outcome) => outcome,
+                // No route, no warning.
+                (_, Err(status)) if status == Status::no_such_method() => Err(status),
+                (Some(warning), outcome) => {
+                    let refused = |status: Status| Answer::refusal(&status);
+                    let mut answer = outcome.unwrap_or_else(refused);
+                    answer.warnings.insert(0, warning.to_owned());
+                    Ok(answer)
+                }
+            };
         }
         let asked = Asked {
             accept: text(&parts.headers, &ACCEPT),
@@ -274,7 +286,7 @@ impl ApiServer {
             Target::OpenApiV2 => discovery::swagger(&kinds, asked).await,
             Target::OpenApiV3 => Ok(discovery::index(&kinds, asked)),
             Target::OpenApiV3Document(path) => discovery::document(&kinds, &path, asked).await,
-            Target::Health(path) => handlers::health(self, &path, &query),
+            Target::Health(path) => Ok(handlers::health(self, &path, &query)),
             Target::Resource(_) | Target::Unknown => Ok(Answer::page_not_found()),
         }
     }

@@ -1,7 +1,7 @@
 //! The live objects in memory, and the views of them that readers hold.
 
 use crate::commit::NAMESPACES;
-use crate::key::{At, Entry, Position};
+use crate::key::{At, Entry, Position, by_path};
 use crate::ring::Ring;
 use crate::{Event, EventKind, Expired, Key, Options, Stored};
 use imbl::OrdSet;
@@ -240,7 +240,7 @@ impl List {
         name: &str,
     ) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
         // A place before the listed namespace starts at that namespace.
-        let start = if namespace < self.first_namespace() {
+        let start = if by_path(namespace, self.first_namespace()).is_lt() {
             Bound::Included(At { namespace: self.first_namespace(), name: "" })
         } else {
             Bound::Excluded(At { namespace, name })

@@ -45,7 +45,8 @@ impl fmt::Display for Key {
     }
 }
 
-/// A place in the order of one resource: by namespace, then by name, both as bytes.
+/// A place in the order of one resource: by `namespace/name` as bytes, so that namespace `a-b`
+/// comes before `a`.
 ///
 /// A trait so that a lookup by borrowed strings needs no owned key: the ordered set is keyed by the
 /// objects themselves and both sides are compared through this.
@@ -73,9 +74,21 @@ impl Ord for dyn Position + '_ {
         let (mine, theirs) = (self.namespace(), other.namespace());
         // Namespaces are interned, so the common case is one pointer comparison.
         let by_namespace =
-            if std::ptr::eq(mine, theirs) { Ordering::Equal } else { mine.cmp(theirs) };
+            if std::ptr::eq(mine, theirs) { Ordering::Equal } else { by_path(mine, theirs) };
         by_namespace.then_with(|| self.name().cmp(other.name()))
     }
+}
+
+/// The order of two namespaces, each with the slash that ends it.
+pub(crate) fn by_path(mine: &str, theirs: &str) -> Ordering {
+    let (mine, theirs) = (mine.as_bytes(), theirs.as_bytes());
+    let shared = mine.len().min(theirs.len());
+    let by_bytes = mine[..shared].cmp(&theirs[..shared]);
+    by_bytes.then_with(|| match (mine.get(shared), theirs.get(shared)) {
+        (Some(more), None) => more.cmp(&b'/'),
+        (None, Some(more)) => b'/'.cmp(more),
+        _ => Ordering::Equal,
+    })
 }
 
 /// A place given by strings.
@@ -132,5 +145,18 @@ impl PartialOrd for Entry {
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
         (self as &dyn Position).cmp(other as &dyn Position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_are_ordered_as_parts_of_a_path() {
+        let mut names = ["b", "a", "a-b", "a0", "", "a-b-c"];
+        names.sort_by(|a, b| by_path(a, b));
+        assert_eq!(names, ["", "a-b-c", "a-b", "a", "a0", "b"]);
+        assert_eq!(by_path("a", "a"), Ordering::Equal);
     }
 }

@@ -51,6 +51,11 @@ impl Stored {
         selector.is_everything() || selector.matches_with(|key| self.label(key))
     }
 
+    /// The text up to the digits of `metadata.resourceVersion`.
+    pub fn head(&self) -> &[u8] {
+        self.bytes.get(..self.slot).unwrap_or_default()
+    }
+
     /// The text with another `metadata.resourceVersion`.
     ///
     /// For the event that a watch must invent when an object stops matching its selector: it shows

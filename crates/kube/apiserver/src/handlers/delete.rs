@@ -7,9 +7,9 @@
 //! Pods end at once as well, whatever grace they ask for: the nodes are simulated and no container
 //! needs time to stop. A client that waits for a pod to go sees the same events, only sooner.
 
+use super::list_options::ListOptions;
 use super::{Request, bootstrap, change, decode, definitions, present, write};
 use crate::convert;
-use crate::filter::Filter;
 use crate::http::answer::Answer;
 use crate::registry::KindRow;
 use crate::server::ApiServer;
@@ -175,7 +175,7 @@ pub(super) async fn collection(request: &Request<'_>) -> Result<Answer, Status> 
     let options = Options::read(request)?;
     let row = &request.row;
     let server = request.server;
-    let filter = Filter::read(row, &request.path.namespace, &request.query)?;
+    let filter = ListOptions::of_list(request)?.filter;
     let list = server.store.list(&row.storage, filter.namespace.as_deref());
     let chosen: Vec<Arc<Stored>> =
         list.iter().filter(|stored| filter.matches(stored)).cloned().collect();

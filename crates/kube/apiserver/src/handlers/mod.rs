@@ -11,6 +11,7 @@ mod decode;
 pub(crate) mod definitions;
 mod delete;
 pub(crate) mod events;
+mod list_options;
 mod meta;
 mod options;
 mod part;
@@ -20,6 +21,7 @@ mod read;
 mod reviews;
 mod scale;
 mod subresources;
+mod token;
 mod track;
 mod watch;
 mod write;
@@ -116,21 +118,32 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
     if !path.namespace.is_empty() && !row.is_namespaced() || of_all && !path.name.is_empty() {
         return discovery::nothing_at(&request.server.registry.kinds(), &row.group);
     }
+    if path.watches {
+        return watch_path(&request, method);
+    }
     if !path.subresource.is_empty() {
         return subresources::dispatch(request, method).await;
     }
-    let watches = request.query.flag("watch");
+    let custom = row.custom().is_some();
     let verb = match (method, path.name.is_empty()) {
-        (&Method::GET, true) if watches => "watch",
+        (&Method::GET, true) if request.query.flag("watch") => "watch",
         (&Method::GET, true) => "list",
         (&Method::GET, false) => "get",
         (&Method::POST, true) => "create",
+        // Paths of custom kinds are not registered one by one, so that these reach a handler.
+        (&Method::POST, false) if custom => "create",
+        (&Method::PUT | &Method::PATCH, true) if custom => {
+            return Err(Status::bad_request("name must be provided"));
+        }
         (&Method::PUT, false) => "update",
         (&Method::PATCH, false) => "patch",
         (&Method::DELETE, true) => "deletecollection",
         (&Method::DELETE, false) => "delete",
         _ => "",
     };
+    if verb == "watch" && row.has_verb("list") && !row.has_verb("watch") {
+        return Err(Status::method_not_supported(&row.group, &row.plural, verb));
+    }
     let reads_all = matches!(verb, "list" | "watch");
     if of_all && !reads_all && row.custom().is_some() {
         return Ok(Answer::page_not_found());
@@ -153,18 +166,28 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
     }
 }
 
+/// A path that asks for a watch, of a collection or of one object.
+fn watch_path(request: &Request<'_>, method: &Method) -> Result<Answer, Status> {
+    if !request.path.subresource.is_empty() || !request.row.has_verb("watch") {
+        return Err(Status::no_such_path());
+    }
+    if *method != Method::GET {
+        return Err(not_allowed());
+    }
+    watch::answer(request)
+}
+
 /// 405 for a method that a path does not have.
 fn not_allowed() -> Status {
     Status::no_such_method()
 }
 
 /// `/healthz`, `/livez`, `/readyz`.
-pub(crate) fn health(server: &ApiServer, path: &str, query: &Query) -> Result<Answer, Status> {
+pub(crate) fn health(server: &ApiServer, path: &str, query: &Query) -> Answer {
     let excluded: Vec<&str> = query.all("exclude").collect();
-    let report = server
-        .readiness
-        .report(path, query.flag("verbose"), &excluded)
-        .ok_or_else(Status::no_such_path)?;
+    let Some(report) = server.readiness.report(path, query.flag("verbose"), &excluded) else {
+        return Answer::page_not_found();
+    };
     let code = StatusCode::from_u16(report.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    Ok(Answer::text(code, report.text))
+    Answer::text(code, report.text)
 }

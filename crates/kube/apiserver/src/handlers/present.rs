@@ -113,6 +113,12 @@ pub(super) async fn list(
         ),
         _ => ((*row.list_kind).to_owned(), (*row.api_version).to_owned(), ItemForm::Plain),
     };
+    let mut metadata = metadata;
+    if row.custom().is_some() && matches!(form, ItemForm::Plain) {
+        // The original's lists of custom objects always say it.
+        let fields = metadata.as_object_mut();
+        fields.map(|fields| fields.entry("continue").or_insert_with(|| "".into()));
+    }
     let head = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}).to_string();
     let mut open = BytesMut::with_capacity(head.len() + 16);
     // The head's closing brace makes room for the items.
@@ -170,7 +176,7 @@ impl Iterator for Chunks {
                 self.buffer.put_u8(b',');
             }
             match self.form {
-                ItemForm::Plain => self.buffer.put_slice(&convert::bytes(&self.row, &item)),
+                ItemForm::Plain => convert::put_item(&self.row, &item, &mut self.buffer),
                 ItemForm::Metadata(version) => {
                     let partial = print::partial(&item.object(), version);
                     self.buffer.put_slice(partial.to_string().as_bytes());

@@ -1,42 +1,40 @@
 //! Get and list.
 
+use super::list_options::{ListOptions, Match};
+use super::token::Continue;
 use super::{Request, present};
 use crate::filter::Filter;
 use crate::http::answer::Answer;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use crate::http::query::parse_uint;
 use http::StatusCode;
 use mainstay_object::{FieldError, FieldPath, Reason, Status};
-use mainstay_store::{List, Stored};
-use serde::{Deserialize, Serialize};
+use mainstay_store::{Expired, List, Stored};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Get one object. Every revision asked for is as old as the present one, or in the future.
 pub(super) fn get(request: &Request<'_>) -> Result<Answer, Status> {
-    if let Some(revision) = revision(request)? {
-        refuse_future(request, revision)?;
-    }
+    check_revision(request)?;
     let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
     present::stored(request, StatusCode::OK, &stored)
 }
 
-/// The `resourceVersion` parameter; zero means any.
-pub(super) fn revision(request: &Request<'_>) -> Result<Option<u64>, Status> {
-    request
-        .query
-        .text("resourceVersion")
-        .map(|text| {
-            text.parse().map_err(|_| {
-                let error = FieldError::invalid(
-                    &FieldPath::new("resourceVersion"),
-                    text,
-                    format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
-                );
-                Status::bad_request(format!("invalid resource version: {error}"))
-            })
-        })
-        .transpose()
+/// Checks the `resourceVersion` of a request for one object.
+pub(super) fn check_revision(request: &Request<'_>) -> Result<(), Status> {
+    let Some(text) = request.query.text("resourceVersion") else { return Ok(()) };
+    let revision = parse_revision(text).map_err(|error| unreadable_revision(&error))?;
+    refuse_future(request, revision)
+}
+
+/// Reads a revision; zero means any.
+pub(super) fn parse_revision(text: &str) -> Result<u64, FieldError> {
+    parse_uint(text)
+        .map_err(|why| FieldError::invalid(&FieldPath::new("resourceVersion"), text, why))
+}
+
+/// The original takes it for a fault of its own where one object, or a watch, is asked for.
+pub(super) fn unreadable_revision(error: &FieldError) -> Status {
+    Status::new(Reason::Unknown, error.to_string())
 }
 
 /// Refuses a revision that the store has not reached. With one store and one counter it was never
@@ -55,129 +53,43 @@ pub(super) fn refuse_future(request: &Request<'_>, revision: u64) -> Result<(), 
 /// Objects that are decoded before others get their turn.
 pub(super) const TURN: usize = 128;
 
-/// How a list's revision is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Match {
-    Exact,
-    NotOlderThan,
-}
-
-/// `resourceVersionMatch`, checked together with what it is about.
-fn revision_match(request: &Request<'_>, revision: Option<u64>) -> Result<Option<Match>, Status> {
-    let query = &request.query;
-    let field = FieldPath::new("resourceVersionMatch");
-    let refuse = |error: FieldError| {
-        Err(Status::invalid("meta.k8s.io", "ListOptions", "", std::slice::from_ref(&error)))
-    };
-    let given = match query.text("resourceVersionMatch") {
-        None => return Ok(None),
-        Some("Exact") => Match::Exact,
-        Some("NotOlderThan") => Match::NotOlderThan,
-        Some(other) => {
-            let allowed = ["Exact", "NotOlderThan", ""];
-            return refuse(FieldError::not_supported(&field, other, &allowed));
-        }
-    };
-    if query.text("continue").is_some() {
-        let why = "resourceVersionMatch is forbidden when continue is provided";
-        return refuse(FieldError::forbidden(&field, why));
-    }
-    match (revision, given) {
-        (None, _) => {
-            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-            refuse(FieldError::forbidden(&field, why))
-        }
-        (Some(0), Match::Exact) => {
-            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-            refuse(FieldError::forbidden(&field, why))
-        }
-        _ => Ok(Some(given)),
-    }
-}
-
-/// Where a list goes on: the original's token, so that its length and look surprise nobody.
-#[derive(Debug, Serialize, Deserialize)]
-struct Continue {
-    v: String,
-    /// The revision of the list; -1 goes on in whatever is there now.
-    rv: i64,
-    /// `namespace/name` after which to go on, with a zero byte behind.
-    start: String,
-}
-
-impl Continue {
-    fn after(revision: i64, namespace: &str, name: &str) -> String {
-        let token = Self {
-            v: "meta.k8s.io/v1".to_owned(),
-            rv: revision,
-            start: format!("{namespace}/{name}\0"),
-        };
-        URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
-    }
-
-    fn parse(text: &str) -> Result<Self, Status> {
-        let bad = || Status::bad_request("invalid continue token: continue key is not valid");
-        let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| bad())?;
-        let token: Self = serde_json::from_slice(&bytes).map_err(|_| bad())?;
-        if token.v != "meta.k8s.io/v1" || token.place().is_none() || token.rv == 0 {
-            return Err(bad());
-        }
-        Ok(token)
-    }
-
-    fn place(&self) -> Option<(&str, &str)> {
-        self.start.strip_suffix('\0').unwrap_or(&self.start).split_once('/')
-    }
-}
-
 /// List a collection.
 pub(super) async fn list(request: &Request<'_>) -> Result<Answer, Status> {
-    let query = &request.query;
-    let row = &request.row;
-    let store = &request.server.store;
-    let filter = Filter::read(row, &request.path.namespace, query)?;
-    let limit = query.integer("limit")?.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(0);
-    let revision = revision(request)?;
-    let given = revision_match(request, revision)?;
-    let namespace = filter.namespace.as_deref();
-
-    let token = query.text("continue").map(Continue::parse).transpose()?;
-    if token.is_some() && revision.is_some_and(|revision| revision > 0) {
-        return Err(Status::bad_request(
-            "specifying resource version is not allowed when using continue",
-        ));
-    }
-    let list = match (&token, revision) {
-        (Some(token), _) => match u64::try_from(token.rv) {
-            Ok(revision) => match store.list_at(&row.storage, namespace, revision) {
-                Ok(list) => list,
-                Err(_) => return Ok(expired_page(token)),
-            },
-            Err(_) => store.list(&row.storage, namespace),
-        },
-        (None, Some(revision)) if revision > 0 => {
-            refuse_future(request, revision)?;
-            // Without a match, a limit makes the revision exact: the original's rule.
-            if given == Some(Match::Exact) || (given.is_none() && limit > 0) {
-                store.list_at(&row.storage, namespace, revision).map_err(|expired| {
-                    Status::expired(format!(
-                        "The resourceVersion for the provided list is too old: {expired}"
-                    ))
-                })?
-            } else {
-                store.list(&row.storage, namespace)
-            }
-        }
-        _ => store.list(&row.storage, namespace),
+    let options = ListOptions::of_list(request)?;
+    let filter = &options.filter;
+    let scoped = filter.namespace.is_some() || !request.row.is_namespaced();
+    // One object is looked up, not listed: there is nothing to go on with.
+    let single = scoped && filter.name.is_some();
+    let token = match options.token {
+        "" => None,
+        _ if single => None,
+        token => Some(Continue::parse(token)?),
     };
-    let place = token.as_ref().and_then(Continue::place);
-    let page = Page::cut(&list, place, &filter, limit).await;
+    let list = match &token {
+        Some(_) if !matches!(options.revision, "" | "0") => {
+            return Err(Status::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        Some(token) => match list_on(request, filter, token) {
+            Ok(list) => list,
+            Err(_) => return Ok(expired_page(token, !scoped)),
+        },
+        None => list_at(request, &options, single)?,
+    };
+    // A list of any revision is served whole: the original's rule.
+    let limit = if single || options.revision == "0" { 0 } else { options.limit };
+    let place = token.as_ref().map(|token| {
+        let (namespace, name) = token.place(!scoped);
+        (filter.namespace.as_deref().unwrap_or(namespace), name)
+    });
+    let page = Page::cut(&list, place, filter, limit).await;
     let mut metadata = json!({"resourceVersion": list.revision().to_string()});
     if let (true, Some(last)) = (page.has_more, page.items.last()) {
-        store.keep(&list);
+        request.server.store.keep(&list);
         let revision = i64::try_from(list.revision()).unwrap_or(i64::MAX);
-        metadata["continue"] =
-            Continue::after(revision, &last.key.namespace, &last.key.name).into();
+        let namespace = if scoped { "" } else { &last.key.namespace };
+        metadata["continue"] = Continue::after(revision, namespace, &last.key.name).into();
         if let Some(remaining) = page.remaining {
             metadata["remainingItemCount"] = remaining.into();
         }
@@ -185,12 +97,46 @@ pub(super) async fn list(request: &Request<'_>) -> Result<Answer, Status> {
     present::list(request, page.items, metadata).await
 }
 
+/// The view that a list goes on in.
+fn list_on(request: &Request<'_>, filter: &Filter, token: &Continue) -> Result<List, Expired> {
+    let store = &request.server.store;
+    let namespace = filter.namespace.as_deref();
+    match u64::try_from(token.rv) {
+        Ok(revision) => store.list_at(&request.row.storage, namespace, revision),
+        Err(_) => Ok(store.list(&request.row.storage, namespace)),
+    }
+}
+
+/// The view that a list begins with.
+fn list_at(request: &Request<'_>, options: &ListOptions<'_>, single: bool) -> Result<List, Status> {
+    let store = &request.server.store;
+    let (storage, namespace) = (&request.row.storage, options.filter.namespace.as_deref());
+    if options.revision.is_empty() {
+        return Ok(store.list(storage, namespace));
+    }
+    let revision = parse_revision(options.revision)
+        .map_err(|error| Status::bad_request(format!("invalid resource version: {error}")))?;
+    refuse_future(request, revision)?;
+    // Without a match, a limit makes the revision exact: the original's rule.
+    let limited = options.limit > 0 && revision > 0 && !single;
+    let exact = match options.matching {
+        Some(matching) => matching == Match::Exact,
+        None => limited,
+    };
+    if !exact {
+        return Ok(store.list(storage, namespace));
+    }
+    store
+        .list_at(storage, namespace, revision)
+        .map_err(|_| Status::expired("The resourceVersion for the provided list is too old."))
+}
+
 /// 410 with a token that goes on in whatever is there now.
-fn expired_page(token: &Continue) -> Answer {
+fn expired_page(token: &Continue, of_all_namespaces: bool) -> Answer {
     let status = Status::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
     );
-    let (namespace, name) = token.place().unwrap_or_default();
+    let (namespace, name) = token.place(of_all_namespaces);
     let mut value: Value = status.to_value();
     value["metadata"]["continue"] = Continue::after(-1, namespace, name).into();
     Answer::value(StatusCode::GONE, &value)
@@ -229,11 +175,12 @@ impl Page {
             if !all && !filter.matches(stored) {
                 continue;
             }
-            if limit > 0 && items.len() == limit {
-                let remaining = all.then(|| objects.count() + 1);
-                return Self { items, has_more: true, remaining };
-            }
             items.push(stored.clone());
+            if limit > 0 && items.len() == limit {
+                // Whether more of them would be selected is not known before they are looked at.
+                let rest = if all { objects.count() } else { objects.take(1).count() };
+                return Self { items, has_more: rest > 0, remaining: all.then_some(rest) };
+            }
         }
         Self { items, has_more: false, remaining: None }
     }

@@ -22,9 +22,7 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
     let row = &request.row;
     let gvk = gvk();
     if *method == Method::GET {
-        if let Some(revision) = read::revision(request)? {
-            read::refuse_future(request, revision)?;
-        }
+        read::check_revision(request)?;
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
         return Ok(Answer::ok(&scale_of(row, &convert::object(row, &stored))));
     }

@@ -6,6 +6,7 @@
 //! to match is added. A client that falls behind further than the ring reaches gets 410 and lists
 //! again; it never slows anybody else down.
 
+use super::list_options::ListOptions;
 use super::{Request, present, read};
 use crate::convert;
 use crate::filter::Filter;
@@ -18,7 +19,7 @@ use crate::server::ApiServer;
 use bytes::Bytes;
 use futures::stream;
 use http::StatusCode;
-use mainstay_object::{FieldError, FieldPath, Object, Status};
+use mainstay_object::{Object, Status};
 use mainstay_store::{Event, EventKind, Stored, Watch, WatchError, watch_frame};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -50,31 +51,31 @@ enum Start {
 
 /// A watch of a collection.
 pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
-    let query = &request.query;
     let row = &request.row;
     let server = request.server;
-    let filter = Filter::read(row, &request.path.namespace, query)?;
+    let options = ListOptions::of_watch(request)?;
+    let (bookmarks, initial) = (options.bookmarks, options.initial);
     let form = request.form()?;
     let shape = Shape::read(request, form)?;
-    let revision = read::revision(request)?;
-    let initial = query.tri("sendInitialEvents");
-    check_initial(request, initial)?;
-    let bookmarks = query.flag("allowWatchBookmarks");
-    let timeout = match query.integer("timeoutSeconds")?.and_then(|it| u64::try_from(it).ok()) {
+    let timeout = match options.timeout.and_then(|it| u64::try_from(it).ok()) {
         Some(seconds) if seconds > 0 => Duration::from_secs(seconds),
         _ => usual_timeout(),
     };
+    let revision = match options.revision {
+        "" => 0,
+        text => read::parse_revision(text).map_err(|error| read::unreadable_revision(&error))?,
+    };
+    let filter = options.filter;
 
     let start = match (revision, initial) {
-        (_, Some(true)) => {
-            if let Some(revision) = revision {
-                read::refuse_future(request, revision)?;
+        (revision, Some(true)) => {
+            if let Err(status) = read::refuse_future(request, revision) {
+                return Ok(Answer::bytes(StatusCode::OK, status_frame(&status)));
             }
             Start::Everything
         }
-        (None | Some(0), None) => Start::Everything,
-        (None | Some(0), Some(false)) => Start::Now,
-        (Some(revision), _) => Start::After(revision),
+        (0, _) => Start::Now,
+        (revision, _) => Start::After(revision),
     };
     let namespace = filter.namespace.as_deref();
     let mut waiting = VecDeque::new();
@@ -108,7 +109,8 @@ pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
         filter,
         shape,
         waiting,
-        next_bookmark: bookmarks.then(|| Box::pin(tokio::time::sleep(BOOKMARK_EVERY.min(lead)))),
+        next_bookmark: (bookmarks && !lead.is_zero())
+            .then(|| Box::pin(tokio::time::sleep(BOOKMARK_EVERY.min(lead)))),
         left_before_last: lead.saturating_sub(BOOKMARK_EVERY),
         deadline: Box::pin(tokio::time::sleep(timeout)),
         ended: false,
@@ -119,28 +121,6 @@ pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
     Ok(Answer::body(StatusCode::OK, Body::stream(frames), 0))
 }
 
-/// Checks `sendInitialEvents` and `resourceVersionMatch` together.
-fn check_initial(request: &Request<'_>, initial: Option<bool>) -> Result<(), Status> {
-    let given = request.query.text("resourceVersionMatch");
-    let field = FieldPath::new("resourceVersionMatch");
-    let mut errors = Vec::new();
-    match (initial, given) {
-        (None, None) | (Some(_), Some("NotOlderThan")) => return Ok(()),
-        (None, Some(_)) => errors.push(FieldError::forbidden(
-            &field,
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        )),
-        (Some(_), given) => {
-            let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-            errors.push(FieldError::forbidden(&field, why));
-            if let Some(other) = given {
-                errors.push(FieldError::not_supported(&field, other, &["NotOlderThan"]));
-            }
-        }
-    }
-    Err(Status::invalid("meta.k8s.io", "ListOptions", "", &errors))
-}
-
 /// A watch that has nothing to say but that its revision is gone: 200 with one `ERROR` event, which
 /// is how the original answers once it has begun, and what every client understands.
 fn expired(message: &str) -> Answer {
@@ -148,7 +128,11 @@ fn expired(message: &str) -> Answer {
 }
 
 fn error_frame(message: &str) -> Bytes {
-    watch_frame("ERROR", Status::expired(message).to_value().to_string().as_bytes())
+    status_frame(&Status::expired(message))
+}
+
+fn status_frame(status: &Status) -> Bytes {
+    watch_frame("ERROR", status.to_value().to_string().as_bytes())
 }
 
 /// Ends are spread, so that clients that came together do not come back together.
@@ -342,10 +326,7 @@ impl Shape {
 
     /// A bookmark: an object of the kind with nothing but a revision.
     fn bookmark(&mut self, revision: u64, initial_end: bool) -> Bytes {
-        let mut metadata = json!({
-            "creationTimestamp": null,
-            "resourceVersion": revision.to_string(),
-        });
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial_end {
             metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
         }
@@ -360,6 +341,7 @@ impl Shape {
                 value["kind"] = "PartialObjectMetadata".into();
             }
             Form::Table(version) => {
+                // A row of its own: the annotation stands in the row's object.
                 let options = TableOptions {
                     version,
                     include: self.include,
@@ -367,10 +349,8 @@ impl Shape {
                     now: self.clock.now(),
                 };
                 let listed = json!({"resourceVersion": revision.to_string()});
-                let mut table = print::table(&self.row, &[], listed, &options);
-                // The row's object carries the annotation; without a row there is nowhere for it.
-                table["rows"] = json!([{"cells": [], "object": value}]);
-                value = table;
+                let object = Object::from_value(value).unwrap_or_default();
+                value = print::table(&self.row, &[object], listed, &options);
             }
             Form::Plain | Form::Discovery(_) => {}
         }

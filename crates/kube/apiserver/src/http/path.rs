@@ -58,6 +58,8 @@ pub(crate) struct ResourcePath {
     pub(crate) subresource: String,
     /// Whether more followed that no subresource of ours takes (`proxy/…`).
     pub(crate) has_more: bool,
+    /// Whether the path asks for a watch: `…/watch/…`, from before there was a parameter for it.
+    pub(crate) watches: bool,
 }
 
 /// Subresources of namespaces: in `/namespaces/x/status`, `x` is an object and not a namespace.
@@ -94,6 +96,10 @@ pub(crate) fn parse(path: &str) -> Target {
 }
 
 fn resource(group: &str, version: &str, rest: &[&str]) -> Target {
+    let (watches, rest) = match rest {
+        ["watch", watched @ ..] if !watched.is_empty() => (true, watched),
+        _ => (false, rest),
+    };
     let (namespace, rest) = match rest {
         ["namespaces", name] => ("", &["namespaces", *name][..]),
         ["namespaces", _, part, ..] if group.is_empty() && NAMESPACE_PARTS.contains(part) => {
@@ -117,6 +123,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Target {
         name: name.to_owned(),
         subresource: subresource.to_owned(),
         has_more,
+        watches,
     })
 }
 
@@ -127,8 +134,14 @@ mod tests {
     fn shown(path: &str) -> String {
         match parse(path) {
             Target::Resource(p) => format!(
-                "{}|{}|{}|{}|{}|{}",
-                p.group, p.version, p.namespace, p.plural, p.name, p.subresource
+                "{}|{}|{}|{}|{}|{}{}",
+                p.group,
+                p.version,
+                p.namespace,
+                p.plural,
+                p.name,
+                p.subresource,
+                if p.watches { "|watch" } else { "" }
             ),
             other => format!("{other:?}"),
         }
@@ -144,6 +157,9 @@ mod tests {
             ("/api/v1/namespaces/a/pods", "|v1|a|pods||"),
             ("/api/v1/namespaces/a/pods/b/log", "|v1|a|pods|b|log"),
             ("/apis/apps/v1/namespaces/a/deployments/b/scale", "apps|v1|a|deployments|b|scale"),
+            ("/api/v1/watch/namespaces/a/pods/b", "|v1|a|pods|b||watch"),
+            ("/apis/apps/v1/watch/deployments", "apps|v1||deployments|||watch"),
+            ("/api/v1/watch", "|v1||watch||"),
             ("/apis/g.io/v1/things/b%2Fc", "g.io|v1||things|b/c|"),
             ("//api//v1//pods/", "|v1||pods||"),
             ("/apis/g.io/v1/namespaces/a/status", "g.io|v1|a|status||"),

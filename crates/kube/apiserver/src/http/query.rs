@@ -27,6 +27,11 @@ impl Query {
         self.first(name).filter(|value| !value.is_empty())
     }
 
+    /// The first value of a parameter, if it is given; it may be empty.
+    pub(crate) fn raw(&self, name: &str) -> Option<&str> {
+        self.first(name)
+    }
+
     fn first(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -45,19 +50,31 @@ impl Query {
     pub(crate) fn tri(&self, name: &str) -> Option<bool> {
         self.first(name).map(|value| !(value == "0" || value.eq_ignore_ascii_case("false")))
     }
+}
 
-    /// An integer.
-    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Status> {
-        self.text(name)
-            .map(|value| {
-                value.parse().map_err(|_| {
-                    Status::bad_request(format!(
-                        "strconv.ParseInt: parsing {value:?}: invalid syntax"
-                    ))
-                })
-            })
-            .transpose()
-    }
+/// Reads a decimal integer as Go's `strconv.ParseInt` does; 400 in its words.
+pub(crate) fn parse_int(text: &str) -> Result<i64, Status> {
+    text.parse().map_err(|_| {
+        let why = number_problem(text, &['+', '-']);
+        Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
+    })
+}
+
+/// Reads a decimal number as Go's `strconv.ParseUint` does; its words as the error.
+pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
+    // Rust takes a plus sign where Go does not.
+    let parsed = if text.starts_with('+') { None } else { text.parse().ok() };
+    parsed.ok_or_else(|| {
+        let why = number_problem(text, &[]);
+        format!("strconv.ParseUint: parsing {text:?}: {why}")
+    })
+}
+
+/// What is wrong with a number that does not parse.
+fn number_problem(text: &str, signs: &[char]) -> &'static str {
+    let digits = text.strip_prefix(signs).unwrap_or(text);
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { "value out of range" } else { "invalid syntax" }
 }
 
 /// Decodes `%xx`, and `+` as a blank in queries; none if an escape or the UTF-8 is broken.
@@ -88,12 +105,32 @@ mod tests {
     #[test]
     fn empty_pairs_are_skipped_and_escapes_decoded() {
         let query = Query::parse(Some("&limit=5&&labelSelector=a%3Db+c&watch&pretty=0")).unwrap();
-        assert_eq!(query.integer("limit").unwrap(), Some(5));
+        assert_eq!(query.raw("limit"), Some("5"));
+        assert_eq!(query.raw("watch"), Some(""));
         assert_eq!(query.text("labelSelector"), Some("a=b c"));
         assert!(query.flag("watch"));
         assert!(!query.flag("pretty"));
         assert_eq!(query.tri("other"), None);
         assert!(Query::parse(Some("a=%z")).is_err());
-        assert!(Query::parse(Some("limit=x")).unwrap().integer("limit").is_err());
+    }
+
+    #[test]
+    fn numbers_are_refused_in_the_words_of_go() {
+        for (text, why) in [
+            ("", "invalid syntax"),
+            ("x", "invalid syntax"),
+            ("-", "invalid syntax"),
+            ("1.5", "invalid syntax"),
+            ("99999999999999999999", "value out of range"),
+        ] {
+            let message = parse_int(text).unwrap_err().message;
+            assert_eq!(message, format!("strconv.ParseInt: parsing {text:?}: {why}"));
+        }
+        assert_eq!(parse_int("-5").unwrap(), -5);
+        assert_eq!(parse_uint("01"), Ok(1));
+        for (text, why) in [("-1", "invalid syntax"), ("+1", "invalid syntax")] {
+            let message = format!("strconv.ParseUint: parsing {text:?}: {why}");
+            assert_eq!(parse_uint(text), Err(message));
+        }
     }
 }

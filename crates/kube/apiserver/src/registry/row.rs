@@ -138,6 +138,17 @@ impl KindRow {
         }
     }
 
+    /// What every answer about the kind warns of, if the kind is on its way out.
+    pub(crate) fn deprecation(&self) -> Option<&'static str> {
+        match &*self.storage {
+            "componentstatuses" => Some("v1 ComponentStatus is deprecated in v1.19+"),
+            "endpoints" => {
+                Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+            }
+            _ => None,
+        }
+    }
+
     /// Whether objects live in namespaces.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced

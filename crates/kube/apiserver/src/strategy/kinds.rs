@@ -162,7 +162,6 @@ rules! {
         ..COUNTED
     };
     REPLICA_SET = Rules {
-        fields: &["status.replicas"],
         default: workloads::default_replica_set,
         check: check::replica_set,
         check_update: check::selector_update,

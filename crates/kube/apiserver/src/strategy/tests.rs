@@ -424,7 +424,6 @@ fn fields_to_select_by_read_as_clients_write_them() {
         ("", "Pod", json!({}), "status.phase", ""),
         ("", "Node", json!({"spec": {"unschedulable": true}}), "spec.unschedulable", "true"),
         ("batch", "Job", json!({"status": {"succeeded": 2}}), "status.successful", "2"),
-        ("apps", "ReplicaSet", json!({}), "status.replicas", "0"),
         ("", "Event", json!({"source": {"component": "k"}}), "source", "k"),
         ("", "Event", json!({"source": {}, "reportingComponent": "r"}), "source", "r"),
         ("", "Event", json!({"involvedObject": {"uid": "u"}}), "involvedObject.uid", "u"),

@@ -53,11 +53,9 @@ async fn pages_show_one_moment_whatever_is_written_between_them() {
     assert_eq!(names(&third), ["m4"]);
     assert!(third["metadata"].get("continue").is_none());
     for bad in ["x", "eyJ2IjoieCJ9"] {
-        let answer = api.get(&format!("{MAPS}?continue={bad}")).await;
-        assert_eq!(
-            answer.refused(),
-            (400, "invalid continue token: continue key is not valid".to_owned())
-        );
+        let (code, why) = api.get(&format!("{MAPS}?continue={bad}")).await.refused();
+        assert!(why.starts_with("invalid continue token: continue key is not valid"), "{why}");
+        assert_eq!(code, 400);
     }
 }
 

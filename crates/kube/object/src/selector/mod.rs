@@ -228,12 +228,11 @@ fn requirement(
         if !matches!(operator, Operator::Greater | Operator::Less) {
             break;
         }
-        match value.parse() {
-            Ok(number) => bound = number,
-            Err(_) => {
-                let why = "for 'Gt', 'Lt' operators, the value must be an integer";
-                errors.push(FieldError::invalid(&path.index(at), value.as_str(), why));
-            }
+        if let Ok(number) = value.parse() {
+            bound = number;
+        } else {
+            let why = "for 'Gt', 'Lt' operators, the value must be an integer";
+            errors.push(FieldError::invalid(&path.index(at), value.as_str(), why));
         }
     }
     for (at, value) in values.iter().enumerate() {
