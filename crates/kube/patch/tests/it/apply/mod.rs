@@ -1,6 +1,7 @@
 //! Server-side apply.
 
 mod kind;
+mod properties;
 mod recorded;
 mod sets;
 mod stories;
