@@ -178,6 +178,11 @@ pub(super) fn check_name(request: &Request<'_>, object: &Object) -> Result<(), S
     if sent == wanted {
         return Ok(());
     }
+    if sent.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+        )));
+    }
     Err(Status::bad_request(format!(
         "the name of the object ({sent}) does not match the name on the URL ({wanted})"
     )))
