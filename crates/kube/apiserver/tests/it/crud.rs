@@ -85,7 +85,7 @@ async fn refusals_have_the_words_that_clients_know() {
         (
             MAPS,
             with("resourceVersion", json!("5")),
-            400,
+            500,
             "resourceVersion should not be set on objects to be created",
         ),
         (
