@@ -61,10 +61,7 @@ fn walk(
     }
     let length = at.len();
     match (theirs, ours) {
-        // Objects of other kinds (a Status where something else is) are told whole.
-        (Some(Value::Object(theirs)), Some(Value::Object(ours)))
-            if theirs.get("kind") == ours.get("kind") =>
-        {
+        (Some(Value::Object(theirs)), Some(Value::Object(ours))) => {
             let more = ours.keys().filter(|key| !theirs.contains_key(*key));
             for key in theirs.keys().chain(more) {
                 at.push('/');

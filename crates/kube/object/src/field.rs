@@ -78,6 +78,20 @@ pub enum FieldErrorKind {
     TypeInvalid(String),
     /// Something failed while checking.
     Internal,
+    /// As the kind named, of a value that is printed in a form that is not its JSON: structs of the
+    /// original under their Go names, or nothing at all.
+    Printed(PrintedKind, Option<String>),
+}
+
+/// The kinds whose values [`FieldErrorKind::Printed`] shows in a form of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PrintedKind {
+    /// As [`FieldErrorKind::Invalid`].
+    Invalid,
+    /// As [`FieldErrorKind::Duplicate`].
+    Duplicate,
+    /// As [`FieldErrorKind::NotSupported`], with what is.
+    NotSupported(Vec<String>),
 }
 
 impl FieldErrorKind {
@@ -94,6 +108,11 @@ impl FieldErrorKind {
             Self::TooMany(..) => "FieldValueTooMany",
             Self::TypeInvalid(_) => "FieldValueTypeInvalid",
             Self::Internal => "InternalError",
+            Self::Printed(kind, _) => match kind {
+                PrintedKind::Invalid => "FieldValueInvalid",
+                PrintedKind::Duplicate => "FieldValueDuplicate",
+                PrintedKind::NotSupported(_) => "FieldValueNotSupported",
+            },
         }
     }
 }
@@ -167,9 +186,21 @@ impl FieldError {
             FieldErrorKind::Invalid(value) => format!("Invalid value: {}", go_value(value)),
             FieldErrorKind::InvalidShown(text) => format!("Invalid value: {text}"),
             FieldErrorKind::NotSupported(value, allowed) => {
-                let quoted: Vec<String> = allowed.iter().map(|text| gotext::quote(text)).collect();
-                let list = quoted.join(", ");
-                format!("Unsupported value: {}: supported values: {list}", go_value(value))
+                format!("Unsupported value: {}: {}", go_value(value), supported(allowed))
+            }
+            FieldErrorKind::Printed(kind, text) => {
+                let (head, allowed) = match kind {
+                    PrintedKind::Invalid => ("Invalid value", None),
+                    PrintedKind::Duplicate => ("Duplicate value", None),
+                    PrintedKind::NotSupported(allowed) => {
+                        ("Unsupported value", Some(supported(allowed)))
+                    }
+                };
+                [Some(head), text.as_deref(), allowed.as_deref()]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+                    .join(": ")
             }
             FieldErrorKind::Forbidden => "Forbidden".to_owned(),
             FieldErrorKind::TooLong(Some(1)) => "Too long: may not be more than 1 byte".to_owned(),
@@ -201,6 +232,11 @@ impl fmt::Display for FieldError {
     }
 }
 
+fn supported(allowed: &[String]) -> String {
+    let quoted: Vec<String> = allowed.iter().map(|text| gotext::quote(text)).collect();
+    format!("supported values: {}", quoted.join(", "))
+}
+
 /// A value as Go's messages print it: strings quoted, other scalars plain, the rest as JSON.
 fn go_value(value: &Value) -> String {
     match value {
@@ -209,5 +245,28 @@ fn go_value(value: &Value) -> String {
             gotext::float(number.as_f64().unwrap_or_default())
         }
         other => gotext::json(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_may_be_printed_in_a_form_of_their_own() {
+        let field = FieldPath::new("a");
+        let kinds = [
+            (PrintedKind::Invalid, None, "a: Invalid value: why"),
+            (PrintedKind::Duplicate, Some("{}".to_owned()), "a: Duplicate value: {}: why"),
+            (
+                PrintedKind::NotSupported(vec!["x".to_owned()]),
+                Some("1".to_owned()),
+                "a: Unsupported value: 1: supported values: \"x\": why",
+            ),
+        ];
+        for (kind, text, expected) in kinds {
+            let error = FieldError::new(&field, FieldErrorKind::Printed(kind, text), "why");
+            assert_eq!(error.to_string(), expected);
+        }
     }
 }

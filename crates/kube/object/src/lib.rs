@@ -20,7 +20,7 @@ pub mod metadata;
 pub mod names;
 pub mod selector;
 
-pub use field::{FieldError, FieldErrorKind, FieldPath};
+pub use field::{FieldError, FieldErrorKind, FieldPath, PrintedKind};
 pub use meta::{NamespacedName, OwnerReference};
 pub use object::{NotAnObject, Object, value_at};
 pub use resource::{Gvk, Resource, Scope};

@@ -9,6 +9,7 @@ use super::{Request, create, decode, definitions, meta};
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::KindRow;
+use crate::strategy::Target;
 use http::StatusCode;
 use mainstay_object::{FieldError, FieldPath, Object, Status};
 use mainstay_patch::managed;
@@ -178,11 +179,6 @@ pub(super) fn check_name(request: &Request<'_>, object: &Object) -> Result<(), S
     if sent == wanted {
         return Ok(());
     }
-    if sent.is_empty() {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
-        )));
-    }
     Err(Status::bad_request(format!(
         "the name of the object ({sent}) does not match the name on the URL ({wanted})"
     )))
@@ -228,7 +224,8 @@ fn settle(
     }
     write::validate(row, part, &object, Some(old))?;
     write::finish(row, &mut object);
-    warnings.extend(row.strategy.warnings(&object));
+    let target = Target { group: &row.group, subresource: part.name() };
+    warnings.extend(row.strategy.warnings(&object, Some(old), target));
     if part == Part::Main && definitions::is(row) {
         warnings.extend(definitions::warnings(&object, Some(old)));
     }

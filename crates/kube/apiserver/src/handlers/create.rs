@@ -9,6 +9,7 @@ use super::{Request, decode, definitions, events, meta, present};
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::KindRow;
+use crate::strategy::Target;
 use http::StatusCode;
 use mainstay_object::{Object, Status};
 use mainstay_store::{CommitError, Expect};
@@ -56,7 +57,8 @@ pub(super) async fn store(
         }
         prepare(request, &mut object)?;
         let mut warnings = warnings.clone();
-        warnings.extend(row.strategy.warnings(&object));
+        let target = Target { group: &row.group, subresource: "" };
+        warnings.extend(row.strategy.warnings(&object, None, target));
         if definitions::is(row) {
             warnings.extend(definitions::warnings(&object, None));
         }

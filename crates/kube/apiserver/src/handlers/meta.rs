@@ -1,10 +1,12 @@
 //! The rules that hold for the metadata of every object.
 
 use super::Request;
+use super::part::Part;
 use crate::registry::{KindRow, Source};
 use crate::server::ApiServer;
+use crate::strategy::Metadata;
 use mainstay_object::fnv::{random_suffix, random_uid};
-use mainstay_object::{FieldError, FieldPath, Object, Reason, Status, metadata, names};
+use mainstay_object::{FieldError, FieldPath, Object, Status, metadata, names};
 use mainstay_patch::managed;
 use serde_json::Value;
 
@@ -37,9 +39,9 @@ const PLAIN_FINALIZERS: [&str; 5] = [
 /// The rest is given by [`generate_name`] and [`stamp`].
 pub(super) fn prepare_create(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     if !object.resource_version().is_empty() {
-        // The original notices it late, and has no better code for it.
-        let why = "resourceVersion should not be set on objects to be created";
-        return Err(Status::new(Reason::Unknown, why));
+        return Err(Status::bad_request(
+            "resourceVersion should not be set on objects to be created",
+        ));
     }
     if !object.get(&["metadata"]).is_some_and(Value::is_object) {
         object.set(&["metadata"], Value::Object(serde_json::Map::new()));
@@ -89,13 +91,70 @@ pub(super) fn generate_name(object: &mut Object) {
     object.set(&["metadata", "name"], name.into());
 }
 
-/// The rules that an object's metadata breaks.
+/// The rules that a new object's metadata breaks.
 pub(super) fn validate(row: &KindRow, object: &Object) -> Vec<FieldError> {
-    let path = FieldPath::new("metadata");
     let mut errors = Vec::new();
+    whole(row, object, |name| row.strategy.name_problems(name), &mut errors);
+    if has_core_rules(row) && row.strategy.metadata() != Metadata::Common {
+        plain_finalizers(object, &mut errors);
+    }
+    errors
+}
+
+/// The rules that changed metadata breaks. The original looks several times: once for every kind,
+/// and again in most kinds' own rules, so that one mistake has several causes.
+pub(super) fn validate_update(
+    row: &KindRow,
+    object: &Object,
+    old: &Object,
+    part: Part,
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    whole(row, object, names::path_segment, &mut errors);
+    changes(object, old, &mut errors);
+    let own = match part {
+        Part::Main => row.strategy.metadata(),
+        _ => Metadata::Changes,
+    };
+    let again = |errors: &mut Vec<FieldError>| {
+        whole(row, object, |name| row.strategy.name_problems(name), errors);
+        if has_core_rules(row) {
+            plain_finalizers(object, errors);
+        }
+    };
+    let changed = |errors: &mut Vec<FieldError>| {
+        changes(object, old, errors);
+        if has_core_rules(row) {
+            plain_finalizers(object, errors);
+        }
+    };
+    match own {
+        Metadata::Common => {}
+        Metadata::Changes => changed(&mut errors),
+        Metadata::Whole => again(&mut errors),
+        Metadata::ChangesThenWhole => {
+            changed(&mut errors);
+            again(&mut errors);
+        }
+        Metadata::WholeThenChanges => {
+            again(&mut errors);
+            changed(&mut errors);
+        }
+    }
+    errors
+}
+
+/// Everything that metadata must be.
+fn whole(
+    row: &KindRow,
+    object: &Object,
+    name_problems: impl Fn(&str) -> Vec<String>,
+    errors: &mut Vec<FieldError>,
+) {
+    let path = FieldPath::new("metadata");
     let prefix = object.str(&["metadata", "generateName"]).unwrap_or_default();
     if !prefix.is_empty() {
-        for problem in row.strategy.name_problems(&mask_trailing_dash(prefix)) {
+        for problem in name_problems(&mask_trailing_dash(prefix)) {
             errors.push(FieldError::invalid(&path.child("generateName"), prefix, problem));
         }
     }
@@ -104,7 +163,7 @@ pub(super) fn validate(row: &KindRow, object: &Object) -> Vec<FieldError> {
         let why = "name or generateName is required";
         errors.push(FieldError::required(&path.child("name"), why));
     } else {
-        for problem in row.strategy.name_problems(name) {
+        for problem in name_problems(name) {
             errors.push(FieldError::invalid(&path.child("name"), name, problem));
         }
     }
@@ -113,38 +172,45 @@ pub(super) fn validate(row: &KindRow, object: &Object) -> Vec<FieldError> {
             errors.push(FieldError::invalid(&path.child("namespace"), object.namespace(), problem));
         }
     }
+    parts(object, true, errors);
+}
+
+/// What may change of metadata.
+fn changes(object: &Object, old: &Object, errors: &mut Vec<FieldError>) {
+    let path = FieldPath::new("metadata");
+    if old.is_terminating() {
+        let mut new: Vec<&str> =
+            object.finalizers().filter(|one| !old.finalizers().any(|two| two == *one)).collect();
+        new.sort_unstable();
+        new.dedup();
+        if !new.is_empty() {
+            let shown: Vec<String> = new.iter().map(|one| format!("{one:?}")).collect();
+            let why = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                shown.join(", ")
+            );
+            errors.push(FieldError::forbidden(&path.child("finalizers"), why));
+        }
+    }
+    if object.uid() != old.uid() {
+        errors.push(FieldError::invalid(&path.child("uid"), object.uid(), "field is immutable"));
+    }
+    parts(object, false, errors);
+}
+
+/// What is looked at whether metadata is new or changed.
+fn parts(object: &Object, new: bool, errors: &mut Vec<FieldError>) {
+    let path = FieldPath::new("metadata");
     let field = |name: &str| object.get(&["metadata", name]);
     errors.extend(metadata::labels(field("labels"), &path.child("labels")));
     errors.extend(metadata::annotations(field("annotations"), &path.child("annotations")));
     errors.extend(metadata::owners(field("ownerReferences"), &path.child("ownerReferences")));
-    finalizers(row, object, &path.child("finalizers"), &mut errors);
+    if new {
+        let finalizers = &path.child("finalizers");
+        errors.extend(metadata::finalizers(field("finalizers"), finalizers));
+    }
     let entries = object.array(&["metadata", "managedFields"]);
     errors.extend(managed::entry_errors(entries, &path.child("managedFields")));
-    errors
-}
-
-/// The rules that a change of metadata breaks, besides those of [`validate`].
-pub(super) fn validate_update(object: &Object, old: &Object) -> Vec<FieldError> {
-    if object.uid() != old.uid() {
-        let path = FieldPath::new("metadata").child("uid");
-        let error = FieldError::invalid(&path, object.uid(), "field is immutable");
-        // The original looks twice, and says so twice.
-        return vec![error.clone(), error];
-    }
-    if !old.is_terminating() {
-        return Vec::new();
-    }
-    let new: Vec<&str> =
-        object.finalizers().filter(|one| !old.finalizers().any(|two| two == *one)).collect();
-    if new.is_empty() {
-        return Vec::new();
-    }
-    let shown: Vec<String> = new.iter().map(|one| format!("{one:?}")).collect();
-    let why = format!(
-        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-        shown.join(", ")
-    );
-    vec![FieldError::forbidden(&FieldPath::new("metadata").child("finalizers"), why)]
 }
 
 /// Keeps what clients cannot change: everything the server set. A uid that the client sent stays,
@@ -177,14 +243,15 @@ fn mask_trailing_dash(prefix: &str) -> String {
 /// original serves apart, know fewer.
 fn has_core_rules(row: &KindRow) -> bool {
     matches!(row.source, Source::BuiltIn(_))
-        && !matches!(&*row.group, "apiextensions.k8s.io" | "apiregistration.k8s.io")
+        && !matches!(
+            &*row.group,
+            "apiextensions.k8s.io" | "apiregistration.k8s.io" | "admissionregistration.k8s.io"
+        )
 }
 
-fn finalizers(row: &KindRow, object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    errors.extend(metadata::finalizers(object.get(&["metadata", "finalizers"]), path));
-    if !has_core_rules(row) {
-        return;
-    }
+/// Finalizers of kinds of the main API have a domain, but for the known ones.
+fn plain_finalizers(object: &Object, errors: &mut Vec<FieldError>) {
+    let path = FieldPath::new("metadata").child("finalizers");
     for (at, finalizer) in object.finalizers().enumerate() {
         if !finalizer.contains('/') && !PLAIN_FINALIZERS.contains(&finalizer) {
             let why = "name is neither a standard finalizer name nor is it fully qualified";

@@ -52,11 +52,12 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
         })
         .await?
     } else {
-        let (patch, options) = Patch::read(request, Some(&gvk))?;
+        let options = WriteOptions::read(request, Verb::Patch)?;
+        let patch = Patch::read(request, Some(&gvk))?;
         change::apply(request, Part::Scale, &options, |current| {
             let managers = ScaleManagers::new(request, &options, current)?;
             let scale = Object::from_value(scale_of(row, current)).unwrap_or_default();
-            let value = patch.apply(&scale)?;
+            let (value, _) = patch.apply(&scale)?;
             let mut scale = read_scale(value)?;
             if !patch.names_version() {
                 scale.remove(&["metadata", "resourceVersion"]);

@@ -7,7 +7,6 @@ use super::part::{self, Part};
 use super::{Request, scale};
 use crate::convert;
 use crate::registry::{KindRow, Kinds, Source};
-use crate::server::ApiServer;
 use mainstay_object::{Gvk, Object, Reason, Status};
 use mainstay_patch::apply::{Filter, PathElement, TypeRef, Versions};
 use mainstay_patch::managed::{Managed, ReplicasPaths, Write, of_parent, of_scale};
@@ -19,9 +18,6 @@ use std::sync::Arc;
 
 /// Where managers are in an object.
 pub(super) const ENTRIES: [&str; 2] = ["metadata", "managedFields"];
-
-/// The manager that the server itself is.
-const SERVER: &str = "kube-apiserver";
 
 /// Settles the managers of one write of a kind.
 pub(super) struct Tracker<'a> {
@@ -46,19 +42,6 @@ impl<'a> Tracker<'a> {
             gvk: row.gvk(),
             now: request.server.clock.now_rfc3339(),
             versions: KindVersions { row, kinds },
-            filters: part::reset(row, part),
-        }
-    }
-
-    /// For a write of a part of an object that the server makes on its own account.
-    pub(super) fn own(server: &ApiServer, row: &'a KindRow, part: Part) -> Self {
-        Self {
-            row,
-            manager: SERVER,
-            subresource: part.name(),
-            gvk: row.gvk(),
-            now: server.clock.now_rfc3339(),
-            versions: KindVersions { row, kinds: server.registry.kinds() },
             filters: part::reset(row, part),
         }
     }

@@ -3,6 +3,7 @@
 use super::part::Part;
 use super::{Request, definitions, meta};
 use crate::registry::{KindRow, Source};
+use crate::strategy::{Metadata, Target};
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status};
 use mainstay_schema::structural::Schema;
 use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
@@ -56,21 +57,33 @@ pub(super) fn validate(
     object: &Object,
     old: Option<&Object>,
 ) -> Result<(), Status> {
-    let mut errors = meta::validate(row, object);
-    if let Some(old) = old {
-        errors.extend(meta::validate_update(object, old));
-    }
-    errors.extend(row.strategy.validate(object, old));
+    let target = Target { group: &row.group, subresource: part.name() };
+    let mut errors = match old {
+        Some(old) => meta::validate_update(row, object, old, part),
+        None if row.strategy.metadata() == Metadata::Common => {
+            // Such a kind says nothing of metadata itself: common rules come when its own hold.
+            let own = row.strategy.validate(object, None, target);
+            let errors = if own.is_empty() { meta::validate(row, object) } else { own };
+            return refuse(row, object, &errors);
+        }
+        None => meta::validate(row, object),
+    };
+    errors.extend(row.strategy.validate(object, old, target));
     if definitions::is(row) {
         errors = definitions::validate(part, object, old, errors);
     }
     if let Source::Custom(custom) = &row.source {
         errors.extend(against_schema(&custom.version().schema, part, object, old));
     }
+    refuse(row, object, &errors)
+}
+
+/// 422 if there is something to say.
+fn refuse(row: &KindRow, object: &Object, errors: &[FieldError]) -> Result<(), Status> {
     if errors.is_empty() {
         Ok(())
     } else {
-        Err(Status::invalid(&row.group, &row.kind, object.name(), &errors))
+        Err(Status::invalid(&row.group, &row.kind, object.name(), errors))
     }
 }
 

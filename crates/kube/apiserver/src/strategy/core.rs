@@ -1,9 +1,10 @@
 //! Kinds of the core group that make no pods.
 
+use super::Context;
 use super::fields::{Fields, each, fill, inner, open, text_in};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mainstay_object::Object;
+use mainstay_object::{Object, Status};
 use serde_json::{Value, json};
 
 /// Label by which selectors find a namespace by its name.
@@ -141,6 +142,94 @@ pub(super) fn default_limits(object: &mut Object) {
             }
         }
     });
+}
+
+/// A reference to a secret is its name; everything else that was sent goes.
+pub(super) fn clean_account(object: &mut Object) {
+    each(object.fields_mut(), "secrets", |secret| secret.retain(|key, _| key == "name"));
+}
+
+/// A secret that is replaced without a type keeps the one it has.
+pub(super) fn keep_type(object: &mut Object, old: &Object) {
+    if let Some(kind) = old.get(&["type"])
+        && object.str(&["type"]).is_none_or(str::is_empty)
+    {
+        object.set(&["type"], kind.clone());
+    }
+}
+
+/// A limit range without a name gets one that nobody else has.
+pub(super) fn name_limits(object: &mut Object) {
+    if object.name().is_empty() {
+        object.set(&["metadata", "name"], mainstay_object::fnv::random_uid().into());
+    }
+}
+
+/// Protects a new volume while a claim is bound to it, and notes when it came into being.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
+pub(super) fn create_volume(object: &mut Object, context: &Context<'_>) -> Result<(), Status> {
+    protect(object, "kubernetes.io/pv-protection");
+    let now = context.clock.now_rfc3339();
+    object.set(&["status"], json!({"phase": "Pending", "lastPhaseTransitionTime": now}));
+    Ok(())
+}
+
+fn protect(object: &mut Object, finalizer: &str) {
+    if object.finalizers().any(|one| one == finalizer) {
+        return;
+    }
+    let mut all: Vec<Value> = object.array(&["metadata", "finalizers"]).to_vec();
+    all.push(finalizer.into());
+    object.set(&["metadata", "finalizers"], all.into());
+}
+
+/// The two ways to say what a claim is filled from say the same.
+pub(super) fn normalize_claim(object: &mut Object, old: Option<&Object>) {
+    if old.is_none() {
+        protect(object, "kubernetes.io/pvc-protection");
+        object.set(&["status"], json!({"phase": "Pending"}));
+    }
+    let used = |field: &str| old.is_some_and(|old| old.get(&["spec", field]).is_some());
+    let (in_use, reference_in_use) =
+        (used("dataSource") || used("dataSourceRef"), used("dataSourceRef"));
+    let Some(spec) = inner(object.fields_mut(), "spec") else { return };
+    let text = |value: &Value, key: &str| {
+        value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    // Sources in other namespaces are not enabled.
+    let elsewhere =
+        spec.get("dataSourceRef").is_some_and(|source| !text(source, "namespace").is_empty());
+    if elsewhere && !reference_in_use {
+        spec.remove("dataSourceRef");
+    }
+    if let Some(source) = spec.get("dataSource")
+        && !in_use
+        && !spec.contains_key("dataSourceRef")
+    {
+        let known = matches!(
+            (&*text(source, "apiGroup"), &*text(source, "kind")),
+            ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+        );
+        if !known {
+            spec.remove("dataSource");
+        }
+    }
+    let shared = |source: &Value| {
+        let fields = ["apiGroup", "kind", "name"].into_iter();
+        let fields = fields.filter_map(|key| Some((key.to_owned(), source.get(key)?.clone())));
+        Value::Object(fields.collect())
+    };
+    match (spec.get("dataSource"), spec.get("dataSourceRef")) {
+        (Some(source), None) => {
+            let reference = shared(source);
+            spec.insert("dataSourceRef".to_owned(), reference);
+        }
+        (None, Some(reference)) if text(reference, "namespace").is_empty() => {
+            let source = shared(reference);
+            spec.insert("dataSource".to_owned(), source);
+        }
+        _ => {}
+    }
 }
 
 fn copy_missing(from: Fields, to: &mut Fields) {

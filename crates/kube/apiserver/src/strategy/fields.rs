@@ -72,23 +72,8 @@ pub(super) fn has(value: &Value, key: &str) -> bool {
     value.get(key).is_some_and(|value| !value.is_null())
 }
 
-/// The value in a field; null if absent.
-pub(super) fn part<'a>(value: &'a Value, key: &str) -> &'a Value {
-    static NULL: Value = Value::Null;
-    value.get(key).unwrap_or(&NULL)
-}
-
 /// A field of the object; null if absent.
 pub(super) fn field<'a>(object: &'a Object, key: &str) -> &'a Value {
     static NULL: Value = Value::Null;
     object.fields().get(key).unwrap_or(&NULL)
-}
-
-/// Entries of a map of strings.
-pub(super) fn entries<'a>(
-    value: &'a Value,
-    key: &str,
-) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
-    let map = value.get(key).and_then(Value::as_object);
-    map.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }

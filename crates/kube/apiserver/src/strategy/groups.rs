@@ -1,6 +1,6 @@
 //! Kinds of the smaller API groups.
 
-use super::fields::{Fields, each, fill, has, inner, open, text_in};
+use super::fields::{Fields, each, fill, inner, open, text_in};
 use mainstay_object::Object;
 use serde_json::{Value, json};
 
@@ -165,9 +165,30 @@ pub(super) fn default_request(object: &mut Object) {
     fill(fields, "status", json!({}));
 }
 
-/// Whether a client configuration of a webhook names a service or a URL, and not both.
-pub(super) fn names_one_target(client: &Value) -> bool {
-    has(client, "url") != has(client, "service")
+/// Policies fail closed and match equivalents, unless they say otherwise.
+pub(super) fn default_admission_policy(object: &mut Object) {
+    let Some(spec) = open(object.fields_mut(), "spec") else { return };
+    fill(spec, "failurePolicy", "Fail");
+    if let Some(constraints) = inner(spec, "matchConstraints") {
+        default_match(constraints);
+    }
+}
+
+pub(super) fn default_policy_binding(object: &mut Object) {
+    let resources =
+        inner(object.fields_mut(), "spec").and_then(|spec| inner(spec, "matchResources"));
+    if let Some(resources) = resources {
+        default_match(resources);
+    }
+}
+
+fn default_match(resources: &mut Fields) {
+    fill(resources, "matchPolicy", "Equivalent");
+    fill(resources, "namespaceSelector", json!({}));
+    fill(resources, "objectSelector", json!({}));
+    for rules in ["resourceRules", "excludeResourceRules"] {
+        each(resources, rules, |rule| fill(rule, "scope", "*"));
+    }
 }
 
 /// Warns that the CEL rules of a definition are not evaluated.

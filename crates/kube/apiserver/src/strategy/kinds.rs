@@ -1,15 +1,17 @@
 //! The table of built-in kinds: which functions make up the strategy of each.
 
-use super::check::{self, Errors};
-use super::{Context, Strategy, core, groups, pods, services, workloads};
-use mainstay_object::{FieldError, Object, Status, names};
-use std::borrow::Cow;
+mod table;
+
+use super::rules::{self, Errors, walk_object};
+use super::{Context, Metadata, check, core, groups, pods, services, warnings, workloads};
+use mainstay_object::{Object, Status, names};
 
 type Default = fn(&mut Object);
 type Create = fn(&mut Object, &Context<'_>) -> Result<(), Status>;
 type Update = fn(&mut Object, &Object, &Context<'_>) -> Result<(), Status>;
 type Check = fn(&Object, &mut Errors);
 type CheckUpdate = fn(&Object, &Object, &mut Errors);
+type Warn = fn(&Object, Option<&Object>) -> Vec<String>;
 
 /// What is special about one built-in kind.
 #[expect(clippy::struct_excessive_bools, reason = "columns of a table, each read on its own")]
@@ -19,13 +21,17 @@ pub(super) struct Rules {
     keeps_status: bool,
     creates_on_update: bool,
     unconditional_update: bool,
+    metadata: Metadata,
     fields: &'static [&'static str],
     default: Default,
     create: Create,
     update: Update,
+    table: &'static [rules::Check],
     check: Check,
-    check_update: CheckUpdate,
-    warnings: fn(&Object) -> Vec<String>,
+    /// What is checked on update; none means the same as on creation.
+    check_update: Option<CheckUpdate>,
+    check_status: CheckUpdate,
+    warnings: Warn,
 }
 
 /// Nothing special.
@@ -35,20 +41,32 @@ const ORDINARY: Rules = Rules {
     keeps_status: false,
     creates_on_update: false,
     unconditional_update: true,
+    metadata: Metadata::Changes,
     fields: &[],
     default: |_| {},
     create: |_, _| Ok(()),
     update: |_, _, _| Ok(()),
+    table: &[],
     check: |_, _| {},
-    check_update: |_, _, _| {},
-    warnings: |_| Vec::new(),
+    check_update: None,
+    check_status: |_, _, _| {},
+    warnings: |_, _| Vec::new(),
 };
 
 /// A kind whose changes of intent are counted.
 const COUNTED: Rules = Rules { generations: true, ..ORDINARY };
 
 /// A kind of the access group: names are path segments, and a PUT creates.
-const ACCESS: Rules = Rules { names: names::path_segment, creates_on_update: true, ..ORDINARY };
+const ACCESS: Rules = Rules {
+    names: names::path_segment,
+    creates_on_update: true,
+    metadata: Metadata::WholeThenChanges,
+    ..ORDINARY
+};
+
+/// A kind that decides on what others write.
+const ADMISSION: Rules =
+    Rules { unconditional_update: false, metadata: Metadata::Whole, ..COUNTED };
 
 macro_rules! rules {
     ($($name:ident = $rules:expr;)*) => { $(static $name: Rules = $rules;)* };
@@ -57,22 +75,41 @@ macro_rules! rules {
 rules! {
     PLAIN = ORDINARY;
     PLAIN_COUNTED = COUNTED;
-    CONDITIONAL_COUNTED = Rules { unconditional_update: false, ..COUNTED };
-
+    ACCOUNT = Rules {
+        metadata: Metadata::ChangesThenWhole,
+        create: |object, _| {
+ core::clean_account(object);
+ Ok(())
+ },
+        update: |object, _, _| {
+ core::clean_account(object);
+ Ok(())
+ },
+        warnings: warnings::service_account,
+        ..ORDINARY
+    };
     NAMESPACE = Rules {
         names: names::dns1123_label,
         fields: &["status.phase"],
+        metadata: Metadata::WholeThenChanges,
         default: core::default_namespace,
         create: |object, _| {
  core::create_namespace(object);
  Ok(())
  },
+        table: check::NAMESPACE,
+        check_status: check::namespace_status,
         ..ORDINARY
     };
     NODE = Rules {
         keeps_status: true,
         fields: &["spec.unschedulable"],
+        metadata: Metadata::WholeThenChanges,
         default: core::default_node,
+        check: check::node,
+        check_update: Some(check::node_update),
+        check_status: check::node_changes,
+        warnings: warnings::node,
         ..ORDINARY
     };
     POD = Rules {
@@ -87,10 +124,28 @@ rules! {
             "status.podIPs",
             "status.nominatedNodeName",
         ],
+        metadata: Metadata::ChangesThenWhole,
         default: pods::default_pod,
         create: pods::create_pod,
         update: pods::update_pod,
         check: check::pod,
+        check_update: Some(check::pod_update),
+        check_status: check::pod_status_update,
+        warnings: warnings::pod,
+        ..COUNTED
+    };
+    POD_TEMPLATE = Rules {
+        default: pods::default_pod_template,
+        create: |object, _| {
+ pods::drop_disabled_in(object, &["template"]);
+ Ok(())
+ },
+        update: |object, _, _| {
+ pods::drop_disabled_in(object, &["template"]);
+ Ok(())
+ },
+        table: check::POD_TEMPLATE,
+        warnings: warnings::pod_template,
         ..COUNTED
     };
     SERVICE = Rules {
@@ -101,23 +156,33 @@ rules! {
         create: services::create_service,
         update: services::update_service,
         check: check::service,
-        check_update: check::service_update,
+        check_update: Some(check::service_update),
+        check_status: check::service_status,
+        warnings: warnings::service,
         ..ORDINARY
     };
     SECRET = Rules {
         fields: &["type"],
+        metadata: Metadata::ChangesThenWhole,
         default: core::default_secret,
+        update: |object, old, _| {
+ core::keep_type(object, old);
+ Ok(())
+ },
         check: check::secret,
-        check_update: check::secret_update,
+        check_update: Some(check::secret_update),
+        warnings: warnings::secret,
         ..ORDINARY
     };
     CONFIG_MAP = Rules {
+        metadata: Metadata::ChangesThenWhole,
         check: check::config_map,
-        check_update: check::config_map_update,
+        check_update: Some(check::config_map_update),
         ..ORDINARY
     };
     EVENT = Rules {
         creates_on_update: true,
+        metadata: Metadata::Common,
         fields: &[
             "involvedObject.kind",
             "involvedObject.namespace",
@@ -132,166 +197,337 @@ rules! {
             "type",
         ],
         default: core::default_event,
-        check: check::event,
         ..ORDINARY
     };
     ENDPOINTS = Rules {
         creates_on_update: true,
+        metadata: Metadata::ChangesThenWhole,
         default: core::default_endpoints,
+        table: check::ENDPOINTS,
+        check_update: Some(check::endpoints_update),
+        warnings: warnings::endpoints,
         ..ORDINARY
     };
     REPLICATION_CONTROLLER = Rules {
         fields: &["status.replicas"],
         default: workloads::default_replication_controller,
+        create: workloads::create_workload,
+        update: workloads::update_workload,
+        table: check::REPLICATION_CONTROLLER,
+        check_status: check::replica_status,
+        warnings: warnings::named_workload,
         ..COUNTED
     };
-    VOLUME = Rules { default: core::default_volume, ..ORDINARY };
-    VOLUME_CLAIM = Rules {
-        default: core::default_volume_claim,
-        check: check::volume_claim,
-        check_update: check::volume_claim_update,
+    VOLUME = Rules {
+        metadata: Metadata::Whole,
+        default: core::default_volume,
+        create: core::create_volume,
+        table: check::VOLUME,
+        check_update: Some(check::volume_update),
+        warnings: warnings::volume,
         ..ORDINARY
     };
-    QUOTA = Rules { default: core::default_quota, check: check::quota, ..ORDINARY };
-    LIMITS = Rules { creates_on_update: true, default: core::default_limits, ..ORDINARY };
+    VOLUME_CLAIM = Rules {
+        metadata: Metadata::ChangesThenWhole,
+        default: core::default_volume_claim,
+        create: |object, _| {
+ core::normalize_claim(object, None);
+ Ok(())
+ },
+        update: |object, old, _| {
+ core::normalize_claim(object, Some(old));
+ Ok(())
+ },
+        table: check::CLAIM,
+        check_update: Some(check::claim_update),
+        warnings: warnings::claim,
+        ..ORDINARY
+    };
+    QUOTA = Rules {
+        default: core::default_quota,
+        table: check::QUOTA,
+        check_update: Some(check::quota_update),
+        check_status: |object, _, errors| walk_object(object, &check::QUOTA[1..], errors),
+        ..ORDINARY
+    };
+    LIMITS = Rules {
+        creates_on_update: true,
+        metadata: Metadata::Whole,
+        default: core::default_limits,
+        create: |object, _| {
+ core::name_limits(object);
+ Ok(())
+ },
+        table: check::LIMITS,
+        ..ORDINARY
+    };
+    REVISION =
+        Rules { table: check::REVISION, check_update: Some(check::revision_update), ..ORDINARY };
 
     DEPLOYMENT = Rules {
         default: workloads::default_deployment,
-        check: check::deployment,
-        check_update: check::selector_update,
+        create: workloads::create_workload,
+        update: workloads::update_deployment,
+        table: check::DEPLOYMENT,
+        check_update: Some(check::deployment_update),
+        check_status: check::deployment_status,
+        warnings: warnings::named_workload,
         ..COUNTED
     };
     REPLICA_SET = Rules {
         default: workloads::default_replica_set,
-        check: check::replica_set,
-        check_update: check::selector_update,
+        create: workloads::create_workload,
+        update: workloads::update_workload,
+        table: check::REPLICA_SET,
+        check_update: Some(check::replica_set_update),
+        check_status: check::replica_status,
+        warnings: warnings::named_workload,
         ..COUNTED
     };
     STATEFUL_SET = Rules {
         default: workloads::default_stateful_set,
-        check: check::stateful_set,
-        check_update: check::stateful_set_update,
+        create: workloads::create_workload,
+        update: workloads::update_workload,
+        table: check::STATEFUL_SET,
+        check_update: Some(check::stateful_set_update),
+        check_status: check::stateful_set_status,
+        warnings: warnings::stateful_set,
         ..COUNTED
     };
     DAEMON_SET = Rules {
         default: workloads::default_daemon_set,
-        create: |object, _| {
+        create: |object, context| {
  workloads::create_daemon_set(object);
- Ok(())
+ workloads::create_workload(object, context)
  },
-        update: |object, old, _| {
+        update: |object, old, context| {
+ workloads::update_workload(object, old, context)?;
  workloads::update_daemon_set(object, old);
  Ok(())
  },
-        check: check::daemon_set,
-        check_update: check::selector_update,
+        table: check::DAEMON_SET,
+        check_update: Some(check::daemon_set_update),
+        check_status: check::daemon_set_status,
+        warnings: warnings::workload,
         ..COUNTED
     };
     JOB = Rules {
         fields: &["status.successful"],
+        metadata: Metadata::WholeThenChanges,
         default: workloads::default_job,
-        create: |object, _| {
+        create: |object, context| {
  workloads::create_job(object);
- Ok(())
+ workloads::create_workload(object, context)
  },
+        update: workloads::update_workload,
         check: check::job,
-        check_update: check::job_update,
+        check_update: Some(|object, old, errors| {
+ check::job(object, errors);
+ check::job_update(object, old, errors);
+ }),
+        warnings: warnings::job,
         ..COUNTED
     };
     CRON_JOB = Rules {
         default: workloads::default_cron_job,
+        create: |object, _| {
+ pods::drop_disabled_in(object, &["spec", "jobTemplate", "spec", "template"]);
+ Ok(())
+ },
+        update: |object, _, _| {
+ pods::drop_disabled_in(object, &["spec", "jobTemplate", "spec", "template"]);
+ Ok(())
+ },
         check: check::cron_job,
+        check_update: Some(check::cron_job_update),
+        warnings: warnings::cron_job,
         ..COUNTED
     };
 
-    ROLE = Rules { default: groups::default_role, check: check::role, ..ACCESS };
-    CLUSTER_ROLE = Rules { default: groups::default_role, check: check::cluster_role, ..ACCESS };
+    ROLE = Rules { default: groups::default_role, table: check::ROLE, ..ACCESS };
+    CLUSTER_ROLE = Rules { default: groups::default_role, table: check::CLUSTER_ROLE, ..ACCESS };
     BINDING = Rules {
         default: groups::default_binding,
-        check: check::binding,
-        check_update: check::binding_update,
+        table: check::BINDING,
+        check_update: Some(check::binding_update),
         ..ACCESS
     };
     CLUSTER_BINDING = Rules {
         default: groups::default_binding,
-        check: check::cluster_binding,
-        check_update: check::binding_update,
+        table: check::CLUSTER_BINDING,
+        check_update: Some(check::cluster_binding_update),
         ..ACCESS
     };
 
     LEASE = Rules {
         creates_on_update: true,
         unconditional_update: false,
-        check: check::lease,
+        table: check::LEASE,
         ..ORDINARY
     };
     DISRUPTION_BUDGET = Rules {
+        names: names::path_segment,
         unconditional_update: false,
+        metadata: Metadata::Common,
         default: groups::default_disruption_budget,
-        check: check::disruption_budget,
+        table: check::DISRUPTION_BUDGET,
         ..COUNTED
     };
     NETWORK_POLICY = Rules {
+        metadata: Metadata::WholeThenChanges,
         default: groups::default_network_policy,
-        check: check::network_policy,
+        table: check::NETWORK_POLICY,
+        check_update: Some(|object, _, errors| {
+ // As the original does: once as a new one, once as a changed one.
+ walk_object(object, check::NETWORK_POLICY, errors);
+ walk_object(object, check::NETWORK_POLICY, errors);
+ }),
+        warnings: warnings::network_policy,
         ..COUNTED
     };
-    INGRESS = Rules { default: groups::default_ingress, check: check::ingress, ..COUNTED };
-    INGRESS_CLASS = Rules { default: groups::default_ingress_class, ..COUNTED };
+    INGRESS = Rules {
+        metadata: Metadata::ChangesThenWhole,
+        default: groups::default_ingress,
+        check: check::ingress,
+        check_update: Some(|object, _, errors| walk_object(object, check::INGRESS, errors)),
+        check_status: check::ingress_status,
+        warnings: warnings::ingress,
+        ..COUNTED
+    };
+    INGRESS_CLASS = Rules {
+        metadata: Metadata::ChangesThenWhole,
+        default: groups::default_ingress_class,
+        table: check::INGRESS_CLASS,
+        check_update: Some(check::ingress_class_update),
+        ..COUNTED
+    };
+    IP_ADDRESS =
+        Rules { table: check::IP_ADDRESS, check_update: Some(check::ip_address_update), ..COUNTED };
+    SERVICE_CIDR = Rules {
+        table: check::SERVICE_CIDR,
+        check_update: Some(check::service_cidr_update),
+        ..COUNTED
+    };
     PRIORITY_CLASS = Rules {
         default: groups::default_priority_class,
         check: check::priority_class,
-        check_update: check::priority_class_update,
+        check_update: Some(check::priority_class_update),
         ..COUNTED
     };
     VALIDATING_WEBHOOKS = Rules {
-        unconditional_update: false,
         default: groups::default_validating_webhooks,
         check: check::webhooks,
-        ..COUNTED
+        check_update: Some(check::webhooks_update),
+        ..ADMISSION
     };
     MUTATING_WEBHOOKS = Rules {
-        unconditional_update: false,
         default: groups::default_mutating_webhooks,
         check: check::webhooks,
-        ..COUNTED
+        check_update: Some(check::webhooks_update),
+        ..ADMISSION
     };
-    STORAGE_CLASS =
-        Rules { default: groups::default_storage_class, check: check::storage_class, ..ORDINARY };
+    VALIDATING_POLICY = Rules {
+        default: groups::default_admission_policy,
+        check: check::validating_policy,
+        check_update: Some(check::validating_policy_update),
+        ..ADMISSION
+    };
+    VALIDATING_BINDING = Rules {
+        default: groups::default_policy_binding,
+        table: check::POLICY_BINDING,
+        check_update: Some(check::policy_binding_update),
+        ..ADMISSION
+    };
+    MUTATING_POLICY = Rules {
+        default: groups::default_admission_policy,
+        check: check::mutating_policy,
+        check_update: Some(check::mutating_policy_update),
+        ..ADMISSION
+    };
+    MUTATING_BINDING = Rules {
+        default: groups::default_policy_binding,
+        check: check::mutating_binding,
+        check_update: Some(check::mutating_binding_update),
+        ..ADMISSION
+    };
+    STORAGE_CLASS = Rules {
+        default: groups::default_storage_class,
+        table: check::CLASSES,
+        check_update: Some(check::class_update),
+        warnings: warnings::storage_class,
+        ..ORDINARY
+    };
+    ATTRIBUTES_CLASS = Rules {
+        table: check::ATTRIBUTES_CLASS,
+        check_update: Some(check::attributes_class_update),
+        ..ORDINARY
+    };
     STORAGE_DRIVER = Rules {
         unconditional_update: false,
         default: groups::default_storage_driver,
+        table: check::DRIVER,
+        check_update: Some(check::driver_update),
+        ..ORDINARY
+    };
+    STORAGE_NODE = Rules {
+        unconditional_update: false,
+        metadata: Metadata::Whole,
+        table: check::CSI_NODE,
+        ..ORDINARY
+    };
+    STORAGE_CAPACITY = Rules {
+        unconditional_update: false,
+        table: check::CAPACITY,
+        check_update: Some(check::capacity_update),
         ..ORDINARY
     };
     CONDITIONAL = Rules { unconditional_update: false, ..ORDINARY };
     ENDPOINT_SLICE = Rules {
+        metadata: Metadata::Whole,
         default: groups::default_endpoint_slice,
-        check: check::endpoint_slice,
+        check: check::slice,
+        check_update: Some(check::slice_update),
+        warnings: warnings::endpoint_slice,
         ..COUNTED
     };
-    AUTOSCALER =
-        Rules { default: groups::default_autoscaler, check: check::autoscaler, ..ORDINARY };
+    AUTOSCALER = Rules {
+        default: groups::default_autoscaler,
+        check: check::autoscaler,
+        check_update: Some(check::autoscaler_update),
+        check_status: check::autoscaler_status,
+        ..ORDINARY
+    };
     RUNTIME_CLASS = Rules {
         creates_on_update: true,
         unconditional_update: false,
-        check: check::runtime_class,
+        table: check::RUNTIME_CLASS,
+        check_update: Some(check::runtime_class_update),
+        warnings: warnings::runtime_class,
         ..ORDINARY
     };
     API_SERVICE = Rules {
+        names: names::path_segment,
         unconditional_update: false,
+        metadata: Metadata::ChangesThenWhole,
         default: groups::default_api_service,
         check: check::api_service,
+        check_update: Some(check::api_service_update),
+        check_status: check::api_service_status,
         ..ORDINARY
     };
     DEFINITION = Rules {
         unconditional_update: false,
-        warnings: groups::definition_warnings,
+        warnings: |object, _| groups::definition_warnings(object),
         ..COUNTED
     };
     SIGNING_REQUEST = Rules {
-        names: names::path_segment,
+        names: |_| Vec::new(),
+        metadata: Metadata::WholeThenChanges,
         fields: &["spec.signerName"],
         default: groups::default_request,
+        check: check::signing_request,
+        check_update: Some(check::signing_request_update),
+        check_status: check::signing_request_status,
         ..ORDINARY
     };
 }
@@ -304,6 +540,8 @@ pub(super) fn rules(group: &str, kind: &str) -> &'static Rules {
         ("", "Pod") => &POD,
         ("", "Service") => &SERVICE,
         ("", "Secret") => &SECRET,
+        ("", "ServiceAccount") => &ACCOUNT,
+        ("", "PodTemplate") => &POD_TEMPLATE,
         ("", "ConfigMap") => &CONFIG_MAP,
         ("" | "events.k8s.io", "Event") => &EVENT,
         ("", "Endpoints") => &ENDPOINTS,
@@ -316,6 +554,7 @@ pub(super) fn rules(group: &str, kind: &str) -> &'static Rules {
         ("apps", "ReplicaSet") => &REPLICA_SET,
         ("apps", "StatefulSet") => &STATEFUL_SET,
         ("apps", "DaemonSet") => &DAEMON_SET,
+        ("apps", "ControllerRevision") => &REVISION,
         ("batch", "Job") => &JOB,
         ("batch", "CronJob") => &CRON_JOB,
         (groups::RBAC, "Role") => &ROLE,
@@ -330,115 +569,25 @@ pub(super) fn rules(group: &str, kind: &str) -> &'static Rules {
         ("scheduling.k8s.io", "PriorityClass") => &PRIORITY_CLASS,
         ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => &VALIDATING_WEBHOOKS,
         ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => &MUTATING_WEBHOOKS,
-        ("admissionregistration.k8s.io", _) => &CONDITIONAL_COUNTED,
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => &VALIDATING_POLICY,
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => &VALIDATING_BINDING,
+        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => &MUTATING_POLICY,
+        ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding") => &MUTATING_BINDING,
         ("storage.k8s.io", "StorageClass") => &STORAGE_CLASS,
         ("storage.k8s.io", "CSIDriver") => &STORAGE_DRIVER,
-        ("storage.k8s.io", "CSINode" | "CSIStorageCapacity" | "VolumeAttachment") => &CONDITIONAL,
+        ("storage.k8s.io", "CSINode") => &STORAGE_NODE,
+        ("storage.k8s.io", "CSIStorageCapacity") => &STORAGE_CAPACITY,
+        ("storage.k8s.io", "VolumeAttachment") => &CONDITIONAL,
+        ("storage.k8s.io", "VolumeAttributesClass") => &ATTRIBUTES_CLASS,
+        ("networking.k8s.io", "IPAddress") => &IP_ADDRESS,
+        ("networking.k8s.io", "ServiceCIDR") => &SERVICE_CIDR,
         ("discovery.k8s.io", "EndpointSlice") => &ENDPOINT_SLICE,
         ("autoscaling", "HorizontalPodAutoscaler") => &AUTOSCALER,
         ("node.k8s.io", "RuntimeClass") => &RUNTIME_CLASS,
         ("apiregistration.k8s.io", "APIService") => &API_SERVICE,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => &DEFINITION,
         ("certificates.k8s.io", "CertificateSigningRequest") => &SIGNING_REQUEST,
-        ("", "PodTemplate") | ("flowcontrol.apiserver.k8s.io" | "resource.k8s.io", _) => {
-            &PLAIN_COUNTED
-        }
+        ("flowcontrol.apiserver.k8s.io" | "resource.k8s.io", _) => &PLAIN_COUNTED,
         _ => &PLAIN,
-    }
-}
-
-impl Strategy for Rules {
-    fn name_problems(&self, name: &str) -> Vec<String> {
-        (self.names)(name)
-    }
-
-    fn counts_generations(&self) -> bool {
-        self.generations
-    }
-
-    fn keeps_status_on_create(&self) -> bool {
-        self.keeps_status
-    }
-
-    fn creates_on_update(&self) -> bool {
-        self.creates_on_update
-    }
-
-    fn allows_unconditional_update(&self) -> bool {
-        self.unconditional_update
-    }
-
-    fn default(&self, object: &mut Object) {
-        (self.default)(object);
-    }
-
-    fn prepare_create(&self, object: &mut Object, context: &Context<'_>) -> Result<(), Status> {
-        (self.create)(object, context)
-    }
-
-    fn prepare_update(
-        &self,
-        object: &mut Object,
-        old: &Object,
-        context: &Context<'_>,
-    ) -> Result<(), Status> {
-        (self.update)(object, old, context)
-    }
-
-    fn validate(&self, object: &Object, old: Option<&Object>) -> Vec<FieldError> {
-        let mut errors = Vec::new();
-        (self.check)(object, &mut errors);
-        if let Some(old) = old {
-            (self.check_update)(object, old, &mut errors);
-        }
-        errors
-    }
-
-    fn warnings(&self, object: &Object) -> Vec<String> {
-        (self.warnings)(object)
-    }
-
-    fn selectable_fields(&self) -> &'static [&'static str] {
-        self.fields
-    }
-
-    fn field<'a>(&self, object: &'a Object, path: &str) -> Cow<'a, str> {
-        selectable(object, path)
-    }
-}
-
-/// The value of a field to select by. Most are where their path says; a few are computed, and
-/// numbers and booleans that are absent read as Go's zero.
-fn selectable<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
-    match path {
-        "spec.unschedulable" | "spec.hostNetwork" => {
-            let segments: Vec<&str> = path.split('.').collect();
-            Cow::Borrowed(if object.bool(&segments) == Some(true) { "true" } else { "false" })
-        }
-        "status.replicas" => {
-            Cow::Owned(object.i64(&["status", "replicas"]).unwrap_or_default().to_string())
-        }
-        // How many pods of a job have succeeded.
-        "status.successful" => {
-            Cow::Owned(object.i64(&["status", "succeeded"]).unwrap_or_default().to_string())
-        }
-        "status.podIPs" => {
-            let addresses = object.array(&["status", "podIPs"]);
-            let texts = addresses.iter().filter_map(|one| one.get("ip")?.as_str());
-            Cow::Owned(texts.collect::<Vec<_>>().join(","))
-        }
-        // Who reported an event, in the old field or the new one.
-        "source" => {
-            let source = object.str(&["source", "component"]).filter(|text| !text.is_empty());
-            Cow::Borrowed(source.or(object.str(&["reportingComponent"])).unwrap_or_default())
-        }
-        _ => {
-            let segments: Vec<&str> = path.split('.').collect();
-            match object.get(&segments) {
-                Some(serde_json::Value::String(text)) => Cow::Borrowed(text),
-                Some(serde_json::Value::Null) | None => Cow::Borrowed(""),
-                Some(other) => Cow::Owned(other.to_string()),
-            }
-        }
     }
 }

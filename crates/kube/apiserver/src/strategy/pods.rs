@@ -1,7 +1,7 @@
 //! Pods and what pods are made from.
 
 use super::fields::{Fields, each, fill, fill_number, inner, open, text_in};
-use super::{Context, check, quantity};
+use super::{Context, quantity};
 use mainstay_object::{Object, Status};
 use serde_json::{Value, json};
 
@@ -36,6 +36,42 @@ pub(super) fn default_pod(object: &mut Object) {
             }
         });
     }
+}
+
+/// Defaults of a template that is kept for others to use.
+pub(super) fn default_pod_template(object: &mut Object) {
+    default_template(object.fields_mut());
+}
+
+/// Drops what a template asks for that the original's default gates do not allow.
+pub(super) fn drop_disabled_in(object: &mut Object, path: &[&str]) {
+    let mut fields = Some(object.fields_mut());
+    for key in path.iter().chain(&["spec"]) {
+        fields = fields.and_then(|fields| inner(fields, key));
+    }
+    if let Some(spec) = fields {
+        drop_disabled(spec);
+    }
+}
+
+/// The same of a pod's spec: what is switched off is as if it had not been said.
+pub(super) fn drop_disabled(spec: &mut Fields) {
+    spec.remove("workloadRef");
+    for list in CONTAINER_LISTS {
+        each(spec, list, |container| {
+            if let Some(lifecycle) = inner(container, "lifecycle") {
+                lifecycle.remove("stopSignal");
+            }
+        });
+    }
+    each(spec, "volumes", |volume| {
+        if let Some(projected) = inner(volume, "projected") {
+            each(projected, "sources", |source| {
+                source.remove("clusterTrustBundle");
+                source.remove("podCertificate");
+            });
+        }
+    });
 }
 
 /// Defaults of an object that has a pod template in `spec.template`.
@@ -170,6 +206,7 @@ pub(super) fn create_pod(object: &mut Object, context: &Context<'_>) -> Result<(
     let name = object.name().to_owned();
     let forbidden = |why: &str| Status::forbidden("", "pods", &name, why);
     let Some(spec) = open(object.fields_mut(), "spec") else { return Ok(()) };
+    drop_disabled(spec);
 
     fill(spec, "serviceAccountName", DEFAULT_ACCOUNT);
     mirror_account(spec);
@@ -206,19 +243,20 @@ pub(super) fn create_pod(object: &mut Object, context: &Context<'_>) -> Result<(
     Ok(())
 }
 
-/// Most of a pod never changes; subresources have their own rules.
+/// Drops what is switched off; what may change is a matter of validation.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
 pub(super) fn update_pod(
     object: &mut Object,
     old: &Object,
     context: &Context<'_>,
 ) -> Result<(), Status> {
-    if !context.subresource.is_empty() {
-        return Ok(());
+    let _ = old;
+    if context.subresource.is_empty()
+        && let Some(spec) = inner(object.fields_mut(), "spec")
+    {
+        drop_disabled(spec);
     }
-    match check::pod_update_problems(object, old) {
-        None => Ok(()),
-        Some(error) => Err(Status::invalid("", "Pod", object.name(), &[error])),
-    }
+    Ok(())
 }
 
 /// A pod leaves a lost node after a while, unless it says what it tolerates itself.

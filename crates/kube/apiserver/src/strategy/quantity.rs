@@ -53,9 +53,35 @@ pub(crate) fn nano(text: &str) -> Option<i128> {
     Some(sign * (scaled / divisor + i128::from(scaled % divisor != 0)))
 }
 
+/// The amount as a number, for ratios.
+pub(crate) fn float(text: &str) -> f64 {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "ratios are compared as the API does: in floats"
+    )]
+    let nano = nano(text).unwrap_or_default() as f64;
+    nano / 1e9
+}
+
+/// A sum of amounts as the API writes it, in the family of suffixes of one of them.
+pub(crate) fn text(nano: i128, sample: &str) -> String {
+    const BILLION: i128 = 1_000_000_000;
+    let whole = nano / BILLION;
+    let written = if nano % BILLION == 0 {
+        if sample.ends_with('i') && whole % 1024 == 0 {
+            format!("{}Ki", whole / 1024)
+        } else {
+            whole.to_string()
+        }
+    } else {
+        format!("{nano}n")
+    };
+    mainstay_schema::canonical_quantity(&written).unwrap_or(written)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::nano;
+    use super::{float, nano, text};
 
     #[test]
     fn amounts_compare_whatever_their_spelling() {
@@ -78,5 +104,16 @@ mod tests {
         for wrong in ["", "-", ".", "1.2.3", "1x", "Ki", "1 ", "e3", "1e", "9e99"] {
             assert_eq!(nano(wrong), None, "{wrong}");
         }
+    }
+    #[test]
+    fn sums_are_written_in_the_family_of_their_parts() {
+        for (sum, sample, written) in [
+            (1_500_000_000, "500m", "1500m"),
+            (2 * 1024 * 1024 * 1_000_000_000, "1Mi", "2Mi"),
+            (3_000_000_000, "1", "3"),
+        ] {
+            assert_eq!(text(sum, sample), written);
+        }
+        assert!((float("500m") - 0.5).abs() < 1e-9);
     }
 }

@@ -300,9 +300,9 @@ fn allocate_ports(
     }
 }
 
-/// Ports of a Service are there when its type needs them.
-pub(super) fn needs_ports(spec: &Value) -> bool {
-    text(spec, "type") != "ExternalName" && text(spec, "clusterIP") != HEADLESS
+/// Whether a balancer asks nodes which of them have pods.
+pub(super) fn needs_health_port(spec: &Value) -> bool {
+    text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
 }
 
 /// Whether clients outside may reach it.

@@ -1,8 +1,9 @@
 //! What makes pods: deployments, replica sets, stateful sets, daemon sets, jobs, cron jobs.
 
+use super::Context;
 use super::fields::{Fields, each, fill, inner, open, text_in};
-use super::pods::default_template;
-use mainstay_object::Object;
+use super::pods::{default_template, drop_disabled_in};
+use mainstay_object::{Object, Status};
 use serde_json::{Value, json};
 
 /// Annotation that counts changes of a daemon set's template.
@@ -114,6 +115,49 @@ pub(super) fn default_daemon_set(object: &mut Object) {
     {
         status_number(object, key);
     }
+}
+
+/// Drops what a template may not ask for yet.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
+pub(super) fn create_workload(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
+    drop_disabled_in(object, &["spec", "template"]);
+    if object.kind() == "StatefulSet" {
+        drop_max_unavailable(object);
+    }
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
+pub(super) fn update_workload(
+    object: &mut Object,
+    old: &Object,
+    _: &Context<'_>,
+) -> Result<(), Status> {
+    drop_disabled_in(object, &["spec", "template"]);
+    let path = ["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"];
+    if object.kind() == "StatefulSet" && old.get(&path).is_none() {
+        drop_max_unavailable(object);
+    }
+    Ok(())
+}
+
+/// How many pods of a set may be missing is not to be said yet.
+fn drop_max_unavailable(object: &mut Object) {
+    object.remove(&["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"]);
+}
+
+/// Of deployments, annotations count as something that is wanted.
+pub(super) fn update_deployment(
+    object: &mut Object,
+    old: &Object,
+    context: &Context<'_>,
+) -> Result<(), Status> {
+    update_workload(object, old, context)?;
+    let annotations = |object: &Object| object.get(&["metadata", "annotations"]).cloned();
+    if context.subresource.is_empty() && annotations(object) != annotations(old) {
+        object.set(&["metadata", "generation"], (old.generation() + 1).into());
+    }
+    Ok(())
 }
 
 pub(super) fn create_daemon_set(object: &mut Object) {

@@ -13,7 +13,6 @@ mod status;
 
 use super::delete::{self, Options};
 use super::part::Part;
-use super::track::{self, Tracker};
 use crate::registry::{self, Claims, CustomKind, KindRow, NOT_YET};
 use crate::server::ApiServer;
 use mainstay_object::{FieldError, Object, Reason, Status};
@@ -193,15 +192,6 @@ pub(super) fn hold(object: &mut Object, now: &str) {
     status::mark_pending(object, now);
 }
 
-/// Makes the server the manager of what it changed in the status of a definition.
-fn own_status(server: &ApiServer, old: &Object, object: &mut Object) {
-    let kinds = server.registry.kinds();
-    let Some(row) = kinds.rows().find(|row| is(row)) else { return };
-    let entries = object.remove(&track::ENTRIES);
-    let tracker = Tracker::own(server, row, Part::Status);
-    tracker.updated(&mut old.clone(), object, entries.as_ref());
-}
-
 /// Writes what is to be said of a definition's names, step by step, until nothing is left. Says
 /// whether it gave up a name that it had: another definition may be waiting for it.
 async fn settle(server: &Arc<ApiServer>, name: Arc<str>) -> bool {
@@ -212,10 +202,9 @@ async fn settle(server: &Arc<ApiServer>, name: Arc<str>) -> bool {
         let Some(stored) = server.store.get(&key) else { return gave_up };
         let object = stored.object();
         let taken = claims_of_others(server, &object);
-        let Some(mut next) = status::next(&object, &taken, &server.clock.now_rfc3339()) else {
+        let Some(next) = status::next(&object, &taken, &server.clock.now_rfc3339()) else {
             return gave_up;
         };
-        own_status(server, &object, &mut next);
         let had = |object: &Object| {
             Claims::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null))
         };
@@ -315,7 +304,6 @@ async fn begin(server: &Arc<ApiServer>, name: &Arc<str>) -> Result<(), Status> {
     {
         return Ok(());
     }
-    own_status(server, &stored.object(), &mut object);
     let expect = Expect::Revision(stored.revision);
     let change = Change::Put { key, object: &object, expect, guard: None };
     match server.store.commit(change).await {
@@ -371,7 +359,6 @@ async fn release(server: &Arc<ApiServer>, name: &Arc<str>) -> Result<(), Status>
         };
         let mut object = stored.object();
         status::mark_done(&mut object, &server.clock.now_rfc3339());
-        own_status(server, &stored.object(), &mut object);
         let expect = Expect::Revision(stored.revision);
         let last = object.finalizers().next().is_none();
         let outcome = if last {

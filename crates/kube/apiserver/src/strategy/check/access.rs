@@ -1,115 +1,138 @@
 //! Roles and bindings.
 
-use super::super::fields::{items, part, text};
-use super::super::groups::RBAC;
-use super::{Errors, field, object_value, problems, required};
-use mainstay_object::{FieldError, FieldPath, Object, names};
+use super::super::rules::{
+    Check, Errors, Node, Rule, forms, one_of,
+    selectors::{label_selector, matcher},
+    walk, walk_object,
+};
+use super::{path_name, view};
+use mainstay_object::{Object, names};
 use serde_json::Value;
 
-pub(in super::super) fn role(object: &Object, errors: &mut Errors) {
-    rules(object, true, errors);
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+pub(in super::super) const ROLE: &[Check] = &[("rules", Rule::With(namespaced_rules))];
+
+pub(in super::super) const CLUSTER_ROLE: &[Check] =
+    &[("rules", Rule::With(cluster_rules)), ("aggregationRule", Rule::With(aggregation))];
+
+fn namespaced_rules(list: &Node<'_, '_>, errors: &mut Errors) {
+    list.items().for_each(|rule| policy_rule(&rule, true, errors));
 }
 
-pub(in super::super) fn cluster_role(object: &Object, errors: &mut Errors) {
-    rules(object, false, errors);
+fn cluster_rules(list: &Node<'_, '_>, errors: &mut Errors) {
+    list.items().for_each(|rule| policy_rule(&rule, false, errors));
 }
 
-fn rules(object: &Object, namespaced: bool, errors: &mut Errors) {
-    for (at, rule) in items(&object_value(object), "rules").iter().enumerate() {
-        self::rule(rule, namespaced, &FieldPath::new("rules").index(at), errors);
+fn policy_rule(rule: &Node<'_, '_>, namespaced: bool, errors: &mut Errors) {
+    if rule.get("verbs").len() == 0 {
+        errors.required(&rule.get("verbs"), "verbs must contain at least one value");
     }
-}
-
-fn rule(rule: &Value, namespaced: bool, path: &FieldPath, errors: &mut Errors) {
-    let any = |key: &str| !items(rule, key).is_empty();
-    if !any("verbs") {
-        let words = "verbs must contain at least one value";
-        errors.push(FieldError::required(&path.child("verbs"), words));
-    }
-    if any("nonResourceURLs") {
-        let words = if namespaced {
-            "namespaced rules cannot apply to non-resource URLs"
-        } else if any("apiGroups") || any("resources") || any("resourceNames") {
-            "rules cannot apply to both regular resources and non-resource URLs"
-        } else {
-            return;
-        };
-        let urls = part(rule, "nonResourceURLs").clone();
-        errors.push(FieldError::invalid(&path.child("nonResourceURLs"), urls, words));
+    let urls = rule.get("nonResourceURLs");
+    let (groups, resources) = (rule.get("apiGroups"), rule.get("resources"));
+    if urls.len() > 0 {
+        if namespaced {
+            errors.wrong(&urls, "namespaced rules cannot apply to non-resource URLs");
+        }
+        if groups.len() + resources.len() + rule.get("resourceNames").len() > 0 {
+            let words = "rules cannot apply to both regular resources and non-resource URLs";
+            errors.wrong(&urls, words);
+        }
         return;
     }
-    if !any("apiGroups") {
-        let words = "resource rules must supply at least one api group";
-        errors.push(FieldError::required(&path.child("apiGroups"), words));
+    if groups.len() == 0 {
+        errors.required(&groups, "resource rules must supply at least one api group");
     }
-    if !any("resources") {
-        let words = "resource rules must supply at least one resource";
-        errors.push(FieldError::required(&path.child("resources"), words));
+    if resources.len() == 0 {
+        errors.required(&resources, "resource rules must supply at least one resource");
     }
 }
 
-pub(in super::super) fn binding(object: &Object, errors: &mut Errors) {
-    role_reference(object, &["Role", "ClusterRole"], errors);
-    subjects(object, true, errors);
-}
-
-pub(in super::super) fn cluster_binding(object: &Object, errors: &mut Errors) {
-    role_reference(object, &["ClusterRole"], errors);
-    subjects(object, false, errors);
-}
-
-fn role_reference(object: &Object, kinds: &[&str], errors: &mut Errors) {
-    let (reference, path) = (field(object, "roleRef"), FieldPath::new("roleRef"));
-    let group = text(reference, "apiGroup");
-    if group != RBAC {
-        errors.push(FieldError::not_supported(&path.child("apiGroup"), group, &[RBAC]));
+fn aggregation(node: &Node<'_, '_>, errors: &mut Errors) {
+    if !node.is_set() {
+        return;
     }
-    let kind = text(reference, "kind");
-    if !kinds.contains(&kind) {
-        errors.push(FieldError::not_supported(&path.child("kind"), kind, kinds));
+    let selectors = node.get("clusterRoleSelectors");
+    if selectors.len() == 0 {
+        let words = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        errors.required(&selectors, words);
     }
-    let name = text(reference, "name");
-    if required(reference, "name", &path, errors) {
-        problems(name, names::path_segment(name), &path.child("name"), errors);
-    }
-}
-
-fn subjects(object: &Object, namespaced: bool, errors: &mut Errors) {
-    for (at, subject) in items(&object_value(object), "subjects").iter().enumerate() {
-        let path = FieldPath::new("subjects").index(at);
-        let name = text(subject, "name");
-        required(subject, "name", &path, errors);
-        let group = text(subject, "apiGroup");
-        match text(subject, "kind") {
-            "ServiceAccount" => {
-                if !name.is_empty() {
-                    problems(name, names::dns1123_subdomain(name), &path.child("name"), errors);
-                }
-                if !group.is_empty() {
-                    errors.push(FieldError::not_supported(&path.child("apiGroup"), group, &[""]));
-                }
-                // In a namespace, no namespace means the binding's own.
-                if !namespaced && text(subject, "namespace").is_empty() {
-                    errors.push(FieldError::required(&path.child("namespace"), ""));
-                }
-            }
-            "User" | "Group" => {
-                if group != RBAC {
-                    errors.push(FieldError::not_supported(&path.child("apiGroup"), group, &[RBAC]));
-                }
-            }
-            other => {
-                let kinds = ["ServiceAccount", "User", "Group"];
-                errors.push(FieldError::not_supported(&path.child("kind"), other, &kinds));
-            }
+    for selector in selectors.items() {
+        label_selector(&selector, errors);
+        if matcher(selector.value()).is_none() {
+            // What cannot be made is shown as nothing.
+            errors.invalid(&selector, Value::Null, "invalid label selector.");
         }
     }
 }
 
-pub(in super::super) fn binding_update(object: &Object, old: &Object, errors: &mut Errors) {
-    if field(object, "roleRef") != field(old, "roleRef") {
-        let reference = field(object, "roleRef").clone();
-        let path = FieldPath::new("roleRef");
-        errors.push(FieldError::invalid(&path, reference, "cannot change roleRef"));
+pub(in super::super) const BINDING: &[Check] =
+    &[("roleRef", Rule::With(any_role)), ("subjects", Rule::With(namespaced_subjects))];
+
+pub(in super::super) const CLUSTER_BINDING: &[Check] =
+    &[("roleRef", Rule::With(cluster_role_only)), ("subjects", Rule::With(cluster_subjects))];
+
+fn any_role(node: &Node<'_, '_>, errors: &mut Errors) {
+    role_reference(node, &["Role", "ClusterRole"], errors);
+}
+
+fn cluster_role_only(node: &Node<'_, '_>, errors: &mut Errors) {
+    role_reference(node, &["ClusterRole"], errors);
+}
+
+fn role_reference(node: &Node<'_, '_>, kinds: &[&str], errors: &mut Errors) {
+    one_of(&node.get("apiGroup"), &[GROUP], errors);
+    one_of(&node.get("kind"), kinds, errors);
+    walk(node, &[("name", Rule::Named(path_name))], errors);
+}
+
+fn namespaced_subjects(list: &Node<'_, '_>, errors: &mut Errors) {
+    list.items().for_each(|one| subject(&one, true, errors));
+}
+
+fn cluster_subjects(list: &Node<'_, '_>, errors: &mut Errors) {
+    list.items().for_each(|one| subject(&one, false, errors));
+}
+
+fn subject(node: &Node<'_, '_>, namespaced: bool, errors: &mut Errors) {
+    let (name, group) = (node.get("name"), node.get("apiGroup"));
+    if name.text().is_empty() {
+        errors.required(&name, "");
     }
+    match node.text_of("kind") {
+        "ServiceAccount" => {
+            if !name.text().is_empty() {
+                errors.each(&name, name.text(), names::dns1123_subdomain(name.text()));
+            }
+            if !group.text().is_empty() {
+                errors.unsupported(&group, group.text(), &[""]);
+            }
+            if !namespaced && node.text_of("namespace").is_empty() {
+                errors.required(&node.get("namespace"), "");
+            }
+        }
+        "User" | "Group" => one_of(&group, &[GROUP], errors),
+        other => {
+            errors.unsupported(&node.get("kind"), other, &["ServiceAccount", "User", "Group"]);
+        }
+    }
+}
+
+/// The role of a binding never changes.
+fn same_role(object: &Object, old: &Object, errors: &mut Errors) {
+    let (new, before) = (view(object, "roleRef"), view(old, "roleRef"));
+    if new != before {
+        let printed = forms::print("RoleRef", new);
+        errors.printed(&Node::top(new, "roleRef"), Some(printed), "cannot change roleRef");
+    }
+}
+
+pub(in super::super) fn binding_update(object: &Object, old: &Object, errors: &mut Errors) {
+    walk_object(object, BINDING, errors);
+    same_role(object, old, errors);
+}
+
+pub(in super::super) fn cluster_binding_update(object: &Object, old: &Object, errors: &mut Errors) {
+    walk_object(object, CLUSTER_BINDING, errors);
+    same_role(object, old, errors);
 }

@@ -1,215 +1,376 @@
-//! Services and what stands around them.
+//! Ingresses, their classes, and policies of traffic between pods.
 
-use super::super::fields::{has, items, number, part, text};
-use super::super::services::{is_external, needs_ports};
-use super::{
-    Errors, NO_ADDRESS, PROTOCOLS, field, labels, object_value, one_of, port_name, port_number,
-    port_or_name, problems, required, selector,
+use super::super::rules::{
+    Check, Errors, Node, Rule, formats, forms, immutable, one_of, selectors::label_selector, walk,
+    walk_object,
 };
-use mainstay_object::{FieldError, FieldErrorKind, FieldPath, Object, names};
-use serde_json::{Value, json};
+use super::{domain_path, path_name, view};
+use mainstay_object::{Object, names};
+use serde_json::Value;
 use std::net::IpAddr;
 
-pub(in super::super) fn service(object: &Object, errors: &mut Errors) {
-    let (spec, path) = (field(object, "spec"), FieldPath::new("spec"));
-    let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    let list = items(spec, "ports");
-    if list.is_empty() && needs_ports(spec) {
-        errors.push(FieldError::required(&path.child("ports"), ""));
-    }
-    if text(spec, "type") == "ExternalName" {
-        let name = text(spec, "externalName").trim_end_matches('.');
-        if required(spec, "externalName", &path, errors) {
-            let field = path.child("externalName");
-            problems(name, names::dns1123_subdomain(name), &field, errors);
-        }
-    }
-    ports(spec, &path.child("ports"), errors);
-    labels(spec, "selector", &path.child("selector"), errors);
-    let affinities = ["ClientIP", "None"];
-    one_of(spec, "sessionAffinity", &affinities, &path, errors);
-    let address = text(spec, "clusterIP");
-    if !address.is_empty() && address != "None" && address.parse::<IpAddr>().is_err() {
-        errors.push(FieldError::invalid(&path.child("clusterIPs").index(0), address, NO_ADDRESS));
-    }
-    one_of(spec, "type", &kinds, &path, errors);
-    node_ports(spec, &path.child("ports"), errors);
-    let policy = text(spec, "externalTrafficPolicy");
-    if !policy.is_empty() && !is_external(spec) {
-        let words = "may only be set for externally-accessible services";
-        errors.push(FieldError::invalid(&path.child("externalTrafficPolicy"), policy, words));
-    } else {
-        one_of(spec, "externalTrafficPolicy", &["Cluster", "Local"], &path, errors);
-    }
-    one_of(spec, "internalTrafficPolicy", &["Cluster", "Local"], &path, errors);
-}
+const CLASS: &str = "kubernetes.io/ingress.class";
+const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 
-fn ports(spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let ports = items(spec, "ports");
-    let mut names_seen = Vec::new();
-    for (at, port) in ports.iter().enumerate() {
-        let path = path.index(at);
-        let name = text(port, "name");
-        if name.is_empty() {
-            if ports.len() > 1 {
-                errors.push(FieldError::required(&path.child("name"), ""));
-            }
-        } else {
-            problems(name, names::dns1123_label(name), &path.child("name"), errors);
-            if names_seen.contains(&name) {
-                errors.push(FieldError::duplicate(&path.child("name"), name));
-            }
-            names_seen.push(name);
-        }
-        port_number(number(port, "port").unwrap_or_default(), &path.child("port"), errors);
-        one_of(port, "protocol", &PROTOCOLS, &path, errors);
-        port_or_name(part(port, "targetPort"), &path.child("targetPort"), errors);
-    }
-    let same = |a: &Value, b: &Value| {
-        part(a, "port") == part(b, "port") && part(a, "protocol") == part(b, "protocol")
-    };
-    for (at, port) in ports.iter().enumerate() {
-        if ports[..at].iter().any(|before| same(before, port)) {
-            // Only what makes it a duplicate is shown.
-            let value = json!({"port": part(port, "port"), "protocol": part(port, "protocol")});
-            errors.push(FieldError::duplicate(&path.index(at), value));
-        }
-    }
-}
-
-fn node_ports(spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let kind = text(spec, "type");
-    if matches!(kind, "NodePort" | "LoadBalancer") {
-        return;
-    }
-    for (at, port) in items(spec, "ports").iter().enumerate() {
-        if number(port, "nodePort").is_some_and(|port| port != 0) {
-            let words = format!("may not be used when `type` is '{kind}'");
-            errors.push(FieldError::forbidden(&path.index(at).child("nodePort"), words));
-        }
-    }
-}
-
-pub(in super::super) fn service_update(object: &Object, old: &Object, errors: &mut Errors) {
-    let address = |object: &Object| text(field(object, "spec"), "clusterIP").to_owned();
-    let keeps = |object: &Object| text(field(object, "spec"), "type") != "ExternalName";
-    if keeps(object) && keeps(old) && !address(old).is_empty() && address(object) != address(old) {
-        let value = part(field(object, "spec"), "clusterIPs").clone();
-        let path = FieldPath::new("spec").child("clusterIPs").index(0);
-        errors.push(FieldError::invalid(&path, value, "may not change once set"));
-    }
-}
-
-pub(in super::super) fn network_policy(object: &Object, errors: &mut Errors) {
-    let (spec, path) = (field(object, "spec"), FieldPath::new("spec"));
-    selector(part(spec, "podSelector"), &path.child("podSelector"), errors);
-    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
-        for (at, rule) in items(spec, direction).iter().enumerate() {
-            let path = path.child(direction).index(at);
-            for (at, port) in items(rule, "ports").iter().enumerate() {
-                let path = path.child("ports").index(at);
-                one_of(port, "protocol", &PROTOCOLS, &path, errors);
-                port_or_name(part(port, "port"), &path.child("port"), errors);
-            }
-            for (at, peer) in items(rule, peers).iter().enumerate() {
-                let kinds = ["podSelector", "namespaceSelector", "ipBlock"];
-                if !kinds.iter().any(|kind| has(peer, kind)) {
-                    let path = path.child(peers).index(at);
-                    errors.push(FieldError::required(&path, "must specify a peer"));
-                }
-            }
-        }
-    }
-    for (at, one) in items(spec, "policyTypes").iter().enumerate() {
-        let one = one.as_str().unwrap_or_default();
-        if !matches!(one, "Ingress" | "Egress") {
-            let path = path.child("policyTypes").index(at);
-            errors.push(FieldError::not_supported(&path, one, &["Ingress", "Egress"]));
-        }
-    }
-}
+pub(in super::super) const INGRESS: &[Check] = &[("spec", Rule::With(ingress_spec))];
 
 pub(in super::super) fn ingress(object: &Object, errors: &mut Errors) {
-    let (spec, path) = (field(object, "spec"), FieldPath::new("spec"));
-    let rules = items(spec, "rules");
-    if rules.is_empty() && !has(spec, "defaultBackend") {
-        let words = "either `defaultBackend` or `rules` must be specified";
-        errors.push(FieldError::invalid(&path, Value::Null, words));
+    walk_object(object, INGRESS, errors);
+    let class = view(object, "spec").get("ingressClassName").and_then(Value::as_str);
+    if let (Some(annotation), Some(class)) = (object.annotation(CLASS), class)
+        && annotation != class
+    {
+        // So the original names the place.
+        let annotations = Node::top(&Value::Null, "annotations");
+        let words = "must match `ingressClassName` when both are specified";
+        errors.invalid(&annotations.get(CLASS), annotation, words);
     }
-    for (at, rule) in rules.iter().enumerate() {
-        let path = path.child("rules").index(at);
-        let host = text(rule, "host");
-        let plain = host.strip_prefix("*.").unwrap_or(host);
-        if !host.is_empty() {
-            problems(host, names::dns1123_subdomain(plain), &path.child("host"), errors);
+}
+
+fn ingress_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
+    let (rules, backend) = (spec.get("rules"), spec.get("defaultBackend"));
+    if rules.len() == 0 && !backend.is_set() {
+        let words = "either `defaultBackend` or `rules` must be specified";
+        errors.invalid(spec, Value::Null, words);
+    }
+    if backend.is_set() {
+        self::backend(&backend, errors);
+    }
+    rules.items().for_each(|rule| ingress_rule(&rule, errors));
+    let list = spec.get("tls");
+    for tls in list.items() {
+        let hosts = tls.get("hosts");
+        hosts.items().for_each(|host| host_name(&host, errors));
+        walk(&tls, &[("secretName", Rule::Format(names::dns1123_subdomain))], errors);
+    }
+    let class = spec.get("ingressClassName");
+    if class.is_set() {
+        errors.each(&class, class.text(), names::dns1123_subdomain(class.text()));
+    }
+}
+
+fn host_name(host: &Node<'_, '_>, errors: &mut Errors) {
+    let problems = if host.text().contains('*') {
+        formats::wildcard_subdomain(host.text())
+    } else {
+        names::dns1123_subdomain(host.text())
+    };
+    errors.each(host, host.text(), problems);
+}
+
+fn ingress_rule(rule: &Node<'_, '_>, errors: &mut Errors) {
+    let host = rule.get("host");
+    if !host.text().is_empty() {
+        if formats::parse_address(host.text()).is_some() {
+            errors.wrong(&host, "must be a DNS name, not an IP address");
         }
-        for (at, one) in items(part(rule, "http"), "paths").iter().enumerate() {
-            let path = path.child("http").child("paths").index(at);
-            match text(one, "pathType") {
-                "" => {
-                    let words = "pathType must be specified";
-                    errors.push(FieldError::required(&path.child("pathType"), words));
+        host_name(&host, errors);
+    }
+    let http = rule.get("http");
+    if !http.is_set() {
+        return;
+    }
+    let paths = http.get("paths");
+    if paths.len() == 0 {
+        errors.required(&paths, "");
+    }
+    paths.items().for_each(|path| ingress_path(&path, errors));
+}
+
+fn ingress_path(node: &Node<'_, '_>, errors: &mut Errors) {
+    let (kind, path) = (node.get("pathType"), node.get("path"));
+    if !kind.is_set() {
+        errors.required(&kind, "pathType must be specified");
+        return;
+    }
+    match kind.text() {
+        "Exact" | "Prefix" => {
+            if !path.text().starts_with('/') {
+                errors.invalid(&path, path.text(), "must be an absolute path");
+            }
+            for part in ["//", "/./", "/../", "%2f", "%2F"] {
+                if path.text().contains(part) {
+                    errors.wrong(&path, format!("must not contain '{part}'"));
                 }
-                "Exact" | "Prefix" => {
-                    let written = text(one, "path");
-                    if !written.starts_with('/') {
-                        let words = "must be an absolute path";
-                        errors.push(FieldError::invalid(&path.child("path"), written, words));
-                    }
+            }
+            for end in ["/..", "/."] {
+                if path.text().ends_with(end) {
+                    errors.wrong(&path, format!("cannot end with '{end}'"));
                 }
-                "ImplementationSpecific" => {}
-                other => {
-                    let kinds = ["Exact", "ImplementationSpecific", "Prefix"];
-                    errors.push(FieldError::not_supported(&path.child("pathType"), other, &kinds));
+            }
+        }
+        "ImplementationSpecific" => {
+            if !path.text().is_empty() && !path.text().starts_with('/') {
+                errors.wrong(&path, "must be an absolute path");
+            }
+        }
+        other => errors.unsupported(&kind, other, &PATH_TYPES),
+    }
+    backend(&node.get("backend"), errors);
+}
+
+fn backend(node: &Node<'_, '_>, errors: &mut Errors) {
+    let (resource, service) = (node.get("resource"), node.get("service"));
+    match (resource.is_set(), service.is_set()) {
+        (true, true) => errors.invalid(node, "", "cannot set both resource and service backends"),
+        (true, false) => local_reference(&resource, errors),
+        (false, true) => {
+            walk(&service, &[("name", Rule::Named(names::dns1035_label))], errors);
+            let port = service.get("port");
+            let (name, number) = (port.get("name"), port.get("number"));
+            match (!name.text().is_empty(), number.number().unwrap_or_default() != 0) {
+                (true, true) => errors.invalid(node, "", "cannot set both port name & port number"),
+                (true, false) => errors.each(&name, name.text(), formats::port_name(name.text())),
+                (false, true) => walk(&number, &[("", Rule::Port)], errors),
+                (false, false) => errors.required(node, "port name or number is required"),
+            }
+        }
+        (false, false) => errors.invalid(node, "", "resource or service backend is required"),
+    }
+}
+
+fn local_reference(node: &Node<'_, '_>, errors: &mut Errors) {
+    let group = node.get("apiGroup");
+    if group.is_set() {
+        errors.each(&group, group.text(), names::dns1123_subdomain(group.text()));
+    }
+    walk(node, &[("kind", Rule::Named(path_name)), ("name", Rule::Named(path_name))], errors);
+}
+
+pub(in super::super) const INGRESS_CLASS: &[Check] = &[("spec", Rule::With(ingress_class))];
+
+fn ingress_class(spec: &Node<'_, '_>, errors: &mut Errors) {
+    let controller = spec.get("controller");
+    if controller.text().len() > 250 {
+        errors.too_long(&controller, 250);
+    }
+    domain_path(&controller, errors);
+    let parameters = spec.get("parameters");
+    if !parameters.is_set() {
+        return;
+    }
+    local_reference(&parameters, errors);
+    let (scope, namespace) = (parameters.get("scope"), parameters.get("namespace"));
+    if !scope.is_set() {
+        errors.required(&scope, "");
+    }
+    match scope.text() {
+        "Namespace" if !namespace.is_set() => {
+            errors.required(&namespace, "`parameters.scope` is set to 'Namespace'");
+        }
+        "Namespace" => {
+            errors.each(&namespace, namespace.text(), names::dns1123_label(namespace.text()));
+        }
+        "Cluster" if namespace.is_set() => {
+            errors.forbidden(&namespace, "`parameters.scope` is set to 'Cluster'");
+        }
+        "Cluster" => {}
+        other => errors.unsupported(&scope, other, &["Cluster", "Namespace"]),
+    }
+}
+
+pub(in super::super) fn ingress_class_update(object: &Object, old: &Object, errors: &mut Errors) {
+    let spec = Node::top(view(object, "spec"), "spec");
+    let before = view(old, "spec").get("controller").unwrap_or(&Value::Null);
+    immutable(&spec.get("controller"), before, errors);
+    walk_object(object, INGRESS_CLASS, errors);
+}
+
+pub(in super::super) const NETWORK_POLICY: &[Check] = &[("spec", Rule::With(network_policy))];
+
+fn network_policy(spec: &Node<'_, '_>, errors: &mut Errors) {
+    const DIRECTIONS: [&str; 2] = ["Ingress", "Egress"];
+    label_selector(&spec.get("podSelector"), errors);
+    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
+        let rules = spec.get(direction);
+        for rule in rules.items() {
+            let ports = rule.get("ports");
+            ports.items().for_each(|port| policy_port(&port, errors));
+            let peers = rule.get(peers);
+            peers.items().for_each(|peer| policy_peer(&peer, errors));
+        }
+    }
+    let types = spec.get("policyTypes");
+    if types.len() > 2 {
+        errors.wrong(&types, "may not specify more than two policyTypes");
+        return;
+    }
+    types.items().for_each(|kind| one_of(&kind, &DIRECTIONS, errors));
+}
+
+fn policy_port(node: &Node<'_, '_>, errors: &mut Errors) {
+    walk(node, &[("protocol", Rule::OneOf(&["TCP", "UDP", "SCTP"]))], errors);
+    let (port, end) = (node.get("port"), node.get("endPort"));
+    match port.value() {
+        Value::Null if end.is_set() => {
+            errors.wrong(&end, "may not be specified when `port` is not specified");
+        }
+        Value::Null => {}
+        Value::String(name) => {
+            if end.is_set() {
+                errors.wrong(&end, "may not be specified when `port` is non-numeric");
+            }
+            errors.each(&port, name, formats::port_name(name));
+        }
+        _ => {
+            walk(&port, &[("", Rule::Port)], errors);
+            if let Some(last) = end.number() {
+                let first = port.number().unwrap_or_default();
+                if last < first {
+                    errors.invalid(&end, first, "must be greater than or equal to `port`");
                 }
+                walk(&end, &[("", Rule::Port)], errors);
             }
         }
     }
 }
 
-pub(in super::super) fn endpoint_slice(object: &Object, errors: &mut Errors) {
-    let value = object_value(object);
-    let kind = text(&value, "addressType");
-    let kinds = ["FQDN", "IPv4", "IPv6"];
-    if kind.is_empty() {
-        errors.push(FieldError::required(&FieldPath::new("addressType"), ""));
+fn policy_peer(peer: &Node<'_, '_>, errors: &mut Errors) {
+    let mut found = 0;
+    for selector in ["podSelector", "namespaceSelector"] {
+        if peer.has(selector) {
+            found += 1;
+            label_selector(&peer.get(selector), errors);
+        }
+    }
+    let block = peer.get("ipBlock");
+    if block.is_set() {
+        ip_block(&block, errors);
+        if found > 0 {
+            errors.forbidden(peer, "may not specify both ipBlock and another peer");
+        }
+    } else if found == 0 {
+        errors.required(peer, "must specify a peer");
+    }
+}
+
+fn ip_block(block: &Node<'_, '_>, errors: &mut Errors) {
+    let network = block.get("cidr");
+    if network.text().is_empty() {
+        errors.required(&network, "");
+        return;
+    }
+    errors.each(&network, network.text(), formats::network(network.text()));
+    let Some(whole) = formats::parse_network(network.text()) else { return };
+    let list = block.get("except");
+    for except in list.items() {
+        errors.each(&except, except.text(), formats::network(except.text()));
+        let part = formats::parse_network(except.text());
+        if part.is_some_and(|part| !contains(whole, part)) {
+            errors.wrong(&except, "must be a strict subset of `cidr`");
+        }
+    }
+}
+
+/// Whether one network is a part of another, not all of it.
+fn contains(whole: (IpAddr, u8), part: (IpAddr, u8)) -> bool {
+    whole.0.is_ipv4() == part.0.is_ipv4()
+        && whole.1 < part.1
+        && formats::first_of(part.0, whole.1) == formats::first_of(whole.0, whole.1)
+}
+
+pub(in super::super) const IP_ADDRESS: &[Check] = &[
+    ("spec", Rule::Inside(&[("parentRef", Rule::With(parent))])),
+    ("spec", Rule::With(no_parent)),
+];
+
+fn no_parent(spec: &Node<'_, '_>, errors: &mut Errors) {
+    if !spec.has("parentRef") {
+        errors.required(&spec.get("parentRef"), "");
+    }
+}
+
+fn parent(node: &Node<'_, '_>, errors: &mut Errors) {
+    if !node.is_set() {
+        return;
+    }
+    walk(
+        node,
+        &[
+            ("group", Rule::Format(names::dns1123_subdomain)),
+            ("resource", Rule::Named(path_name)),
+            ("name", Rule::Named(path_name)),
+            ("namespace", Rule::Format(path_name)),
+        ],
+        errors,
+    );
+}
+
+pub(in super::super) fn ip_address_update(object: &Object, old: &Object, errors: &mut Errors) {
+    let spec = Node::top(view(object, "spec"), "spec");
+    let node = spec.get("parentRef");
+    if node.value() != view(old, "spec").get("parentRef").unwrap_or(&Value::Null) {
+        let printed = forms::pointer("ParentReference", node.value());
+        errors.printed(&node, Some(printed), super::IMMUTABLE);
+    }
+}
+
+pub(in super::super) const SERVICE_CIDR: &[Check] = &[("spec", Rule::With(service_networks))];
+
+fn service_networks(spec: &Node<'_, '_>, errors: &mut Errors) {
+    let list = spec.get("cidrs");
+    if list.len() == 0 {
+        errors.required(&list, "at least one CIDR required");
+        return;
+    }
+    if list.len() > 2 {
+        let printed = forms::print("ServiceCIDRSpec", spec.value());
+        errors.printed(&list, Some(printed), "may only hold up to 2 values");
+    }
+    for network in list.items() {
+        strict_network(&network, errors);
+    }
+    let families: Vec<bool> = list
+        .items()
+        .filter_map(|network| formats::parse_network(network.text()))
+        .map(|(address, _)| address.is_ipv4())
+        .collect();
+    if let [one, other] = families.as_slice()
+        && one == other
+    {
+        let words = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        errors.wrong(&list, words);
+    }
+}
+
+fn strict_network(node: &Node<'_, '_>, errors: &mut Errors) {
+    let Some((address, length)) = formats::parse_network(node.text()) else {
+        errors.each(node, node.text(), formats::network(node.text()));
+        return;
+    };
+    let strict = node.text().split_once('/').is_some_and(|(address, length)| {
+        address.parse::<IpAddr>().is_ok() && (length == "0" || !length.starts_with('0'))
+    });
+    let first = formats::first_of(address, length);
+    let mapped = matches!(address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some());
+    let canonical = format!("{first}/{length}");
+    let words = if !strict {
+        "must not have leading 0s in IP or prefix length".to_owned()
+    } else if mapped {
+        "must not have an IPv4-mapped IPv6 address".to_owned()
+    } else if first != address {
+        "must not have bits set beyond the prefix length".to_owned()
+    } else if canonical != node.text() {
+        format!("must be in canonical form ({canonical:?})")
     } else {
-        one_of(&value, "addressType", &kinds, &FieldPath::root(), errors);
-    }
-    for (at, endpoint) in items(&value, "endpoints").iter().enumerate() {
-        let path = FieldPath::new("endpoints").index(at).child("addresses");
-        let addresses = items(endpoint, "addresses");
-        if addresses.is_empty() {
-            errors.push(FieldError::required(&path, "must contain at least 1 address"));
+        return;
+    };
+    errors.wrong(node, words);
+}
+
+pub(in super::super) fn service_cidr_update(object: &Object, old: &Object, errors: &mut Errors) {
+    let spec = Node::top(view(object, "spec"), "spec");
+    let list = spec.get("cidrs");
+    let before = view(old, "spec").get("cidrs").and_then(Value::as_array);
+    let before = before.map_or(&[][..], Vec::as_slice);
+    if list.len() == before.len() {
+        for (new, old) in list.items().zip(before) {
+            immutable(&new, old, errors);
         }
-        if addresses.len() > 100 {
-            let kind = FieldErrorKind::TooMany(addresses.len() as u64, 100);
-            errors.push(FieldError::new(&path, kind, ""));
-        }
-        for (at, address) in addresses.iter().enumerate() {
-            let (address, path) = (address.as_str().unwrap_or_default(), path.index(at));
-            match (kind, address.parse::<IpAddr>()) {
-                ("IPv4" | "IPv6", Err(_)) => {
-                    errors.push(FieldError::invalid(&path, address, NO_ADDRESS));
-                }
-                ("IPv4", Ok(IpAddr::V6(_))) => {
-                    let words = "must be an IPv4 address";
-                    errors.push(FieldError::invalid(&path, address, words));
-                }
-                ("IPv6", Ok(IpAddr::V4(_))) => {
-                    let words = "must be an IPv6 address";
-                    errors.push(FieldError::invalid(&path, address, words));
-                }
-                _ => {}
-            }
-        }
-    }
-    for (at, port) in items(&value, "ports").iter().enumerate() {
-        let path = FieldPath::new("ports").index(at);
-        let name = text(port, "name");
-        if !name.is_empty() {
-            problems(name, port_name(name), &path.child("name"), errors);
-        }
-        one_of(port, "protocol", &PROTOCOLS, &path, errors);
+    } else if before.len() == 1 && list.len() == 2 {
+        immutable(&list.index(0), &before[0], errors);
+        service_networks(&spec, errors);
+    } else {
+        errors.wrong(&list, super::IMMUTABLE);
     }
 }

@@ -1,165 +1,353 @@
-//! What makes pods, keeps them and scales them.
+//! Deployments, replica sets, stateful sets, daemon sets, replication controllers, disruption budgets.
 
-use super::super::fields::{has, items, number, part, text};
-use super::pod::{restarts_always, template};
-use super::{
-    Errors, IMMUTABLE, NOT_NEGATIVE, field, immutable, not_negative, one_of, required, selector,
-    selects,
+use super::super::rules::{
+    Check, Errors, Node, Rule, formats, forms, immutable, one_of, same,
+    selectors::{self, annotations, label_selector, labels, matcher},
+    walk, walk_object,
 };
-use mainstay_object::{FieldError, FieldPath, Object};
-use serde_json::Value;
+use super::{pod, storage, view};
+use mainstay_object::{Object, names};
+use serde_json::{Value, json};
 
 const UNMATCHED: &str = "`selector` does not match template `labels`";
 
-/// Selector and template, which all of them have: the selector is there, is not empty, and matches.
-fn selector_and_template(spec: &Value, kind: &str, path: &FieldPath, errors: &mut Errors) {
-    let labels = part(part(part(spec, "template"), "metadata"), "labels");
-    let (field, wanted) = (path.child("selector"), part(spec, "selector"));
-    let mut usable = true;
-    if wanted.is_null() {
-        errors.push(FieldError::required(&field, ""));
-    } else {
-        let before = errors.len();
-        usable = selector(wanted, &field, errors);
-        let words = if !usable && LABELS_ONLY.contains(&kind) {
-            Some("invalid label selector".to_owned())
-        } else if errors.len() == before
-            && wanted.as_object().is_none_or(|map| map.values().all(is_empty))
-        {
-            Some(format!("empty selector is invalid for {kind}"))
-        } else {
-            None
-        };
-        errors.extend(words.map(|words| FieldError::invalid(&field, wanted.clone(), words)));
-    }
-    let template_path = path.child("template");
-    if usable && (wanted.is_null() || !selects(wanted, labels)) {
-        let field = template_path.child("metadata").child("labels");
-        errors.push(FieldError::invalid(&field, labels.clone(), UNMATCHED));
-    }
-    template(part(spec, "template"), &template_path, errors);
-    restarts_always(part(spec, "template"), &template_path, errors);
-}
-
-/// Kinds whose selectors are parsed a second time, with a second message.
-const LABELS_ONLY: [&str; 3] = ["deployment", "statefulset", "daemonset"];
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        _ => false,
+/// The value of a percentage or a number, as the original compares them.
+fn amount(node: &Node<'_, '_>) -> i64 {
+    match node.value() {
+        Value::String(text) if formats::percent(text).is_empty() => {
+            text.trim_end_matches('%').parse().unwrap_or_default()
+        }
+        Value::String(text) => text.parse().unwrap_or_default(),
+        other => other.as_i64().unwrap_or_default(),
     }
 }
 
-pub(in super::super) fn deployment(object: &Object, errors: &mut Errors) {
-    let (spec, path) = (field(object, "spec"), FieldPath::new("spec"));
-    not_negative(spec, "replicas", &path, errors);
-    selector_and_template(spec, "deployment", &path, errors);
-    rollout(part(spec, "strategy"), &path.child("strategy"), errors);
-    not_negative(spec, "minReadySeconds", &path, errors);
-    not_negative(spec, "revisionHistoryLimit", &path, errors);
-    if let Some(deadline) = number(spec, "progressDeadlineSeconds") {
-        not_negative(spec, "progressDeadlineSeconds", &path, errors);
-        if deadline <= number(spec, "minReadySeconds").unwrap_or_default() {
-            let words = "must be greater than minReadySeconds";
-            errors.push(FieldError::invalid(
-                &path.child("progressDeadlineSeconds"),
-                deadline,
-                words,
-            ));
+/// A number that is not negative, or a percentage.
+pub(in super::super) fn share(node: &Node<'_, '_>, errors: &mut Errors) {
+    match node.value() {
+        Value::String(text) => errors.each(node, text, formats::percent(text)),
+        _ => walk(node, &[("", Rule::NotNegative)], errors),
+    }
+}
+
+/// Not more than all.
+pub(in super::super) fn at_most_all(node: &Node<'_, '_>, errors: &mut Errors) {
+    if let Value::String(text) = node.value()
+        && formats::percent(text).is_empty()
+        && amount(node) > 100
+    {
+        errors.wrong(node, "must not be greater than 100%");
+    }
+}
+
+/// A template whose pods run until they are deleted.
+fn runs_for_ever(template: &Node<'_, '_>, kind: &str, errors: &mut Errors) {
+    let spec = template.get("spec");
+    if spec.text_of("restartPolicy") != "Always" {
+        let policy = spec.get("restartPolicy");
+        errors.unsupported(&policy, policy.text(), &["Always"]);
+    }
+    if spec.has("activeDeadlineSeconds") {
+        let words = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.forbidden(&spec.get("activeDeadlineSeconds"), words);
+    }
+}
+
+/// A selector that must be there, and select something.
+fn needed_selector(node: &Node<'_, '_>, kind: &str, errors: &mut Errors) {
+    if !node.is_set() {
+        errors.required(node, "");
+        return;
+    }
+    label_selector(node, errors);
+    if selectors::is_empty(node) {
+        let printed = forms::print("LabelSelector", node.value());
+        let words = format!("empty selector is invalid for {kind}");
+        errors.printed(node, Some(printed), words);
+    }
+}
+
+fn unmatched(template: &Node<'_, '_>, errors: &mut Errors) {
+    let metadata = template.get("metadata");
+    errors.wrong(&metadata.get("labels"), UNMATCHED);
+}
+
+/// Selector and template of deployments and replica sets.
+fn selected_template(spec: &Node<'_, '_>, errors: &mut Errors) {
+    let (selector, template) = (spec.get("selector"), spec.get("template"));
+    needed_selector(&selector, "deployment", errors);
+    match matcher(selector.value()) {
+        None => {
+            let printed = forms::print("LabelSelector", selector.value());
+            errors.printed(&selector, Some(printed), "invalid label selector");
+        }
+        Some(matcher) => {
+            let metadata = template.get("metadata");
+            if !matcher.is_everything() && !matcher.selects(metadata.get("labels").value()) {
+                unmatched(&template, errors);
+            }
+            pod::template(&template, errors);
+            runs_for_ever(&template, "ReplicaSet", errors);
         }
     }
 }
 
-fn rollout(strategy: &Value, path: &FieldPath, errors: &mut Errors) {
-    let rolling = part(strategy, "rollingUpdate");
-    match text(strategy, "type") {
+/// A selector that never changes.
+fn same_selector(object: &Object, old: &Object, errors: &mut Errors) {
+    let (new, before) = (view(object, "spec"), view(old, "spec"));
+    let spec = Node::top(new, "spec");
+    let selector = spec.get("selector");
+    if !same(selector.value(), before.get("selector").unwrap_or(&Value::Null)) {
+        let printed = forms::pointer("LabelSelector", selector.value());
+        errors.printed(&selector, Some(printed), super::IMMUTABLE);
+    }
+}
+
+pub(in super::super) const DEPLOYMENT: &[Check] = &[("spec", Rule::With(deployment))];
+
+fn deployment(spec: &Node<'_, '_>, errors: &mut Errors) {
+    const TAIL: &[Check] = &[
+        ("strategy", Rule::With(deployment_strategy)),
+        ("minReadySeconds", Rule::NotNegative),
+        ("revisionHistoryLimit", Rule::NotNegative),
+        ("progressDeadlineSeconds", Rule::NotNegative),
+    ];
+    walk(spec, &[("replicas", Rule::NotNegative)], errors);
+    selected_template(spec, errors);
+    walk(spec, TAIL, errors);
+    let deadline = spec.get("progressDeadlineSeconds");
+    let ready = spec.number_of("minReadySeconds").unwrap_or_default();
+    if deadline.number().is_some_and(|deadline| deadline <= ready) {
+        errors.wrong(&deadline, "must be greater than minReadySeconds");
+    }
+}
+
+fn deployment_strategy(node: &Node<'_, '_>, errors: &mut Errors) {
+    let rolling = node.get("rollingUpdate");
+    match node.text_of("type") {
         "Recreate" => {
-            if !rolling.is_null() {
-                let words = "may not be specified when strategy `type` is 'Recreate'";
-                errors.push(FieldError::forbidden(&path.child("rollingUpdate"), words));
-            }
+            let words = "may not be specified when strategy `type` is 'Recreate'";
+            walk(&rolling, &[("", Rule::Absent(words))], errors);
         }
         "RollingUpdate" => {
-            let path = path.child("rollingUpdate");
-            let surge = share(part(rolling, "maxSurge"), &path.child("maxSurge"), errors);
-            let field = path.child("maxUnavailable");
-            let unavailable = share(part(rolling, "maxUnavailable"), &field, errors);
-            if (surge, unavailable) == (Some(0), Some(0)) {
-                let value = part(rolling, "maxUnavailable").clone();
-                errors.push(FieldError::invalid(
-                    &field,
-                    value,
-                    "may not be 0 when `maxSurge` is 0",
-                ));
+            let unavailable = rolling.get("maxUnavailable");
+            let surge = rolling.get("maxSurge");
+            share(&unavailable, errors);
+            share(&surge, errors);
+            if amount(&unavailable) == 0 && amount(&surge) == 0 {
+                errors.wrong(&unavailable, "may not be 0 when `maxSurge` is 0");
+            }
+            at_most_all(&unavailable, errors);
+        }
+        _ => {
+            unsupported_strategy(
+                node,
+                "DeploymentStrategy",
+                &["Recreate", "RollingUpdate"],
+                errors,
+            );
+        }
+    }
+}
+
+fn unsupported_strategy(node: &Node<'_, '_>, ty: &str, allowed: &[&str], errors: &mut Errors) {
+    use mainstay_object::{FieldError, FieldErrorKind, PrintedKind};
+    let allowed = allowed.iter().map(|text| (*text).to_owned()).collect();
+    let printed = Some(forms::print(ty, node.value()));
+    let kind = FieldErrorKind::Printed(PrintedKind::NotSupported(allowed), printed);
+    errors.push(FieldError::new(&node.path(), kind, ""));
+}
+
+pub(in super::super) fn deployment_update(object: &Object, old: &Object, errors: &mut Errors) {
+    walk_object(object, DEPLOYMENT, errors);
+    same_selector(object, old, errors);
+}
+
+pub(in super::super) const REPLICA_SET: &[Check] = &[("spec", Rule::With(replica_set))];
+
+fn replica_set(spec: &Node<'_, '_>, errors: &mut Errors) {
+    walk(spec, &[("replicas", Rule::NotNegative), ("minReadySeconds", Rule::NotNegative)], errors);
+    selected_template(spec, errors);
+}
+
+pub(in super::super) fn replica_set_update(object: &Object, old: &Object, errors: &mut Errors) {
+    walk_object(object, REPLICA_SET, errors);
+    same_selector(object, old, errors);
+}
+
+pub(in super::super) const DAEMON_SET: &[Check] = &[("spec", Rule::With(daemon_set))];
+
+fn daemon_set(spec: &Node<'_, '_>, errors: &mut Errors) {
+    let (selector, template) = (spec.get("selector"), spec.get("template"));
+    label_selector(&selector, errors);
+    let metadata = template.get("metadata");
+    if matcher(selector.value())
+        .is_some_and(|matcher| !matcher.selects(metadata.get("labels").value()))
+    {
+        unmatched(&template, errors);
+    }
+    if selector.is_set() && selectors::is_empty(&selector) {
+        let printed = forms::print("LabelSelector", selector.value());
+        errors.printed(&selector, Some(printed), "empty selector is invalid for daemonset");
+    }
+    pod::template(&template, errors);
+    runs_for_ever(&template, "DaemonSet", errors);
+    walk(
+        spec,
+        &[
+            ("minReadySeconds", Rule::NotNegative),
+            ("updateStrategy", Rule::With(daemon_set_strategy)),
+            ("revisionHistoryLimit", Rule::NotNegative),
+        ],
+        errors,
+    );
+}
+
+fn daemon_set_strategy(node: &Node<'_, '_>, errors: &mut Errors) {
+    match node.text_of("type") {
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            let rolling = node.get("rollingUpdate");
+            let (unavailable, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
+            share(&unavailable, errors);
+            share(&surge, errors);
+            at_most_all(&unavailable, errors);
+            at_most_all(&surge, errors);
+            match (amount(&unavailable) != 0, amount(&surge) != 0) {
+                (true, true) => {
+                    errors.wrong(&surge, "may not be set when maxUnavailable is non-zero");
+                }
+                (false, false) => errors.required(&unavailable, "cannot be 0 when maxSurge is 0"),
+                _ => {}
             }
         }
         _ => {
-            // Here and below the original prints its internal form; the client's says more.
-            let allowed = ["Recreate", "RollingUpdate"];
-            errors.push(FieldError::not_supported(path, strategy.clone(), &allowed));
+            let allowed = ["RollingUpdate", "OnDelete"];
+            unsupported_strategy(node, "DaemonSetUpdateStrategy", &allowed, errors);
         }
     }
 }
 
-/// A number or a percentage; its number if it is good.
-fn share(value: &Value, path: &FieldPath, errors: &mut Errors) -> Option<i64> {
-    match value {
-        Value::String(text) => {
-            let digits = text.strip_suffix('%').unwrap_or_default();
-            if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-                let words = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
-                errors.push(FieldError::invalid(path, text.as_str(), words));
-                return None;
+pub(in super::super) fn daemon_set_update(object: &Object, old: &Object, errors: &mut Errors) {
+    same_selector(object, old, errors);
+    walk_object(object, DAEMON_SET, errors);
+}
+
+pub(in super::super) const STATEFUL_SET: &[Check] = &[("spec", Rule::With(stateful_set))];
+
+fn stateful_set(spec: &Node<'_, '_>, errors: &mut Errors) {
+    stateful_set_with(spec, true, errors);
+}
+
+fn stateful_set_with(spec: &Node<'_, '_>, new: bool, errors: &mut Errors) {
+    const RETENTION: &[Check] =
+        &[("whenDeleted", Rule::With(retention)), ("whenScaled", Rule::With(retention))];
+    let policy = spec.get("podManagementPolicy");
+    match policy.text() {
+        "" => errors.required(&policy, ""),
+        "OrderedReady" | "Parallel" => {}
+        _ => errors.wrong(&policy, "must be 'OrderedReady' or 'Parallel'"),
+    }
+    stateful_set_strategy(&spec.get("updateStrategy"), errors);
+    walk(spec, &[("persistentVolumeClaimRetentionPolicy", Rule::Inside(RETENTION))], errors);
+    if new {
+        let claims = spec.get("volumeClaimTemplates");
+        claims.items().for_each(|claim| storage::claim_spec(&claim.get("spec"), errors));
+    }
+    walk(spec, &[("replicas", Rule::NotNegative), ("minReadySeconds", Rule::NotNegative)], errors);
+    let ordinals = spec.get("ordinals");
+    walk(
+        &spec.named("ordinals.start", ordinals.get("start").value()),
+        &[("", Rule::NotNegative)],
+        errors,
+    );
+    if new {
+        walk(spec, &[("serviceName", Rule::Format(names::dns1123_label))], errors);
+    }
+    let (selector, template) = (spec.get("selector"), spec.get("template"));
+    needed_selector(&selector, "statefulset", errors);
+    match matcher(selector.value()) {
+        None => {
+            let printed = forms::print("LabelSelector", selector.value());
+            errors.printed(&selector, Some(printed), "");
+        }
+        Some(matcher) => {
+            let metadata = template.get("metadata");
+            let found = metadata.get("labels");
+            if !matcher.is_everything() && !matcher.selects(found.value()) {
+                unmatched(&template, errors);
             }
-            digits.parse().ok()
+            pod::template_with(&template, &with_claims(spec), errors);
+            // And once more, as the original does.
+            labels(&template.named("labels", found.value()), errors);
+            let found = metadata.get("annotations");
+            annotations(&template.named("annotations", found.value()), errors);
         }
-        value => {
-            let number = value.as_i64()?;
-            if number < 0 {
-                errors.push(FieldError::invalid(path, number, NOT_NEGATIVE));
+    }
+    runs_for_ever(&template, "StatefulSet", errors);
+}
+
+fn retention(node: &Node<'_, '_>, errors: &mut Errors) {
+    one_of(node, &["Retain", "Delete"], errors);
+}
+
+/// The pod's spec as the set will make it: with a volume for each claim, without a name of its own.
+fn with_claims(spec: &Node<'_, '_>) -> Value {
+    let template = spec.get("template");
+    let mut pod = template.get("spec").value().clone();
+    let Some(fields) = pod.as_object_mut() else { return pod };
+    fields.remove("subdomain");
+    fields.remove("hostname");
+    let claims: Vec<&str> = spec
+        .get("volumeClaimTemplates")
+        .list()
+        .iter()
+        .map(|claim| claim.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default())
+        .collect();
+    if claims.is_empty() {
+        return pod;
+    }
+    let own = fields.get("volumes").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut volumes: Vec<Value> = Vec::new();
+    for (at, name) in claims.iter().enumerate() {
+        if !claims[..at].contains(name) {
+            volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+        }
+    }
+    volumes.extend(own.into_iter().filter(|volume| {
+        let name = volume.get("name").and_then(Value::as_str).unwrap_or_default();
+        !claims.contains(&name)
+    }));
+    fields.insert("volumes".to_owned(), Value::Array(volumes));
+    pod
+}
+
+fn stateful_set_strategy(node: &Node<'_, '_>, errors: &mut Errors) {
+    let rolling = node.get("rollingUpdate");
+    match node.text_of("type") {
+        "" => errors.required(node, ""),
+        "OnDelete" if rolling.is_set() => {
+            let printed = forms::print("RollingUpdateStatefulSetStrategy", rolling.value());
+            let words = "only allowed for updateStrategy 'RollingUpdate'";
+            errors.printed(&rolling, Some(printed), words);
+        }
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            walk(&rolling, &[("partition", Rule::NotNegative)], errors);
+            let unavailable = rolling.get("maxUnavailable");
+            if unavailable.is_set() {
+                share(&unavailable, errors);
+                if amount(&unavailable) == 0 {
+                    errors.wrong(&unavailable, "cannot be 0");
+                }
+                at_most_all(&unavailable, errors);
             }
-            Some(number)
+        }
+        _ => {
+            let printed = forms::print("StatefulSetUpdateStrategy", node.value());
+            errors.printed(node, Some(printed), "must be 'RollingUpdate' or 'OnDelete'");
         }
     }
-}
-
-pub(in super::super) fn replica_set(object: &Object, errors: &mut Errors) {
-    let (spec, path) = (field(object, "spec"), FieldPath::new("spec"));
-    not_negative(spec, "replicas", &path, errors);
-    not_negative(spec, "minReadySeconds", &path, errors);
-    selector_and_template(spec, "deployment", &path, errors);
-}
-
-pub(in super::super) fn daemon_set(object: &Object, errors: &mut Errors) {
-    let (spec, path) = (field(object, "spec"), FieldPath::new("spec"));
-    selector_and_template(spec, "daemonset", &path, errors);
-    not_negative(spec, "minReadySeconds", &path, errors);
-    let strategy = part(spec, "updateStrategy");
-    if !matches!(text(strategy, "type"), "RollingUpdate" | "OnDelete") {
-        let allowed = ["RollingUpdate", "OnDelete"];
-        let path = path.child("updateStrategy");
-        errors.push(FieldError::not_supported(&path, strategy.clone(), &allowed));
-    }
-}
-
-pub(in super::super) fn stateful_set(object: &Object, errors: &mut Errors) {
-    let (spec, path) = (field(object, "spec"), FieldPath::new("spec"));
-    if !matches!(text(spec, "podManagementPolicy"), "OrderedReady" | "Parallel") {
-        let value = text(spec, "podManagementPolicy");
-        let words = "must be 'OrderedReady' or 'Parallel'";
-        errors.push(FieldError::invalid(&path.child("podManagementPolicy"), value, words));
-    }
-    let strategy = part(spec, "updateStrategy");
-    if !matches!(text(strategy, "type"), "RollingUpdate" | "OnDelete") {
-        let words = "must be 'RollingUpdate' or 'OnDelete'";
-        errors.push(FieldError::invalid(&path.child("updateStrategy"), strategy.clone(), words));
-    }
-    not_negative(spec, "replicas", &path, errors);
-    not_negative(spec, "minReadySeconds", &path, errors);
-    selector_and_template(spec, "statefulset", &path, errors);
 }
 
 pub(in super::super) fn stateful_set_update(object: &Object, old: &Object, errors: &mut Errors) {
@@ -172,172 +360,174 @@ pub(in super::super) fn stateful_set_update(object: &Object, old: &Object, error
         "persistentVolumeClaimRetentionPolicy",
         "minReadySeconds",
     ];
+    stateful_set_with(&Node::top(view(object, "spec"), "spec"), false, errors);
     let fixed = |object: &Object| {
-        let mut spec = field(object, "spec").clone();
+        let mut spec = view(object, "spec").clone();
         if let Some(fields) = spec.as_object_mut() {
             fields.retain(|key, _| !CHANGEABLE.contains(&key.as_str()));
         }
         spec
     };
-    if fixed(object) != fixed(old) {
+    if !same(&fixed(object), &fixed(old)) {
         let words = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-        errors.push(FieldError::forbidden(&FieldPath::new("spec"), words));
+        errors.forbidden(&Node::top(view(object, "spec"), "spec"), words);
     }
 }
 
-/// The selector of deployments, replica sets and daemon sets never changes.
-pub(in super::super) fn selector_update(object: &Object, old: &Object, errors: &mut Errors) {
-    let path = FieldPath::new("spec").child("selector");
-    let selector = |object| part(field(object, "spec"), "selector");
-    immutable(selector(object), selector(old), &path, errors);
+pub(in super::super) const REPLICATION_CONTROLLER: &[Check] =
+    &[("spec", Rule::With(replication_controller))];
+
+fn replication_controller(spec: &Node<'_, '_>, errors: &mut Errors) {
+    let (selector, template) = (spec.get("selector"), spec.get("template"));
+    walk(spec, &[("minReadySeconds", Rule::NotNegative)], errors);
+    if selector.len() == 0 {
+        errors.required(&selector, "");
+    }
+    walk(spec, &[("replicas", Rule::NotNegative)], errors);
+    if !template.is_set() {
+        errors.required(&template, "");
+        return;
+    }
+    let metadata = template.get("metadata");
+    let found = metadata.get("labels");
+    let matches = selector
+        .map()
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| found.value().get(key) == Some(value));
+    if !matches {
+        unmatched(&template, errors);
+    }
+    pod::template(&template, errors);
+    runs_for_ever(&template, "ReplicationController", errors);
 }
 
-pub(in super::super) fn job(object: &Object, errors: &mut Errors) {
-    let (spec, path) = (field(object, "spec"), FieldPath::new("spec"));
-    let labels = part(part(part(spec, "template"), "metadata"), "labels");
-    let wanted = part(spec, "selector");
-    job_numbers(spec, &path, errors);
-    if wanted.is_null() {
-        errors.push(FieldError::required(&path.child("selector"), ""));
-    } else {
-        let usable = selector(wanted, &path.child("selector"), errors);
-        let generated =
-            number_of_labels(wanted) == 1 || spec.get("manualSelector") == Some(&Value::Bool(true));
-        if !generated {
-            let words = "`selector` not auto-generated";
-            errors.push(FieldError::invalid(&path.child("selector"), wanted.clone(), words));
-        }
-        if usable && !selects(wanted, labels) {
-            let field = path.child("template").child("metadata").child("labels");
-            errors.push(FieldError::invalid(&field, labels.clone(), UNMATCHED));
-        }
-    }
-    job_template(spec, &path, errors);
-}
+pub(in super::super) const POD_TEMPLATE: &[Check] = &[("template", Rule::With(pod::template))];
 
-fn number_of_labels(selector: &Value) -> usize {
-    part(selector, "matchLabels").as_object().map_or(0, serde_json::Map::len)
-        + items(selector, "matchExpressions").len()
-}
+pub(in super::super) const DISRUPTION_BUDGET: &[Check] = &[("spec", Rule::With(disruption_budget))];
 
-fn job_numbers(spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    for key in [
-        "parallelism",
-        "completions",
-        "activeDeadlineSeconds",
-        "backoffLimit",
-        "ttlSecondsAfterFinished",
-    ] {
-        not_negative(spec, key, path, errors);
-    }
-    one_of(spec, "completionMode", &["Indexed", "NonIndexed"], path, errors);
-    if text(spec, "completionMode") == "Indexed" && !has(spec, "completions") {
-        let words = "when completion mode is Indexed";
-        errors.push(FieldError::required(&path.child("completions"), words));
-    }
-}
-
-fn job_template(spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let path = path.child("template");
-    template(part(spec, "template"), &path, errors);
-    let field = path.child("spec").child("restartPolicy");
-    match text(part(part(spec, "template"), "spec"), "restartPolicy") {
-        "OnFailure" | "Never" => {}
-        "" | "Always" => {
-            errors.push(FieldError::required(&field, "valid values: \"OnFailure\", \"Never\""));
-        }
-        other => errors.push(FieldError::not_supported(&field, other, &["OnFailure", "Never"])),
-    }
-}
-
-pub(in super::super) fn job_update(object: &Object, old: &Object, errors: &mut Errors) {
-    let (new, before) = (field(object, "spec"), field(old, "spec"));
-    let path = FieldPath::new("spec");
-    let indexed = text(new, "completionMode") == "Indexed"
-        && part(new, "completions") == part(new, "parallelism");
-    if part(new, "completions") != part(before, "completions") && !indexed {
-        let value = part(new, "completions").clone();
-        errors.push(FieldError::invalid(&path.child("completions"), value, IMMUTABLE));
-    }
-    immutable(part(new, "selector"), part(before, "selector"), &path.child("selector"), errors);
-    // A job that has not started may still be placed elsewhere; the rest of its template is fixed.
-    let suspended = before.get("suspend") == Some(&Value::Bool(true));
-    let not_started = !has(field(old, "status"), "startTime");
-    if !(suspended && not_started) {
-        let template = path.child("template");
-        immutable(part(new, "template"), part(before, "template"), &template, errors);
-    }
-    for key in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"] {
-        immutable(part(new, key), part(before, key), &path.child(key), errors);
-    }
-}
-
-pub(in super::super) fn cron_job(object: &Object, errors: &mut Errors) {
-    let (spec, path) = (field(object, "spec"), FieldPath::new("spec"));
-    let schedule = text(spec, "schedule");
-    if required(spec, "schedule", &path, errors)
-        && let Some(words) = schedule_problem(schedule)
-    {
-        errors.push(FieldError::invalid(&path.child("schedule"), schedule, words));
-    }
-    one_of(spec, "concurrencyPolicy", &["Allow", "Forbid", "Replace"], &path, errors);
-    not_negative(spec, "startingDeadlineSeconds", &path, errors);
-    not_negative(spec, "successfulJobsHistoryLimit", &path, errors);
-    not_negative(spec, "failedJobsHistoryLimit", &path, errors);
-    let job = part(part(spec, "jobTemplate"), "spec");
-    let path = path.child("jobTemplate").child("spec");
-    job_numbers(job, &path, errors);
-    job_template(job, &path, errors);
-}
-
-/// What is wrong with the shape of a schedule. Numbers are left to whoever runs it.
-fn schedule_problem(schedule: &str) -> Option<String> {
-    const NAMED: [&str; 7] =
-        ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
-    if schedule.starts_with('@') {
-        let known = NAMED.contains(&schedule) || schedule.starts_with("@every ");
-        return (!known).then(|| format!("unrecognized descriptor: {schedule}"));
-    }
-    let fields: Vec<&str> = schedule.split_whitespace().collect();
-    (fields.len() != 5).then(|| {
-        format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" "))
-    })
-}
-
-pub(in super::super) fn disruption_budget(object: &Object, errors: &mut Errors) {
-    let (spec, path) = (field(object, "spec"), FieldPath::new("spec"));
-    if has(spec, "minAvailable") && has(spec, "maxUnavailable") {
+fn disruption_budget(spec: &Node<'_, '_>, errors: &mut Errors) {
+    if spec.has("minAvailable") && spec.has("maxUnavailable") {
+        let printed = forms::print("PodDisruptionBudgetSpec", spec.value());
         let words = "minAvailable and maxUnavailable cannot be both set";
-        errors.push(FieldError::invalid(&path, spec.clone(), words));
+        errors.printed(spec, Some(printed), words);
     }
     for key in ["minAvailable", "maxUnavailable"] {
-        share(part(spec, key), &path.child(key), errors);
+        let node = spec.get(key);
+        share(&node, errors);
+        at_most_all(&node, errors);
     }
-    if has(spec, "selector") {
-        selector(part(spec, "selector"), &path.child("selector"), errors);
+    label_selector(&spec.get("selector"), errors);
+    walk(
+        spec,
+        &[("unhealthyPodEvictionPolicy", Rule::OneOf(&["AlwaysAllow", "IfHealthyBudget"]))],
+        errors,
+    );
+}
+
+pub(in super::super) const REVISION: &[Check] = &[("revision", Rule::NotNegative)];
+
+pub(in super::super) fn revision_update(object: &Object, old: &Object, errors: &mut Errors) {
+    walk_object(object, REVISION, errors);
+    immutable(&Node::top(view(object, "data"), "data"), view(old, "data"), errors);
+}
+
+/// Counts that a controller reports: not negative, and parts not more than the whole.
+fn counts(status: &Node<'_, '_>, all: &[&str], parts: &[&str], last: &str, errors: &mut Errors) {
+    for key in all {
+        walk(&status.get(key), &[("", Rule::NotNegative)], errors);
+    }
+    let of = |key: &str| status.number_of(key).unwrap_or_default();
+    for key in parts.iter().filter(|key| of(key) > of("replicas")) {
+        errors.wrong(&status.get(key), "cannot be greater than status.replicas");
+    }
+    if of("availableReplicas") > of("readyReplicas") {
+        errors.wrong(&status.get("availableReplicas"), last);
     }
 }
 
-pub(in super::super) fn autoscaler(object: &Object, errors: &mut Errors) {
-    let (spec, path) = (field(object, "spec"), FieldPath::new("spec"));
-    let least = number(spec, "minReplicas").unwrap_or(1);
-    let most = number(spec, "maxReplicas").unwrap_or_default();
-    if least < 1 {
-        let words = "must be greater than or equal to 1";
-        errors.push(FieldError::invalid(&path.child("minReplicas"), least, words));
+/// A count of collisions only grows.
+fn collisions(status: &Node<'_, '_>, old: &Object, errors: &mut Errors) {
+    let count = status.get("collisionCount");
+    let before = view(old, "status").get("collisionCount").and_then(Value::as_i64);
+    if before.is_some_and(|before| count.number().is_none_or(|count| count < before)) {
+        let count_now = count.number().unwrap_or_default();
+        errors.invalid(&count, count_now, "cannot be decremented");
     }
-    if most < 1 {
-        errors.push(FieldError::invalid(
-            &path.child("maxReplicas"),
-            most,
-            "must be greater than 0",
-        ));
-    }
-    if most < least {
-        let words = "must be greater than or equal to `minReplicas`";
-        errors.push(FieldError::invalid(&path.child("maxReplicas"), most, words));
-    }
-    let (target, path) = (part(spec, "scaleTargetRef"), path.child("scaleTargetRef"));
-    required(target, "kind", &path, errors);
-    required(target, "name", &path, errors);
+}
+
+pub(in super::super) fn deployment_status(object: &Object, old: &Object, errors: &mut Errors) {
+    let status = Node::top(view(object, "status"), "status");
+    counts(
+        &status,
+        &[
+            "observedGeneration",
+            "replicas",
+            "updatedReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "unavailableReplicas",
+            "terminatingReplicas",
+            "collisionCount",
+        ],
+        &["updatedReplicas", "readyReplicas", "availableReplicas"],
+        "cannot be greater than readyReplicas",
+        errors,
+    );
+    collisions(&status, old, errors);
+}
+
+/// Of replica sets and replication controllers.
+pub(in super::super) fn replica_status(object: &Object, _old: &Object, errors: &mut Errors) {
+    counts(
+        &Node::top(view(object, "status"), "status"),
+        &[
+            "replicas",
+            "fullyLabeledReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "observedGeneration",
+            "terminatingReplicas",
+        ],
+        &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+        "cannot be greater than readyReplicas",
+        errors,
+    );
+}
+
+pub(in super::super) fn stateful_set_status(object: &Object, old: &Object, errors: &mut Errors) {
+    let status = Node::top(view(object, "status"), "status");
+    counts(
+        &status,
+        &[
+            "replicas",
+            "readyReplicas",
+            "currentReplicas",
+            "updatedReplicas",
+            "availableReplicas",
+            "observedGeneration",
+            "collisionCount",
+        ],
+        &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+        "cannot be greater than status.readyReplicas",
+        errors,
+    );
+    collisions(&status, old, errors);
+}
+
+pub(in super::super) fn daemon_set_status(object: &Object, old: &Object, errors: &mut Errors) {
+    const NUMBERS: &[Check] = &[
+        ("currentNumberScheduled", Rule::NotNegative),
+        ("numberMisscheduled", Rule::NotNegative),
+        ("desiredNumberScheduled", Rule::NotNegative),
+        ("numberReady", Rule::NotNegative),
+        ("observedGeneration", Rule::NotNegative),
+        ("updatedNumberScheduled", Rule::NotNegative),
+        ("numberAvailable", Rule::NotNegative),
+        ("numberUnavailable", Rule::NotNegative),
+        ("collisionCount", Rule::NotNegative),
+    ];
+    let status = Node::top(view(object, "status"), "status");
+    walk(&status, NUMBERS, errors);
+    collisions(&status, old, errors);
 }

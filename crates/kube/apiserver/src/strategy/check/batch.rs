@@ -1,0 +1,467 @@
+//! Jobs and cron jobs.
+
+use super::super::rules::{
+    Check, Errors, Node, Rule, forms, immutable, one_of, same,
+    selectors::{label_selector, matcher},
+    walk,
+};
+use super::schedule;
+use super::{pod, view};
+use mainstay_object::{Object, names};
+use serde_json::Value;
+
+const LEGACY_UID: &str = "controller-uid";
+const LEGACY_NAME: &str = "job-name";
+const UID: &str = "batch.kubernetes.io/controller-uid";
+const NAME: &str = "batch.kubernetes.io/job-name";
+/// From so many completions on a job must say more about how it fails.
+const MANY: i64 = 100_000;
+const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
+
+/// A job that is to be created, or stands as it is.
+pub(in super::super) fn job(object: &Object, errors: &mut Errors) {
+    let spec = Node::top(view(object, "spec"), "spec");
+    generated_selector(object, &spec, errors);
+    whole_spec(&spec, errors);
+    let last = spec.number_of("completions").unwrap_or_default() - 1;
+    if spec.text_of("completionMode") == "Indexed" && last >= 0 {
+        let host = format!("{}-{last}", object.name());
+        if !names::dns1123_label(&host).is_empty() {
+            let words = format!("will not able to create pod with invalid DNS label: {host}");
+            let metadata = Node::top(view(object, "metadata"), "metadata");
+            errors.invalid(&metadata.get("name"), object.name(), words);
+        }
+    }
+}
+
+/// Labels that tie pods to their job, unless its author ties them.
+fn generated_selector(object: &Object, spec: &Node<'_, '_>, errors: &mut Errors) {
+    let selector = spec.get("selector");
+    if spec.is_true("manualSelector") || !selector.is_set() {
+        return;
+    }
+    let template = spec.get("template");
+    let metadata = template.get("metadata");
+    let labels = metadata.get("labels");
+    for (key, expected) in [
+        (LEGACY_UID, object.uid()),
+        (LEGACY_NAME, object.name()),
+        (UID, object.uid()),
+        (NAME, object.name()),
+    ] {
+        let words = format!("must be '{expected}'");
+        match labels.value().get(key).and_then(Value::as_str) {
+            None => errors.required(&labels.key(key), words),
+            Some(found) if found != expected => {
+                errors.invalid(&labels.key(key), labels.value().clone(), words);
+            }
+            Some(_) => {}
+        }
+    }
+    let expected = serde_json::json!({
+        LEGACY_UID: object.uid(), LEGACY_NAME: object.name(), UID: object.uid(), NAME: object.name(),
+    });
+    if matcher(selector.value()).is_some_and(|matcher| !matcher.selects(&expected)) {
+        let printed = forms::print("LabelSelector", selector.value());
+        errors.printed(&selector, Some(printed), "`selector` not auto-generated");
+    }
+}
+
+fn whole_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
+    job_spec(spec, errors);
+    let selector = spec.get("selector");
+    if !selector.is_set() {
+        errors.required(&selector, "");
+    }
+    label_selector(&selector, errors);
+    let template = spec.get("template");
+    let metadata = template.get("metadata");
+    let labels = metadata.get("labels");
+    if matcher(selector.value()).is_some_and(|matcher| !matcher.selects(labels.value())) {
+        errors.wrong(&labels, "`selector` does not match template `labels`");
+    }
+}
+
+/// What jobs and templates of jobs have in common.
+fn job_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
+    const NUMBERS: &[Check] = &[
+        ("parallelism", Rule::NotNegative),
+        ("completions", Rule::NotNegative),
+        ("activeDeadlineSeconds", Rule::NotNegative),
+        ("backoffLimit", Rule::NotNegative),
+        ("ttlSecondsAfterFinished", Rule::NotNegative),
+        ("backoffLimitPerIndex", Rule::NotNegative),
+        ("maxFailedIndexes", Rule::NotNegative),
+    ];
+    walk(spec, NUMBERS, errors);
+    let per_index = spec.get("backoffLimitPerIndex");
+    if spec.has("maxFailedIndexes") && !per_index.is_set() {
+        errors.required(&per_index, "when maxFailedIndexes is specified");
+    }
+    let manager = spec.get("managedBy");
+    if manager.is_set() {
+        super::domain_path(&manager, errors);
+        if manager.text().len() > 63 {
+            errors.too_long(&manager, 63);
+        }
+    }
+    walk(spec, &[("completionMode", Rule::OneOf(&["NonIndexed", "Indexed"]))], errors);
+    match spec.text_of("completionMode") {
+        "Indexed" => indexed(spec, errors),
+        "NonIndexed" | "" => {
+            for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+                let node = spec.get(key);
+                if node.is_set() {
+                    errors.wrong(&node, "requires indexed completion mode");
+                }
+            }
+        }
+        _ => {}
+    }
+    failure_policy(spec, errors);
+    let success = spec.get("successPolicy");
+    if success.is_set() {
+        if spec.text_of("completionMode") == "Indexed" {
+            success_policy(spec, &success, errors);
+        } else {
+            let printed = forms::print("SuccessPolicy", success.value());
+            errors.printed(&success, Some(printed), "requires indexed completion mode");
+        }
+    }
+    let replacement = spec.get("podReplacementPolicy");
+    if replacement.is_set() {
+        let allowed: &[&str] = if spec.has("podFailurePolicy") {
+            &["Failed"]
+        } else {
+            &["Failed", "TerminatingOrFailed"]
+        };
+        one_of(&replacement, allowed, errors);
+    }
+    let template = spec.get("template");
+    pod::template(&template, errors);
+    let pod = template.get("spec");
+    let policy = pod.get("restartPolicy");
+    match policy.text() {
+        "" | "Always" => errors.required(&policy, "valid values: \"OnFailure\", \"Never\""),
+        "OnFailure" if spec.has("podFailurePolicy") => {
+            let words = "only \"Never\" is supported when podFailurePolicy is specified";
+            errors.wrong(&policy, words);
+        }
+        "OnFailure" | "Never" => {}
+        other => errors.unsupported(&policy, other, &["OnFailure", "Never"]),
+    }
+}
+
+fn indexed(spec: &Node<'_, '_>, errors: &mut Errors) {
+    let (completions, parallelism) = (spec.get("completions"), spec.get("parallelism"));
+    let failed = spec.get("maxFailedIndexes");
+    let more = |node: &Node<'_, '_>, most: i64| node.number().is_some_and(|it| it > most);
+    if !completions.is_set() {
+        errors.required(&completions, "when completion mode is Indexed");
+    }
+    if more(&parallelism, MANY) {
+        let words = "must be less than or equal to 100000 when completion mode is Indexed";
+        errors.wrong(&parallelism, words);
+    }
+    if completions.number().is_some_and(|most| more(&failed, most)) {
+        errors.wrong(&failed, "must be less than or equal to completions");
+    }
+    if more(&failed, MANY) {
+        errors.wrong(&failed, "must be less than or equal to 100000");
+    }
+    if more(&completions, MANY) && spec.has("backoffLimitPerIndex") {
+        if !failed.is_set() {
+            errors.required(&failed, "must be specified when completions is above 100000");
+        }
+        for node in [&parallelism, &failed] {
+            if more(node, 10_000) {
+                let words = "must be less than or equal to 10000 when completions are above 100000 and used with backoff limit per index";
+                errors.wrong(node, words);
+            }
+        }
+    }
+}
+
+/// The allowed values as Go prints a list of them.
+fn listed(allowed: &[&str]) -> String {
+    let quoted: Vec<String> = allowed.iter().map(|text| format!("{text:?}")).collect();
+    format!("valid values: [{}]", quoted.join(" "))
+}
+
+fn choice(node: &Node<'_, '_>, allowed: &[&str], errors: &mut Errors) {
+    match node.text() {
+        "" => errors.required(node, listed(allowed)),
+        _ => one_of(node, allowed, errors),
+    }
+}
+
+fn failure_policy(spec: &Node<'_, '_>, errors: &mut Errors) {
+    let policy = spec.get("podFailurePolicy");
+    if !policy.is_set() {
+        return;
+    }
+    let rules = policy.get("rules");
+    if rules.len() > 20 {
+        errors.too_many(&rules, rules.len(), 20);
+    }
+    let template = spec.get("template");
+    let pod = template.get("spec");
+    let containers: Vec<&Value> = ["containers", "initContainers"]
+        .iter()
+        .flat_map(|list| pod.get(list).list())
+        .filter_map(|container| container.get("name"))
+        .collect();
+    for rule in rules.items() {
+        let action = rule.get("action");
+        if action.text() == "FailIndex" {
+            if !spec.has("backoffLimitPerIndex") {
+                errors.wrong(&action, "requires the backoffLimitPerIndex to be set");
+            }
+        } else {
+            choice(&action, &ACTIONS, errors);
+        }
+        let (codes, conditions) = (rule.get("onExitCodes"), rule.get("onPodConditions"));
+        if codes.is_set() {
+            exit_codes(&codes, &containers, errors);
+        }
+        pod_conditions(&conditions, errors);
+        let words = match (codes.is_set(), conditions.len() > 0) {
+            (true, true) => "specifying both OnExitCodes and OnPodConditions is not supported",
+            (false, false) => "specifying one of OnExitCodes and OnPodConditions is required",
+            _ => continue,
+        };
+        errors.printed(&rule, None, words);
+    }
+}
+
+fn pod_conditions(list: &Node<'_, '_>, errors: &mut Errors) {
+    if list.len() > 20 {
+        errors.too_many(list, list.len(), 20);
+    }
+    for condition in list.items() {
+        walk(&condition, &[("type", Rule::Always(names::qualified_name))], errors);
+        choice(&condition.get("status"), &["False", "True", "Unknown"], errors);
+    }
+}
+
+fn exit_codes(node: &Node<'_, '_>, containers: &[&Value], errors: &mut Errors) {
+    choice(&node.get("operator"), &["In", "NotIn"], errors);
+    let name = node.get("containerName");
+    if name.is_set() && !containers.contains(&name.value()) {
+        let words = "must be one of the container or initContainer names in the pod template";
+        errors.wrong(&name, words);
+    }
+    let values = node.get("values");
+    if values.len() == 0 {
+        errors.wrong(&values, "at least one value is required");
+    } else if values.len() > 255 {
+        errors.too_many(&values, values.len(), 255);
+    }
+    let mut seen: Vec<i64> = Vec::new();
+    let mut ordered = true;
+    for value in values.items() {
+        let code = value.number().unwrap_or_default();
+        if node.text_of("operator") == "In" && code == 0 {
+            errors.wrong(&value, "must not be 0 for the In operator");
+        }
+        if seen.contains(&code) {
+            errors.duplicate(&value, code);
+        }
+        ordered &= seen.last().is_none_or(|before| *before <= code);
+        seen.push(code);
+    }
+    if !ordered {
+        errors.wrong(&values, "must be ordered");
+    }
+}
+
+fn success_policy(spec: &Node<'_, '_>, policy: &Node<'_, '_>, errors: &mut Errors) {
+    let rules = policy.get("rules");
+    let most = spec.number_of("completions").unwrap_or_default();
+    if rules.len() == 0 {
+        let words = "at least one rules must be specified when the successPolicy is specified";
+        errors.required(&rules, words);
+    }
+    if rules.len() > 20 {
+        errors.too_many(&rules, rules.len(), 20);
+    }
+    for rule in rules.items() {
+        let (indexes, count) = (rule.get("succeededIndexes"), rule.get("succeededCount"));
+        if !indexes.is_set() && !count.is_set() {
+            let words = "at least one of succeededCount or succeededIndexes must be specified";
+            errors.required(&rule, words);
+        }
+        let mut total = 0;
+        if indexes.is_set() {
+            if indexes.text().len() > 64 * 1024 {
+                errors.too_long(&indexes, 64 * 1024);
+            }
+            match schedule::indexes(indexes.text(), most) {
+                Ok(found) => total = found,
+                Err(why) => {
+                    errors.wrong(&indexes, format!("error parsing succeededIndexes: {why}"));
+                }
+            }
+        }
+        if let Some(number) = count.number() {
+            walk(&count, &[("", Rule::NotNegative)], errors);
+            if number > most {
+                let words = format!(
+                    "must be less than or equal to {most} (the number of specified completions)"
+                );
+                errors.wrong(&count, words);
+            }
+            if indexes.is_set() && number > total {
+                let words = format!(
+                    "must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
+                );
+                errors.wrong(&count, words);
+            }
+        }
+    }
+}
+
+/// A job that replaces another.
+pub(in super::super) fn job_update(object: &Object, old: &Object, errors: &mut Errors) {
+    let (new, before) = (view(object, "spec"), view(old, "spec"));
+    let (spec, before) = (Node::top(new, "spec"), Node::root(before));
+    whole_spec(&spec, errors);
+    completions(&spec, &before, errors);
+    fixed(&spec, &before, "selector", "LabelSelector", errors);
+    template_update(object, old, errors);
+    immutable(&spec.get("completionMode"), before.get("completionMode").value(), errors);
+    fixed(&spec, &before, "podFailurePolicy", "PodFailurePolicy", errors);
+    for key in ["backoffLimitPerIndex", "managedBy"] {
+        immutable(&spec.get(key), before.get(key).value(), errors);
+    }
+    fixed(&spec, &before, "successPolicy", "SuccessPolicy", errors);
+}
+
+/// A struct that may not change, shown in the original's form.
+fn fixed(
+    spec: &Node<'_, '_>,
+    old: &Node<'_, '_>,
+    key: &'static str,
+    ty: &str,
+    errors: &mut Errors,
+) {
+    let node = spec.get(key);
+    if !same(node.value(), old.get(key).value()) {
+        let printed = forms::pointer(ty, node.value());
+        errors.printed(&node, Some(printed), super::IMMUTABLE);
+    }
+}
+
+fn completions(spec: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors) {
+    let node = spec.get("completions");
+    if spec.text_of("completionMode") != "Indexed" {
+        immutable(&node, old.get("completions").value(), errors);
+        return;
+    }
+    if node.value() == old.get("completions").value() || !node.is_set() {
+        return;
+    }
+    if node.number() != spec.number_of("parallelism") {
+        errors.wrong(&node, "can only be modified in tandem with spec.parallelism");
+    }
+}
+
+/// The template is fixed, except where pods go for as long as a job has not begun.
+fn template_update(object: &Object, old: &Object, errors: &mut Errors) {
+    let spec = Node::top(view(object, "spec"), "spec");
+    let template = spec.get("template");
+    let before = view(old, "spec");
+    let mut expected = before.get("template").cloned().unwrap_or_default();
+    let suspended = before.get("suspend") == Some(&Value::Bool(true));
+    let started = view(old, "status").get("startTime").is_some_and(|time| !time.is_null());
+    if suspended && !started {
+        for path in [
+            &["metadata", "annotations"][..],
+            &["metadata", "labels"],
+            &["spec", "affinity", "nodeAffinity"],
+            &["spec", "nodeSelector"],
+            &["spec", "tolerations"],
+            &["spec", "schedulingGates"],
+        ] {
+            copy(&mut expected, template.value(), path);
+        }
+    }
+    if !same(template.value(), &expected) {
+        let printed = forms::print("PodTemplateSpec", template.value());
+        errors.printed(&template, Some(printed), super::IMMUTABLE);
+    }
+}
+
+/// Makes the value at a path what it is elsewhere.
+fn copy(to: &mut Value, from: &Value, path: &[&str]) {
+    let [key, rest @ ..] = path else { return };
+    let value = from.get(key);
+    let Some(fields) = to.as_object_mut() else { return };
+    if rest.is_empty() {
+        match value {
+            Some(value) => fields.insert((*key).to_owned(), value.clone()),
+            None => fields.remove(*key),
+        };
+        return;
+    }
+    let inner = fields.entry(*key).or_insert_with(|| Value::Object(serde_json::Map::new()));
+    copy(inner, value.unwrap_or(&Value::Null), rest);
+    if inner.as_object().is_some_and(serde_json::Map::is_empty) && value.is_none() {
+        fields.remove(*key);
+    }
+}
+
+pub(in super::super) fn cron_job(object: &Object, errors: &mut Errors) {
+    cron_job_spec(&Node::top(view(object, "spec"), "spec"), None, errors);
+    if object.name().len() > 52 {
+        let metadata = Node::top(view(object, "metadata"), "metadata");
+        let words = "must be no more than 52 characters";
+        errors.invalid(&metadata.get("name"), object.name(), words);
+    }
+}
+
+pub(in super::super) fn cron_job_update(object: &Object, old: &Object, errors: &mut Errors) {
+    cron_job_spec(&Node::top(view(object, "spec"), "spec"), Some(view(old, "spec")), errors);
+}
+
+fn cron_job_spec(spec: &Node<'_, '_>, old: Option<&Value>, errors: &mut Errors) {
+    const HISTORY: &[Check] = &[
+        ("successfulJobsHistoryLimit", Rule::NotNegative),
+        ("failedJobsHistoryLimit", Rule::NotNegative),
+    ];
+    let (line, zone) = (spec.get("schedule"), spec.get("timeZone"));
+    let before = |key: &str| old.and_then(|old| old.get(key)).unwrap_or(&Value::Null);
+    if line.text().is_empty() {
+        errors.required(&line, "");
+    } else {
+        if let Err(why) = schedule::cron(line.text()) {
+            errors.wrong(&line, why);
+        }
+        let zoned = line.text().contains("TZ");
+        let was_zoned = before("schedule").as_str().is_some_and(|line| line.contains("TZ"));
+        if zoned && was_zoned && zone.is_set() {
+            errors.wrong(&line, "cannot use both timeZone field and TZ or CRON_TZ in schedule");
+        } else if zoned && !was_zoned {
+            errors.wrong(&line, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
+        }
+    }
+    walk(spec, &[("startingDeadlineSeconds", Rule::NotNegative)], errors);
+    if zone.is_set() && (old.is_none() || before("timeZone") != zone.value()) {
+        for why in schedule::zone(zone.text()) {
+            errors.wrong(&zone, why);
+        }
+    }
+    walk(spec, &[("concurrencyPolicy", Rule::Choice(&["Allow", "Forbid", "Replace"]))], errors);
+    let template = spec.get("jobTemplate");
+    let job = template.get("spec");
+    job_spec(&job, errors);
+    let selector = job.get("selector");
+    if selector.is_set() {
+        let printed = forms::print("LabelSelector", selector.value());
+        errors.printed(&selector, Some(printed), "`selector` will be auto-generated");
+    }
+    if job.is_true("manualSelector") {
+        errors.unsupported(&job.get("manualSelector"), true, &["nil", "false"]);
+    }
+    walk(spec, HISTORY, errors);
+}

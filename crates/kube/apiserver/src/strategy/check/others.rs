@@ -1,0 +1,352 @@
+//! Kinds with few rules: priority and runtime classes, API services, signing requests.
+
+use super::super::rules::{
+    Check, Errors, Node, Rule, amounts, formats, forms, immutable, one_of, selectors::labels, walk,
+};
+use super::{pod, view};
+use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, names};
+use serde_json::Value;
+
+const SYSTEM: [(&str, i64); 2] =
+    [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
+
+pub(in super::super) fn priority_class(object: &Object, errors: &mut Errors) {
+    let value = object.i64(&["value"]).unwrap_or_default();
+    let global = view(object, "globalDefault") == &Value::Bool(true);
+    let name = object.name();
+    if name.starts_with("system-") {
+        let why = match SYSTEM.iter().find(|(known, _)| *known == name) {
+            Some((_, expected)) if *expected != value => {
+                Some(format!("value of {name} PriorityClass must be {expected}"))
+            }
+            Some(_) if global => {
+                Some(format!("globalDefault of {name} PriorityClass must be false"))
+            }
+            Some(_) => None,
+            None => Some(format!("{name} is not a known system priority class")),
+        };
+        if let Some(why) = why {
+            let words = format!(
+                "priority class names with 'system-' prefix are reserved for system use only. error: {why}"
+            );
+            let metadata = Node::top(&Value::Null, "metadata");
+            errors.forbidden(&metadata.get("name"), words);
+        }
+    } else if value > 1_000_000_000 {
+        let words = "maximum allowed value of a user defined priority is 1000000000";
+        errors.forbidden(&Node::top(&Value::Null, "value"), words);
+    }
+    let policy = Node::top(view(object, "preemptionPolicy"), "preemptionPolicy");
+    if policy.is_set() {
+        one_of(&policy, &["PreemptLowerPriority", "Never"], errors);
+    }
+}
+
+pub(in super::super) fn priority_class_update(object: &Object, old: &Object, errors: &mut Errors) {
+    if view(object, "value") != view(old, "value") {
+        let words = "may not be changed in an update.";
+        errors.forbidden(&Node::top(&Value::Null, "value"), words);
+    }
+    let key = "preemptionPolicy";
+    immutable(&Node::top(view(object, key), key), view(old, key), errors);
+}
+
+pub(in super::super) const RUNTIME_CLASS: &[Check] = &[
+    ("handler", Rule::Always(names::dns1123_label)),
+    ("overhead", Rule::With(overhead)),
+    ("scheduling", Rule::With(scheduling)),
+];
+
+fn overhead(node: &Node<'_, '_>, errors: &mut Errors) {
+    let fixed = node.get("podFixed").value();
+    if !node.is_set() {
+        return;
+    }
+    let limits = node.named("limits", fixed);
+    for (name, at) in limits.entries() {
+        amounts::container_name(name, &at, errors);
+        amounts::amount(name, &at, errors);
+    }
+}
+
+fn scheduling(node: &Node<'_, '_>, errors: &mut Errors) {
+    if !node.is_set() {
+        return;
+    }
+    labels(&node.get("nodeSelector"), errors);
+    let list = node.get("tolerations");
+    pod::tolerations(&list, errors);
+    let mut seen = Vec::new();
+    for toleration in list.items() {
+        let key = ["key", "operator", "value", "effect"].map(|field| toleration.text_of(field));
+        if seen.contains(&key) {
+            let printed = forms::print("Toleration", toleration.value());
+            let kind = FieldErrorKind::Printed(PrintedKind::Duplicate, Some(printed));
+            errors.push(FieldError::new(&toleration.path(), kind, ""));
+        }
+        seen.push(key);
+    }
+}
+
+pub(in super::super) fn runtime_class_update(object: &Object, old: &Object, errors: &mut Errors) {
+    immutable(&Node::top(view(object, "handler"), "handler"), view(old, "handler"), errors);
+}
+
+pub(in super::super) fn api_service(object: &Object, errors: &mut Errors) {
+    let spec = Node::top(view(object, "spec"), "spec");
+    let (group, version) = (spec.get("group"), spec.get("version"));
+    let name = object.name();
+    if names::path_segment(name).is_empty() {
+        let expected = format!("{}.{}", version.text(), group.text());
+        if name != expected && !name.is_empty() {
+            let words = format!("must be `spec.version+\".\"+spec.group`: {expected:?}");
+            let metadata = Node::top(&Value::Null, "metadata");
+            errors.invalid(&metadata.get("name"), name, words);
+        }
+    }
+    if group.text().is_empty() && version.text() != "v1" {
+        let words = "only v1 may have an empty group and it better be legacy kube";
+        errors.required(&group, words);
+    }
+    walk(
+        &spec,
+        &[
+            ("group", Rule::Format(names::dns1123_subdomain)),
+            ("version", Rule::Always(names::dns1035_label)),
+            (
+                "groupPriorityMinimum",
+                Rule::Between(1, 20_000, "must be positive and less than 20000"),
+            ),
+            ("versionPriority", Rule::Between(1, 1000, "must be positive and less than 1000")),
+        ],
+        errors,
+    );
+    let (service, bundle) = (spec.get("service"), spec.get("caBundle"));
+    let skip = spec.get("insecureSkipTLSVerify");
+    let trusting = spec.is_true("insecureSkipTLSVerify");
+    if !service.is_set() {
+        if !bundle.text().is_empty() {
+            let padding = bundle.text().bytes().rev().take_while(|b| *b == b'=').count();
+            let length = bundle.text().len() * 3 / 4 - padding;
+            let words = "local APIServices may not have a caBundle";
+            errors.invalid(&bundle, format!("{length} bytes"), words);
+        }
+        if trusting {
+            errors.wrong(&skip, "local APIServices may not have insecureSkipTLSVerify");
+        }
+        return;
+    }
+    walk(&service, &[("namespace", Rule::Needed("")), ("name", Rule::Needed(""))], errors);
+    let port = service.get("port");
+    let number = port.number().unwrap_or_default();
+    if !(1..=65535).contains(&number) {
+        errors.invalid(&port, number, format!("port is not valid: {}", formats::PORT_RANGE));
+    }
+    if trusting && !bundle.text().is_empty() {
+        errors.wrong(&skip, "may not be true if caBundle is present");
+    }
+}
+
+pub(in super::super) fn api_service_update(object: &Object, _: &Object, errors: &mut Errors) {
+    api_service(object, errors);
+}
+
+pub(in super::super) fn api_service_status(object: &Object, _: &Object, errors: &mut Errors) {
+    let status = Node::top(view(object, "status"), "status");
+    let conditions = status.get("conditions");
+    for condition in conditions.items() {
+        one_of(&condition.get("status"), &["True", "False", "Unknown"], errors);
+    }
+}
+
+/// What a certificate may be used for.
+const USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+/// A request to sign a certificate; the request itself is read by whoever signs.
+pub(in super::super) fn signing_request(object: &Object, errors: &mut Errors) {
+    let spec = Node::top(view(object, "spec"), "spec");
+    request(&spec.get("request"), errors);
+    let usages = spec.get("usages");
+    if usages.len() == 0 {
+        errors.required(&usages, "");
+    }
+    usages.items().for_each(|usage| one_of(&usage, &USAGES, errors));
+    for (at, usage) in usages.items().enumerate() {
+        if usages.list()[..at].contains(usage.value()) {
+            errors.duplicate(&usage, usage.text());
+        }
+    }
+    let signer = spec.get("signerName");
+    if signer.text() == "kubernetes.io/legacy-unknown" {
+        errors.wrong(&signer, "the legacy signerName is not allowed via this API version");
+    } else {
+        signer_name(&signer, errors);
+    }
+    let seconds = spec.get("expirationSeconds");
+    if seconds.number().is_some_and(|seconds| seconds < 600) {
+        errors.wrong(&seconds, "may not specify a duration less than 600 seconds (10 minutes)");
+    }
+    conditions(object, errors);
+}
+
+fn request(node: &Node<'_, '_>, errors: &mut Errors) {
+    use base64::Engine as _;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(node.text()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let is_request = text.contains("-----BEGIN CERTIFICATE REQUEST-----")
+        || text.contains("-----BEGIN NEW CERTIFICATE REQUEST-----");
+    if !is_request {
+        let words = "PEM block type must be CERTIFICATE REQUEST";
+        if node.text().is_empty() {
+            errors.printed(node, Some("null".to_owned()), words);
+        } else {
+            errors.wrong(node, words);
+        }
+    }
+}
+
+fn conditions(object: &Object, errors: &mut Errors) {
+    let status = Node::top(view(object, "status"), "status");
+    let list = status.get("conditions");
+    let (mut approved, mut denied) = (false, false);
+    let mut seen = Vec::new();
+    for condition in list.items() {
+        let kind = condition.get("type");
+        if kind.text().is_empty() {
+            errors.required(&kind, "");
+        }
+        let allowed: &'static [&'static str] = match kind.text() {
+            "Approved" | "Denied" | "Failed" => &["True"],
+            _ => &["False", "True", "Unknown"],
+        };
+        let state = condition.get("status");
+        if state.text().is_empty() {
+            errors.required(&state, "");
+        } else {
+            one_of(&state, allowed, errors);
+        }
+        approved |= kind.text() == "Approved";
+        denied |= kind.text() == "Denied";
+        if approved && denied && matches!(kind.text(), "Approved" | "Denied") {
+            let words = "Approved and Denied conditions are mutually exclusive";
+            errors.invalid(&list, kind.text(), words);
+        }
+        if seen.contains(&kind.text()) {
+            errors.duplicate(&kind, kind.text());
+        }
+        seen.push(kind.text());
+    }
+}
+
+fn signer_name(node: &Node<'_, '_>, errors: &mut Errors) {
+    let name = node.text();
+    if name.is_empty() {
+        errors.required(node, "");
+        return;
+    }
+    let segments: Vec<&str> = name.split('/').collect();
+    let [domain, path] = segments.as_slice() else {
+        let words =
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        errors.wrong(node, words);
+        return;
+    };
+    if domain.len() > 253 {
+        errors.too_long(node, 253);
+    }
+    if let Some(label) = domain.split('.').find(|label| !names::dns1123_label(label).is_empty()) {
+        for problem in names::dns1123_label(label) {
+            errors.invalid(node, *domain, format!("validating label {label:?}: {problem}"));
+        }
+    }
+    if domain.split('.').count() < 2 {
+        let words = "should be a domain with at least two segments separated by dots";
+        errors.invalid(node, *domain, words);
+    }
+    if let Some(label) = path.split('.').find(|label| !names::dns1123_subdomain(label).is_empty()) {
+        for problem in names::dns1123_subdomain(label) {
+            errors.invalid(node, *path, format!("validating label {label:?}: {problem}"));
+        }
+    }
+    if name.len() > 571 {
+        errors.too_long(node, 571);
+    }
+}
+
+/// What may change of a request: its main part never gains or loses an answer.
+pub(in super::super) fn signing_request_update(object: &Object, old: &Object, errors: &mut Errors) {
+    answers(object, old, false, false, errors);
+}
+
+pub(in super::super) fn signing_request_status(object: &Object, old: &Object, errors: &mut Errors) {
+    answers(object, old, false, true, errors);
+}
+
+pub(in super::super) fn signing_request_approval(
+    object: &Object,
+    old: &Object,
+    errors: &mut Errors,
+) {
+    answers(object, old, true, false, errors);
+}
+
+fn answers(object: &Object, old: &Object, approves: bool, signs: bool, errors: &mut Errors) {
+    signing_request(object, errors);
+    let status = Node::top(view(object, "status"), "status");
+    let at = status.get("conditions");
+    let of = |object: &Object, kind: &str| -> Vec<Value> {
+        let list = view(object, "status").get("conditions").and_then(Value::as_array);
+        let list = list.into_iter().flatten();
+        list.filter(|one| one.get("type") == Some(&kind.into())).cloned().collect()
+    };
+    for kind in ["Approved", "Denied", "Failed"] {
+        if of(object, kind).len() < of(old, kind).len() {
+            let words = format!("updates may not remove a condition of type {kind:?}");
+            errors.forbidden(&at, words);
+        }
+    }
+    for kind in ["Approved", "Denied"].into_iter().filter(|_| !approves) {
+        let (new, before) = (of(object, kind), of(old, kind));
+        if new.len() > before.len() {
+            let words = format!("updates may not add a condition of type {kind:?}");
+            errors.forbidden(&at, words);
+        } else if new.len() == before.len() && new != before {
+            let words = format!("updates may not modify a condition of type {kind:?}");
+            errors.forbidden(&at, words);
+        }
+    }
+    let certificate = status.get("certificate");
+    let before = view(old, "status").get("certificate").and_then(Value::as_str).unwrap_or_default();
+    if certificate.text() != before {
+        if !signs {
+            errors.forbidden(&certificate, "updates may not set certificate content");
+        } else if !before.is_empty() {
+            let words = "updates may not modify existing certificate content";
+            errors.forbidden(&certificate, words);
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! What containers are given: variables and mounts.
+
+use super::super::super::rules::{Check, Errors, Node, Rule, amounts, formats, walk};
+use super::Whole;
+use mainstay_object::names;
+use serde_json::Value;
+
+const VARIABLE_FIELDS: [&str; 9] = [
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+/// Fields of a pod that can be named at all; the first two with a key in brackets.
+const POD_FIELDS: [&str; 14] = [
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.serviceAccountName",
+    "spec.schedulerName",
+    "status.phase",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+const RESOURCES: [&str; 6] = [
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+/// A key of a config map or secret, for a variable.
+const KEY: &[Check] =
+    &[("name", Rule::Always(names::dns1123_subdomain)), ("key", Rule::Named(formats::config_key))];
+const FILE_KEY: &[Check] = &[
+    ("key", Rule::Named(formats::variable)),
+    ("volumeName", Rule::Named(names::dns1123_label)),
+    ("path", Rule::Named(formats::no_backsteps)),
+];
+
+/// Variables, one by one and from whole maps.
+pub(super) fn variables(container: &Node<'_, '_>, errors: &mut Errors) {
+    let env = container.get("env");
+    for variable in env.items() {
+        walk(&variable, &[("name", Rule::Named(formats::variable))], errors);
+        let from = variable.get("valueFrom");
+        if from.is_set() {
+            variable_source(&from, variable.text_of("value"), errors);
+        }
+    }
+    let list = container.get("envFrom");
+    for from in list.items() {
+        const MAPS: [&str; 2] = ["configMapRef", "secretRef"];
+        walk(&from, &[("prefix", Rule::Format(formats::variable))], errors);
+        for map in MAPS.into_iter().filter(|map| from.has(map)) {
+            walk(&from.get(map), &[("name", Rule::Named(prefix_name))], errors);
+        }
+        // The original leaves out which element it is.
+        match MAPS.into_iter().filter(|map| from.has(map)).count() {
+            0 => errors.invalid(&list, "", "must specify one of: `configMapRef` or `secretRef`"),
+            1 => {}
+            _ => errors.invalid(&list, "", "may not have more than one field specified at a time"),
+        }
+    }
+}
+
+/// The original takes these names for prefixes: a hyphen may be last.
+fn prefix_name(name: &str) -> Vec<String> {
+    match name.strip_suffix('-') {
+        Some(rest) if !rest.is_empty() => names::dns1123_subdomain(&format!("{rest}a")),
+        _ => names::dns1123_subdomain(name),
+    }
+}
+
+fn variable_source(from: &Node<'_, '_>, value: &str, errors: &mut Errors) {
+    const KINDS: [&str; 5] =
+        ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
+    let mut found = 0;
+    for kind in KINDS.into_iter().filter(|kind| from.has(kind)) {
+        found += 1;
+        let reference = from.get(kind);
+        match kind {
+            "fieldRef" => field_reference(&reference, &VARIABLE_FIELDS, errors),
+            "resourceFieldRef" => resource_reference(&reference, false, errors),
+            "fileKeyRef" => walk(&reference, FILE_KEY, errors),
+            _ => walk(&reference, KEY, errors),
+        }
+    }
+    let words = match found {
+        0 => {
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        }
+        _ if !value.is_empty() => "may not be specified when `value` is not empty",
+        1 => return,
+        _ => "may not have more than one field specified at a time",
+    };
+    errors.invalid(from, "", words);
+}
+
+/// A field of the pod, one of those that its place allows.
+pub(super) fn field_reference(node: &Node<'_, '_>, allowed: &[&str], errors: &mut Errors) {
+    let version = node.text_of("apiVersion");
+    let (at, path) = (node.get("fieldPath"), node.text_of("fieldPath"));
+    if version.is_empty() {
+        errors.required(&node.get("apiVersion"), "");
+        return;
+    }
+    if path.is_empty() {
+        errors.required(&at, "");
+        return;
+    }
+    let subscripted = path.strip_suffix("']").and_then(|rest| rest.split_once("['"));
+    let problem = match subscripted.filter(|(field, _)| !field.is_empty()) {
+        _ if version != "v1" => Some(format!("unsupported pod version: {version}")),
+        Some(("metadata.annotations" | "metadata.labels", _)) => None,
+        Some(_) => Some(format!("field label does not support subscript: {path}")),
+        None if POD_FIELDS.contains(&path) || path == "spec.host" => None,
+        None => Some(format!("field label not supported: {path}")),
+    };
+    if let Some(problem) = problem {
+        errors.invalid(&at, path, format!("error converting fieldPath: {problem}"));
+        return;
+    }
+    match subscripted {
+        Some(("metadata.annotations", key)) => {
+            errors.each(node, &key.to_lowercase(), names::qualified_name(&key.to_lowercase()));
+        }
+        Some((_, key)) => errors.each(node, key, names::qualified_name(key)),
+        None => {
+            let path = if path == "spec.host" { "spec.nodeName" } else { path };
+            if !allowed.contains(&path) {
+                errors.unsupported(&at, path, allowed);
+            }
+        }
+    }
+}
+
+/// An amount that a container is given.
+pub(super) fn resource_reference(node: &Node<'_, '_>, volume: bool, errors: &mut Errors) {
+    let resource = node.text_of("resource");
+    let huge = |resource: &str| {
+        resource.starts_with("requests.hugepages-") || resource.starts_with("limits.hugepages-")
+    };
+    if volume && node.text_of("containerName").is_empty() {
+        errors.required(&node.get("containerName"), "");
+    } else if resource.is_empty() {
+        errors.required(&node.get("resource"), "");
+    } else if !RESOURCES.contains(&resource) && !huge(resource) {
+        errors.unsupported(&node.get("resource"), resource, &RESOURCES);
+    }
+    divisor(&node.get("divisor"), resource, errors);
+}
+
+fn divisor(node: &Node<'_, '_>, resource: &str, errors: &mut Errors) {
+    const BYTES: [&str; 13] =
+        ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
+    let text = amounts::text(node.value());
+    if !node.is_set() || amounts::nano(node.value()) == 0 {
+        return;
+    }
+    let kind = resource.split_once('.').map_or("", |(_, kind)| kind);
+    let (allowed, what): (&[&str], &str) = match kind {
+        "cpu" => (&["1m", "1"], "cpu"),
+        "memory" => (&BYTES, "memory"),
+        "ephemeral-storage" => (&BYTES, "local ephemeral storage"),
+        _ if amounts::is_huge(kind) => (&BYTES, "hugepages"),
+        _ => return,
+    };
+    if !allowed.contains(&&*text) {
+        let list = if kind == "cpu" { "1m and 1".to_owned() } else { BYTES.join(", ") };
+        let words = format!("only divisor's values {list} are supported with the {what} resource");
+        errors.invalid(node, resource, words);
+    }
+}
+
+/// Where volumes are mounted, and as which devices they appear.
+pub(super) fn mounts(container: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Errors) {
+    let (list, devices) = (container.get("volumeMounts"), container.get("volumeDevices"));
+    let has = |list: &Node<'_, '_>, key: &str, text: &str| {
+        list.list().iter().any(|one| one.get(key).and_then(Value::as_str).unwrap_or("") == text)
+    };
+    let mut seen: Vec<&str> = Vec::new();
+    for mount in list.items() {
+        let (name, path) = (mount.get("name"), mount.get("mountPath"));
+        if name.text().is_empty() {
+            errors.required(&name, "");
+        }
+        if !whole.volumes.contains_key(name.text()) {
+            errors.not_found(&name, name.text(), "");
+        }
+        if path.text().is_empty() {
+            errors.required(&path, "");
+        }
+        if seen.contains(&path.text()) {
+            errors.invalid(&path, path.text(), "must be unique");
+        }
+        seen.push(path.text());
+        if has(&devices, "name", name.text()) {
+            errors.invalid(&name, name.text(), "must not already exist in volumeDevices");
+        }
+        if has(&devices, "devicePath", path.text()) {
+            let words = "must not already exist as a path in volumeDevices";
+            errors.invalid(&path, path.text(), words);
+        }
+        sub_paths(&list, &mount, errors);
+        propagation(&list, &mount, container, errors);
+    }
+    volume_devices(&devices, &list, whole, errors);
+}
+
+/// The original leaves out which mount it is when it reports on these fields.
+fn sub_paths(list: &Node<'_, '_>, mount: &Node<'_, '_>, errors: &mut Errors) {
+    let (path, expression) = (mount.text_of("subPath"), mount.text_of("subPathExpr"));
+    if !path.is_empty() {
+        errors.each(&list.get("subPath"), path, formats::descending_path(path));
+    }
+    if !expression.is_empty() {
+        if !path.is_empty() {
+            let words = "subPathExpr and subPath are mutually exclusive";
+            errors.invalid(&mount.get("subPathExpr"), expression, words);
+        }
+        let at = list.get("subPathExpr");
+        errors.each(&at, expression, formats::descending_path(expression));
+    }
+}
+
+fn propagation(
+    list: &Node<'_, '_>,
+    mount: &Node<'_, '_>,
+    container: &Node<'_, '_>,
+    errors: &mut Errors,
+) {
+    let mode = mount.get("mountPropagation").value();
+    let at = list.named("mountPropagation", mode);
+    walk(&at, &[("", Rule::OneOf(&["Bidirectional", "HostToContainer", "None"]))], errors);
+    let privileged = container.get("securityContext").is_true("privileged");
+    if at.text() == "Bidirectional" && !privileged {
+        let words = "Bidirectional mount propagation is available only to privileged containers";
+        errors.forbidden(&at, words);
+    }
+    let at = list.named("recursiveReadOnly", mount.get("recursiveReadOnly").value());
+    match at.text() {
+        "Enabled" | "IfPossible" => {
+            if !mount.is_true("readOnly") {
+                errors.forbidden(&at, "may only be specified when readOnly is true");
+            }
+            if !mode.is_null() && mode != "None" {
+                let words = "may only be specified when mountPropagation is None or not specified";
+                errors.forbidden(&at, words);
+            }
+        }
+        _ => walk(&at, &[("", Rule::OneOf(&["Disabled", "Enabled", "IfPossible"]))], errors),
+    }
+}
+
+fn volume_devices(
+    devices: &Node<'_, '_>,
+    mounts: &Node<'_, '_>,
+    whole: &Whole<'_>,
+    errors: &mut Errors,
+) {
+    let mounted = |key: &str, text: &str| {
+        mounts.list().iter().any(|one| one.get(key).and_then(Value::as_str).unwrap_or("") == text)
+    };
+    let (mut names, mut paths): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    for device in devices.items() {
+        let (name, path) = (device.get("name"), device.get("devicePath"));
+        let volume = whole.volumes.get(name.text());
+        let is_block = volume.is_some_and(|volume| {
+            ["persistentVolumeClaim", "ephemeral"]
+                .iter()
+                .any(|source| volume.get(*source).is_some_and(|it| !it.is_null()))
+        });
+        if name.text().is_empty() {
+            errors.required(&name, "");
+        }
+        if names.contains(&name.text()) {
+            errors.invalid(&name, name.text(), "must be unique");
+        }
+        if volume.is_some() && !is_block {
+            let words = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
+            errors.invalid(&name, name.text(), words);
+        }
+        if volume.is_none() {
+            errors.not_found(&name, name.text(), "");
+        }
+        if path.text().is_empty() {
+            errors.required(&path, "");
+        }
+        if paths.contains(&path.text()) {
+            errors.invalid(&path, path.text(), "must be unique");
+        }
+        if !path.text().is_empty() && !formats::no_backsteps(path.text()).is_empty() {
+            errors.invalid(&path, path.text(), "can not contain backsteps ('..')");
+        } else {
+            paths.push(path.text());
+        }
+        if mounted("name", name.text()) {
+            errors.invalid(&name, name.text(), "must not already exist in volumeMounts");
+        }
+        if mounted("mountPath", path.text()) {
+            let words = "must not already exist as a path in volumeMounts";
+            errors.invalid(&path, path.text(), words);
+        }
+        if !name.text().is_empty() {
+            names.push(name.text());
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! What may change of a pod: hardly anything.
+
+use super::super::super::rules::{Errors, Node, Rule, immutable, same, walk};
+use super::{MIRROR, metadata_and_spec, placement};
+use mainstay_object::{Object, names};
+use serde_json::Value;
+
+/// Fields of a pod's spec that an update may change.
+const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+/// A pod that replaces another.
+pub(in super::super::super) fn pod_update(object: &Object, old: &Object, errors: &mut Errors) {
+    let field = |object: &Object, key: &str| -> Value {
+        object.fields().get(key).cloned().unwrap_or_default()
+    };
+    let (new_value, old_value) = (field(object, "spec"), field(old, "spec"));
+    let (new, before) = (Node::top(&new_value, "spec"), Node::root(&old_value));
+    metadata_and_spec(object, errors);
+    let metadata = field(object, "metadata");
+    let annotations = Node::top(&metadata, "metadata");
+    annotation_changes(&annotations.get("annotations"), old, errors);
+    for list in ["containers", "initContainers"] {
+        let containers = new.get(list);
+        if containers.len() != before.get(list).len() {
+            errors.forbidden(&containers, "pod updates may not add or remove containers");
+            return;
+        }
+        for container in containers.items() {
+            walk(&container, &[("image", Rule::Needed(""))], errors);
+            super::containers::padded_image(&container, errors);
+        }
+    }
+    deadline(&new.get("activeDeadlineSeconds"), before.number_of("activeDeadlineSeconds"), errors);
+    added_tolerations(&new.get("tolerations"), &before.get("tolerations"), errors);
+    removed_gates(&new.get("schedulingGates"), &before.get("schedulingGates"), errors);
+    if same(&new_value, &old_value) {
+        return;
+    }
+    let mut munged = new_value.clone();
+    settle(&mut munged, &old_value);
+    if before.get("schedulingGates").len() > 0 {
+        gated(&new, &mut munged, &old_value, errors);
+    }
+    if !same(&munged, &old_value) {
+        let words = format!("pod updates may not change fields other than {UPDATABLE}");
+        errors.forbidden(&new, words);
+    }
+}
+
+/// Takes back what may change.
+fn settle(new: &mut Value, old: &Value) {
+    for list in ["containers", "initContainers"] {
+        let before = old.get(list).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let containers = new.get_mut(list).and_then(Value::as_array_mut);
+        for (container, before) in containers.into_iter().flatten().zip(before) {
+            if let Some(fields) = container.as_object_mut() {
+                restore(fields, before, "image");
+            }
+        }
+    }
+    let shortened = old.get("terminationGracePeriodSeconds").and_then(Value::as_i64) < Some(0)
+        && new.get("terminationGracePeriodSeconds").and_then(Value::as_i64) == Some(1);
+    if let Some(fields) = new.as_object_mut() {
+        for key in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
+            restore(fields, old, key);
+        }
+        if shortened {
+            restore(fields, old, "terminationGracePeriodSeconds");
+        }
+    }
+}
+
+fn restore(fields: &mut serde_json::Map<String, Value>, old: &Value, key: &str) {
+    match old.get(key) {
+        Some(value) => fields.insert(key.to_owned(), value.clone()),
+        None => fields.remove(key),
+    };
+}
+
+fn annotation_changes(node: &Node<'_, '_>, old: &Object, errors: &mut Errors) {
+    let before: Vec<(&str, &str)> = old.annotations().collect();
+    for (key, value) in &before {
+        if node.value().get(key).and_then(Value::as_str) == Some(value) {
+            continue;
+        }
+        let at = node.key(key);
+        if key.starts_with(super::APP_ARMOR) {
+            errors.forbidden(&at, "may not remove or update AppArmor annotations");
+        }
+        if *key == MIRROR {
+            errors.forbidden(&at, "may not remove or update mirror pod annotation");
+        }
+    }
+    for (key, at) in node.entries().filter(|(key, _)| before.iter().all(|(one, _)| one != key)) {
+        if key.starts_with(super::APP_ARMOR) {
+            errors.forbidden(&at, "may not add AppArmor annotations");
+        }
+        if key == MIRROR {
+            errors.forbidden(&at, "may not add mirror pod annotation");
+        }
+    }
+}
+
+fn deadline(node: &Node<'_, '_>, before: Option<i64>, errors: &mut Errors) {
+    match (node.number(), before) {
+        (Some(new), _) if !(0..=2_147_483_647).contains(&new) => {
+            errors.wrong(node, "must be between 0 and 2147483647, inclusive");
+        }
+        (Some(new), Some(before)) if before < new => {
+            errors.wrong(node, "must be less than or equal to previous value");
+        }
+        (None, Some(_)) => {
+            errors.wrong(node, "must not update from a positive integer to nil value");
+        }
+        _ => {}
+    }
+}
+
+fn added_tolerations(new: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors) {
+    let bare = |value: &Value| {
+        let mut value = value.clone();
+        if let Some(fields) = value.as_object_mut() {
+            fields.remove("tolerationSeconds");
+        }
+        value
+    };
+    let found: Vec<Value> = new.list().iter().map(bare).collect();
+    for toleration in old.list() {
+        if !found.contains(&bare(toleration)) {
+            let words = "existing toleration can not be modified except its tolerationSeconds";
+            errors.forbidden(new, words);
+        }
+    }
+    placement::tolerations(new, errors);
+}
+
+fn removed_gates(new: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors) {
+    for gate in new.items() {
+        let name = gate.text_of("name");
+        if old.list().iter().all(|one| one.get("name").and_then(Value::as_str) != Some(name)) {
+            let words = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            errors.forbidden(&gate.get("name"), words);
+        }
+    }
+}
+
+/// A pod that waits to be scheduled may still be bound to fewer nodes.
+fn gated(new: &Node<'_, '_>, munged: &mut Value, old: &Value, errors: &mut Errors) {
+    let selector = new.get("nodeSelector");
+    let before = old.get("nodeSelector").unwrap_or(&Value::Null);
+    if !same(selector.value(), before) {
+        for (key, value) in before.as_object().into_iter().flatten() {
+            if selector.value().get(key) != Some(value) {
+                let words =
+                    "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+                errors.wrong(&selector, words);
+            }
+        }
+        if let Some(fields) = munged.as_object_mut() {
+            restore(fields, old, "nodeSelector");
+        }
+    }
+    let of = |spec: &Value| -> Value {
+        let affinity = spec.get("affinity").and_then(|it| it.get("nodeAffinity"));
+        affinity.cloned().unwrap_or_default()
+    };
+    let (after, before) = (of(new.value()), of(old));
+    if same(&after, &before) {
+        return;
+    }
+    let affinity = new.get("affinity");
+    node_affinity(&affinity.get("nodeAffinity"), &before, errors);
+    if let Some(fields) = munged.as_object_mut() {
+        let mut affinity =
+            fields.get("affinity").and_then(Value::as_object).cloned().unwrap_or_default();
+        affinity.remove("nodeAffinity");
+        if !before.is_null() {
+            affinity.insert("nodeAffinity".to_owned(), before);
+        }
+        if affinity.is_empty() && old.get("affinity").is_none_or(Value::is_null) {
+            fields.remove("affinity");
+        } else {
+            fields.insert("affinity".to_owned(), Value::Object(affinity));
+        }
+    }
+}
+
+fn node_affinity(node: &Node<'_, '_>, old: &Value, errors: &mut Errors) {
+    const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+    let before = old.get(REQUIRED).and_then(|it| it.get("nodeSelectorTerms")?.as_array());
+    let Some(before) = before.filter(|terms| !terms.is_empty()) else { return };
+    let required = node.get(REQUIRED);
+    let terms = required.get("nodeSelectorTerms");
+    let print = |value: &Value| super::super::super::rules::forms::list("NodeSelectorTerm", value);
+    if terms.len() != before.len() {
+        let words = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
+        errors.printed(&terms, Some(print(terms.value())), words);
+        return;
+    }
+    for (term, before) in terms.items().zip(before) {
+        let list = |value: &Value, key: &str| -> Vec<Value> {
+            value.get(key).and_then(Value::as_array).cloned().unwrap_or_default()
+        };
+        let grows = ["matchExpressions", "matchFields"].iter().all(|key| {
+            let (new, old) = (list(term.value(), key), list(before, key));
+            new.starts_with(&old)
+        });
+        let was_empty =
+            ["matchExpressions", "matchFields"].iter().all(|key| list(before, key).is_empty());
+        let is_empty = ["matchExpressions", "matchFields"]
+            .iter()
+            .all(|key| list(term.value(), key).is_empty());
+        if !grows || (was_empty && !is_empty) {
+            let printed =
+                super::super::super::rules::forms::print("NodeSelectorTerm", term.value());
+            errors.printed(
+                &term,
+                Some(printed),
+                "only additions are allowed (no mutations or deletions)",
+            );
+        }
+    }
+}
+
+/// What a pod's status may become.
+pub(in super::super::super) fn pod_status_update(
+    object: &Object,
+    old: &Object,
+    errors: &mut Errors,
+) {
+    let field = |object: &Object, key: &str| -> Value {
+        object.fields().get(key).cloned().unwrap_or_default()
+    };
+    let metadata = field(object, "metadata");
+    annotation_changes(&Node::top(&metadata, "metadata").get("annotations"), old, errors);
+    let (new_value, old_value) = (field(object, "status"), field(old, "status"));
+    let (status, before) = (Node::top(&new_value, "status"), Node::root(&old_value));
+    conditions(&status.get("conditions"), errors);
+    let nominated = status.get("nominatedNodeName");
+    if nominated.text() != before.text_of("nominatedNodeName") {
+        walk(&nominated, &[("", Rule::Format(names::dns1123_subdomain))], errors);
+    }
+    walk(
+        &status,
+        &[("observedGeneration", Rule::Within(0, i64::MAX, "must be a non-negative integer"))],
+        errors,
+    );
+    immutable(&status.get("qosClass"), before.get("qosClass").value(), errors);
+    let spec = field(old, "spec");
+    for (list, kind) in [
+        ("containerStatuses", "containers"),
+        ("initContainerStatuses", "initContainers"),
+        ("ephemeralContainerStatuses", ""),
+    ] {
+        transitions(&status.get(list), &before.get(list), &spec, kind, errors);
+    }
+    for (list, one) in [("podIPs", "podIP"), ("hostIPs", "hostIP")] {
+        let addresses = status.get(list);
+        if list == "hostIPs" && addresses.len() > 0 {
+            let first = addresses.index(0);
+            if first.text_of("ip") != status.text_of(one) {
+                errors.invalid(&first.get("ip"), first.text_of("ip"), "must be equal to `hostIP`");
+            }
+        }
+        for address in addresses.items() {
+            let ip = address.text_of("ip");
+            let known = before.get(list).list().iter().any(|it| it.get("ip") == Some(&ip.into()));
+            if !known {
+                errors.each(&address, ip, super::formats::address(ip));
+            }
+        }
+    }
+}
+
+fn conditions(list: &Node<'_, '_>, errors: &mut Errors) {
+    for condition in list.items() {
+        walk(
+            &condition,
+            &[("observedGeneration", Rule::Within(0, i64::MAX, "must be a non-negative integer"))],
+            errors,
+        );
+        let kind = condition.text_of("type");
+        if !matches!(kind, "PodScheduled" | "Ready" | "Initialized") {
+            errors.each(&condition.get("Type"), kind, names::qualified_name(kind));
+        }
+    }
+}
+
+/// A container that has ended stays so, unless it is one that is started again.
+fn transitions(
+    new: &Node<'_, '_>,
+    old: &Node<'_, '_>,
+    spec: &Value,
+    kind: &str,
+    errors: &mut Errors,
+) {
+    let policy = spec.get("restartPolicy").and_then(Value::as_str).unwrap_or_default();
+    for (at, before) in old.list().iter().enumerate() {
+        let Some(ended) = before.get("state").and_then(|it| it.get("terminated")) else { continue };
+        let name = before.get("name");
+        let now = new.list().iter().find(|one| one.get("name") == name);
+        let runs = now.is_some_and(|now| {
+            now.get("state").and_then(|it| it.get("terminated")).is_none_or(Value::is_null)
+        });
+        if !runs {
+            continue;
+        }
+        let code = ended.get("exitCode").and_then(Value::as_i64).unwrap_or_default();
+        let container = spec
+            .get(kind)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .find(|one| one.get("name") == name);
+        if kind.is_empty() || !container.is_some_and(|it| starts_again(it, policy, code)) {
+            errors.forbidden(
+                &new.index(at).get("state"),
+                "may not be transitioned to non-terminated state",
+            );
+        }
+    }
+}
+
+fn starts_again(container: &Value, policy: &str, code: i64) -> bool {
+    let rules = container.get("restartPolicyRules").and_then(Value::as_array);
+    for rule in rules.into_iter().flatten() {
+        let codes = rule.get("exitCodes");
+        let listed = codes
+            .and_then(|it| it.get("values")?.as_array())
+            .is_some_and(|values| values.contains(&code.into()));
+        let matches = match codes.and_then(|it| it.get("operator")?.as_str()) {
+            Some("In") => listed,
+            Some("NotIn") => !listed,
+            _ => false,
+        };
+        if matches {
+            return rule.get("action") == Some(&"Restart".into());
+        }
+    }
+    let policy = container.get("restartPolicy").and_then(Value::as_str).unwrap_or(policy);
+    policy == "Always" || (policy == "OnFailure" && code != 0)
+}

@@ -1,0 +1,133 @@
+//! How a row of the table of built-in kinds answers as a strategy.
+
+use super::super::rules::{Errors, walk_object};
+use super::super::{Context, Metadata, Strategy, Target, check, warnings};
+use super::Rules;
+use mainstay_object::{FieldError, Object, Status};
+use std::borrow::Cow;
+
+impl Strategy for Rules {
+    fn name_problems(&self, name: &str) -> Vec<String> {
+        (self.names)(name)
+    }
+
+    fn counts_generations(&self) -> bool {
+        self.generations
+    }
+
+    fn keeps_status_on_create(&self) -> bool {
+        self.keeps_status
+    }
+
+    fn creates_on_update(&self) -> bool {
+        self.creates_on_update
+    }
+
+    fn allows_unconditional_update(&self) -> bool {
+        self.unconditional_update
+    }
+
+    fn default(&self, object: &mut Object) {
+        (self.default)(object);
+    }
+
+    fn prepare_create(&self, object: &mut Object, context: &Context<'_>) -> Result<(), Status> {
+        (self.create)(object, context)
+    }
+
+    fn prepare_update(
+        &self,
+        object: &mut Object,
+        old: &Object,
+        context: &Context<'_>,
+    ) -> Result<(), Status> {
+        (self.update)(object, old, context)
+    }
+
+    fn metadata(&self) -> Metadata {
+        self.metadata
+    }
+
+    fn validate(
+        &self,
+        object: &Object,
+        old: Option<&Object>,
+        target: Target<'_>,
+    ) -> Vec<FieldError> {
+        let mut errors = Errors::default();
+        match (target.subresource, old, self.check_update) {
+            ("status", Some(old), _) => (self.check_status)(object, old, &mut errors),
+            ("finalize", Some(old), _) => check::namespace_finalize(object, old, &mut errors),
+            ("approval", Some(old), _) => check::signing_request_approval(object, old, &mut errors),
+            ("resize", ..) => check::pod(object, &mut errors),
+            (_, Some(old), Some(check)) => check(object, old, &mut errors),
+            _ => {
+                walk_object(object, self.table, &mut errors);
+                (self.check)(object, &mut errors);
+            }
+        }
+        if object.kind() == "Event" {
+            // The group of the request decides how strict the rules are.
+            let strict = target.group == "events.k8s.io";
+            check::event(object, strict, &mut errors);
+            match old {
+                _ if !strict => {}
+                None => check::new_event(object, &mut errors),
+                Some(old) => check::new_event_update(object, old, &mut errors),
+            }
+        }
+        errors.into_vec()
+    }
+
+    fn warnings(&self, object: &Object, old: Option<&Object>, target: Target<'_>) -> Vec<String> {
+        match target.subresource {
+            "" => (self.warnings)(object, old),
+            "status" => warnings::status(object),
+            _ => Vec::new(),
+        }
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        self.fields
+    }
+
+    fn field<'a>(&self, object: &'a Object, path: &str) -> Cow<'a, str> {
+        selectable(object, path)
+    }
+}
+
+/// The value of a field to select by. Most are where their path says; a few are computed, and
+/// numbers and booleans that are absent read as Go's zero.
+fn selectable<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
+    match path {
+        "spec.unschedulable" | "spec.hostNetwork" => {
+            let segments: Vec<&str> = path.split('.').collect();
+            Cow::Borrowed(if object.bool(&segments) == Some(true) { "true" } else { "false" })
+        }
+        "status.replicas" => {
+            Cow::Owned(object.i64(&["status", "replicas"]).unwrap_or_default().to_string())
+        }
+        // How many pods of a job have succeeded.
+        "status.successful" => {
+            Cow::Owned(object.i64(&["status", "succeeded"]).unwrap_or_default().to_string())
+        }
+        "status.podIPs" => {
+            let addresses = object.array(&["status", "podIPs"]);
+            let texts = addresses.iter().filter_map(|one| one.get("ip")?.as_str());
+            Cow::Owned(texts.collect::<Vec<_>>().join(","))
+        }
+        // Who reported an event, in the old field or the new one.
+        "source" => {
+            let source = object.str(&["source", "component"]).filter(|text| !text.is_empty());
+            Cow::Borrowed(source.or(object.str(&["reportingComponent"])).unwrap_or_default())
+        }
+        _ => {
+            let segments: Vec<&str> = path.split('.').collect();
+            match object.get(&segments) {
+                Some(serde_json::Value::String(text)) => Cow::Borrowed(text),
+                Some(serde_json::Value::Null) | None => Cow::Borrowed(""),
+                Some(other) => Cow::Owned(other.to_string()),
+            }
+        }
+    }
+}
