@@ -101,7 +101,8 @@ impl Embedded {
         say(&format!("kubeconfig  {}", kubeconfig.display()));
 
         let service = server.service(Identity::admin());
-        let cluster = Cluster::new(kube::Client::new(service, "default"));
+        let cluster = Cluster::new(kube::Client::new(service, "default"))
+            .named(concat!("mainstay/", env!("CARGO_PKG_VERSION")));
         let workloads = Workloads::start(
             cluster.clone(),
             mainstay_workloads::Options {

@@ -3,7 +3,8 @@
 use crate::request::{self, Target, media};
 use crate::watch::{Selection, Watch};
 use crate::{Error, Result, apply};
-use http::Method;
+use http::{HeaderValue, Method, Request, header};
+use kube::client::Body;
 use mainstay_object::{Gvk, Object, Resource};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,6 +13,8 @@ use serde_json::{Map, Value, json};
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
+    /// What it says it is.
+    agent: Option<HeaderValue>,
 }
 
 /// What to list.
@@ -214,7 +217,17 @@ impl Cluster {
     /// Wraps a client. `kube::Client::new` over the embedded server's service gives one without a
     /// socket.
     pub const fn new(client: kube::Client) -> Self {
-        Self { client }
+        Self { client, agent: None }
+    }
+
+    /// The same API for a program that says who it is: the `User-Agent` of its requests. What
+    /// stands before the first slash is its name as a manager of fields, where a request names none.
+    ///
+    /// A name with characters that a header cannot hold is as none.
+    #[must_use]
+    pub fn named(mut self, agent: &str) -> Self {
+        self.agent = HeaderValue::from_str(agent).ok();
+        self
     }
 
     /// The client underneath, for what this handle does not do.
@@ -230,7 +243,7 @@ impl Cluster {
         name: &str,
     ) -> Result<Object> {
         let target = object_target(resource, namespace, name);
-        request::fetch(&self.client, request::build(Method::GET, &target, media::JSON, None)?).await
+        request::fetch(&self.client, self.request(Method::GET, &target, media::JSON, None)?).await
     }
 
     /// Reads one object that may be absent.
@@ -254,7 +267,7 @@ impl Cluster {
 
     pub(crate) async fn get_raw_as(&self, path: &str, accept: &str) -> Result<Value> {
         let target = Target::new(path.to_owned());
-        request::fetch(&self.client, request::build(Method::GET, &target, accept, None)?).await
+        request::fetch(&self.client, self.request(Method::GET, &target, accept, None)?).await
     }
 
     /// Reads objects of one namespace, or of all namespaces.
@@ -266,7 +279,7 @@ impl Cluster {
     ) -> Result<List> {
         let target = params.onto(Target::new(resource.collection_path(namespace)));
         let accept = if params.metadata_only { media::METADATA_LIST } else { media::JSON };
-        let request = request::build(Method::GET, &target, accept, None)?;
+        let request = self.request(Method::GET, &target, accept, None)?;
         let raw: RawList = request::fetch(&self.client, request).await?;
         let mut items = raw.items.unwrap_or_default();
         // Lists of built-in kinds leave out what is the same for every item.
@@ -374,29 +387,40 @@ impl Cluster {
         self.write(Method::PATCH, target, media, request::encode(body)?).await
     }
 
-    /// Makes the object exist with at least the given fields, and returns it as stored.
+    /// Applies an object: server-side apply, forced. Afterwards the object has the given fields, and
+    /// `manager` owns them; fields that it applied before and leaves out now go, unless others own
+    /// them. Returns the object as stored. Nothing is stored if nothing differs.
     ///
-    /// The signature is that of server-side apply; until the embedded server has it, this reads the
-    /// object and creates it or sends a merge patch of what differs, with the `resourceVersion` that
-    /// was read as precondition, again on conflict. Nothing is sent if nothing differs.
-    ///
-    /// What follows from that:
-    /// * Fields that are absent from `object` stay as they are; an explicit `null` removes a field.
-    /// * Lists are owned whole: a list that lacks or differs in one given field is replaced. Values
-    ///   that the server filled into list entries by default count as equal. Two lists are merged as
-    ///   sets instead: `metadata.ownerReferences` (by uid) and `metadata.finalizers`.
-    /// * `status`, and what only the server writes in `metadata`, is ignored.
-    /// * Nobody's ownership is recorded; `manager` (who applies) only appears in the request's
-    ///   `fieldManager`.
-    ///
-    /// # Errors
-    /// A conflict only after 64 attempts that were all overtaken by other writers.
+    /// `status`, and what only the server writes in `metadata`, is not sent, and neither are fields
+    /// that are null.
     pub async fn apply(
         &self,
         resource: &Resource,
         object: &Object,
         manager: &str,
     ) -> Result<Object> {
+        let target = object_target(resource, namespace_of(object), object.name())
+            .pair("fieldManager", manager)
+            .pair("force", "true");
+        let body = request::encode(&apply::without_nulls(&apply::wanted(object)))?;
+        self.write(Method::PATCH, target, media::APPLY_PATCH, body).await
+    }
+
+    /// Makes the object exist with at least the given fields, and returns it as stored.
+    ///
+    /// Reads the object and creates it or sends a merge patch of what differs, with the
+    /// `resourceVersion` that was read as precondition, again on conflict. Nothing is sent if nothing
+    /// differs. It is how controllers write that do not apply ([`Cluster::apply`]):
+    ///
+    /// * Fields that are absent from `object` stay as they are; an explicit `null` removes a field.
+    /// * Lists are owned whole: a list that lacks or differs in one given field is replaced. Values
+    ///   that the server filled into list entries by default count as equal. Two lists are merged as
+    ///   sets instead: `metadata.ownerReferences` (by uid) and `metadata.finalizers`.
+    /// * `status`, and what only the server writes in `metadata`, is ignored.
+    ///
+    /// # Errors
+    /// A conflict only after 64 attempts that were all overtaken by other writers.
+    pub async fn ensure(&self, resource: &Resource, object: &Object) -> Result<Object> {
         // Whoever overtakes has got on, so a crowd of writers thins out by itself.
         const ATTEMPTS: u32 = 64;
         let namespace = namespace_of(object);
@@ -406,15 +430,13 @@ impl Cluster {
             attempt += 1;
             let outcome = match self.find(resource, namespace, object.name()).await? {
                 None => {
-                    let target = Target::new(resource.collection_path(namespace))
-                        .pair("fieldManager", manager);
+                    let target = Target::new(resource.collection_path(namespace));
                     let body = request::encode(&apply::without_nulls(&wanted))?;
                     self.write(Method::POST, target, media::JSON, body).await
                 }
                 Some(live) => {
                     let Some(patch) = apply::patch(&live, &wanted) else { return Ok(live) };
-                    let target = object_target(resource, namespace, object.name())
-                        .pair("fieldManager", manager);
+                    let target = object_target(resource, namespace, object.name());
                     let body = request::encode(&patch)?;
                     self.write(Method::PATCH, target, media::MERGE_PATCH, body).await
                 }
@@ -480,7 +502,7 @@ impl Cluster {
     ) -> Result<()> {
         let target = params.onto(Target::new(resource.collection_path(namespace)));
         let body = Some((media::JSON, request::encode(&options.to_value())?));
-        let request = request::build(Method::DELETE, &target, media::JSON, body)?;
+        let request = self.request(Method::DELETE, &target, media::JSON, body)?;
         request::bytes(request::send(&self.client, request).await?).await?;
         Ok(())
     }
@@ -497,11 +519,9 @@ impl Cluster {
                 .pair("fieldSelector", &selection.fields)
                 .pair("resourceVersion", resource_version);
         let accept = if selection.metadata_only { media::METADATA } else { media::JSON };
-        let mut request = request::build(Method::GET, &target, accept, None)?;
+        let mut request = self.request(Method::GET, &target, accept, None)?;
         // A compressed stream would hold events back.
-        request
-            .headers_mut()
-            .insert(http::header::ACCEPT_ENCODING, http::HeaderValue::from_static("identity"));
+        request.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let response = request::send(&self.client, request).await?;
         Ok(Watch::new(response.into_body()))
     }
@@ -522,6 +542,20 @@ impl Cluster {
         Ok(found.into_iter().map(|api| api.resource).find(|resource| resource.kind == gvk.kind))
     }
 
+    fn request(
+        &self,
+        method: Method,
+        target: &Target,
+        accept: &str,
+        body: Option<(&str, Vec<u8>)>,
+    ) -> Result<Request<Body>> {
+        let mut request = request::build(method, target, accept, body)?;
+        if let Some(agent) = &self.agent {
+            request.headers_mut().insert(header::USER_AGENT, agent.clone());
+        }
+        Ok(request)
+    }
+
     async fn write(
         &self,
         method: Method,
@@ -529,7 +563,7 @@ impl Cluster {
         media_type: &str,
         body: Vec<u8>,
     ) -> Result<Object, Error> {
-        let request = request::build(method, &target, media::JSON, Some((media_type, body)))?;
+        let request = self.request(method, &target, media::JSON, Some((media_type, body)))?;
         request::fetch(&self.client, request).await
     }
 }

@@ -58,6 +58,7 @@ pub(crate) mod media {
     pub(crate) const JSON: &str = "application/json";
     pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
     pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
+    pub(crate) const APPLY_PATCH: &str = "application/apply-patch+yaml";
     pub(crate) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
     /// A list of metadata; servers that cannot do it answer with whole objects.
     pub(crate) const METADATA_LIST: &str =

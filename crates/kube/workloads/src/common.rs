@@ -16,6 +16,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// The same for a part that says who it is in requests.
+    pub(crate) fn named(&self, agent: &str) -> Self {
+        Self { cluster: self.cluster.clone().named(agent), ..self.clone() }
+    }
+
     /// Replaces the status of an object that was just read, unless it is that already. The
     /// `resourceVersion` that was read is the precondition.
     pub(crate) async fn write_status(

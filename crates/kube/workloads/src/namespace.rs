@@ -117,7 +117,7 @@ impl Reconcile {
                 map.set(&["metadata", "namespace"], namespace.into());
                 map.set_annotation("kubernetes.io/description", ROOT_CA_NOTE);
                 map.set(&["data", "ca.crt"], pem.clone().into());
-                cluster.apply(&known::CONFIG_MAP, &map, "mainstay-workloads").await?;
+                cluster.ensure(&known::CONFIG_MAP, &map).await?;
             }
         }
         Ok(Action::Done)

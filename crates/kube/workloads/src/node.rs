@@ -15,7 +15,7 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// Makes the nodes, trying again until it works.
 pub(crate) fn start(context: &Context, options: Options) -> JoinHandle<()> {
-    let context = context.clone();
+    let context = context.named("kubelet");
     tokio::spawn(async move {
         let stop = context.stop.clone();
         let make = async {
@@ -42,7 +42,7 @@ async fn make(
     at: usize,
 ) -> Result<(), mainstay_client::Error> {
     let wanted = node(at);
-    let live = context.cluster.apply(&known::NODE, &wanted, "mainstay-workloads").await?;
+    let live = context.cluster.ensure(&known::NODE, &wanted).await?;
     let status = status(&live, at, &options.kubelet_version, &context.clock.now_rfc3339());
     context.write_status(&known::NODE, &live, status).await?;
     // Kubernetes taints new nodes until somebody has seen them ready.

@@ -194,6 +194,8 @@ pub(crate) struct ReplicaSetView {
     pub(crate) status_replicas: i64,
     pub(crate) ready: i64,
     pub(crate) available: i64,
+    /// None while the set has not said it.
+    pub(crate) leaving: Option<i64>,
     pub(crate) observed_generation: i64,
     /// Reason and message of the condition `ReplicaFailure`.
     pub(crate) failure: Option<(String, String)>,
@@ -229,6 +231,7 @@ impl ReplicaSetView {
             status_replicas: count("replicas"),
             ready: count("readyReplicas"),
             available: count("availableReplicas"),
+            leaving: object.i64(&["status", "terminatingReplicas"]),
             observed_generation: count("observedGeneration"),
             failure,
         }

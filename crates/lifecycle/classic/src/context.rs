@@ -9,7 +9,8 @@ use mainstay_object::{Object, Resource, known};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Handed to every controller.
+/// Handed to every controller. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) cluster: Cluster,
     pub(crate) clock: Clock,
@@ -17,7 +18,7 @@ pub(crate) struct Context {
     pub(crate) store: CatalogStore,
     /// The namespace whose catalogs are visible everywhere.
     pub(crate) global: Arc<str>,
-    pub(crate) caches: Caches,
+    pub(crate) caches: Arc<Caches>,
 }
 
 /// One cache for each kind that decisions read.

@@ -28,6 +28,12 @@ pub struct Options {
     pub cache: Option<PathBuf>,
 }
 
+/// What the operator that keeps versions installed calls itself in requests, and so as a manager of
+/// fields.
+const OPERATOR: &str = "olm";
+/// The same of the one that works with catalogs.
+const CATALOG_OPERATOR: &str = "catalog";
+
 /// The running controllers. Dropping this does not end them; [`Classic::shutdown`] does.
 pub struct Classic {
     context: Arc<Context>,
@@ -43,12 +49,12 @@ impl Classic {
         let Options { clock, global_namespace, catalogs, cache } = options;
         let store = CatalogStore::new(&catalogs, cache, clock);
         let context = Arc::new(Context {
-            cluster: cluster.clone(),
+            cluster: cluster.clone().named(OPERATOR),
             clock,
             recorder: Recorder::start(cluster, COMPONENT, clock, stop.clone()),
             store: store.clone(),
             global: global_namespace.into(),
-            caches: Caches::start(cluster, &stop),
+            caches: Arc::new(Caches::start(cluster, &stop)),
         });
         let controllers = Controllers::new();
         triggers::connect(&context, &controllers.queues());
@@ -116,10 +122,20 @@ impl Controllers {
         stop: &CancellationToken,
     ) -> Vec<ControllerHandle<NamespacedName>> {
         let of = || Arc::clone(context);
+        let catalogs = Arc::new(Context {
+            cluster: context.cluster.clone().named(CATALOG_OPERATOR),
+            ..Context::clone(context)
+        });
+        let of_catalogs = || Arc::clone(&catalogs);
         vec![
-            run(self.sources, catalog::controller::Controller(of()), context, stop),
-            run(self.namespaces, subscription::controller::Controller::new(of()), context, stop),
-            run(self.plans, install_plan::controller::Controller(of()), context, stop),
+            run(self.sources, catalog::controller::Controller(of_catalogs()), context, stop),
+            run(
+                self.namespaces,
+                subscription::controller::Controller::new(of_catalogs()),
+                context,
+                stop,
+            ),
+            run(self.plans, install_plan::controller::Controller(of_catalogs()), context, stop),
             run(self.csvs, csv::controller::Controller(of()), context, stop),
             run(self.groups, operator_group::controller::Controller(of()), context, stop),
             run(self.labels, operator_group::controller::Labels(of()), context, stop),

@@ -52,20 +52,46 @@ async fn refusals_keep_their_reason_and_causes() {
 async fn apply_creates_changes_and_then_writes_nothing() {
     let cluster = TestCluster::bare().await;
     let api = cluster.cluster();
-    let apply =
-        |object: Object| async move { api.apply(&known::CONFIG_MAP, &object, "test").await };
-    let first = apply(map("a", &json!({"x": "1"}))).await.unwrap();
+    let apply = |manager: String, object: Object| async move {
+        api.apply(&known::CONFIG_MAP, &object, &manager).await
+    };
+    let mine = |data: Value| apply("test".to_owned(), map("a", &data));
+    let first = mine(json!({"x": "1", "y": "1"})).await.unwrap();
     let patch = Patch::Merge(json!({"data": {"theirs": "kept"}}));
     api.patch(&known::CONFIG_MAP, Some("default"), "a", &patch).await.unwrap();
-    let second = apply(map("a", &json!({"x": "2"}))).await.unwrap();
+    let second = mine(json!({"x": "2"})).await.unwrap();
     assert_eq!(second.get(&["data"]), Some(&json!({"x": "2", "theirs": "kept"})));
     assert_eq!(first.uid(), second.uid());
     let revision = cluster.store().revision();
-    let third = apply(map("a", &json!({"x": "2"}))).await.unwrap();
+    let third = mine(json!({"x": "2"})).await.unwrap();
     assert_eq!(third, second);
     assert_eq!(cluster.store().revision(), revision);
     // Sixteen writers of one object overtake each other, and all of them win in the end.
-    let writers = (0..16).map(|at| apply(map("a", &json!({format!("w{at}"): "1"}))));
+    let writers =
+        (0..16).map(|at| apply(format!("w{at}"), map("a", &json!({format!("w{at}"): "1"}))));
+    let outcomes = futures::future::join_all(writers).await;
+    assert!(outcomes.iter().all(Result::is_ok));
+    let end = api.get(&known::CONFIG_MAP, Some("default"), "a").await.unwrap();
+    assert_eq!(end.get(&["data"]).unwrap().as_object().unwrap().len(), 18);
+}
+
+#[tokio::test]
+async fn ensure_creates_changes_and_then_writes_nothing() {
+    let cluster = TestCluster::bare().await;
+    let api = &cluster.cluster().clone().named("tester/1");
+    let ensure = |object: Object| async move { api.ensure(&known::CONFIG_MAP, &object).await };
+    let first = ensure(map("a", &json!({"x": "1", "y": "1"}))).await.unwrap();
+    let manager =
+        first.get(&["metadata", "managedFields"]).and_then(|all| all.pointer("/0/manager"));
+    assert_eq!(manager, Some(&json!("tester")));
+    let second = ensure(map("a", &json!({"x": "2"}))).await.unwrap();
+    assert_eq!(second.get(&["data"]), Some(&json!({"x": "2", "y": "1"})));
+    let revision = cluster.store().revision();
+    let third = ensure(map("a", &json!({"x": "2"}))).await.unwrap();
+    assert_eq!(third, second);
+    assert_eq!(cluster.store().revision(), revision);
+    // Sixteen writers of one object overtake each other, and all of them win in the end.
+    let writers = (0..16).map(|at| ensure(map("a", &json!({format!("w{at}"): "1"}))));
     let outcomes = futures::future::join_all(writers).await;
     assert!(outcomes.iter().all(Result::is_ok));
     let end = api.get(&known::CONFIG_MAP, Some("default"), "a").await.unwrap();

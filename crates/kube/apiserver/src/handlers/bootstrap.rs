@@ -1,6 +1,8 @@
 //! What every cluster has before anybody asks.
 
 use super::meta;
+use super::part::Part;
+use super::track::Tracker;
 use crate::Identity;
 use crate::convert;
 use crate::server::{ApiServer, StartError};
@@ -41,6 +43,7 @@ async fn create(server: &Arc<ApiServer>, name: &str) -> Result<(), Status> {
         subresource: "",
     };
     row.strategy.default(&mut object);
+    Tracker::own(server, &row, Part::Main).created(&mut object, None);
     row.strategy.prepare_create(&mut object, &context)?;
     convert::complete(&row, &mut object);
     let change = Change::Put { key, object: &object, expect: Expect::Absent, guard: None };

@@ -123,9 +123,8 @@ pub(super) async fn apply(
     let row = &request.row;
     let name = request.path.name.as_str();
     let tracker = Tracker::new(request, part, options);
-    let mut attempts = write::ATTEMPTS;
+    // Whoever is faster has got on, so this ends.
     loop {
-        attempts -= 1;
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
         let mut old = convert::stored_form(row, &stored);
         let made = if convert::is_identity(row) {

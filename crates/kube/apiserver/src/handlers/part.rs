@@ -89,8 +89,12 @@ pub(super) fn narrow(row: &KindRow, part: Part, mut sent: Object, old: &Object) 
             if row.has_status() {
                 restore(&mut sent, old, &["status"]);
             }
-            if &*row.storage == "namespaces" {
-                restore(&mut sent, old, &["spec", "finalizers"]);
+            match &*row.storage {
+                "namespaces" => restore(&mut sent, old, &["spec", "finalizers"]),
+                "certificates.k8s.io/certificatesigningrequests" => {
+                    restore(&mut sent, old, &["spec"]);
+                }
+                _ => {}
             }
             sent
         }

@@ -13,7 +13,8 @@ use crate::http::answer::Answer;
 use crate::registry::{KindRow, Source};
 use http::Method;
 use mainstay_object::selector::LabelSelector;
-use mainstay_object::{FieldError, FieldPath, Gvk, Object, Status};
+use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
+use mainstay_patch::managed;
 use mainstay_schema::builtin;
 use serde_json::{Value, json};
 
@@ -43,6 +44,9 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
             let managers = ScaleManagers::new(request, &options, current)?;
             let config = Config::read(request)?;
             let merged = managers.applied(&config.value, options.force)?;
+            if row.custom().is_some() && managers.differs(&merged) {
+                return Err(no_version_of_custom(&config.value));
+            }
             let warnings = config.judged(&options)?;
             let mut scale = read_scale(merged.into_value())?;
             if config.value.pointer("/metadata/resourceVersion").is_none_or(Value::is_null) {
@@ -70,6 +74,18 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
     let mut answer = Answer::ok(&scale_of(row, &changed.object(row)));
     answer.warnings = changed.warnings;
     Ok(answer)
+}
+
+/// 500, as the original: it takes the scale of a custom object for a version of the object.
+fn no_version_of_custom(config: &Value) -> Status {
+    let (gvk, shown) = (gvk(), managed::shown(config, &gvk()));
+    let version = gvk.api_version();
+    Status::new(
+        Reason::Unknown,
+        format!(
+            "failed to convert new object ({shown}) to proper version: request to convert CR to an invalid group/version: {version}"
+        ),
+    )
 }
 
 /// The kind that the subresource speaks.
@@ -124,13 +140,19 @@ pub(super) fn scale_of(row: &KindRow, object: &Object) -> Value {
     if let Some(selector) = selector(row, object) {
         status["selector"] = selector.into();
     }
-    json!({
+    let mut scale = json!({
         "apiVersion": "autoscaling/v1",
         "kind": "Scale",
         "metadata": metadata,
         "spec": {"replicas": number(spec_path(row)).unwrap_or_default()},
         "status": status,
-    })
+    });
+    if let (Some(definition), Some(fields)) =
+        (builtin::definition_of(&gvk()), scale.as_object_mut())
+    {
+        mainstay_schema::form::complete(definition, fields);
+    }
+    scale
 }
 
 pub(super) fn spec_path(row: &KindRow) -> &str {

@@ -7,6 +7,7 @@ use super::part::{self, Part};
 use super::{Request, scale};
 use crate::convert;
 use crate::registry::{KindRow, Kinds, Source};
+use crate::server::ApiServer;
 use mainstay_object::{Gvk, Object, Reason, Status};
 use mainstay_patch::apply::{Filter, PathElement, TypeRef, Versions};
 use mainstay_patch::managed::{Managed, ReplicasPaths, Write, of_parent, of_scale};
@@ -16,6 +17,8 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// What the server is called as a manager.
+const SERVER: &str = "kube-apiserver";
 /// Where managers are in an object.
 pub(super) const ENTRIES: [&str; 2] = ["metadata", "managedFields"];
 
@@ -33,15 +36,22 @@ pub(super) struct Tracker<'a> {
 impl<'a> Tracker<'a> {
     /// For a write of a part of the request's kind.
     pub(super) fn new(request: &'a Request<'_>, part: Part, options: &'a WriteOptions) -> Self {
-        let row = &*request.row;
-        let kinds = request.server.registry.kinds();
+        Self::of(request.server, &request.row, part, &options.manager)
+    }
+
+    /// For a write that the server makes itself.
+    pub(super) fn own(server: &ApiServer, row: &'a KindRow, part: Part) -> Self {
+        Self::of(server, row, part, SERVER)
+    }
+
+    fn of(server: &ApiServer, row: &'a KindRow, part: Part, manager: &'a str) -> Self {
         Self {
             row,
-            manager: &options.manager,
+            manager,
             subresource: part.name(),
             gvk: row.gvk(),
-            now: request.server.clock.now_rfc3339(),
-            versions: KindVersions { row, kinds },
+            now: server.clock.now_rfc3339(),
+            versions: KindVersions { row, kinds: server.registry.kinds() },
             filters: part::reset(row, part),
         }
     }
@@ -74,6 +84,12 @@ impl<'a> Tracker<'a> {
         let mut live = old.clone();
         convert::from_storage(self.row, &mut live);
         self.in_version(object, |object| self.with(|write| write.updated(&mut live, object, sent)));
+    }
+
+    /// The same for an object that was made from the old one, with its managers.
+    pub(super) fn changed(&self, old: &mut Object, object: &mut Object) {
+        object.remove(&ENTRIES);
+        self.updated(old, object, None);
     }
 
     /// Does something with an object in the request's version, and takes its managers over.
@@ -239,9 +255,6 @@ impl<'a> ScaleManagers<'a> {
         let mut live = Object::from_value(scale::scale_of(row, parent)).unwrap_or_default();
         let parent = Managed::read(parent.get(&ENTRIES))
             .map_err(|error| Status::new(Reason::Unknown, error.to_string()))?;
-        if let Some(definition) = scale_type() {
-            form::complete(definition, live.fields_mut());
-        }
         if let Some(entries) = with_paths(row, |paths| of_scale(&parent, paths)) {
             live.set(&ENTRIES, entries);
         }
@@ -275,6 +288,18 @@ impl<'a> ScaleManagers<'a> {
     /// What a configuration makes of the scale.
     pub(super) fn applied(&self, config: &Value, force: bool) -> Result<Object, Status> {
         self.with(|write| write.applied(Some(&self.live), config, force))
+    }
+
+    /// Whether a scale says something else than the present one.
+    pub(super) fn differs(&self, scale: &Object) -> bool {
+        ["metadata", "spec", "status"].iter().any(|part| {
+            let (mut new, mut live) =
+                (scale.get(&[part]).cloned(), self.live.get(&[part]).cloned());
+            for fields in [&mut new, &mut live].into_iter().flatten() {
+                fields.as_object_mut().map(|fields| fields.remove("managedFields"));
+            }
+            new != live
+        })
     }
 
     /// The object with a new number of replicas, and the managers that follow from its scale's.

@@ -9,7 +9,7 @@ use mainstay_schema::structural::Schema;
 use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
 use std::sync::Arc;
 
-/// Tries of a change that others overtake before the client is told.
+/// Tries of what others overtake before the client is told: names that are generated, say.
 pub(super) const ATTEMPTS: usize = 8;
 
 /// Whether `dryRun=All` is asked for.

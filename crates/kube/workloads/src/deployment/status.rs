@@ -55,6 +55,10 @@ pub(crate) fn status(observed: &Observed<'_>) -> (Value, Option<u64>) {
     ] {
         put_count(&mut status, field, count);
     }
+    match observed.sets.iter().map(|(_, set)| set.leaving).sum::<Option<i64>>() {
+        Some(count) => status.insert("terminatingReplicas".to_owned(), count.into()),
+        None => status.remove("terminatingReplicas"),
+    };
     let mut conditions = Conditions {
         list: deployment.array(&["status", "conditions"]).to_vec(),
         now: mainstay_clock::rfc3339(observed.now),

@@ -36,8 +36,12 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
             }
         }
     });
-    let reconciler =
-        Reconcile { context: context.clone(), views: views.clone(), addresses: Mutex::default() };
+    let reconciler = Reconcile {
+        scheduler: context.named("kube-scheduler"),
+        kubelet: context.named("kubelet"),
+        views: views.clone(),
+        addresses: Mutex::default(),
+    };
     let controller = controller.reads(&views.pods).reads(&views.nodes);
     started.controller(controller.start(reconciler, context.stop.clone()));
 }
@@ -92,7 +96,8 @@ impl Addresses {
 }
 
 struct Reconcile {
-    context: Context,
+    scheduler: Context,
+    kubelet: Context,
     views: Views,
     addresses: Mutex<Addresses>,
 }
@@ -127,12 +132,12 @@ impl Reconcile {
             return Ok(());
         }
         let options = DeleteOptions::uid(pod.uid.as_ref()).grace_period(0);
-        let cluster = &self.context.cluster;
+        let cluster = &self.kubelet.cluster;
         cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await
     }
 
     async fn schedule(&self, key: &NamespacedName, view: &PodView) -> Result<(), Error> {
-        let cluster = &self.context.cluster;
+        let cluster = &self.scheduler.cluster;
         let pod = cluster.get(&known::POD, key.namespace(), &key.name).await?;
         let foreign = pod.str(&["spec", "schedulerName"]).unwrap_or("default-scheduler");
         if pod.uid() != &*view.uid
@@ -154,22 +159,22 @@ impl Reconcile {
             Choice::Node(node) => {
                 self.bind(&pod, &node).await?;
                 let message = format!("Successfully assigned {key} to {node}");
-                self.context.normal(&pod, "Scheduled", message);
+                self.scheduler.normal(&pod, "Scheduled", message);
                 Ok(())
             }
             Choice::Nowhere(message) => {
-                let now = self.context.clock.now_rfc3339();
+                let now = self.scheduler.clock.now_rfc3339();
                 let Some(status) = schedule::unschedulable(&pod, &message, &now) else {
                     return Ok(());
                 };
-                self.context.warning(&pod, "FailedScheduling", message);
-                self.context.write_status(&known::POD, &pod, status).await
+                self.scheduler.warning(&pod, "FailedScheduling", message);
+                self.scheduler.write_status(&known::POD, &pod, status).await
             }
         }
     }
 
     async fn bind(&self, pod: &Object, node: &str) -> Result<(), Error> {
-        let cluster = &self.context.cluster;
+        let cluster = &self.scheduler.cluster;
         let binding = Object::from_value(json!({
             "apiVersion": "v1",
             "kind": "Binding",
@@ -189,7 +194,7 @@ impl Reconcile {
     }
 
     async fn live(&self, key: &NamespacedName, view: &PodView, node: &str) -> Result<(), Error> {
-        let cluster = &self.context.cluster;
+        let cluster = &self.kubelet.cluster;
         let Some(node) = self.views.nodes.get(&NamespacedName::cluster(node)) else {
             // A pod on a node that nobody simulates belongs to somebody else's kubelet.
             return Ok(());
@@ -209,9 +214,9 @@ impl Reconcile {
             }),
         };
         let place = Place { host_ip: node.ip.as_deref().unwrap_or("127.0.0.1"), pod_ip: &pod_ip };
-        let now = self.context.clock.now_rfc3339();
+        let now = self.kubelet.clock.now_rfc3339();
         if let Some(status) = simulate::status(&pod, &place, &now) {
-            self.context.write_status(&known::POD, &pod, status).await?;
+            self.kubelet.write_status(&known::POD, &pod, status).await?;
         }
         Ok(())
     }

@@ -22,6 +22,7 @@ pub(crate) struct Counts {
     pub(crate) fully_labeled: i64,
     pub(crate) ready: i64,
     pub(crate) available: i64,
+    pub(crate) terminating: i64,
 }
 
 /// What to do.
@@ -45,7 +46,8 @@ pub(crate) fn decide(observed: &Observed<'_>) -> Decision {
     let labels = set.get(&["spec", "template", "metadata", "labels"]).and_then(Value::as_object);
     let active: Vec<&Named> = observed.pods.iter().filter(|(_, pod)| pod.is_active()).collect();
 
-    let mut counts = Counts::default();
+    let leaving = observed.pods.iter().filter(|(_, pod)| pod.terminating && !pod.is_finished());
+    let mut counts = Counts { terminating: count(leaving), ..Counts::default() };
     let mut again = None;
     for (_, pod) in &active {
         counts.replicas += 1;
@@ -78,6 +80,10 @@ pub(crate) fn decide(observed: &Observed<'_>) -> Decision {
     decision
 }
 
+fn count<'a>(pods: impl Iterator<Item = &'a Named>) -> i64 {
+    i64::try_from(pods.count()).unwrap_or(i64::MAX)
+}
+
 /// Pods of little worth go first: without a node, not running, not ready, then the youngest.
 fn worth(pod: &PodView) -> (bool, crate::views::Phase, bool, Reverse<Option<Timestamp>>) {
     (pod.node.is_some(), pod.phase, pod.is_ready(), Reverse(pod.created))
@@ -91,6 +97,7 @@ pub(crate) fn status(set: &Object, counts: &Counts, failure: Option<&str>, now: 
     put_count(&mut status, "fullyLabeledReplicas", counts.fully_labeled);
     put_count(&mut status, "readyReplicas", counts.ready);
     put_count(&mut status, "availableReplicas", counts.available);
+    status.insert("terminatingReplicas".to_owned(), counts.terminating.into());
     put_count(&mut status, "observedGeneration", set.generation());
     let mut conditions = set.array(&["status", "conditions"]).to_vec();
     let kind = "ReplicaFailure";
@@ -170,7 +177,7 @@ mod tests {
         assert_eq!((decision.create, decision.delete.len()), (1, 0));
         assert_eq!(
             decision.counts,
-            Counts { replicas: 1, fully_labeled: 1, ready: 1, available: 1 }
+            Counts { replicas: 1, fully_labeled: 1, ready: 1, available: 1, terminating: 0 }
         );
     }
 

@@ -214,7 +214,7 @@ async fn place(
     }
     context
         .cluster
-        .apply(resource, &copy, names::managers::INSTALL)
+        .ensure(resource, &copy)
         .await
         .doing("copying a role into a target namespace")?;
     Ok(())
@@ -295,7 +295,7 @@ async fn api_roles(context: &Context, csv: &ClusterServiceVersion) -> Result<(),
             role.set(&["rules"], json!([rule]));
             context
                 .cluster
-                .apply(&known::CLUSTER_ROLE, &role, names::managers::INSTALL)
+                .ensure(&known::CLUSTER_ROLE, &role)
                 .await
                 .doing("creating a role for a provided API")?;
         }

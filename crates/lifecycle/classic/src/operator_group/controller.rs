@@ -107,7 +107,7 @@ impl Controller {
             let role = roles::role(group, suffix, &apis);
             self.0
                 .cluster
-                .apply(&known::CLUSTER_ROLE, &role, names::managers::INSTALL)
+                .ensure(&known::CLUSTER_ROLE, &role)
                 .await
                 .doing("writing a role of a group")?;
         }

@@ -13,6 +13,7 @@ mod status;
 
 use super::delete::{self, Options};
 use super::part::Part;
+use super::track::Tracker;
 use crate::registry::{self, Claims, CustomKind, KindRow, NOT_YET};
 use crate::server::ApiServer;
 use mainstay_object::{FieldError, Object, Reason, Status};
@@ -200,11 +201,12 @@ async fn settle(server: &Arc<ApiServer>, name: Arc<str>) -> bool {
     loop {
         let _one_at_a_time = server.definitions.lock().await;
         let Some(stored) = server.store.get(&key) else { return gave_up };
-        let object = stored.object();
+        let mut object = stored.object();
         let taken = claims_of_others(server, &object);
-        let Some(next) = status::next(&object, &taken, &server.clock.now_rfc3339()) else {
+        let Some(mut next) = status::next(&object, &taken, &server.clock.now_rfc3339()) else {
             return gave_up;
         };
+        track(server, &mut object, &mut next);
         let had = |object: &Object| {
             Claims::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null))
         };
@@ -219,6 +221,15 @@ async fn settle(server: &Arc<ApiServer>, name: Arc<str>) -> bool {
                 return gave_up;
             }
         }
+    }
+}
+
+/// Notes that the server wrote the status of a definition.
+fn track(server: &ApiServer, old: &mut Object, object: &mut Object) {
+    if let Some(row) =
+        server.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    {
+        Tracker::own(server, &row, Part::Status).changed(old, object);
     }
 }
 
@@ -304,6 +315,7 @@ async fn begin(server: &Arc<ApiServer>, name: &Arc<str>) -> Result<(), Status> {
     {
         return Ok(());
     }
+    track(server, &mut stored.object(), &mut object);
     let expect = Expect::Revision(stored.revision);
     let change = Change::Put { key, object: &object, expect, guard: None };
     match server.store.commit(change).await {
