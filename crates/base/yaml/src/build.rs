@@ -5,7 +5,7 @@
 //! for what it adds before it is copied.
 
 use crate::{
-    DuplicateKeys, Options, YamlError,
+    DuplicateKeys, Options, Repeated, YamlError,
     json::{check_length, duplicate},
     scalar::{self, Scalar},
     text,
@@ -25,7 +25,7 @@ pub(crate) fn section(
     text: &str,
     line: usize,
     options: &Options,
-) -> Result<Vec<(Value, usize)>, YamlError> {
+) -> Result<Vec<(Value, usize, Vec<Repeated>)>, YamlError> {
     if let Some(at) = text::forbidden(text) {
         let (row, column) = text::position(&text[..at]);
         return Err(YamlError {
@@ -49,7 +49,12 @@ pub(crate) fn section(
             Ok(documents) => {
                 return Ok(documents
                     .into_iter()
-                    .map(|(value, row)| (value, line + row - 1))
+                    .map(|(value, row, mut repeated)| {
+                        for one in &mut repeated {
+                            one.line += line - 1;
+                        }
+                        (value, line + row - 1, repeated)
+                    })
                     .collect());
             }
         }
@@ -74,7 +79,7 @@ fn tab_after_colon(text: &str, error: &Fail) -> Option<usize> {
 }
 
 /// All documents of a section, each with the row (from 1) of its first node.
-fn parse(text: &str, options: &Options) -> Result<Vec<(Value, usize)>, Fail> {
+fn parse(text: &str, options: &Options) -> Result<Vec<(Value, usize, Vec<Repeated>)>, Fail> {
     let mut builder = Builder::new(text, options);
     let mut parser = Parser::new_from_str(text);
     let mut documents = Vec::new();
@@ -85,13 +90,13 @@ fn parse(text: &str, options: &Options) -> Result<Vec<(Value, usize)>, Fail> {
             Event::DocumentStart(_) => builder.start(),
             Event::DocumentEnd => {
                 let row = builder.first.map_or(1, |mark| mark.line());
-                documents.push((builder.finish(), row));
+                documents.push((builder.finish(), row, std::mem::take(&mut builder.repeated)));
             }
             event => builder.event(event, span)?,
         }
     }
     if documents.is_empty() {
-        documents.push((Value::Null, 1));
+        documents.push((Value::Null, 1, Vec::new()));
     }
     Ok(documents)
 }
@@ -157,6 +162,7 @@ struct Builder<'t, 'o> {
     /// Anchors of the present document by the parser's number; open ones are not in it yet.
     anchors: HashMap<usize, Anchored>,
     alias_bytes: usize,
+    repeated: Vec<Repeated>,
     /// Where the text ends without a line break, in characters; never otherwise.
     abrupt_end: usize,
 }
@@ -171,6 +177,7 @@ impl<'t, 'o> Builder<'t, 'o> {
             first: None,
             anchors: HashMap::new(),
             alias_bytes: 0,
+            repeated: Vec::new(),
             abrupt_end: if text.ends_with('\n') { usize::MAX } else { text.chars().count() },
         }
     }
@@ -197,7 +204,7 @@ impl<'t, 'o> Builder<'t, 'o> {
                     text.to_mut().pop();
                 }
                 check_length(text.len(), self.options).map_err(fail)?;
-                self.scalar(text, style, anchor, tag.as_deref()).map_err(fail)
+                self.scalar(text, style, anchor, tag.as_deref(), mark).map_err(fail)
             }
             Event::Alias(anchor) => self.alias(anchor, mark).map_err(fail),
             Event::SequenceStart(anchor, _) => {
@@ -236,6 +243,7 @@ impl<'t, 'o> Builder<'t, 'o> {
         style: ScalarStyle,
         anchor: usize,
         tag: Option<&Tag>,
+        mark: Marker,
     ) -> Result<(), String> {
         let plain = style == ScalarStyle::Plain;
         let tag = tag.map(core_name);
@@ -244,7 +252,11 @@ impl<'t, 'o> Builder<'t, 'o> {
             let key = if merge {
                 Key::Merge
             } else {
-                Key::Name(scalar::resolve(&text, tag, plain)?.key(&text)?)
+                let resolved = scalar::resolve(&text, tag, plain)?;
+                let quoted = matches!(resolved, Scalar::Text);
+                let name = resolved.key(&text)?;
+                self.note_repeated(&name, quoted, mark);
+                Key::Name(name)
             };
             if let (Key::Name(name), true) = (&key, anchor > 0) {
                 let (value, bytes) = (Value::String(name.clone()), NODE_BYTES + name.len());
@@ -260,6 +272,20 @@ impl<'t, 'o> Builder<'t, 'o> {
         let bytes = NODE_BYTES + value.as_str().map_or(0, str::len);
         self.anchor(anchor, &value, bytes, 0);
         self.place(Node { value, bytes, depth: 0, aliased: false })
+    }
+
+    fn note_repeated(&mut self, name: &str, quoted: bool, mark: Marker) {
+        if self.options.duplicate_keys != DuplicateKeys::Note {
+            return;
+        }
+        if let Some(Frame { collection: Collection::Map { map, merged, .. }, .. }) =
+            self.stack.last()
+            && map.contains_key(name)
+            && !merged.iter().any(|one| one == name)
+        {
+            let key = if quoted { format!("{name:?}") } else { name.to_owned() };
+            self.repeated.push(Repeated { line: mark.line(), key });
+        }
     }
 
     fn key(&mut self, found: Key) -> Result<(), String> {

@@ -45,7 +45,9 @@ pub enum DuplicateKeys {
     /// The later one counts, as kubectl and opm have it.
     #[default]
     LastWins,
-    /// An error, as `fieldValidation=Strict` has it.
+    /// The later one counts, and [`Document::repeated`] names the key.
+    Note,
+    /// An error.
     Refuse,
 }
 
@@ -110,6 +112,17 @@ pub struct Document {
     pub bytes: Range<usize>,
     /// The form of these bytes.
     pub format: Format,
+    /// Keys that a mapping has twice, if [`DuplicateKeys::Note`] asks for them; none of JSON.
+    pub repeated: Vec<Repeated>,
+}
+
+/// A key that stands in a mapping for the second time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    /// The line (from 1) where it stands again.
+    pub line: usize,
+    /// The key, in quotes if it is a text.
+    pub key: String,
 }
 
 /// Why reading stopped, and where.
@@ -200,7 +213,8 @@ impl Documents<'_> {
                 Source::Json(stream) => match stream.next(&self.options)? {
                     Ok((value, line, bytes)) => {
                         let format = Format::Json;
-                        return Some(Ok(vec![Document { value, line, bytes, format }]));
+                        let repeated = Vec::new();
+                        return Some(Ok(vec![Document { value, line, bytes, format, repeated }]));
                     }
                     Err(error) if stream.values() <= 1 => {
                         let (offset, line) = stream.position();
@@ -221,11 +235,12 @@ impl Documents<'_> {
                     return Some(match (read, json) {
                         (Ok(read), _) => Ok(read
                             .into_iter()
-                            .map(|(value, line)| Document {
+                            .map(|(value, line, repeated)| Document {
                                 value,
                                 line,
                                 bytes: section.bytes.clone(),
                                 format: Format::Yaml,
+                                repeated,
                             })
                             .collect()),
                         // It was meant as what gets further; both stop at the end of a text that

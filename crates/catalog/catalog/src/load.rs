@@ -278,7 +278,7 @@ impl Fault {
 
 /// Turns a document into a blob.
 fn blob(document: Document, file: &Arc<str>) -> Result<ReadBlob, Fault> {
-    let Document { value, line, bytes, format: _ } = document;
+    let Document { value, line, bytes, .. } = document;
     let fault = |message: String, remedy| Fault {
         wrong: decode::Wrong { message, path: Vec::new() },
         remedy,

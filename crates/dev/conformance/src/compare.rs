@@ -61,7 +61,10 @@ fn walk(
     }
     let length = at.len();
     match (theirs, ours) {
-        (Some(Value::Object(theirs)), Some(Value::Object(ours))) => {
+        // Objects of other kinds (a Status where something else is) are told whole.
+        (Some(Value::Object(theirs)), Some(Value::Object(ours)))
+            if theirs.get("kind") == ours.get("kind") =>
+        {
             let more = ours.keys().filter(|key| !theirs.contains_key(*key));
             for key in theirs.keys().chain(more) {
                 at.push('/');

@@ -180,8 +180,8 @@ fn value(ty: &Type) -> anyhow::Result<Value> {
         Type::Boolean => json!({"type": "boolean"}),
         Type::List(element) => json!({"type": "array", "items": value(element)?}),
         Type::Map(element) => json!({"type": "object", "additionalProperties": value(element)?}),
-        Type::Object(name) => {
-            schema(ty.definition().with_context(|| format!("no definition {name}"))?)?
+        Type::Object(named) => {
+            schema(named.definition().with_context(|| format!("no definition {}", named.name()))?)?
         }
     })
 }

@@ -244,20 +244,18 @@ impl ApiServer {
                 return discovery::nothing_at(&self.registry.kinds(), &path.group);
             };
             let headers = &parts.headers;
-            let request = Request { server: self, identity, row, path, query, headers, body };
+            let warnings = handlers::Warnings::default();
+            let kept = warnings.clone();
+            let request =
+                Request { server: self, identity, row, path, query, headers, body, warnings };
             let deprecated = request.row.deprecation();
             let outcome = handlers::dispatch(request, &parts.method).await;
-            return match (deprecated, outcome) {
-                (None, outcome) => outcome,
-                // No route, no warning.
-                (_, Err(status)) if status == Status::no_such_method() => Err(status),
-                (Some(warning), outcome) => {
-                    let refused = |status: Status| Answer::refusal(&status);
-                    let mut answer = outcome.unwrap_or_else(refused);
-                    answer.warnings.insert(0, warning.to_owned());
-                    Ok(answer)
-                }
-            };
+            // No route, no warning.
+            let routed = !matches!(&outcome, Err(status) if *status == Status::no_such_method());
+            let mut answer = outcome.unwrap_or_else(|status| Answer::refusal(&status));
+            let deprecated = deprecated.filter(|_| routed).map(str::to_owned);
+            answer.warnings.splice(..0, deprecated.into_iter().chain(kept.take()));
+            return Ok(answer);
         }
         let asked = Asked {
             accept: text(&parts.headers, &ACCEPT),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// The most bytes that all annotations of an object may have together.
 pub const ANNOTATIONS_MAX: usize = 256 * 1024;
 
-fn fields<'a>(value: Option<&'a Value>) -> impl Iterator<Item = (&'a str, &'a str)> {
+fn fields(value: Option<&Value>) -> impl Iterator<Item = (&str, &str)> {
     let fields = value.and_then(Value::as_object).into_iter().flatten();
     fields.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }

@@ -39,7 +39,8 @@ impl PatchError {
             Self::DoesNotApply(_) => Status::new(
                 Reason::Invalid,
                 "the server rejected our request due to an error in our request",
-            ),
+            )
+            .with_empty_details(),
             Self::Unmergeable(text) => Status::new(Reason::Unknown, text.clone()),
         }
     }

@@ -15,6 +15,43 @@ pub const MAX_COPY_BYTES: usize = 3 << 20;
 const MISSING: &str = "missing value";
 const BAD_INDEX: &str = "invalid array index";
 
+/// Checks that a patch is a list of operations whose parts have the right types, as the API does
+/// before it applies one, unless it is told to ignore what it does not know.
+///
+/// # Errors
+/// [`PatchError::Malformed`], in the words of Go's decoder.
+pub fn check_operations(patch: &Value) -> Result<(), PatchError> {
+    let malformed = |found: &Value, wanted: &str| {
+        let found = go_kind(found);
+        Err(PatchError::Malformed(format!(
+            "error decoding patch: json: cannot unmarshal {found} into Go {wanted}"
+        )))
+    };
+    let operations = match patch {
+        Value::Null => return Ok(()),
+        Value::Array(operations) => operations,
+        other => return malformed(other, "value of type []handlers.jsonPatchOp"),
+    };
+    for operation in operations {
+        match operation {
+            Value::Null => {}
+            Value::Object(parts) => {
+                for name in ["op", "path", "from"] {
+                    match parts.get(name) {
+                        None | Some(Value::Null | Value::String(_)) => {}
+                        Some(other) => {
+                            let part = format!("struct field jsonPatchOp.{name} of type string");
+                            return malformed(other, &part);
+                        }
+                    }
+                }
+            }
+            other => return malformed(other, "value of type handlers.jsonPatchOp"),
+        }
+    }
+    Ok(())
+}
+
 /// Applies a JSON patch. If it is refused the target is left half patched.
 ///
 /// # Errors
@@ -22,13 +59,15 @@ const BAD_INDEX: &str = "invalid array index";
 /// [`PatchError::DoesNotApply`] for the first operation that does not.
 pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let malformed = |found: &Value, wanted: &str| {
-        let found = kind(found);
+        let found = go_kind(found);
         PatchError::Malformed(format!(
-            "error decoding patch: json: cannot unmarshal {found} into Go value of type {wanted}"
+            "json: cannot unmarshal {found} into Go value of type jsonpatch.{wanted}"
         ))
     };
-    let Value::Array(operations) = patch else {
-        return Err(malformed(patch, "[]handlers.jsonPatchOp"));
+    let operations = match patch {
+        Value::Null => return Ok(()),
+        Value::Array(operations) => operations,
+        other => return Err(malformed(other, "Patch")),
     };
     if operations.len() > MAX_OPERATIONS {
         let found = operations.len();
@@ -36,7 +75,7 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     }
     let operations: Vec<&Map<String, Value>> = operations
         .iter()
-        .map(|it| it.as_object().ok_or_else(|| malformed(it, "handlers.jsonPatchOp")))
+        .map(|it| it.as_object().ok_or_else(|| malformed(it, "Operation")))
         .collect::<Result<_, _>>()?;
     let mut copied = 0;
     for operation in operations {
@@ -46,7 +85,7 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
 }
 
 /// The name that Go's decoder has for a kind of value.
-pub(crate) fn kind(value: &Value) -> &'static str {
+pub fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

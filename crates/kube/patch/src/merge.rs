@@ -12,8 +12,11 @@ use serde_json::{Map, Value};
 /// # Errors
 /// [`PatchError::Malformed`] if the patch is not an object, or deeper than [`crate::MAX_DEPTH`].
 pub fn merge_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
+    if patch.is_null() {
+        return Err(PatchError::Malformed("Invalid JSON Patch".to_owned()));
+    }
     let Value::Object(changes) = patch else {
-        let found = crate::json::kind(patch);
+        let found = crate::json::go_kind(patch);
         return Err(PatchError::Malformed(format!(
             "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
         )));

@@ -40,8 +40,11 @@ pub fn strategic_merge(
     if depth::exceeds(patch, depth::MAX_DEPTH) {
         return Err(malformed(&depth::refusal()));
     }
+    if patch.is_null() {
+        return Ok(target.clone());
+    }
     let Value::Object(patch) = patch else {
-        let found = crate::json::kind(patch);
+        let found = crate::json::go_kind(patch);
         return Err(PatchError::Malformed(format!(
             "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
         )));
@@ -448,6 +451,11 @@ fn wrong_type(expected: &str, found: &Value) -> PatchError {
         Value::Object(_) => "map[string]interface {}",
     };
     PatchError::Unmergeable(format!("expected a {expected}, but received a {found}"))
+}
+
+/// A value as Go prints it with `%v`: `map[spec:map[replicas:2]]`.
+pub fn go_text(value: &Value) -> String {
+    go_value(value)
 }
 
 /// A value as Go prints it with `%v`.

@@ -12,13 +12,21 @@
 //! bytes ─ parse ─► value + duplicates ─ decode ─► clean value + unknown fields ─► findings ─► message
 //! ```
 
-use crate::builtin::{self, Definition, Field, Shape, Type};
+mod findings;
+mod place;
+mod syntax;
+
+pub use findings::{findings, findings_in_records};
+
+use crate::builtin::{self, Definition, Shape, Type};
 use crate::form;
 use crate::quantity;
 use crate::trail::{Step, Trail};
 use base64::Engine as _;
+use place::{Place, Words, go_name};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 
@@ -34,14 +42,65 @@ pub struct Parsed {
     pub duplicates: Vec<String>,
 }
 
-/// Reads JSON and notes repeated keys. Nesting is bounded by `serde_json` (128 levels).
-pub fn parse(bytes: &[u8]) -> Result<Parsed, serde_json::Error> {
-    let duplicates = RefCell::new(Vec::new());
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value =
-        Reader { trail: Trail::default(), duplicates: &duplicates }.deserialize(&mut reader)?;
-    reader.end()?;
-    Ok(Parsed { value, duplicates: duplicates.into_inner() })
+/// Reads JSON and notes repeated keys. What is not UTF-8 becomes the replacement character, as Go
+/// has it. Nesting is bounded by `serde_json` (128 levels).
+///
+/// # Errors
+/// What is wrong, in the words of Go's scanner.
+pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
+    let text = repaired(bytes);
+    let read = |text: &[u8]| {
+        let duplicates = RefCell::new(Vec::new());
+        let mut reader = serde_json::Deserializer::from_slice(text);
+        let value =
+            Reader { trail: Trail::default(), duplicates: &duplicates }.deserialize(&mut reader)?;
+        reader.end()?;
+        Ok(Parsed { value, duplicates: duplicates.into_inner() })
+    };
+    read(&text).map_err(|error: serde_json::Error| {
+        syntax::error(&text).unwrap_or_else(|| {
+            // What Go reads and this does not.
+            if error.to_string().starts_with("recursion limit exceeded") {
+                "exceeded max depth".to_owned()
+            } else {
+                error.to_string()
+            }
+        })
+    })
+}
+
+/// A text with replacement characters for what is not Unicode: bytes that are not UTF-8, and halves
+/// of surrogate pairs that stand alone.
+fn repaired(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let text = match String::from_utf8_lossy(bytes) {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    };
+    let escape = |text: &[u8], at: usize| -> Option<u32> {
+        let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u32::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut lone = Vec::new();
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| rest.iter().position(|b| *b == b'\\')) {
+        at += found;
+        match (escape(&text, at), escape(&text, at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => at += 12,
+            (Some(0xd800..=0xdfff), _) => {
+                lone.push(at);
+                at += 6;
+            }
+            _ => at += 2,
+        }
+    }
+    if lone.is_empty() {
+        return text;
+    }
+    let mut text = text.into_owned();
+    for at in lone {
+        text[at..at + 6].copy_from_slice(b"\\ufffd");
+    }
+    Cow::Owned(text)
 }
 
 /// The text of a refusal: `strict decoding error: unknown field "a", duplicate field "b"`.
@@ -51,7 +110,12 @@ pub fn message(findings: &[String]) -> String {
 
 /// A finding of an unknown field, for a path that pruning returned.
 pub fn unknown_field(path: &str) -> String {
-    format!("unknown field {path:?}")
+    format!("unknown field {}", go_quoted(path))
+}
+
+/// A text in quotes, as Go quotes what is plain; paths of fields nearly always are.
+fn go_quoted(text: &str) -> String {
+    format!("{text:?}").replace("\\'", "'")
 }
 
 /// The text around every refusal to decode a body.
@@ -124,9 +188,10 @@ impl<'de> Visitor<'de> for Reader<'_> {
         while let Some(key) = access.next_key::<String>()? {
             let trail = self.trail.then(Step::Field(&key));
             if fields.contains_key(&key) {
+                let finding = format!("duplicate field {}", go_quoted(&trail.to_string()));
                 let mut found = self.duplicates.borrow_mut();
-                if found.len() < MOST_FINDINGS {
-                    found.push(format!("duplicate field {:?}", trail.to_string()));
+                if found.len() < MOST_FINDINGS && !found.contains(&finding) {
+                    found.push(finding);
                 }
             }
             let value = access.next_value_seed(Reader { trail, duplicates: self.duplicates })?;
@@ -149,6 +214,21 @@ pub fn decode(definition: &Definition, value: &mut Value) -> Result<Vec<String>,
     Ok(paths.iter().map(|path| unknown_field(path)).collect())
 }
 
+/// As [`decode`], for what a strategic merge patch made: the original takes that apart without making
+/// it text first, and refuses in other words: `unrecognized type: int32`. Findings are in order of
+/// their texts.
+///
+/// # Errors
+/// The first value of a wrong type.
+pub fn decode_merged(definition: &Definition, value: &mut Value) -> Result<Vec<String>, String> {
+    let mut decoder = Decoder { unknown: Vec::new() };
+    let trail = Trail::default();
+    decoder.object(definition, value, &Place::root(definition, &trail, Words::Converter))?;
+    let mut found: Vec<String> = decoder.unknown.iter().map(|path| unknown_field(path)).collect();
+    found.sort();
+    Ok(found)
+}
+
 /// As [`decode`], for a part of an object that stands at `path`; returns bare paths.
 pub(crate) fn decode_below(
     definition: &Definition,
@@ -157,7 +237,7 @@ pub(crate) fn decode_below(
 ) -> Result<Vec<String>, String> {
     let mut decoder = Decoder { unknown: Vec::new() };
     let trail = Trail::below(path);
-    decoder.object(definition, value, &Place { owner: definition, field: None, trail: &trail })?;
+    decoder.object(definition, value, &Place::root(definition, &trail, Words::Json))?;
     Ok(decoder.unknown)
 }
 
@@ -210,14 +290,6 @@ struct Decoder {
     unknown: Vec<String>,
 }
 
-/// Where a value stands: the struct whose field it is, and the way there.
-struct Place<'a> {
-    owner: &'a Definition,
-    /// The field whose value, or part of a value, it is; none at the beginning.
-    field: Option<&'a Field>,
-    trail: &'a Trail<'a>,
-}
-
 impl Decoder {
     fn object(
         &mut self,
@@ -228,15 +300,14 @@ impl Decoder {
         match definition.shape() {
             Shape::Object => {}
             Shape::Any => return schema_part(definition, value),
-            Shape::FreeObject if value.is_object() => return Ok(()),
-            Shape::FreeObject => return Err(at.refuse(value, &go_name(definition))),
+            Shape::FreeObject => return free(definition, value, at),
             Shape::Time => return time(value, at, false),
             Shape::MicroTime => return time(value, at, true),
             Shape::IntOrString => return int_or_string(value, at),
             Shape::Quantity => return amount(value),
         }
         let Value::Object(fields) = value else {
-            return Err(at.refuse(value, &go_name(definition)));
+            return Err(at.refuse_struct(value, definition));
         };
         let mut result = Ok(());
         fields.retain(|key, value| {
@@ -253,8 +324,7 @@ impl Decoder {
             if value.is_null() {
                 return false;
             }
-            let place = Place { owner: definition, field: Some(field), trail: &trail };
-            result = self.value(&field.ty, value, &place);
+            result = self.value(&field.ty, value, &at.field_of(definition, field, &trail));
             form::settle(definition, field, value)
         });
         result?;
@@ -284,7 +354,9 @@ impl Decoder {
                 }
                 return Ok(());
             }
-            (Type::Bytes, Value::String(text)) => return bytes(text),
+            (Type::Bytes, Value::String(text)) => {
+                return bytes(text).map_err(|why| at.refuse_bytes(why));
+            }
             (Type::String, Value::String(_))
             | (Type::Boolean, Value::Bool(_))
             | (Type::Double, Value::Number(_)) => true,
@@ -294,7 +366,7 @@ impl Decoder {
             }
             _ => false,
         };
-        if fits { Ok(()) } else { Err(at.refuse(value, &at.go_type(ty))) }
+        if fits { Ok(()) } else { Err(at.refuse_value(value, ty)) }
     }
 
     /// An element of a list or map: Go makes a null there the zero value; bytes come back from the
@@ -306,80 +378,6 @@ impl Decoder {
         }
         self.value(ty, value, at)
     }
-}
-
-impl<'a> Place<'a> {
-    /// A part of the same field's value.
-    const fn inside<'b>(&'b self, trail: &'b Trail<'b>) -> Place<'b>
-    where
-        'a: 'b,
-    {
-        Place { owner: self.owner, field: self.field, trail }
-    }
-
-    /// Go's name of the type of the field or of a part of it.
-    fn go_type(&self, ty: &Type) -> String {
-        let named = self.field.and_then(|field| Some((field, field.type_name.as_deref()?)));
-        let Some((field, name)) = named else { return plain_type(ty, None) };
-        let (whole, name) = match name.strip_prefix('*') {
-            Some(name) => (true, name),
-            None => (false, name),
-        };
-        let name = if name.contains('.') {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", package(self.owner))
-        };
-        match whole {
-            true if std::ptr::eq(ty, &raw const field.ty) => name,
-            true => plain_type(ty, None),
-            false => plain_type(ty, Some(&name)),
-        }
-    }
-
-    fn refuse(&self, value: &Value, ty: &str) -> String {
-        let found = match value {
-            Value::Null => "null".to_owned(),
-            Value::Bool(_) => "bool".to_owned(),
-            Value::Number(number) if ty.starts_with("int") => format!("number {number}"),
-            Value::Number(_) => "number".to_owned(),
-            Value::String(_) => "string".to_owned(),
-            Value::Array(_) => "array".to_owned(),
-            Value::Object(_) => "object".to_owned(),
-        };
-        let fields = self.trail.fields();
-        if fields.is_empty() {
-            return format!("json: cannot unmarshal {found} into Go value of type {ty}");
-        }
-        let owner = self.owner.short_name();
-        format!("json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {ty}")
-    }
-}
-
-/// The last part of the package of a definition's Go type.
-fn package(definition: &Definition) -> &str {
-    definition.name().rsplit('.').nth(1).unwrap_or_default()
-}
-
-/// The name of a definition's Go type.
-fn go_name(definition: &Definition) -> String {
-    format!("{}.{}", package(definition), definition.short_name())
-}
-
-/// Go's notation of a type; scalars have the name given, if there is one.
-fn plain_type(ty: &Type, scalar: Option<&str>) -> String {
-    let plain = match ty {
-        Type::String => "string",
-        Type::Bytes => "[]uint8",
-        Type::Int32 => "int32",
-        Type::Int64 => "int64",
-        Type::Double => "float64",
-        Type::Boolean => "bool",
-        Type::List(element) => return format!("[]{}", plain_type(element, scalar)),
-        Type::Map(element) => return format!("map[string]{}", plain_type(element, scalar)),
-        Type::Object(_) => return ty.definition().map_or_else(String::new, go_name),
-    };
-    scalar.unwrap_or(plain).to_owned()
 }
 
 /// The parts of a definition's schema that are one thing or another. The original reads them apart,
@@ -473,6 +471,15 @@ fn parse_time(text: &str, micro: bool) -> Result<jiff::Timestamp, String> {
         _ if rest.is_empty() || !rest.starts_with(['Z', '+', '-', '.']) => refuse(rest, "Z07:00"),
         _ => Err(format!("parsing time {text:?}: out of range")),
     }
+}
+
+/// What the original keeps as text: any JSON, or an object without known fields.
+fn free(definition: &Definition, value: &Value, at: &Place<'_>) -> Result<(), String> {
+    let any = matches!(definition.short_name(), "RawExtension" | "FieldsV1");
+    if any || value.is_object() {
+        return Ok(());
+    }
+    Err(at.refuse(value, &go_name(definition)))
 }
 
 fn int_or_string(value: &Value, at: &Place<'_>) -> Result<(), String> {

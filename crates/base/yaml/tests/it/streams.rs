@@ -172,3 +172,15 @@ fn parts_of_a_document_are_located() {
     assert_eq!(locate(yaml, &[Step::Field("nothing")]), Some((1, 1)));
     assert_eq!(locate("", &path), None);
 }
+
+#[test]
+fn duplicate_keys_are_noted_with_their_lines_when_asked() {
+    let options = Options { duplicate_keys: DuplicateKeys::Note, ..Options::default() };
+    let text = "a: 1\n---\nb:\n  c: 1\n  c: 2\nb: {yes: 1, yes: 2}\n";
+    let found: Vec<_> = documents(text.as_bytes(), &options).map(Result::unwrap).collect();
+    assert!(found[0].repeated.is_empty());
+    let noted: Vec<(usize, &str)> =
+        found[1].repeated.iter().map(|one| (one.line, one.key.as_str())).collect();
+    assert_eq!(noted, [(5, "\"c\""), (6, "\"b\""), (6, "true")]);
+    assert_eq!(found[1].value, json!({"b": {"true": 2}}));
+}

@@ -157,7 +157,7 @@ pub(super) async fn apply(
         };
         match outcome {
             Ok(written) => return Ok(Changed { written, warnings }),
-            Err(CommitError::Stale { .. }) if !conditional && attempts > 0 => {}
+            Err(CommitError::Stale { .. }) if !conditional => {}
             Err(error) => return Err(write::commit_status(row, name, &error)),
         }
     }
@@ -177,6 +177,11 @@ pub(super) fn check_name(request: &Request<'_>, object: &Object) -> Result<(), S
     let (sent, wanted) = (object.name(), request.path.name.as_str());
     if sent == wanted {
         return Ok(());
+    }
+    if sent.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+        )));
     }
     Err(Status::bad_request(format!(
         "the name of the object ({sent}) does not match the name on the URL ({wanted})"

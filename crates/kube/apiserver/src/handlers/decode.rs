@@ -3,16 +3,35 @@
 //! A built-in kind's body is read as the original's Go types would read it: unknown fields go, wrong
 //! types are refused. A custom kind's is read by its schema. Either way what was dropped, and what
 //! was said twice, is a warning or a refusal as `fieldValidation` asks.
+//!
+//! Bodies are JSON, YAML (its first document) or protobuf. The last has no names of fields, so
+//! nothing in it is unknown; it is for built-in kinds.
+//!
+//! ```text
+//! body ─ media ─► JSON ─┐
+//!                 YAML ─┼─► value ─ identify ─► kind ─ typed ─► object + findings ─ judge ─► object
+//!             protobuf ─┘
+//! ```
+
+mod kind;
+mod media;
 
 use super::Request;
 use crate::registry::{KindRow, Source};
-use crate::server::text;
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
+use mainstay_object::{Gvk, Object, Status};
 use mainstay_schema::builtin::{self, Definition};
-use mainstay_schema::strict;
+use mainstay_schema::{protobuf, strict};
+use mainstay_yaml::{DuplicateKeys, Options, YamlError};
+use media::Media;
 use serde_json::Value;
+use std::fmt::Write as _;
+
+pub(super) use kind::expect_kind;
+pub(super) use media::unknown_media;
+
+/// How much the aliases of a YAML body may add: twice what a body may have.
+const MAX_ALIAS_BYTES: usize = 6 << 20;
 
 /// What to do about fields that are unknown or repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +42,7 @@ pub(super) enum FieldValidation {
 }
 
 impl FieldValidation {
-    /// What becomes of findings: nothing, warnings, or a refusal.
-    fn judge(self, gvk: &Gvk, findings: Vec<String>) -> Result<Vec<String>, Status> {
-        self.judge_with(findings, |why| cannot_handle(gvk, why))
-    }
-
-    /// The same with a refusal of one's own.
+    /// What becomes of findings: nothing, warnings, or a refusal of one's own.
     pub(super) fn judge_with(
         self,
         findings: Vec<String>,
@@ -47,6 +61,30 @@ fn cannot_handle(gvk: &Gvk, why: &str) -> Status {
     Status::bad_request(strict::cannot_be_handled(&gvk.version, &gvk.kind, why))
 }
 
+/// 400: nobody knows what the body is.
+fn unrecognized(kind: &str, why: &str, body: &[u8]) -> Status {
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+        summary(body)
+    ))
+}
+
+/// The first bytes of a body, as the original shows them.
+fn summary(body: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let shown = &body[..body.len().min(SHOWN)];
+    let text = match body.first() {
+        None => return "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(shown).into_owned(),
+        Some(_) => shown.iter().fold(String::new(), |mut text, byte| {
+            // Writing to a text does not fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        }),
+    };
+    if body.len() > SHOWN { format!("{text} ...") } else { text }
+}
+
 /// An object read from a body, and what the client is to be warned of.
 #[derive(Debug)]
 pub(super) struct Decoded {
@@ -54,57 +92,164 @@ pub(super) struct Decoded {
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads the body as an object of the request's kind.
+/// A body that was read as a value.
+struct Body {
+    value: Value,
+    /// What was found while reading: keys that are there twice.
+    repeated: Vec<String>,
+    media: Media,
+    /// Bytes in which the order of fields is to be found again.
+    text: Bytes,
+}
+
+/// Reads the body as an object of the request's kind. What it warns of is kept for the answer,
+/// whatever that will be.
 pub(super) fn object(
     request: &Request<'_>,
     validation: FieldValidation,
 ) -> Result<Decoded, Status> {
-    let (mut value, duplicates) = value(request)?;
     let gvk = request.row.gvk();
-    expect_kind(&mut value, &gvk, request.row.custom().is_some())?;
-    let mut decoded = typed(&request.row, value).map_err(|why| cannot_handle(&gvk, &why))?;
-    let findings = std::mem::take(&mut decoded.warnings);
-    decoded.warnings = validation.judge(&gvk, duplicates.into_iter().chain(findings).collect())?;
+    if request.row.custom().is_none() {
+        return object_of(request, &gvk, validation);
+    }
+    let mut body = read(request, &gvk)?;
+    kind::identify_custom(&mut body.value, &gvk, &request.body)?;
+    let mut decoded = typed(&request.row, body.value).map_err(|why| cannot_handle(&gvk, &why))?;
+    let mut findings = findings_of(body.repeated, body.media);
+    // Metadata is read apart, before the rest.
+    let (metadata, rest): (Vec<String>, Vec<String>) = std::mem::take(&mut decoded.warnings)
+        .into_iter()
+        .partition(|finding| finding.starts_with("unknown field \"metadata."));
+    findings.extend(metadata);
+    findings.extend(rest);
+    warn(request, validation, &gvk, findings)?;
     Ok(decoded)
 }
 
-/// Reads the body as an object of another kind, one that a subresource speaks.
+/// Reads the body as an object of a built-in kind: the request's own, or one that a subresource
+/// speaks.
 pub(super) fn object_of(
     request: &Request<'_>,
     gvk: &Gvk,
     validation: FieldValidation,
 ) -> Result<Decoded, Status> {
-    let (mut value, duplicates) = value(request)?;
-    expect_kind(&mut value, gvk, false)?;
-    let (object, findings) =
-        go_typed(builtin::definition_of(gvk), value).map_err(|why| cannot_handle(gvk, &why))?;
-    let warnings = validation.judge(gvk, duplicates.into_iter().chain(findings).collect())?;
-    Ok(Decoded { object, warnings })
+    let mut body = read(request, gvk)?;
+    kind::identify(&mut body.value, gvk, &request.body)?;
+    let definition = builtin::definition_of(gvk);
+    let (object, unknown) =
+        go_typed(definition, body.value).map_err(|why| cannot_handle(gvk, &why))?;
+    let findings = match (body.media, definition) {
+        (Media::Json, Some(definition)) if !unknown.is_empty() || !body.repeated.is_empty() => {
+            strict::findings(definition, &body.text)
+        }
+        (media, _) => {
+            let mut findings = findings_of(body.repeated, media);
+            findings.extend(unknown);
+            findings
+        }
+    };
+    warn(request, validation, gvk, findings)?;
+    Ok(Decoded { object, warnings: Vec::new() })
 }
 
-/// The body as a value, and the fields that it says twice.
-fn value(request: &Request<'_>) -> Result<(Value, Vec<String>), Status> {
-    let content_type = text(request.headers, &CONTENT_TYPE).unwrap_or_default();
-    let media = content_type.split(';').next().unwrap_or_default().trim();
-    match media {
-        "" | "application/json" => json(&request.body).map_err(|why| {
-            Status::bad_request(format!(
-                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {why}",
-                request.row.kind
-            ))
-        }),
-        "application/yaml" | "application/x-yaml" | "text/yaml" => yaml(&request.body),
-        "application/vnd.kubernetes.protobuf" => Err(Status::new(
-            Reason::UnsupportedMediaType,
-            "this server reads JSON and YAML but not protobuf yet: write the object to a file and use `kubectl apply -f` or `kubectl create -f` - accepted media types include: application/json, application/yaml",
-        )),
-        _ => Err(unknown_media("application/json, application/yaml")),
+/// What reading found, in the words of a refusal: one finding for all repeated keys of YAML.
+fn findings_of(repeated: Vec<String>, media: Media) -> Vec<String> {
+    if media == Media::Yaml && !repeated.is_empty() {
+        return vec![format!("{YAML_ERRORS}\n  {}", repeated.join("\n  "))];
     }
+    repeated
 }
 
-/// The body of a deletion: `DeleteOptions`, in JSON or YAML.
+/// What Go's reader of YAML begins its list of errors with.
+const YAML_ERRORS: &str = "yaml: unmarshal errors:";
+
+fn warn(
+    request: &Request<'_>,
+    validation: FieldValidation,
+    gvk: &Gvk,
+    findings: Vec<String>,
+) -> Result<(), Status> {
+    for finding in validation.judge_with(findings, |why| cannot_handle(gvk, why))? {
+        // A list of errors is as many warnings.
+        match finding.strip_prefix(YAML_ERRORS) {
+            Some(lines) => lines
+                .lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty())
+                .for_each(|line| request.warn(line.to_owned())),
+            None => request.warn(finding),
+        }
+    }
+    Ok(())
+}
+
+/// Reads the body as a value, whatever its kind. `gvk` is the kind that it should be.
+fn read(request: &Request<'_>, gvk: &Gvk) -> Result<Body, Status> {
+    let media = Media::of(request)?;
+    let bytes = &request.body;
+    let unrecognized = |why: &str| unrecognized(&gvk.kind, why, bytes);
+    let (value, repeated) = match media {
+        Media::Json => {
+            let parsed = strict::parse(bytes).map_err(|why| unrecognized(&no_kind(&why)))?;
+            (parsed.value, parsed.duplicates)
+        }
+        Media::Yaml => yaml_text(bytes).map_err(|why| unrecognized(&why))?,
+        Media::Protobuf if request.row.custom().is_some() => return Err(unknown_media(JSON_YAML)),
+        Media::Protobuf => (from_protobuf(gvk, bytes)?, Vec::new()),
+    };
+    Ok(Body { value, repeated, media, text: bytes.clone() })
+}
+
+/// The bodies of custom kinds.
+const JSON_YAML: &str = "application/json, application/yaml";
+
+/// Where the original stops that looks for `apiVersion` and `kind` first.
+fn no_kind(why: &str) -> String {
+    format!("couldn't get version/kind; json parse error: {why}")
+}
+
+/// The value of a protobuf body. Bodies of another kind are not looked into: their names say enough.
+fn from_protobuf(gvk: &Gvk, body: &[u8]) -> Result<Value, Status> {
+    let envelope = protobuf::unwrap(body)
+        .map_err(|error| unrecognized(&gvk.kind, &error.to_string(), body))?;
+    let named = |name: &str, wanted: &str| name.is_empty() || name == wanted;
+    let ours = named(&envelope.api_version, &gvk.api_version()) && named(&envelope.kind, &gvk.kind);
+    let mut value = match builtin::definition_of(gvk) {
+        Some(definition) if ours => protobuf::decode(definition, envelope.raw)
+            .map_err(|error| cannot_handle(gvk, &error.to_string()))?,
+        _ => Value::Object(serde_json::Map::new()),
+    };
+    if let Value::Object(fields) = &mut value {
+        for (name, text) in [("apiVersion", envelope.api_version), ("kind", envelope.kind)] {
+            if !text.is_empty() {
+                fields.insert(name.to_owned(), text.into_owned().into());
+            }
+        }
+    }
+    Ok(value)
+}
+
+/// The body of a deletion: `DeleteOptions`, in any form.
 pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
-    let (value, _) = value(request)?;
+    let gvk = Gvk::new("meta.k8s.io", "v1", "DeleteOptions");
+    let media = Media::of(request)?;
+    let bad = |why: String| Status::bad_request(why);
+    let body = &request.body;
+    let value = match media {
+        Media::Json => strict::parse(body).map_err(|why| bad(no_kind(&why)))?.value,
+        Media::Yaml => yaml_text(body).map_err(bad)?.0,
+        Media::Protobuf => {
+            let envelope = protobuf::unwrap(body).map_err(|error| bad(error.to_string()))?;
+            let definition = builtin::definition_of(&gvk);
+            let mut value = definition
+                .map_or(Ok(Value::Null), |definition| protobuf::decode(definition, envelope.raw))
+                .map_err(|error| bad(error.to_string()))?;
+            if let Value::Object(fields) = &mut value {
+                fields.insert("kind".to_owned(), envelope.kind.into_owned().into());
+            }
+            value
+        }
+    };
     match value.get("kind").and_then(Value::as_str) {
         None | Some("" | "DeleteOptions") => Ok(value),
         Some(other) => Err(Status::bad_request(format!(
@@ -113,27 +258,50 @@ pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
     }
 }
 
-/// 415 for a body of another type.
-pub(super) fn unknown_media(accepted: &str) -> Status {
-    Status::new(
-        Reason::UnsupportedMediaType,
-        format!(
-            "the body of the request was in an unknown format - accepted media types include: {accepted}"
-        ),
-    )
-}
-
 /// Reads JSON text; the error is what is wrong with it.
 pub(super) fn json(body: &Bytes) -> Result<(Value, Vec<String>), String> {
-    let parsed = strict::parse(body).map_err(|error| error.to_string())?;
+    let parsed = strict::parse(body)?;
     Ok((parsed.value, parsed.duplicates))
 }
 
-/// Reads one YAML document.
+/// Reads the YAML of an apply, and the keys that it says twice.
 pub(super) fn yaml(body: &Bytes) -> Result<(Value, Vec<String>), Status> {
-    mainstay_yaml::one(body, &mainstay_yaml::Options::default())
-        .map(|value| (value, Vec::new()))
-        .map_err(|error| Status::bad_request(format!("error converting YAML to JSON: {error}")))
+    yaml_text(body).map_err(|why| {
+        Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
+    })
+}
+
+/// Reads the first document of YAML, as the original does; null if there is none.
+fn yaml_text(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+    let options = Options {
+        duplicate_keys: DuplicateKeys::Note,
+        max_alias_bytes: MAX_ALIAS_BYTES,
+        ..Options::default()
+    };
+    match mainstay_yaml::documents(body, &options).next() {
+        None => Ok((Value::Null, Vec::new())),
+        Some(Ok(document)) => {
+            let line = |one: mainstay_yaml::Repeated| {
+                format!("line {}: key {} already set in map", one.line, one.key)
+            };
+            Ok((document.value, document.repeated.into_iter().map(line).collect()))
+        }
+        Some(Err(error)) => Err(go_yaml(&error)),
+    }
+}
+
+/// A refusal in the form of Go's reader of YAML, which counts the lines of its parser from zero and
+/// those of its scanner from one, and names no line where it would be the first.
+fn go_yaml(error: &YamlError) -> String {
+    let message = &error.message;
+    let nowhere = message.starts_with("unknown anchor")
+        || message.starts_with("anchor ")
+        || message.starts_with("document contains");
+    let parser = message.starts_with("did not find expected");
+    match error.line - usize::from(parser) {
+        line if nowhere || line == 0 || (line == 1 && !parser) => format!("yaml: {message}"),
+        line => format!("yaml: line {line}: {message}"),
+    }
 }
 
 /// Makes a value an object of the row's kind. The warnings are what was dropped.
@@ -150,6 +318,14 @@ pub(super) fn typed(row: &KindRow, mut value: Value) -> Result<Decoded, String> 
     }
     let unknown = custom.version().schema.decode(&mut value)?;
     let warnings = unknown.iter().map(|path| strict::unknown_field(path)).collect();
+    let object = Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?;
+    Ok(Decoded { object, warnings })
+}
+
+/// The same for what a strategic merge patch made, which the original takes apart in another way.
+pub(super) fn merged(row: &KindRow, mut value: Value) -> Result<Decoded, String> {
+    let Some(definition) = row.definition() else { return typed(row, value) };
+    let warnings = strict::decode_merged(definition, &mut value)?;
     let object = Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?;
     Ok(Decoded { object, warnings })
 }
@@ -176,43 +352,3 @@ fn go_typed(
 }
 
 const NOT_AN_OBJECT: &str = "json: cannot unmarshal the body into a Go struct";
-
-/// Checks `apiVersion` and `kind` of a body, or fills them in where leaving them out is allowed.
-pub(super) fn expect_kind(value: &mut Value, gvk: &Gvk, custom: bool) -> Result<(), Status> {
-    let Value::Object(fields) = value else { return Err(cannot_handle(gvk, NOT_AN_OBJECT)) };
-    let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    if custom && (kind.is_empty() || api_version.is_empty()) {
-        let missing = if kind.is_empty() { "Kind" } else { "apiVersion" };
-        return Err(Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): Object '{missing}' is missing in '{}'",
-            gvk.kind,
-            Value::Object(fields.clone())
-        )));
-    }
-    let expected = gvk.api_version();
-    if !api_version.is_empty() && *api_version != *expected {
-        return Err(Status::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-        )));
-    }
-    if !kind.is_empty() && *kind != *gvk.kind {
-        if custom {
-            let name = fields.get("metadata").and_then(|it| it.get("name")).and_then(Value::as_str);
-            let why = format!("must be {}", gvk.kind);
-            let error = FieldError::invalid(&FieldPath::new("kind"), kind, why);
-            return Err(Status::invalid(&gvk.group, kind, name.unwrap_or_default(), &[error]));
-        }
-        return Err(Status::bad_request(format!(
-            "{kind} in version {:?} cannot be handled as a {}: no kind {kind:?} is served here",
-            gvk.version, gvk.kind
-        )));
-    }
-    if api_version.is_empty() {
-        fields.insert("apiVersion".to_owned(), expected.into());
-    }
-    if !fields.get("kind").is_some_and(Value::is_string) {
-        fields.insert("kind".to_owned(), gvk.kind.as_str().into());
-    }
-    Ok(())
-}

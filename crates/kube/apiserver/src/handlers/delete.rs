@@ -305,6 +305,10 @@ fn marked(server: &ApiServer, row: &KindRow, old: &Object, options: &Options) ->
         }
     }
     if old.is_terminating() {
+        // Only definitions are marked without it.
+        if &*row.storage == definitions::STORAGE {
+            object.set(&["metadata", "deletionGracePeriodSeconds"], 0.into());
+        }
         return object;
     }
     let now = server.clock.now_rfc3339();

@@ -6,7 +6,7 @@ use crate::registry::{KindRow, Source};
 use crate::server::ApiServer;
 use crate::strategy::Metadata;
 use mainstay_object::fnv::{random_suffix, random_uid};
-use mainstay_object::{FieldError, FieldPath, Object, Status, metadata, names};
+use mainstay_object::{FieldError, FieldPath, Object, Reason, Status, metadata, names};
 use mainstay_patch::managed;
 use serde_json::Value;
 
@@ -39,9 +39,9 @@ const PLAIN_FINALIZERS: [&str; 5] = [
 /// The rest is given by [`generate_name`] and [`stamp`].
 pub(super) fn prepare_create(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     if !object.resource_version().is_empty() {
-        return Err(Status::bad_request(
-            "resourceVersion should not be set on objects to be created",
-        ));
+        // The original notices it late, and has no better code for it.
+        let why = "resourceVersion should not be set on objects to be created";
+        return Err(Status::new(Reason::Unknown, why));
     }
     if !object.get(&["metadata"]).is_some_and(Value::is_object) {
         object.set(&["metadata"], Value::Object(serde_json::Map::new()));

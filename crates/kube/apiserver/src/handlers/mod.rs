@@ -41,7 +41,7 @@ use http::header::{ACCEPT, HeaderMap};
 use http::{Method, StatusCode};
 use mainstay_object::Status;
 use mainstay_store::Key;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A request for a kind.
 pub(crate) struct Request<'a> {
@@ -52,9 +52,31 @@ pub(crate) struct Request<'a> {
     pub(crate) query: Query,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: Bytes,
+    pub(crate) warnings: Warnings,
+}
+
+/// What the client is to be warned of, whether its request is granted or refused. Shared by the
+/// handler and whoever writes the answer; held for no longer than it takes to add a text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    fn add(&self, text: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+
+    /// Takes the texts.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Request<'_> {
+    /// Warns the client.
+    fn warn(&self, text: String) {
+        self.warnings.add(text);
+    }
+
     /// The key of the object that the path names.
     fn key(&self) -> Key {
         self.key_of(&self.path.name)

@@ -1,6 +1,7 @@
 //! Patch.
 
 use super::change::{self, Made};
+use super::decode::FieldValidation;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::{Request, apply, decode};
@@ -10,17 +11,22 @@ use crate::server::text;
 use http::header::CONTENT_TYPE;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
 use mainstay_schema::builtin::{self, Definition};
+use mainstay_schema::strict;
 use serde_json::Value;
 
-/// The kinds of patches that custom kinds take.
+/// The kinds of patches of custom kinds, whose lists have no merge keys.
 const ACCEPTED_OF_CUSTOM: &str =
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+/// The parts of an operation of a JSON patch.
+const OPERATION: &[&str] = &["from", "op", "path", "value"];
 
-/// A patch, read.
+/// A patch. That its body cannot be read is said when there is something to patch.
 pub(super) struct Patch {
     kind: PatchKind,
-    value: Value,
-    duplicates: Vec<String>,
+    value: Result<Value, String>,
+    /// Fields that the patch says twice or that no operation has.
+    findings: Vec<String>,
+    validation: FieldValidation,
 }
 
 #[derive(Clone, Copy)]
@@ -31,47 +37,91 @@ enum PatchKind {
 }
 
 impl Patch {
-    /// Reads the body. `gvk` is what is patched, none for a custom kind.
-    pub(super) fn read(request: &Request<'_>, builtin: Option<&Gvk>) -> Result<Self, Status> {
-        let kind = match media_type(request) {
-            "application/json-patch+json" => PatchKind::Json,
-            "application/merge-patch+json" => PatchKind::Merge,
-            "application/strategic-merge-patch+json" => {
-                let definition = builtin
-                    .and_then(builtin::definition_of)
-                    .ok_or_else(|| decode::unknown_media(ACCEPTED_OF_CUSTOM))?;
+    /// Reads the options, then the body. `builtin` is the kind that is patched, none for a custom
+    /// one.
+    pub(super) fn read(
+        request: &Request<'_>,
+        builtin: Option<&Gvk>,
+    ) -> Result<(Self, WriteOptions), Status> {
+        let kind = match (media_type(request), builtin.and_then(builtin::definition_of)) {
+            ("application/json-patch+json", _) => PatchKind::Json,
+            ("application/merge-patch+json", _) => PatchKind::Merge,
+            ("application/strategic-merge-patch+json", Some(definition)) => {
                 PatchKind::Strategic(definition)
             }
             // Paths of built-in kinds say beforehand what they take.
-            _ if builtin.is_some() => {
+            (_, Some(_)) => {
                 let status =
                     Status::new(Reason::UnsupportedMediaType, "415: Unsupported Media Type");
                 return Err(status.with_empty_details());
             }
-            _ => return Err(decode::unknown_media(ACCEPTED_OF_CUSTOM)),
+            (_, None) => return Err(decode::unknown_media(ACCEPTED_OF_CUSTOM)),
         };
-        let (value, duplicates) = decode::json(&request.body)
-            .map_err(|why| Status::bad_request(format!("error decoding patch: {why}")))?;
-        Ok(Self { kind, value, duplicates })
+        let options = WriteOptions::read(request, Verb::Patch)?;
+        let (value, mut findings) = match decode::json(&request.body) {
+            Ok((value, repeated)) => (Ok(value), repeated),
+            Err(why) => (Err(why), Vec::new()),
+        };
+        if matches!(kind, PatchKind::Json) {
+            findings = strict::findings_in_records(OPERATION, &request.body);
+            for finding in &mut findings {
+                finding.insert_str(0, "json patch ");
+            }
+        }
+        Ok((Self { kind, value, findings, validation: options.validation }, options))
     }
 
-    /// The patched value, and what the patch says twice.
-    pub(super) fn apply(&self, current: &Object) -> Result<(Value, Vec<String>), Status> {
-        let duplicates = self.duplicates.clone();
+    /// The patched value.
+    pub(super) fn apply(&self, current: &Object) -> Result<Value, Status> {
+        let lenient = self.validation == FieldValidation::Ignore;
+        let patch = self.value.as_ref().map_err(|why| {
+            Status::bad_request(match self.kind {
+                PatchKind::Merge if lenient => "Invalid JSON Patch".to_owned(),
+                PatchKind::Json | PatchKind::Merge if !lenient => {
+                    format!("error decoding patch: {why}")
+                }
+                _ => why.clone(),
+            })
+        })?;
+        let mut value = current.to_value();
         let patched = match self.kind {
             PatchKind::Json => {
-                let mut value = current.to_value();
-                mainstay_patch::json_patch(&mut value, &self.value).map(|()| value)
+                let checked =
+                    if lenient { Ok(()) } else { mainstay_patch::check_operations(patch) };
+                checked.and_then(|()| mainstay_patch::json_patch(&mut value, patch)).map(|()| value)
             }
-            PatchKind::Merge => {
-                let mut value = current.to_value();
-                mainstay_patch::merge_patch(&mut value, &self.value).map(|()| value)
-            }
+            PatchKind::Merge => mainstay_patch::merge_patch(&mut value, patch).map(|()| value),
             PatchKind::Strategic(definition) => {
-                mainstay_patch::strategic_merge(&current.to_value(), &self.value, definition)
+                mainstay_patch::strategic_merge(&value, patch, definition)
             }
         };
-        patched.map(|value| (value, duplicates)).map_err(|error| error.to_status())
+        patched.map_err(|error| error.to_status())
+    }
+
+    /// The patched object of the row's kind.
+    fn patched(&self, request: &Request<'_>, current: &Object) -> Result<Object, Status> {
+        let row = &request.row;
+        let gvk = row.gvk();
+        let merged = matches!(self.kind, PatchKind::Strategic(_));
+        // What is wrong is said of the patch where it was applied to what is in memory, and of the
+        // whole where it was applied to its text. The whole is made once more for that.
+        let spoils = |why: &str| match &self.value {
+            Ok(patch) if merged => spoils(&mainstay_patch::go_text(patch), why),
+            _ => {
+                self.apply(current).map_or_else(|status| status, |it| spoils(&it.to_string(), why))
+            }
+        };
+        let mut value = self.apply(current)?;
+        if let Err(why) = decode::expect_kind(&mut value, &gvk, row.custom().is_some())? {
+            return Err(spoils(&why));
+        }
+        let decoded = if merged { decode::merged(row, value) } else { decode::typed(row, value) };
+        let decoded = decoded.map_err(|why| spoils(&why))?;
+        let findings = self.findings.iter().cloned().chain(decoded.warnings).collect();
+        for text in self.validation.judge_with(findings, spoils)? {
+            request.warn(text);
+        }
+        Ok(decoded.object)
     }
 }
 
@@ -97,25 +147,15 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, 
     let row = &request.row;
     let gvk = row.gvk();
     let builtin = matches!(row.source, Source::BuiltIn(_)).then_some(&gvk);
-    let patch = Patch::read(request, builtin)?;
-    let options = WriteOptions::read(request, Verb::Patch)?;
+    let (patch, options) = Patch::read(request, builtin)?;
     let changed = change::apply(request, part, &options, |current| {
-        let (mut value, duplicates) = patch.apply(current)?;
-        decode::expect_kind(&mut value, &gvk, row.custom().is_some())?;
-        let named_version = value.pointer("/metadata/resourceVersion").cloned();
-        let shown = value.to_string();
-        let mut decoded = decode::typed(row, value).map_err(|why| spoils(&shown, &why))?;
-        let findings: Vec<String> =
-            duplicates.into_iter().chain(std::mem::take(&mut decoded.warnings)).collect();
-        decoded.warnings = options.validation.judge_with(findings, |why| spoils(&shown, why))?;
+        let mut object = patch.patched(request, current)?;
         // The revision that the object had anyway is no precondition: the patch may be tried again
         // on what somebody else made of it meanwhile.
-        if named_version.as_ref().and_then(Value::as_str) == Some(current.resource_version())
-            && !patch.names_version()
-        {
-            decoded.object.remove(&["metadata", "resourceVersion"]);
+        if object.resource_version() == current.resource_version() && !patch.names_version() {
+            object.remove(&["metadata", "resourceVersion"]);
         }
-        Ok(Made::sent(decoded.object, decoded.warnings))
+        Ok(Made::sent(object, Vec::new()))
     })
     .await?;
     changed.answer(request)
@@ -130,11 +170,12 @@ fn spoils(patched: &str, why: &str) -> Status {
 impl Patch {
     /// Whether the patch itself says which revision it is for.
     pub(super) fn names_version(&self) -> bool {
+        let Ok(value) = &self.value else { return false };
         match self.kind {
             PatchKind::Merge | PatchKind::Strategic(_) => {
-                self.value.pointer("/metadata/resourceVersion").is_some_and(|it| !it.is_null())
+                value.pointer("/metadata/resourceVersion").is_some_and(|it| !it.is_null())
             }
-            PatchKind::Json => self.value.as_array().into_iter().flatten().any(|operation| {
+            PatchKind::Json => value.as_array().into_iter().flatten().any(|operation| {
                 operation.get("path").and_then(Value::as_str) == Some("/metadata/resourceVersion")
             }),
         }

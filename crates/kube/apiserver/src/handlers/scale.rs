@@ -56,12 +56,11 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
         })
         .await?
     } else {
-        let options = WriteOptions::read(request, Verb::Patch)?;
-        let patch = Patch::read(request, Some(&gvk))?;
+        let (patch, options) = Patch::read(request, Some(&gvk))?;
         change::apply(request, Part::Scale, &options, |current| {
             let managers = ScaleManagers::new(request, &options, current)?;
             let scale = Object::from_value(scale_of(row, current)).unwrap_or_default();
-            let (value, _) = patch.apply(&scale)?;
+            let value = patch.apply(&scale)?;
             let mut scale = read_scale(value)?;
             if !patch.names_version() {
                 scale.remove(&["metadata", "resourceVersion"]);

@@ -13,6 +13,8 @@ use http::{Response, StatusCode};
 use mainstay_object::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::{Read, Write};
 
 /// The media type of nearly everything.
@@ -200,13 +202,39 @@ impl Answer {
         if self.retry_after > 0 {
             headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after));
         }
-        for warning in &self.warnings {
-            if let Ok(value) = HeaderValue::try_from(warning_header(warning)) {
+        for warning in told(&self.warnings) {
+            if let Ok(value) = HeaderValue::try_from(warning_header(&warning)) {
                 headers.append(WARNING, value);
             }
         }
         response
     }
+}
+
+/// Characters of all warnings of an answer; if there are more, each is cut.
+const ALL_WARNINGS: usize = 4096;
+/// What is left of a warning that is cut.
+const CUT_WARNING: usize = 256;
+
+/// The warnings that are told: each once, and not more than headers can hold.
+fn told(warnings: &[String]) -> Vec<Cow<'_, str>> {
+    let mut seen = HashSet::new();
+    let once: Vec<&String> =
+        warnings.iter().filter(|text| !text.is_empty() && seen.insert(text.as_str())).collect();
+    if once.iter().map(|text| text.chars().count()).sum::<usize>() <= ALL_WARNINGS {
+        return once.into_iter().map(|text| Cow::Borrowed(text.as_str())).collect();
+    }
+    let mut written = 0;
+    let mut cut = Vec::new();
+    for text in once {
+        if written >= ALL_WARNINGS {
+            break;
+        }
+        let text: String = text.chars().take(CUT_WARNING).collect();
+        written += text.chars().count();
+        cut.push(Cow::Owned(text));
+    }
+    cut
 }
 
 /// RFC 7234 `Warning`: code 299, no agent, quoted text.
@@ -307,6 +335,15 @@ pub(crate) fn indented(bytes: &[u8]) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn warnings_are_told_once_and_cut_when_they_are_many() {
+        let texts = ["a".to_owned(), String::new(), "b".to_owned(), "a".to_owned()];
+        assert_eq!(told(&texts), ["a", "b"]);
+        let long: Vec<String> = (0..100).map(|at| format!("{at:0300}")).collect();
+        let told = told(&long);
+        assert_eq!((told.len(), told[0].len()), (16, 256));
+    }
 
     #[test]
     fn warnings_are_quoted_for_the_header() {

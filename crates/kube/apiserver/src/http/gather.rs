@@ -5,9 +5,13 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use mainstay_object::{Reason, Status};
 use std::fmt::Display;
+use std::pin::Pin;
 
 /// Largest body taken, in bytes: what the original's store takes as one write, doubled.
 pub(crate) const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// How much of a body that is too large is read and thrown away.
+const DRAIN_LIMIT: usize = 64 * 1024 * 1024;
 
 /// Reads a whole body of at most [`BODY_LIMIT`] bytes. A body of one frame is not copied.
 pub(crate) async fn gather<B>(body: B) -> Result<Bytes, Status>
@@ -20,18 +24,17 @@ where
             format!("Request entity too large: limit is {BODY_LIMIT}"),
         )
     };
-    if body.size_hint().lower() > BODY_LIMIT as u64 {
-        return Err(too_large());
-    }
     let mut body = std::pin::pin!(body);
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
-    while let Some(frame) = body.frame().await {
+    let mut fits = body.size_hint().lower() <= BODY_LIMIT as u64;
+    while fits && let Some(frame) = body.frame().await {
         let frame =
             frame.map_err(|error| Status::bad_request(format!("reading the body: {error}")))?;
         let Ok(mut data) = frame.into_data() else { continue };
-        if first.len() + all.len() + data.remaining() > BODY_LIMIT {
-            return Err(too_large());
+        fits = first.len() + all.len() + data.remaining() <= BODY_LIMIT;
+        if !fits {
+            break;
         }
         let data = data.copy_to_bytes(data.remaining());
         if all.is_empty() && first.is_empty() {
@@ -43,5 +46,24 @@ where
         }
         all.extend_from_slice(&data);
     }
+    if !fits {
+        drain(body).await;
+        return Err(too_large());
+    }
     Ok(if all.is_empty() { first } else { all.freeze() })
+}
+
+/// Reads on, keeping nothing: a client that is still writing would not read the answer. What is
+/// longer than [`DRAIN_LIMIT`] is cut off.
+async fn drain<B>(mut body: Pin<&mut B>)
+where
+    B: Body<Data: Buf, Error: Display>,
+{
+    let mut passed = 0;
+    while let Some(frame) = body.frame().await.and_then(Result::ok) {
+        passed += frame.data_ref().map_or(0, Buf::remaining);
+        if passed > DRAIN_LIMIT {
+            return;
+        }
+    }
 }

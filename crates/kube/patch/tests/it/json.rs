@@ -1,6 +1,6 @@
 //! JSON patch, with what Go's library does otherwise than the RFC.
 
-use mainstay_patch::{MAX_DEPTH, MAX_OPERATIONS, PatchError, json_patch};
+use mainstay_patch::{MAX_DEPTH, MAX_OPERATIONS, PatchError, check_operations, json_patch};
 use serde_json::{Value, json};
 
 fn document() -> Value {
@@ -88,19 +88,31 @@ fn what_does_not_apply_is_422_and_says_why_to_the_log() {
 
 #[test]
 fn what_is_no_list_of_operations_is_400() {
-    for (patch, why) in [
+    for (patch, checked, applied) in [
         (
             json!({"a": 1}),
-            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+            "object into Go value of type []handlers.jsonPatchOp",
+            "object into Go value of type jsonpatch.Patch",
         ),
         (
             json!(["x"]),
-            "error decoding patch: json: cannot unmarshal string into Go value of type handlers.jsonPatchOp",
+            "string into Go value of type handlers.jsonPatchOp",
+            "string into Go value of type jsonpatch.Operation",
         ),
     ] {
+        let status = check_operations(&patch).unwrap_err().to_status();
+        let checked = format!("error decoding patch: json: cannot unmarshal {checked}");
+        assert_eq!((status.code, status.message), (400, checked));
         let status = json_patch(&mut document(), &patch).unwrap_err().to_status();
-        assert_eq!((status.code, status.message.as_str()), (400, why));
+        let applied = format!("json: cannot unmarshal {applied}");
+        assert_eq!((status.code, status.message), (400, applied));
     }
+    let status = check_operations(&json!([{"op": 1}])).unwrap_err().to_status();
+    assert_eq!(
+        status.message,
+        "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string"
+    );
+    assert_eq!(check_operations(&json!(null)), Ok(()));
 }
 
 #[test]

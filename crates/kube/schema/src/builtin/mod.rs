@@ -9,7 +9,9 @@ mod kinds;
 pub(crate) mod table;
 
 pub use kinds::{BuiltinKind, Subresource, SubresourceKind};
-pub use table::{Definition, Field, ListType, Shape, Type, Written, definition, definition_name};
+pub use table::{
+    Definition, Field, ListType, Reference, Shape, Type, Written, definition, definition_name,
+};
 
 use mainstay_object::Gvk;
 

@@ -137,8 +137,35 @@ pub enum Type {
     List(Box<Self>),
     /// Map from names to values of one type.
     Map(Box<Self>),
-    /// Another definition, by its name.
-    Object(Box<str>),
+    /// Another definition.
+    Object(Box<Reference>),
+}
+
+/// The name of a definition, which is looked up once.
+#[derive(Debug)]
+pub struct Reference {
+    name: Box<str>,
+    found: OnceLock<&'static Definition>,
+}
+
+impl Reference {
+    fn new(name: String) -> Self {
+        Self { name: name.into(), found: OnceLock::new() }
+    }
+
+    /// The name of the definition.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The definition.
+    pub fn definition(&self) -> Option<&'static Definition> {
+        if let Some(found) = self.found.get() {
+            return Some(found);
+        }
+        let found = definition(&self.name)?;
+        Some(self.found.get_or_init(|| found))
+    }
 }
 
 /// `x-kubernetes-list-type`: how server-side apply sees a list.
@@ -206,7 +233,7 @@ impl Type {
     /// The definition, when the value is one.
     pub fn definition(&self) -> Option<&'static Definition> {
         match self {
-            Self::Object(name) => definition(name),
+            Self::Object(reference) => reference.definition(),
             _ => None,
         }
     }
@@ -384,8 +411,10 @@ fn read_type(package: &str, letters: &str) -> Type {
         Some('b') => Type::Boolean,
         Some('[') => Type::List(Box::new(read_type(package, rest.as_str()))),
         Some('{') => Type::Map(Box::new(read_type(package, rest.as_str()))),
-        Some('@') if rest.as_str().contains('.') => Type::Object(rest.as_str().into()),
-        Some('@') => Type::Object(format!("{package}.{}", rest.as_str()).into()),
+        Some('@') if rest.as_str().contains('.') => {
+            Type::Object(Box::new(Reference::new(rest.as_str().to_owned())))
+        }
+        Some('@') => Type::Object(Box::new(Reference::new(format!("{package}.{}", rest.as_str())))),
         _ => Type::String,
     }
 }
@@ -508,8 +537,9 @@ mod tests {
                     while let Some(element) = ty.element() {
                         ty = element;
                     }
-                    if let Type::Object(name) = ty {
-                        assert!(ty.definition().is_some(), "{}: {name}", definition.name);
+                    if let Type::Object(reference) = ty {
+                        let found = ty.definition().map(Definition::name);
+                        assert_eq!(found, Some(reference.name()), "{}", definition.name);
                     }
                 }
             }

@@ -225,9 +225,9 @@ fn value(
         Type::Map(inner) => {
             json!({"type": "object", "additionalProperties": element(inner, open)})
         }
-        Type::Object(name) => {
-            open.push((**name).to_owned());
-            let reference = format.reference(&format!("io.k8s.{name}"));
+        Type::Object(named) => {
+            open.push(named.name().to_owned());
+            let reference = format.reference(&format!("io.k8s.{}", named.name()));
             if format == Format::V3 && (described || default.is_some()) {
                 json!({"allOf": [reference]})
             } else {

@@ -34,13 +34,16 @@ fn message(
     while let Some((tag, wire)) = reader.next()? {
         path.push(tag);
         let field = definition.fields().iter().find(|field| field.tags.starts_with(path));
-        if let Some(field) = field {
-            if field.tags.len() == path.len() {
-                let slot = into.entry(&*field.name).or_insert(Value::Null);
-                value(&field.ty, wire, &field.name, slot, depth)?;
-            } else {
-                message(definition, path, wire.bytes(&field.name)?, into, depth + 1)?;
-            }
+        let Some(field) = field else {
+            wire.skip()?;
+            path.pop();
+            continue;
+        };
+        if field.tags.len() == path.len() {
+            let slot = into.entry(&*field.name).or_insert(Value::Null);
+            value(&field.ty, wire, &field.name, slot, depth)?;
+        } else {
+            message(definition, path, wire.bytes(&field.name)?, into, depth + 1)?;
         }
         path.pop();
     }
@@ -125,7 +128,7 @@ fn entry(
                 }
             }
             (2, _) => value(element, wire, field, &mut item, depth)?,
-            _ => {}
+            _ => wire.skip()?,
         }
     }
     Ok((key, item))
@@ -210,7 +213,7 @@ fn time(data: &[u8], micro: bool) -> Result<Value, ProtobufError> {
             1 => seconds = wire.varint("Seconds")?.cast_signed(),
             #[expect(clippy::cast_possible_truncation, reason = "as the original's")]
             2 => nanos = wire.varint("Nanos")?.cast_signed() as i32,
-            _ => {}
+            _ => wire.skip()?,
         }
     }
     let time = jiff::Timestamp::new(seconds, nanos).map_err(|_| ProtobufError::TimeRange)?;
@@ -226,7 +229,7 @@ fn int_or_string(data: &[u8]) -> Result<Value, ProtobufError> {
             1 => is_text = wire.varint("Type")? == 1,
             2 => number = integer(&Type::Int32, wire.varint("IntVal")?),
             3 => words = text(wire.bytes("StrVal")?),
-            _ => {}
+            _ => wire.skip()?,
         }
     }
     Ok(if is_text { words } else { number })

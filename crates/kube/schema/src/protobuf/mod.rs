@@ -131,7 +131,7 @@ pub fn unwrap(body: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
             2 => envelope.raw = wire.bytes("Raw")?,
             3 => envelope.content_encoding = text(wire, "ContentEncoding")?,
             4 => envelope.content_type = text(wire, "ContentType")?,
-            _ => {}
+            _ => wire.skip()?,
         }
     }
     Ok(envelope)
@@ -143,7 +143,7 @@ fn type_meta<'a>(data: &'a [u8], envelope: &mut Envelope<'a>) -> Result<(), Prot
         match tag {
             1 => envelope.api_version = text(wire, "APIVersion")?,
             2 => envelope.kind = text(wire, "Kind")?,
-            _ => {}
+            _ => wire.skip()?,
         }
     }
     Ok(())

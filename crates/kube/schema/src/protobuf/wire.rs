@@ -11,6 +11,8 @@ pub(super) enum Wire<'a> {
     Fixed32,
     /// A group, which was skipped.
     Group,
+    /// A way of writing that does not exist; nothing is known of what follows.
+    Illegal(u8),
 }
 
 impl<'a> Wire<'a> {
@@ -21,6 +23,15 @@ impl<'a> Wire<'a> {
             Self::Bytes(_) => 2,
             Self::Group => 3,
             Self::Fixed32 => 5,
+            Self::Illegal(code) => *code,
+        }
+    }
+
+    /// Passes over the value of a field that nobody knows.
+    pub(super) const fn skip(self) -> Result<(), ProtobufError> {
+        match self {
+            Self::Illegal(code) => Err(ProtobufError::IllegalWireType(code)),
+            _ => Ok(()),
         }
     }
 
@@ -112,7 +123,7 @@ impl<'a> Reader<'a> {
                 self.take(4)?;
                 Wire::Fixed32
             }
-            other => return Err(ProtobufError::IllegalWireType(other)),
+            other => Wire::Illegal(other),
         })
     }
 

@@ -289,7 +289,7 @@ impl<'a> Reader<'a> {
             _ => {
                 let letter = self.escaped()?;
                 if let Ok(letter) = letter {
-                    self.literal(letter)
+                    self.literal(letter);
                 } else {
                     self.out.push_str("[a&&b]");
                     self.settle(Some(1));

@@ -92,7 +92,8 @@ fn bodies_that_are_no_protobuf_are_refused_in_the_words_of_go() {
         (b"k8s\0\x08\x01", "proto: wrong wireType = 0 for field TypeMeta"),
         (b"k8s\0\x00\x01", "proto: Unknown: illegal tag 0 (wire type 0)"),
         (b"k8s\0\x0c", "proto: Unknown: wiretype end group for non-group"),
-        (b"k8s\0\x0e", "proto: illegal wireType 6"),
+        (b"k8s\0\x0e", "proto: wrong wireType = 6 for field TypeMeta"),
+        (b"k8s\0\x7e", "proto: illegal wireType 6"),
         (b"k8s\0\x7d\x00", "unexpected EOF"),
         (
             b"k8s\0\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",

@@ -193,6 +193,13 @@ pub(super) fn hold(object: &mut Object, now: &str) {
     status::mark_pending(object, now);
 }
 
+/// Makes the server the manager of what it changed in the status of a definition.
+fn own_status(server: &ApiServer, old: &Object, object: &mut Object) {
+    let kinds = server.registry.kinds();
+    let Some(row) = kinds.rows().find(|row| is(row)) else { return };
+    Tracker::own(server, row, Part::Status).changed(&mut old.clone(), object);
+}
+
 /// Writes what is to be said of a definition's names, step by step, until nothing is left. Says
 /// whether it gave up a name that it had: another definition may be waiting for it.
 async fn settle(server: &Arc<ApiServer>, name: Arc<str>) -> bool {
@@ -201,12 +208,12 @@ async fn settle(server: &Arc<ApiServer>, name: Arc<str>) -> bool {
     loop {
         let _one_at_a_time = server.definitions.lock().await;
         let Some(stored) = server.store.get(&key) else { return gave_up };
-        let mut object = stored.object();
+        let object = stored.object();
         let taken = claims_of_others(server, &object);
         let Some(mut next) = status::next(&object, &taken, &server.clock.now_rfc3339()) else {
             return gave_up;
         };
-        track(server, &mut object, &mut next);
+        own_status(server, &object, &mut next);
         let had = |object: &Object| {
             Claims::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null))
         };
@@ -221,15 +228,6 @@ async fn settle(server: &Arc<ApiServer>, name: Arc<str>) -> bool {
                 return gave_up;
             }
         }
-    }
-}
-
-/// Notes that the server wrote the status of a definition.
-fn track(server: &ApiServer, old: &mut Object, object: &mut Object) {
-    if let Some(row) =
-        server.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-    {
-        Tracker::own(server, &row, Part::Status).changed(old, object);
     }
 }
 
@@ -315,7 +313,7 @@ async fn begin(server: &Arc<ApiServer>, name: &Arc<str>) -> Result<(), Status> {
     {
         return Ok(());
     }
-    track(server, &mut stored.object(), &mut object);
+    own_status(server, &stored.object(), &mut object);
     let expect = Expect::Revision(stored.revision);
     let change = Change::Put { key, object: &object, expect, guard: None };
     match server.store.commit(change).await {
@@ -371,6 +369,7 @@ async fn release(server: &Arc<ApiServer>, name: &Arc<str>) -> Result<(), Status>
         };
         let mut object = stored.object();
         status::mark_done(&mut object, &server.clock.now_rfc3339());
+        own_status(server, &stored.object(), &mut object);
         let expect = Expect::Revision(stored.revision);
         let last = object.finalizers().next().is_none();
         let outcome = if last {

@@ -1,0 +1,225 @@
+//! What a body says that it is, against what it should be.
+
+use super::{cannot_handle, no_kind, unrecognized};
+use mainstay_object::{FieldError, FieldPath, Gvk, Status};
+use mainstay_schema::builtin;
+use serde_json::{Map, Value};
+
+/// The original's name of the place where its kinds are registered.
+const SCHEME: &str = "pkg/runtime/scheme.go:111";
+/// The type into which the original reads `apiVersion` and `kind` first.
+const GO_HEAD: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+/// Kinds that every group-version has besides its own.
+const EVERYWHERE: [&str; 7] = [
+    "CreateOptions",
+    "DeleteOptions",
+    "GetOptions",
+    "ListOptions",
+    "PatchOptions",
+    "UpdateOptions",
+    "WatchEvent",
+];
+/// Kinds of the core group that are no objects.
+const DOCUMENTS: [&str; 6] =
+    ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "List", "Status"];
+
+/// Checks `apiVersion` and `kind` of a body for a built-in kind, and fills in what is left out. A
+/// body that is null is an empty object.
+pub(super) fn identify(value: &mut Value, gvk: &Gvk, body: &[u8]) -> Result<(), Status> {
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    let (api_version, kind) = said(value, gvk, body)?;
+    let found = found(&api_version, &kind, gvk)
+        .ok_or_else(|| unrecognized(&gvk.kind, &bad_version(&api_version), body))?;
+    if found != *gvk {
+        return Err(mismatch(&found, gvk));
+    }
+    if let Value::Object(fields) = value {
+        fields.insert("apiVersion".to_owned(), gvk.api_version().into());
+        fields.insert("kind".to_owned(), gvk.kind.as_str().into());
+    }
+    Ok(())
+}
+
+/// The same for a custom kind, whose bodies must say both.
+pub(super) fn identify_custom(value: &mut Value, gvk: &Gvk, body: &[u8]) -> Result<(), Status> {
+    let (api_version, kind) = said(value, gvk, body)?;
+    if kind.is_empty() {
+        let shown = String::from_utf8_lossy(body);
+        return Err(unrecognized(&gvk.kind, &missing_kind(&shown), body));
+    }
+    if api_version.matches('/').count() > 1 {
+        return Err(unrecognized(&gvk.kind, &bad_version(&api_version), body));
+    }
+    let expected = gvk.api_version();
+    if api_version != expected {
+        return Err(wrong_version(&api_version, &expected));
+    }
+    expect_custom_names(value, gvk)
+}
+
+/// What a body says it is.
+fn said(value: &Value, gvk: &Gvk, body: &[u8]) -> Result<(String, String), Status> {
+    let refuse = |found: &Value, into: &str| {
+        let found = mainstay_patch::go_kind(found);
+        let why = no_kind(&format!("json: cannot unmarshal {found} into Go {into}"));
+        Err(unrecognized(&gvk.kind, &why, body))
+    };
+    let fields = match value {
+        Value::Object(fields) => fields,
+        Value::Null => return Ok((String::new(), String::new())),
+        other => return refuse(other, &format!("value of type {GO_HEAD}")),
+    };
+    let mut texts = [String::new(), String::new()];
+    for (name, text) in ["apiVersion", "kind"].into_iter().zip(&mut texts) {
+        match fields.get(name) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(said)) => text.clone_from(said),
+            Some(other) => return refuse(other, &format!("struct field .{name} of type string")),
+        }
+    }
+    let [api_version, kind] = texts;
+    Ok((api_version, kind))
+}
+
+fn bad_version(api_version: &str) -> String {
+    format!("unexpected GroupVersion string: {api_version}")
+}
+
+fn missing_kind(body: &str) -> String {
+    format!("Object 'Kind' is missing in '{body}'")
+}
+
+fn wrong_version(found: &str, expected: &str) -> Status {
+    Status::bad_request(format!(
+        "the API version in the data ({found}) does not match the expected API version ({expected})"
+    ))
+}
+
+/// The kind that a body is, where what it leaves out is as expected; none if its version is none.
+fn found(api_version: &str, kind: &str, expected: &Gvk) -> Option<Gvk> {
+    let (group, version) = match api_version.split_once('/') {
+        None => ("", api_version),
+        Some((_, version)) if version.contains('/') => return None,
+        Some((group, version)) => (group, version),
+    };
+    let kind = if kind.is_empty() { &expected.kind } else { kind };
+    Some(match (group, version) {
+        ("", "") => Gvk::new(expected.group.as_str(), expected.version.as_str(), kind),
+        (group, "") if group == expected.group => Gvk::new(group, expected.version.as_str(), kind),
+        (group, version) => Gvk::new(group, version, kind),
+    })
+}
+
+/// Why a body of one kind is none of another.
+fn mismatch(found: &Gvk, expected: &Gvk) -> Status {
+    let refuse = |why: &str| {
+        Status::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: {why}",
+            found.kind, found.version, expected.kind
+        ))
+    };
+    if !is_registered(found, expected) {
+        let version = found.api_version();
+        return refuse(&format!(
+            "no kind {:?} is registered for version {version:?} in scheme {SCHEME:?}",
+            found.kind
+        ));
+    }
+    if found.kind == expected.kind && internal_group(found) == internal_group(expected) {
+        return wrong_version(&found.api_version(), &expected.api_version());
+    }
+    refuse(&format!(
+        "converting ({}.{}) to ({}.{}): unknown conversion",
+        found.version,
+        found.kind,
+        internal_group(expected),
+        expected.kind
+    ))
+}
+
+/// Whether the original has a type for a kind, in the part of it that serves another.
+fn is_registered(gvk: &Gvk, served: &Gvk) -> bool {
+    let part = |group: &str| match group {
+        "apiextensions.k8s.io" | "apiregistration.k8s.io" => group.to_owned(),
+        _ => String::new(),
+    };
+    if EVERYWHERE.contains(&gvk.kind.as_str()) {
+        return builtin::kinds()
+            .iter()
+            .any(|row| row.group == gvk.group && row.version == gvk.version);
+    }
+    if gvk.group.is_empty() && gvk.version == "v1" && DOCUMENTS.contains(&gvk.kind.as_str()) {
+        return true;
+    }
+    part(&gvk.group) == part(&served.group)
+        && builtin::definition_of(gvk).is_some_and(|definition| definition.field("kind").is_some())
+}
+
+/// The package of the original's own form of a kind, which is one for all versions.
+fn internal_group(gvk: &Gvk) -> &str {
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
+        ("" | "events.k8s.io", _) => "core",
+        ("extensions", "Ingress" | "NetworkPolicy") => "networking",
+        ("extensions", _) => "apps",
+        (group, _) => group.split('.').next().unwrap_or_default(),
+    }
+}
+
+/// Checks `apiVersion` and `kind` of what a patch made, where leaving them out is allowed for
+/// built-in kinds. The error of the first kind is why it is no object at all.
+pub(in crate::handlers) fn expect_kind(
+    value: &mut Value,
+    gvk: &Gvk,
+    custom: bool,
+) -> Result<Result<(), String>, Status> {
+    let Value::Object(fields) = value else {
+        return Err(cannot_handle(gvk, super::NOT_AN_OBJECT));
+    };
+    if !custom {
+        let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
+        let Some(found) = found(text("apiVersion"), text("kind"), gvk) else {
+            return Ok(Err(bad_version(text("apiVersion"))));
+        };
+        if found != *gvk {
+            return Ok(Err(bare_mismatch(&found, gvk)));
+        }
+        fields.insert("apiVersion".to_owned(), gvk.api_version().into());
+        fields.insert("kind".to_owned(), gvk.kind.as_str().into());
+        return Ok(Ok(()));
+    }
+    let named = fields.get("kind").and_then(Value::as_str).is_some_and(|kind| !kind.is_empty());
+    if !named {
+        return Ok(Err(missing_kind(&value.to_string())));
+    }
+    expect_custom_names(value, gvk).map(Ok)
+}
+
+fn bare_mismatch(found: &Gvk, expected: &Gvk) -> String {
+    let status = mismatch(found, expected);
+    let (_, why) =
+        status.message.split_once(&format!("as a {}: ", expected.kind)).unwrap_or_default();
+    if why.is_empty() { status.message } else { why.to_owned() }
+}
+
+/// 422 if an object of a custom kind says that it is another.
+fn expect_custom_names(value: &Value, gvk: &Gvk) -> Result<(), Status> {
+    let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+    let expected = gvk.api_version();
+    let mut errors = Vec::new();
+    if text("kind") != gvk.kind {
+        let why = format!("must be {}", gvk.kind);
+        errors.push(FieldError::invalid(&FieldPath::new("kind"), text("kind"), why));
+    }
+    if text("apiVersion") != expected {
+        let why = format!("must be {expected}");
+        errors.push(FieldError::invalid(&FieldPath::new("apiVersion"), text("apiVersion"), why));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let group = if text("apiVersion") == expected { gvk.group.as_str() } else { "" };
+    Err(Status::invalid(group, text("kind"), name, &errors))
+}

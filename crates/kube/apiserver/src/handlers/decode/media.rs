@@ -1,0 +1,95 @@
+//! The form of a body.
+
+use crate::handlers::Request;
+use http::header::CONTENT_TYPE;
+use mainstay_object::{Reason, Status};
+use mainstay_schema::protobuf;
+
+/// What bodies may be, as the original lists it.
+const READABLE: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// The form of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Media {
+    Json,
+    Yaml,
+    Protobuf,
+}
+
+impl Media {
+    /// The form of a request's body, which is JSON if nobody says anything.
+    pub(super) fn of(request: &Request<'_>) -> Result<Self, Status> {
+        let Some(header) = request.headers.get(CONTENT_TYPE) else { return Ok(Self::Json) };
+        let header = header.to_str().unwrap_or("?");
+        if header.is_empty() {
+            return Ok(Self::Json);
+        }
+        match media_type(header).as_deref() {
+            Some("application/json") => Ok(Self::Json),
+            Some("application/yaml") => Ok(Self::Yaml),
+            Some(protobuf::MEDIA_TYPE) => Ok(Self::Protobuf),
+            _ => Err(unknown_media(READABLE)),
+        }
+    }
+}
+
+/// 415 for a body of another form.
+pub(in crate::handlers) fn unknown_media(accepted: &str) -> Status {
+    Status::new(
+        Reason::UnsupportedMediaType,
+        format!(
+            "the body of the request was in an unknown format - accepted media types include: {accepted}"
+        ),
+    )
+}
+
+/// The media type of a header, in small letters; none if the header or its parameters are not well
+/// formed. What the parameters say does not matter: a `charset` changes nothing.
+fn media_type(header: &str) -> Option<String> {
+    let mut parts = header.split(';');
+    let media = parts.next()?.trim().to_ascii_lowercase();
+    let (main, sub) = media.split_once('/')?;
+    if !is_token(main) || !is_token(sub) {
+        return None;
+    }
+    let mut seen = Vec::new();
+    let mut parts = parts.map(str::trim).peekable();
+    while let Some(part) = parts.next() {
+        if part.is_empty() && parts.peek().is_none() {
+            break;
+        }
+        let (name, value) = part.split_once('=')?;
+        let quoted = value.len() > 1 && value.starts_with('"') && value.ends_with('"');
+        if !is_token(name) || !(quoted || is_token(value)) || seen.contains(&name) {
+            return None;
+        }
+        seen.push(name);
+    }
+    Some(media)
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|b| b.is_ascii_graphic() && !br#"()<>@,;:\"/[]?="#.contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_must_be_well_formed_and_do_not_matter() {
+        for (header, media) in [
+            ("application/json", Some("application/json")),
+            ("Application/JSON; charset=utf-8", Some("application/json")),
+            ("application/json; charset=\"utf-16\"; x=y;", Some("application/json")),
+            ("application/json;charset", None),
+            ("application/json; a=b; a=b", None),
+            ("application/json,text/plain", None),
+            ("application", None),
+            (" ", None),
+        ] {
+            assert_eq!(media_type(header).as_deref(), media, "{header}");
+        }
+    }
+}

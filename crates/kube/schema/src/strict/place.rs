@@ -1,0 +1,161 @@
+//! Where a value stands, and how the original says that it is of a wrong type.
+
+use crate::builtin::{Definition, Field, Type};
+use crate::trail::Trail;
+use serde_json::Value;
+
+/// Which of the original's decoders speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    /// That of JSON text.
+    Json,
+    /// That of values which are in memory already.
+    Converter,
+}
+
+/// Where a value stands: the struct whose field it is, and the way there.
+pub(super) struct Place<'a> {
+    owner: &'a Definition,
+    /// The field whose value, or part of a value, it is; none at the beginning.
+    field: Option<&'a Field>,
+    pub(super) trail: &'a Trail<'a>,
+    words: Words,
+}
+
+impl<'a> Place<'a> {
+    /// The beginning.
+    pub(super) const fn root(owner: &'a Definition, trail: &'a Trail<'a>, words: Words) -> Self {
+        Self { owner, field: None, trail, words }
+    }
+
+    /// A field of an object that stands here.
+    pub(super) const fn field_of<'b>(
+        &self,
+        owner: &'b Definition,
+        field: &'b Field,
+        trail: &'b Trail<'b>,
+    ) -> Place<'b> {
+        Place { owner, field: Some(field), trail, words: self.words }
+    }
+
+    /// A part of the same field's value.
+    pub(super) const fn inside<'b>(&'b self, trail: &'b Trail<'b>) -> Place<'b>
+    where
+        'a: 'b,
+    {
+        Place { owner: self.owner, field: self.field, trail, words: self.words }
+    }
+
+    /// Go's name of the type of the field or of a part of it.
+    fn go_type(&self, ty: &Type) -> String {
+        let named = self.field.and_then(|field| Some((field, field.type_name.as_deref()?)));
+        let Some((field, name)) = named else { return plain_type(ty, None) };
+        let (whole, name) = match name.strip_prefix('*') {
+            Some(name) => (true, name),
+            None => (false, name),
+        };
+        let name = if name.contains('.') {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", package(self.owner))
+        };
+        match whole {
+            true if std::ptr::eq(ty, &raw const field.ty) => name,
+            true => plain_type(ty, None),
+            false => plain_type(ty, Some(&name)),
+        }
+    }
+
+    /// The refusal of a value that should be of a type.
+    pub(super) fn refuse_value(&self, value: &Value, ty: &Type) -> String {
+        if self.words == Words::Json {
+            return self.refuse(value, &self.go_type(ty));
+        }
+        let kind = go_kind(value);
+        match (ty, value) {
+            (Type::List(_) | Type::Bytes, _) => format!("cannot restore slice from {kind}"),
+            (Type::Map(_), _) => format!("cannot restore map from {kind}"),
+            (Type::String, Value::Number(number)) if number.is_i64() => {
+                format!("cannot convert {kind} to {}", self.go_type(ty))
+            }
+            (Type::Int32 | Type::Int64, Value::Number(_)) => {
+                format!("cannot convert {kind} to {}", self.go_type(ty))
+            }
+            _ => format!("unrecognized type: {}", plain_type(ty, None)),
+        }
+    }
+
+    /// The refusal of a value that should be an object with known fields.
+    pub(super) fn refuse_struct(&self, value: &Value, definition: &Definition) -> String {
+        match self.words {
+            Words::Json => self.refuse(value, &go_name(definition)),
+            Words::Converter => format!("cannot restore struct from: {}", go_kind(value)),
+        }
+    }
+
+    /// The refusal of a text that is not base64.
+    pub(super) fn refuse_bytes(&self, why: String) -> String {
+        match self.words {
+            Words::Json => why,
+            Words::Converter => format!("error decoding from json: {why}"),
+        }
+    }
+
+    /// The refusal of a value by a type that reads itself from text.
+    pub(super) fn refuse(&self, value: &Value, ty: &str) -> String {
+        let found = match value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            Value::Number(number) if ty.starts_with("int") => format!("number {number}"),
+            Value::Number(_) => "number".to_owned(),
+            Value::String(_) => "string".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            Value::Object(_) => "object".to_owned(),
+        };
+        let fields = self.trail.fields();
+        if fields.is_empty() || self.words == Words::Converter {
+            return format!("json: cannot unmarshal {found} into Go value of type {ty}");
+        }
+        let owner = self.owner.short_name();
+        format!("json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {ty}")
+    }
+}
+
+/// Go's word for what holds a value in memory.
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "interface",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    }
+}
+
+/// The last part of the package of a definition's Go type.
+fn package(definition: &Definition) -> &str {
+    definition.name().rsplit('.').nth(1).unwrap_or_default()
+}
+
+/// The name of a definition's Go type.
+pub(super) fn go_name(definition: &Definition) -> String {
+    format!("{}.{}", package(definition), definition.short_name())
+}
+
+/// Go's notation of a type; scalars have the name given, if there is one.
+fn plain_type(ty: &Type, scalar: Option<&str>) -> String {
+    let plain = match ty {
+        Type::String => "string",
+        Type::Bytes => "[]uint8",
+        Type::Int32 => "int32",
+        Type::Int64 => "int64",
+        Type::Double => "float64",
+        Type::Boolean => "bool",
+        Type::List(element) => return format!("[]{}", plain_type(element, scalar)),
+        Type::Map(element) => return format!("map[string]{}", plain_type(element, scalar)),
+        Type::Object(_) => return ty.definition().map_or_else(String::new, go_name),
+    };
+    scalar.unwrap_or(plain).to_owned()
+}

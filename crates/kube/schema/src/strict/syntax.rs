@@ -1,0 +1,263 @@
+//! What Go's scanner says of a text that is not JSON.
+//!
+//! Reading is another parser's work; this one is asked only when that has failed, for the words. It
+//! keeps one bit for every open object or list, so that a hostile text costs a byte a level.
+
+use std::fmt::Write as _;
+
+/// Deeper texts are refused by Go's scanner.
+const MAX_DEPTH: usize = 10_000;
+const END: &str = "unexpected end of JSON input";
+
+/// What is wrong with a text, in the words of Go's scanner; none if it is JSON.
+pub(super) fn error(text: &[u8]) -> Option<String> {
+    let mut scanner = Scanner { open: Vec::new(), state: State::Value };
+    for &byte in text {
+        if let Err(what) = scanner.step(byte) {
+            return Some(refusal(byte, &what));
+        }
+    }
+    if matches!(scanner.state, State::Done) {
+        return None;
+    }
+    // As Go does: a blank shows whether what was begun may end here.
+    match scanner.step(b' ') {
+        Err(what) => Some(refusal(b' ', &what)),
+        Ok(()) if matches!(scanner.state, State::Done) => None,
+        Ok(()) => Some(END.to_owned()),
+    }
+}
+
+fn refusal(byte: u8, what: &str) -> String {
+    let mut shown = String::new();
+    match byte {
+        b'\'' => shown.push_str("\\'"),
+        b'"' => shown.push('"'),
+        b'\\' => shown.push_str("\\\\"),
+        b'\n' => shown.push_str("\\n"),
+        b'\r' => shown.push_str("\\r"),
+        b'\t' => shown.push_str("\\t"),
+        0x07 => shown.push_str("\\a"),
+        0x08 => shown.push_str("\\b"),
+        0x0c => shown.push_str("\\f"),
+        0x0b => shown.push_str("\\v"),
+        0x00..=0x1f | 0x7f => drop(write!(shown, "\\x{byte:02x}")),
+        // Go takes a byte for a character of its own.
+        0x80..=0xa0 | 0xad => drop(write!(shown, "\\u{byte:04x}")),
+        _ => shown.push(char::from(byte)),
+    }
+    format!("invalid character '{shown}' {what}")
+}
+
+/// What is expected next.
+#[derive(Clone, Copy)]
+enum State {
+    Value,
+    /// A value, or the end of the list that has just begun.
+    ValueOrEnd,
+    Key,
+    /// A key, or the end of the object that has just begun.
+    KeyOrEnd,
+    AfterKey,
+    /// A text; whether it is a key.
+    Text(bool),
+    Escape(bool),
+    /// Digits of an escape that are missing.
+    Hex(bool, u8),
+    /// A word's letters that are missing.
+    Word(&'static str, usize),
+    Minus,
+    Zero,
+    Digits,
+    Point,
+    Fraction,
+    Exponent,
+    ExponentSign,
+    ExponentDigits,
+    AfterValue,
+    Done,
+}
+
+struct Scanner {
+    /// Whether each open bracket is that of an object.
+    open: Vec<bool>,
+    state: State,
+}
+
+type Step = Result<(), String>;
+
+fn fail<T>(what: &str) -> Result<T, String> {
+    Err(what.to_owned())
+}
+
+impl Scanner {
+    fn step(&mut self, byte: u8) -> Step {
+        let blank = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+        match self.state {
+            State::Value
+            | State::ValueOrEnd
+            | State::Key
+            | State::KeyOrEnd
+            | State::AfterKey
+            | State::AfterValue
+            | State::Done
+                if blank => {}
+            State::ValueOrEnd if byte == b']' => self.close(),
+            State::Value | State::ValueOrEnd => self.begin(byte)?,
+            State::KeyOrEnd if byte == b'}' => self.close(),
+            State::Key | State::KeyOrEnd if byte == b'"' => self.state = State::Text(true),
+            State::Key | State::KeyOrEnd => {
+                return fail("looking for beginning of object key string");
+            }
+            State::AfterKey if byte == b':' => self.state = State::Value,
+            State::AfterKey => return fail("after object key"),
+            State::Text(key) => match byte {
+                b'"' if key => self.state = State::AfterKey,
+                b'"' => self.ended(),
+                b'\\' => self.state = State::Escape(key),
+                0..=0x1f => return fail("in string literal"),
+                _ => {}
+            },
+            State::Escape(key) => match byte {
+                b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"' => {
+                    self.state = State::Text(key);
+                }
+                b'u' => self.state = State::Hex(key, 4),
+                _ => return fail("in string escape code"),
+            },
+            State::Hex(key, missing) if byte.is_ascii_hexdigit() => {
+                self.state =
+                    if missing == 1 { State::Text(key) } else { State::Hex(key, missing - 1) };
+            }
+            State::Hex(..) => return fail("in \\u hexadecimal character escape"),
+            State::Word(word, at) => self.word(word, at, byte)?,
+            State::AfterValue => self.after_value(byte)?,
+            State::Done => return fail("after top-level value"),
+            _ => self.number(byte)?,
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, byte: u8) -> Step {
+        self.state = match byte {
+            b'{' | b'[' => {
+                self.open.push(byte == b'{');
+                if self.open.len() > MAX_DEPTH {
+                    return fail("exceeded max depth");
+                }
+                if byte == b'{' { State::KeyOrEnd } else { State::ValueOrEnd }
+            }
+            b'"' => State::Text(false),
+            b'-' => State::Minus,
+            b'0' => State::Zero,
+            b'1'..=b'9' => State::Digits,
+            b't' => State::Word("true", 1),
+            b'f' => State::Word("false", 1),
+            b'n' => State::Word("null", 1),
+            _ => return fail("looking for beginning of value"),
+        };
+        Ok(())
+    }
+
+    fn word(&mut self, word: &'static str, at: usize, byte: u8) -> Step {
+        let Some(&wanted) = word.as_bytes().get(at) else { return Ok(()) };
+        if byte != wanted {
+            let wanted = char::from(wanted);
+            return Err(format!("in literal {word} (expecting '{wanted}')"));
+        }
+        if at + 1 == word.len() {
+            self.ended();
+        } else {
+            self.state = State::Word(word, at + 1);
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, byte: u8) -> Step {
+        self.state = match (self.state, byte) {
+            (State::Minus, b'0') => State::Zero,
+            (State::Minus, b'1'..=b'9') | (State::Digits, b'0'..=b'9') => State::Digits,
+            (State::Minus, _) => return fail("in numeric literal"),
+            (State::Zero | State::Digits, b'.') => State::Point,
+            (State::Zero | State::Digits | State::Fraction, b'e' | b'E') => State::Exponent,
+            (State::Point | State::Fraction, b'0'..=b'9') => State::Fraction,
+            (State::Point, _) => return fail("after decimal point in numeric literal"),
+            (State::Exponent, b'+' | b'-') => State::ExponentSign,
+            (State::Exponent | State::ExponentSign | State::ExponentDigits, b'0'..=b'9') => {
+                State::ExponentDigits
+            }
+            (State::Exponent | State::ExponentSign, _) => {
+                return fail("in exponent of numeric literal");
+            }
+            _ => {
+                self.ended();
+                return self.step(byte);
+            }
+        };
+        Ok(())
+    }
+
+    fn after_value(&mut self, byte: u8) -> Step {
+        match (self.open.last(), byte) {
+            (Some(true), b',') => self.state = State::Key,
+            (Some(false), b',') => self.state = State::Value,
+            (Some(true), b'}') | (Some(false), b']') => self.close(),
+            (Some(true), _) => return fail("after object key:value pair"),
+            (Some(false), _) => return fail("after array element"),
+            (None, _) => return fail("after top-level value"),
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.open.pop();
+        self.ended();
+    }
+
+    fn ended(&mut self) {
+        self.state = if self.open.is_empty() { State::Done } else { State::AfterValue };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_those_of_go() {
+        for (text, words) in [
+            ("", END),
+            ("{", END),
+            ("[1,", END),
+            ("\"a", END),
+            ("{\"a\":}", "invalid character '}' looking for beginning of value"),
+            ("{\"a\" 1}", "invalid character '1' after object key"),
+            ("{\"a\":1,}", "invalid character '}' looking for beginning of object key string"),
+            ("{'a':1}", "invalid character '\\'' looking for beginning of object key string"),
+            ("{\"a\":1 \"b\"}", "invalid character '\"' after object key:value pair"),
+            ("[1 2]", "invalid character '2' after array element"),
+            ("{}x", "invalid character 'x' after top-level value"),
+            ("1x", "invalid character 'x' after top-level value"),
+            ("\"\n\"", "invalid character '\\n' in string literal"),
+            ("\"\\q\"", "invalid character 'q' in string escape code"),
+            ("\"\\u12\"", "invalid character '\"' in \\u hexadecimal character escape"),
+            ("-", "invalid character ' ' in numeric literal"),
+            ("1.", "invalid character ' ' after decimal point in numeric literal"),
+            ("1e}", "invalid character '}' in exponent of numeric literal"),
+            ("tru}", "invalid character '}' in literal true (expecting 'e')"),
+            ("nul", "invalid character ' ' in literal null (expecting 'l')"),
+            ("\0", "invalid character '\\x00' looking for beginning of value"),
+            ("\u{feff}{}", "invalid character 'ï' looking for beginning of value"),
+        ] {
+            assert_eq!(error(text.as_bytes()).as_deref(), Some(words), "{text:?}");
+        }
+        for text in ["{}", " [1, -2.5e+3, {\"a\": [null, true, \"\\u00e4\"]}] ", "0", "\"\""] {
+            assert_eq!(error(text.as_bytes()), None, "{text:?}");
+        }
+        let deep = "[".repeat(20_000);
+        assert_eq!(
+            error(deep.as_bytes()).as_deref(),
+            Some("invalid character '[' exceeded max depth")
+        );
+    }
+}
