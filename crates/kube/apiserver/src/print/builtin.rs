@@ -173,6 +173,13 @@ printers! {
         wide("External-IP"), wide("OS-Image"), wide("Kernel-Version"), wide("Container-Runtime"),
     ];
     "" "Namespace" cluster::namespace => [NAME, text("Status"), AGE];
+    "" "ComponentStatus" cluster::component_status =>
+        [NAME, text("Status"), text("Message"), text("Error")];
+    "resource.k8s.io" "DeviceClass" config::aged => [NAME, AGE];
+    "resource.k8s.io" "ResourceClaim" cluster::resource_claim => [NAME, text("State"), AGE];
+    "resource.k8s.io" "ResourceClaimTemplate" config::aged => [NAME, AGE];
+    "resource.k8s.io" "ResourceSlice" cluster::resource_slice =>
+        [NAME, text("Node"), text("Driver"), text("Pool"), AGE];
     "apiregistration.k8s.io" "APIService" cluster::api_service =>
         [NAME, text("Service"), text("Available"), AGE];
     "coordination.k8s.io" "Lease" cluster::lease => [NAME, text("Holder"), AGE];

@@ -229,3 +229,36 @@ pub(super) fn policy_binding(row: &Row<'_>) -> Vec<Value> {
     };
     cells![row.name(), row.text(&["spec", "policyName"]), parameters, row.age()]
 }
+
+pub(super) fn component_status(row: &Row<'_>) -> Vec<Value> {
+    let healthy = row.items(&["conditions"]).iter().find(|it| text(it, "type") == "Healthy");
+    let (status, message, error) = healthy.map_or(("Unknown", "", ""), |it| {
+        let status = if text(it, "status") == "True" { "Healthy" } else { "Unhealthy" };
+        (status, text(it, "message"), text(it, "error"))
+    });
+    cells![row.name(), status, message, error]
+}
+
+pub(super) fn resource_claim(row: &Row<'_>) -> Vec<Value> {
+    let deleted = row.object.is_terminating();
+    let allocated = row.has(&["status", "allocation"]);
+    let reserved = allocated && !row.items(&["status", "reservedFor"]).is_empty();
+    let states = [
+        (deleted, "deleted"),
+        (!allocated && !deleted, "pending"),
+        (allocated, "allocated"),
+        (reserved, "reserved"),
+    ];
+    let states: Vec<&str> = states.iter().filter_map(|(is, state)| is.then_some(*state)).collect();
+    cells![row.name(), states.join(","), row.age()]
+}
+
+pub(super) fn resource_slice(row: &Row<'_>) -> Vec<Value> {
+    cells![
+        row.name(),
+        row.text(&["spec", "nodeName"]),
+        row.text(&["spec", "driver"]),
+        row.text(&["spec", "pool", "name"]),
+        row.age(),
+    ]
+}

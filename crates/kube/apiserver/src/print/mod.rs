@@ -12,6 +12,7 @@
 mod age;
 mod builtin;
 mod cluster;
+mod columns;
 mod config;
 mod network;
 mod pods;
@@ -100,8 +101,8 @@ pub fn partial(object: &Object, version: &str) -> Value {
 
 /// The columns of one kind.
 enum Columns<'a> {
-    /// Made by functions.
-    BuiltIn(&'static Printer),
+    /// Made by functions; with the kind.
+    BuiltIn(&'static Printer, &'a str),
     /// Read by paths; a path that does not compile shows nothing.
     Custom(Vec<(&'a PrinterColumn, Option<Template>)>),
     /// A custom kind that declares none: name and age.
@@ -111,7 +112,7 @@ enum Columns<'a> {
 impl<'a> Columns<'a> {
     fn of(row: &'a KindRow) -> Self {
         let Source::Custom(custom) = &row.source else {
-            return Self::BuiltIn(builtin::printer(&row.group, &row.kind));
+            return Self::BuiltIn(builtin::printer(&row.group, &row.kind), &row.kind);
         };
         let columns = custom.columns();
         if columns.is_empty() {
@@ -126,9 +127,9 @@ impl<'a> Columns<'a> {
     }
 
     fn definitions(&self) -> Vec<Value> {
-        let name = json!({"name": "Name", "type": "string", "format": "name", "description": "Name of the object.", "priority": 0});
+        let name = json!({"name": "Name", "type": "string", "format": "name", "description": columns::description("Pod", "Name"), "priority": 0});
         match self {
-            Self::BuiltIn(printer) => printer
+            Self::BuiltIn(printer, kind) => printer
                 .columns
                 .iter()
                 .map(|column| {
@@ -136,7 +137,7 @@ impl<'a> Columns<'a> {
                         "name": column.name,
                         "type": column.kind,
                         "format": column.format,
-                        "description": "",
+                        "description": columns::description(kind, column.name),
                         "priority": column.priority,
                     })
                 })
@@ -148,7 +149,7 @@ impl<'a> Columns<'a> {
             }
             Self::CustomDefault => vec![
                 name,
-                json!({"name": "Age", "type": "date", "format": "", "description": "Time since the object was created.", "priority": 0}),
+                json!({"name": "Age", "type": "date", "format": "", "description": columns::description("Pod", "Age"), "priority": 0}),
             ],
         }
     }
@@ -156,7 +157,7 @@ impl<'a> Columns<'a> {
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
         let row = Row { object, now };
         match self {
-            Self::BuiltIn(printer) => (printer.cells)(&row),
+            Self::BuiltIn(printer, _) => (printer.cells)(&row),
             Self::CustomDefault => vec![object.name().into(), row.age().into()],
             Self::Custom(columns) => {
                 let value = object.to_value();
@@ -173,7 +174,7 @@ impl<'a> Columns<'a> {
 
     fn conditions(&self, object: &Object) -> Option<Value> {
         match self {
-            Self::BuiltIn(printer) => (printer.conditions)(object),
+            Self::BuiltIn(printer, _) => (printer.conditions)(object),
             _ => None,
         }
     }
