@@ -282,7 +282,7 @@ impl ApiServer {
             }
             Target::Version => discovery::version(&self.version, asked),
             Target::OpenApiV2 => discovery::swagger(&kinds, asked).await,
-            Target::OpenApiV3 => Ok(discovery::index(&kinds, asked)),
+            Target::OpenApiV3 => Ok(discovery::index(&kinds)),
             Target::OpenApiV3Document(path) => discovery::document(&kinds, &path, asked).await,
             Target::Health(path) => Ok(handlers::health(self, &path, &query)),
             Target::Resource(_) | Target::Unknown => Ok(Answer::page_not_found()),

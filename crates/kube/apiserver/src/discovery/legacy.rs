@@ -104,7 +104,7 @@ struct Core<'a> {
     kind: &'static str,
     versions: [&'static str; 1],
     #[serde(rename = "serverAddressByClientCIDRs")]
-    addresses: Vec<Address<'a>>,
+    addresses: [Address<'a>; 1],
 }
 
 #[derive(Serialize)]
@@ -117,13 +117,9 @@ struct Address<'a> {
 
 /// `/api`. The address is the one under which the client found this server.
 pub(crate) fn core_versions(asked: Asked<'_>) -> Answer {
-    let address =
-        asked.host.map(|server_address| Address { client_range: "0.0.0.0/0", server_address });
-    Answer::of(&Core {
-        kind: "APIVersions",
-        versions: ["v1"],
-        addresses: address.into_iter().collect(),
-    })
+    let server_address = asked.host.unwrap_or("localhost");
+    let address = Address { client_range: "0.0.0.0/0", server_address };
+    Answer::of(&Core { kind: "APIVersions", versions: ["v1"], addresses: [address] })
 }
 
 #[derive(Serialize)]
@@ -282,8 +278,12 @@ fn storage_hash(row: &KindRow) -> Option<String> {
     if &*row.plural == "componentstatuses" {
         return None;
     }
-    let (group, version) =
-        row.storage_api_version.split_once('/').unwrap_or(("", &row.storage_api_version));
+    let (group, version) = match (&*row.group, &*row.kind) {
+        // The original still stores these in the version before, so that a release back reads them.
+        (group @ "apiextensions.k8s.io", "CustomResourceDefinition")
+        | (group @ "storage.k8s.io", "VolumeAttributesClass") => (group, "v1beta1"),
+        _ => row.storage_api_version.split_once('/').unwrap_or(("", &row.storage_api_version)),
+    };
     let digest = Sha256::digest(format!("{group}/{version}/{}", row.kind));
     Some(BASE64_STANDARD.encode(&digest[..8]))
 }

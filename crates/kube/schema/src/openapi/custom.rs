@@ -27,7 +27,7 @@ pub(super) fn add(
         |kind: &str| json!([{"group": definition.group, "kind": kind, "version": version.name}]);
     let mut schema = object(&version.source, format);
     schema["x-kubernetes-group-version-kind"] = gvk(&definition.kind);
-    add_selectable(&mut schema, version, format);
+    add_selectable(&mut schema, version);
     let mut properties = type_meta();
     properties.insert("metadata".to_owned(), meta("ListMeta", LIST_META, format));
     let items = json!({
@@ -46,7 +46,7 @@ pub(super) fn add(
         "properties": properties,
         "x-kubernetes-group-version-kind": gvk(&definition.list_kind),
     });
-    add_selectable(&mut list, version, format);
+    add_selectable(&mut list, version);
     into.insert(name, schema);
     into.insert(format!("{package}.{}", definition.list_kind), list);
 }
@@ -67,9 +67,9 @@ pub(super) fn forget(types: &mut Map<String, Value>) {
     }
 }
 
-/// Which fields field selectors know; version 2 does not say it.
-fn add_selectable(schema: &mut Value, version: &crd::Version, format: Format) {
-    if format == Format::V3 && !version.selectable_fields.is_empty() {
+/// Which fields field selectors know.
+fn add_selectable(schema: &mut Value, version: &crd::Version) {
+    if !version.selectable_fields.is_empty() {
         let fields: Vec<Value> = version
             .selectable_fields
             .iter()
