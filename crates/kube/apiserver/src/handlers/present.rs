@@ -11,7 +11,7 @@ use crate::registry::KindRow;
 use crate::server::ApiServer;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
-use mainstay_object::{FieldError, FieldPath, Object, Status};
+use mainstay_object::{Object, Status};
 use mainstay_store::Stored;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -77,12 +77,9 @@ pub(super) fn table_options<'a>(
         Some("None") => IncludeObject::None,
         Some("Object") => IncludeObject::Object,
         Some(other) => {
-            let error = FieldError::not_supported(
-                &FieldPath::new("includeObject"),
-                other,
-                &["Metadata", "None", "Object"],
-            );
-            return Err(Status::invalid("meta.k8s.io", "TableOptions", "", &[error]));
+            return Err(Status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+            )));
         }
     };
     Ok(TableOptions { version, include, no_headers: false, now: server.clock.now() })

@@ -85,7 +85,7 @@ pub fn table(
         "apiVersion": format!("meta.k8s.io/{}", options.version),
         "kind": "Table",
         "metadata": metadata,
-        "columnDefinitions": if options.no_headers { Vec::new() } else { columns.definitions() },
+        "columnDefinitions": (!options.no_headers).then(|| columns.definitions()),
         "rows": rows,
     })
 }
