@@ -19,7 +19,7 @@ const AGENT: &str = "scenario/1.0";
 /// How long a watch may take until its next event.
 const NEXT_EVENT: Duration = Duration::from_secs(15);
 /// How long something may take that must come to pass.
-const COMES_TO_PASS: Duration = Duration::from_secs(30);
+const COMES_TO_PASS: Duration = Duration::from_secs(90);
 
 /// How steps of kubectl are taken.
 pub enum Mode<'a> {
