@@ -170,10 +170,10 @@ pub static LOOSE: LazyLock<Vec<Text>> = LazyLock::new(|| {
             "the time of day, by diff",
         ),
         text(
-            r"(?m)^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ ",
-            "$1<date> <pid> ",
+            r"(?m)^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ .*\n",
+            "",
             false,
-            "the time of day and the process in a line of a log",
+            "lines of kubectl's own log: whether a watch broke while it waited is timing",
         ),
         text(r"/tmp/(LIVE|MERGED)-\d+", "/tmp/$1-<number>", false, "temporary folders of diff"),
         text(r"kubectl-edit-\d+", "kubectl-edit-<number>", false, "temporary files of edit"),

@@ -173,7 +173,7 @@ async fn custom(helm: &Helm, cluster: &mainstay_client::Cluster) {
             {"name": "north", "angle": 90}, {"name": "south", "angle": 91}]}))
     );
     helm.run("upgrade c custom --set size=2");
-    let refused = helm.refused("upgrade c custom --set color=blue");
+    let refused = helm.refused("upgrade c custom --set size=2,color=blue");
     assert!(
         refused.contains(
             "spec.color: Unsupported value: \"blue\": supported values: \"red\", \"green\""
