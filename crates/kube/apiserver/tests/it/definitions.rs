@@ -94,7 +94,7 @@ async fn a_definition_is_served_in_the_moment_it_is_answered() {
         .collect();
     assert_eq!(names, ["things", "things/status", "things/scale"]);
     let after = api.get("/openapi/v3").await;
-    assert_ne!(before.headers["etag"], after.headers["etag"]);
+    assert_ne!(before.bytes, after.bytes);
     let url = after.ok()["paths"]["apis/example.com/v1"]["serverRelativeURL"].clone();
     let document = api.get(url.as_str().unwrap()).await.ok();
     assert!(document.to_string().contains("\"color\""));
