@@ -330,6 +330,16 @@ pub(super) fn merged(row: &KindRow, mut value: Value) -> Result<Decoded, String>
     Ok(Decoded { object, warnings })
 }
 
+/// The same for what an applied configuration made: nothing in it is unknown, and nulls of custom
+/// objects are left for validation.
+pub(super) fn applied(row: &KindRow, mut value: Value) -> Result<Object, String> {
+    let Source::Custom(custom) = &row.source else {
+        return Ok(go_typed(row.definition(), value)?.0);
+    };
+    custom.version().schema.decode_applied(&mut value)?;
+    Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())
+}
+
 /// Decodes as Go would into the type of a built-in kind.
 fn go_typed(
     definition: Option<&Definition>,
