@@ -65,8 +65,15 @@ impl Masker {
         masked
     }
 
-    /// What a program printed, masked.
+    /// What a program printed, masked. A line of JSON (an answer as it came, with `--raw`) is printed
+    /// with its keys in order: theirs is that of Go's structures, and no part of the API.
     pub fn printed(&self, text: &str) -> String {
+        if text.starts_with('{')
+            && text.trim_end().lines().count() == 1
+            && let Ok(value) = serde_json::from_str::<Value>(text)
+        {
+            return self.walk(&value).to_string();
+        }
         let mut masked = self.text(text);
         for rule in LOOSE.iter() {
             masked = self.apply(rule, &masked);

@@ -119,6 +119,12 @@ pub static TEXTS: LazyLock<Vec<Text>> = LazyLock::new(|| {
         text(r"(hash=)[0-9A-F]{32,}", "$1<hash>", false, "of documents as a server writes them"),
         text(r"0x[0-9a-f]{8,}", "<pointer>", false, "addresses of a server's memory in messages"),
         text(
+            r"https://kubernetes\.default\.svc(\.cluster\.local)?",
+            "<issuer>",
+            false,
+            "of service accounts' tokens: a server's own setting",
+        ),
+        text(
             r"\bnode-\d\b",
             "<node>",
             true,
