@@ -1,12 +1,14 @@
 //! Between the form that is stored and the version that a client speaks.
 //!
-//! Versions of a custom kind differ in their name only (conversion `None`), so that one substitution
-//! on the encoded bytes makes one from the other. Of the built-in kinds two are stored in another
+//! Versions of a custom kind differ in their name and in what their schemas know (conversion `None`):
+//! fields that the other version does not have are lost on the way. Where the schemas are the same,
+//! one substitution on the encoded bytes makes one from the other. Of the built-in kinds two are stored in another
 //! form than some clients speak: events, whose two API groups name the same fields differently, and
 //! autoscaling/v1, which has one metric where v2 has a list.
 //!
-//! A definition may get new defaults, or another stored version, while there are objects. These
-//! stay as they are until somebody writes them; until then reading them fills in what they lack.
+//! A definition may get another schema, or another stored version, while there are objects. These
+//! stay as they are until somebody writes them; until then reading them fills in what they lack and
+//! drops what is not known any more.
 //! What was written under the present definition is known by its revision, and served as it lies
 //! in the store. Nothing is remembered of the others: they are few, and a client that cares writes
 //! them. A write that overlaps the change of its definition may miss the new defaults.
@@ -16,11 +18,12 @@ mod scalers;
 
 pub(crate) use events::core_field as event_field;
 
-use crate::registry::{KindRow, Source};
+use crate::registry::{Custom, KindRow, Source};
 use bytes::{BufMut, Bytes, BytesMut};
 use mainstay_object::Object;
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_store::Stored;
+use serde_json::Value;
 
 /// Whether what is stored is what clients of this version read.
 pub(crate) fn is_identity(row: &KindRow) -> bool {
@@ -48,14 +51,28 @@ pub(crate) fn from_storage(row: &KindRow, object: &mut Object) {
         return;
     }
     object.set(&["apiVersion"], (*row.api_version).into());
-    if matches!(row.source, Source::BuiltIn(_)) {
-        match &*row.storage {
-            "events" => events::from_core(object),
-            "autoscaling/horizontalpodautoscalers" => scalers::to_v1(object),
-            _ => {}
+    match &row.source {
+        Source::BuiltIn(_) => {
+            match &*row.storage {
+                "events" => events::from_core(object),
+                "autoscaling/horizontalpodautoscalers" => scalers::to_v1(object),
+                _ => {}
+            }
+            complete_as(row.definition(), object);
         }
-        complete_as(row.definition(), object);
+        Source::Custom(custom) if !custom.looks_as_stored() => {
+            in_value(object, |value| drop(custom.version().schema.prune(value)));
+        }
+        Source::Custom(_) => {}
     }
+}
+
+/// Does something with an object as a value.
+fn in_value(object: &mut Object, act: impl FnOnce(&mut Value)) {
+    let mut value = std::mem::take(object).into_value();
+    act(&mut value);
+    // What went in as an object comes out as one.
+    *object = Object::from_value(value).unwrap_or_default();
 }
 
 /// Gives an object of a built-in kind, in the stored form, what the original always writes and takes
@@ -87,6 +104,7 @@ pub(crate) fn stored_form(row: &KindRow, stored: &Stored) -> Object {
     let mut object = stored.object();
     if is_outdated(row, &stored.bytes, stored.revision) {
         renew(row, &mut object);
+        rename(row, &row.storage_api_version, &mut object);
     }
     object
 }
@@ -141,8 +159,10 @@ pub(crate) fn decoded(row: &KindRow, bytes: &[u8], written: u64) -> Object {
     let mut object: Object = serde_json::from_slice(bytes).unwrap_or_default();
     if is_outdated(row, bytes, written) {
         renew(row, &mut object);
+        rename(row, &row.api_version, &mut object);
+    } else {
+        from_storage(row, &mut object);
     }
-    from_storage(row, &mut object);
     object
 }
 
@@ -152,7 +172,7 @@ pub(crate) fn encoded(row: &KindRow, bytes: &Bytes, written: u64) -> Bytes {
     if is_identity(row) && !outdated {
         return bytes.clone();
     }
-    if matches!(row.source, Source::Custom(_))
+    if row.custom().is_some_and(Custom::looks_as_stored)
         && !outdated
         && let Some(substituted) = substitute(row, bytes)
     {
@@ -162,24 +182,34 @@ pub(crate) fn encoded(row: &KindRow, bytes: &Bytes, written: u64) -> Bytes {
 }
 
 /// Whether bytes were stored before the definition of their kind became what it is, so that they
-/// may lack defaults, or name a version that objects are no longer stored in.
+/// may lack defaults, have fields that are not known any more, or name a version that objects are
+/// no longer stored in.
 pub(crate) fn is_outdated(row: &KindRow, bytes: &[u8], written: u64) -> bool {
     let Some(custom) = row.custom().filter(|custom| written < custom.since()) else { return false };
     let current = bytes
         .strip_prefix(HEAD)
         .and_then(|rest| rest.strip_prefix(row.storage_api_version.as_bytes()))
         .is_some_and(|rest| rest.first() == Some(&b'"'));
-    !current || custom.storage_schema().has_defaults()
+    !current || custom.storage_schema().changes_what_is_stored()
 }
 
-/// Makes an outdated object what it would be if it were written now.
+/// Makes an outdated object what the version that it was stored in says of it now.
 fn renew(row: &KindRow, object: &mut Object) {
     let Some(custom) = row.custom() else { return };
-    object.set(&["apiVersion"], (*row.storage_api_version).into());
-    let mut value = std::mem::take(object).into_value();
-    custom.storage_schema().default(&mut value);
-    // What went in as an object comes out as one.
-    *object = Object::from_value(value).unwrap_or_default();
+    let version =
+        object.api_version().rsplit('/').next().and_then(|name| custom.definition.version(name));
+    let schema = version.map_or(custom.storage_schema(), |version| &*version.schema);
+    in_value(object, |value| schema.reread(value));
+}
+
+/// Turns an object of a custom kind, in whichever version, into another version.
+fn rename(row: &KindRow, api_version: &str, object: &mut Object) {
+    let Some(custom) = row.custom().filter(|_| object.api_version() != api_version) else { return };
+    object.set(&["apiVersion"], api_version.into());
+    let name = api_version.rsplit('/').next().unwrap_or_default();
+    if let Some(version) = custom.definition.version(name) {
+        in_value(object, |value| drop(version.schema.prune(value)));
+    }
 }
 
 /// How objects begin whose first field in order is `apiVersion`.
@@ -201,7 +231,7 @@ mod tests {
     use crate::registry::Registry;
     use serde_json::json;
 
-    fn there_and_back(group: &str, plural: &str, value: serde_json::Value) -> (Object, Object) {
+    fn there_and_back(group: &str, plural: &str, value: Value) -> (Object, Object) {
         let registry = Registry::new();
         let row = registry.find(group, "v1", plural).unwrap();
         let mut object = Object::from_value(value).unwrap();

@@ -248,12 +248,12 @@ impl ApiServer {
             let kept = warnings.clone();
             let request =
                 Request { server: self, identity, row, path, query, headers, body, warnings };
-            let deprecated = request.row.deprecation();
+            let deprecated = request.row.deprecation().map(str::to_owned);
             let outcome = handlers::dispatch(request, &parts.method).await;
             // No route, no warning.
             let routed = !matches!(&outcome, Err(status) if *status == Status::no_such_method());
             let mut answer = outcome.unwrap_or_else(|status| Answer::refusal(&status));
-            let deprecated = deprecated.filter(|_| routed).map(str::to_owned);
+            let deprecated = deprecated.filter(|_| routed);
             answer.warnings.splice(..0, deprecated.into_iter().chain(kept.take()));
             return Ok(answer);
         }

@@ -67,6 +67,39 @@ fn scientific(number: f64) -> String {
     format!("{mantissa}e{sign}{digits:0>2}")
 }
 
+/// A value as Go's `%v` prints one that was read from JSON: texts without quotes, lists in
+/// brackets, maps as `map[key:value]`.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => float(number.as_f64().unwrap_or_default()),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(plain).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let fields: Vec<String> =
+                fields.iter().map(|(key, value)| format!("{key}:{}", plain(value))).collect();
+            format!("map[{}]", fields.join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The Go type of a value that was read from JSON.
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 /// A value as `encoding/json` writes it: compact, keys sorted, `<`, `>` and `&` escaped, whole
 /// numbers without a fraction.
 pub fn json(value: &Value) -> String {

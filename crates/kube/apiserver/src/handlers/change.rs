@@ -34,6 +34,9 @@ pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<Answer, 
         return create::create(request, Decoded { object, warnings }, &options).await;
     }
     if !request.row.strategy.allows_unconditional_update() {
+        if request.server.store.get(&request.key()).is_none() {
+            return Err(request.not_found());
+        }
         require_version(request, &object)?;
     }
     let make = |old: &Object| {

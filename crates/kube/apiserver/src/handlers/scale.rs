@@ -25,7 +25,13 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
     if *method == Method::GET {
         read::check_revision(request)?;
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-        return Ok(Answer::ok(&scale_of(row, &convert::object(row, &stored))));
+        let object = convert::object(row, &stored);
+        if row.custom().is_some() && object.get(&segments(spec_path(row))).is_none() {
+            let path = spec_path(row);
+            let why = format!("the spec replicas field {path:?} does not exist");
+            return Err(Status::internal(why));
+        }
+        return Ok(Answer::ok(&scale_of(row, &object)));
     }
     let changed = if *method == Method::PUT {
         let options = WriteOptions::read(request, Verb::Update)?;
@@ -103,7 +109,8 @@ fn read_scale(value: Value) -> Result<Object, Status> {
 /// The object with the number that a scale asks for, and its preconditions.
 fn scaled(row: &KindRow, current: &Object, scale: &Object) -> Result<Object, Status> {
     let wanted = scale.i64(&["spec", "replicas"]).unwrap_or_default();
-    if wanted < 0 {
+    // What a custom kind thinks of the number is said when the object is checked.
+    if wanted < 0 && row.custom().is_none() {
         let field = FieldPath::new("spec").child("replicas");
         let error = FieldError::invalid(&field, wanted, "must be greater than or equal to 0");
         return Err(Status::invalid("autoscaling", "Scale", scale.name(), &[error]));

@@ -2,11 +2,13 @@
 
 use super::part::Part;
 use super::{Request, definitions, meta};
+use crate::convert;
 use crate::registry::{KindRow, Source};
 use crate::strategy::{Metadata, Target};
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status};
-use mainstay_schema::structural::Schema;
+use mainstay_schema::crd;
 use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Tries of what others overtake before the client is told: names that are generated, say.
@@ -32,18 +34,14 @@ pub(super) fn check_dry_run(value: &str) -> Result<(), Status> {
 }
 
 /// Fills in what the client left out. A custom object gets the defaults of the version that the
-/// client speaks, then those of the version that is stored, which is what reading fills in too.
+/// client speaks; see [`finish`] for those of the version that is stored.
 pub(super) fn default(row: &KindRow, object: &mut Object) {
     match &row.source {
-        Source::BuiltIn(_) if definitions::is(row) => mainstay_schema::crd::default(object),
+        Source::BuiltIn(_) if definitions::is(row) => crd::default(object),
         Source::BuiltIn(_) => row.strategy.default(object),
         Source::Custom(custom) => {
-            let (spoken, stored) = (&custom.version().schema, custom.storage_schema());
             let mut value = std::mem::take(object).into_value();
-            spoken.default(&mut value);
-            if !std::ptr::eq::<Schema>(&raw const **spoken, stored) {
-                stored.default(&mut value);
-            }
+            custom.version().schema.default(&mut value);
             // What went in as an object comes out as one.
             *object = Object::from_value(value).unwrap_or_default();
         }
@@ -73,7 +71,12 @@ pub(super) fn validate(
         errors = definitions::validate(part, object, old, errors);
     }
     if let Source::Custom(custom) = &row.source {
-        errors.extend(against_schema(&custom.version().schema, part, object, old));
+        let spoken = old.filter(|_| !convert::is_identity(row)).map(|old| {
+            let mut old = old.clone();
+            convert::from_storage(row, &mut old);
+            old
+        });
+        errors.extend(against_schema(custom.version(), part, object, spoken.as_ref().or(old)));
     }
     refuse(row, object, &errors)
 }
@@ -89,35 +92,33 @@ fn refuse(row: &KindRow, object: &Object, errors: &[FieldError]) -> Result<(), S
 
 /// Brings a good object into the form that is written.
 pub(super) fn finish(row: &KindRow, object: &mut Object) {
-    if row.custom().is_some() {
-        mainstay_schema::structural::whole_numbers(object.fields_mut());
+    let Some(custom) = row.custom() else { return };
+    mainstay_schema::structural::whole_numbers(object.fields_mut());
+    if !custom.looks_as_stored() {
+        // What the stored version does not have is lost, and what it wants is added: whoever reads
+        // would get both.
+        let mut value = std::mem::take(object).into_value();
+        custom.storage_schema().reread(&mut value);
+        // What went in as an object comes out as one.
+        *object = Object::from_value(value).unwrap_or_default();
     }
 }
 
-/// What the schema of a custom kind finds. A write of the status answers for the status only: who
-/// reports on an object cannot mend what is wrong elsewhere in it.
+/// What the schema of a custom kind finds, and what its scale asks.
 fn against_schema(
-    schema: &Schema,
+    version: &crd::Version,
     part: Part,
     object: &Object,
     old: Option<&Object>,
 ) -> Vec<FieldError> {
+    let (value, old) = (object.to_value(), old.map(Object::to_value));
+    let scale = version.scale.as_ref();
+    let mut more = scale.map(|scale| scale.check_status(&value)).unwrap_or_default();
     if part == Part::Status {
-        let path = FieldPath::new("status");
-        return match (schema.property("status"), object.get(&["status"])) {
-            (Some(schema), Some(new)) => match old.and_then(|old| old.get(&["status"])) {
-                Some(old) => schema.validate_update(new, old, &path),
-                None => schema.validate(new, &path),
-            },
-            _ => Vec::new(),
-        };
+        return version.schema.validate_status(&value, old.as_ref().unwrap_or(&Value::Null), more);
     }
-    let root = FieldPath::root();
-    let value = object.to_value();
-    match old {
-        None => schema.validate(&value, &root),
-        Some(old) => schema.validate_update(&value, &old.to_value(), &root),
-    }
+    more.splice(..0, scale.map(|scale| scale.check_spec(&value)).unwrap_or_default());
+    version.schema.validate_object(&value, old.as_ref(), more)
 }
 
 /// What a write made.

@@ -106,6 +106,11 @@ impl Custom {
         &stored.unwrap_or_else(|| self.version()).schema
     }
 
+    /// Whether objects look the same in the row's version and in the stored one.
+    pub(crate) fn looks_as_stored(&self) -> bool {
+        std::ptr::eq::<Schema>(&raw const *self.version().schema, self.storage_schema())
+    }
+
     /// From which revision on stored objects are complete; the greatest while the definition is
     /// not yet stored itself.
     pub(crate) fn since(&self) -> u64 {
@@ -139,7 +144,10 @@ impl KindRow {
     }
 
     /// What every answer about the kind warns of, if the kind is on its way out.
-    pub(crate) fn deprecation(&self) -> Option<&'static str> {
+    pub(crate) fn deprecation(&self) -> Option<&str> {
+        if let Source::Custom(custom) = &self.source {
+            return custom.version().deprecation.as_deref();
+        }
         match &*self.storage {
             "componentstatuses" => Some("v1 ComponentStatus is deprecated in v1.19+"),
             "endpoints" => {

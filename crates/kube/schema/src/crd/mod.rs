@@ -12,6 +12,7 @@ mod check;
 mod hub;
 mod paths;
 mod rules;
+mod scale;
 mod schemas;
 mod shown;
 mod version;

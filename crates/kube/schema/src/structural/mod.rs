@@ -196,6 +196,14 @@ impl Schema {
         Ok(())
     }
 
+    /// Does to a stored object what [`Schema::decode`] does to one that is sent, where only the
+    /// schema may have changed since.
+    pub fn reread(&self, object: &mut Value) {
+        self.default(object);
+        self.prune(object);
+        default::drop_nulls(self, object);
+    }
+
     /// Drops what the schema does not have from a whole object, and returns the paths (such as
     /// `spec.foo`) of what was dropped, sorted. `apiVersion`, `kind` and `metadata` stay.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
@@ -207,6 +215,12 @@ impl Schema {
         default::fill(self, object);
     }
 
+    /// Whether [`Schema::reread`] may change anything: only a schema that keeps whatever it is
+    /// given leaves everything as it is.
+    pub fn changes_what_is_stored(&self) -> bool {
+        !self.preserve_unknown || !self.properties.is_empty()
+    }
+
     /// Whether [`Schema::default`] may change anything.
     pub const fn has_defaults(&self) -> bool {
         self.any_default
@@ -216,8 +230,7 @@ impl Schema {
     /// and maps. Errors name fields below `path`, which is the root for a whole object.
     pub fn validate(&self, value: &Value, path: &FieldPath) -> Vec<FieldError> {
         let mut found = validate::value(self, value, None, path);
-        embedded::validate(self, value, path, &mut found);
-        lists::validate(self, value, path, &mut found);
+        self.structure(value, None, path, &mut found);
         found
     }
 
@@ -225,13 +238,64 @@ impl Schema {
     /// change is let through; lists may keep repeated elements if they had some.
     pub fn validate_update(&self, new: &Value, old: &Value, path: &FieldPath) -> Vec<FieldError> {
         let mut found = validate::value(self, new, Some(old), path);
-        embedded::validate(self, new, path, &mut found);
-        let mut before = Vec::new();
-        lists::validate(self, old, path, &mut before);
-        if before.is_empty() {
-            lists::validate(self, new, path, &mut found);
-        }
+        self.structure(new, Some(old), path, &mut found);
         found
+    }
+
+    /// What is wrong with a whole object that is new, or that replaces `old`. `more` is what else
+    /// is wrong with it, which the original tells between rules for values and those for structure.
+    pub fn validate_object(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        more: Vec<FieldError>,
+    ) -> Vec<FieldError> {
+        let root = FieldPath::root();
+        let mut found = validate::value(self, object, old, &root);
+        found.extend(more);
+        self.structure(object, old, &root, &mut found);
+        found
+    }
+
+    /// What is wrong with a whole object of which `status` was written. Who reports on an object
+    /// cannot mend what is wrong elsewhere in it, so values are judged there alone.
+    pub fn validate_status(
+        &self,
+        object: &Value,
+        old: &Value,
+        more: Vec<FieldError>,
+    ) -> Vec<FieldError> {
+        let path = FieldPath::new("status");
+        let mut found = match (self.property("status"), object.get("status")) {
+            (Some(schema), Some(new)) => validate::value(schema, new, old.get("status"), &path),
+            _ => Vec::new(),
+        };
+        found.extend(more);
+        self.structure(object, Some(old), &FieldPath::root(), &mut found);
+        found
+    }
+
+    /// Embedded objects, sets and maps.
+    fn structure(
+        &self,
+        value: &Value,
+        old: Option<&Value>,
+        path: &FieldPath,
+        found: &mut Vec<FieldError>,
+    ) {
+        embedded::validate(self, value, path, found);
+        let mut repeated = Vec::new();
+        lists::validate(self, value, path, &mut repeated);
+        if repeated.is_empty() {
+            return;
+        }
+        let mut before = Vec::new();
+        if let Some(old) = old {
+            lists::validate(self, old, path, &mut before);
+        }
+        if before.is_empty() {
+            found.extend(repeated);
+        }
     }
 
     /// The schema of a property, as [`Schema::validate`] takes it for a part of an object, such as

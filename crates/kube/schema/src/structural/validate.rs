@@ -39,6 +39,7 @@ pub(super) fn value(
     old: Option<&Value>,
     base: &FieldPath,
 ) -> Vec<FieldError> {
+    let old = old.map(|value| Old { schema, value });
     Validator { base, in_definition: false }.check(schema, value, old, &Trail::default()).errors
 }
 
@@ -48,6 +49,58 @@ pub(super) fn value(
 /// one that was sent, and loses on the way that an int-or-string has types.
 pub(super) fn default(schema: &Schema, value: &Value, base: &FieldPath) -> Vec<FieldError> {
     Validator { base, in_definition: true }.check(schema, value, None, &Trail::default()).errors
+}
+
+/// The value that stood here before, and the schema of what stands here: not of rules, which may
+/// say less than there is.
+#[derive(Clone, Copy)]
+struct Old<'a> {
+    schema: &'a Schema,
+    value: &'a Value,
+}
+
+impl Old<'_> {
+    /// What stood in a field. Of a field that the schema does not have nothing is known.
+    fn field(self, name: &str) -> Option<Self> {
+        let (schema, value) = (self.schema.field(name)?, self.value.get(name)?);
+        Some(Self { schema, value })
+    }
+
+    /// The element that a new one comes from: known only in lists that are maps.
+    fn element(self, item: &Value) -> Option<Self> {
+        if self.schema.list_type != Some(ListType::Map) {
+            return None;
+        }
+        let keys = &self.schema.list_map_keys;
+        let schema = self.schema.items.as_deref()?;
+        let olds = self.value.as_array()?.iter();
+        let mut olds = olds.filter(|old| old.is_object() && item.is_object());
+        let value = olds.find(|old| keys.iter().all(|key| old.get(&**key) == item.get(&**key)))?;
+        Some(Self { schema, value })
+    }
+
+    /// Whether the value is what it was: elements of maps may have changed their places. What the
+    /// schema does not know cannot be told to be the same.
+    fn is(self, value: &Value) -> bool {
+        match (value, self.value) {
+            (Value::Array(new), Value::Array(old)) => {
+                if new.len() != old.len() {
+                    return false;
+                }
+                if self.schema.list_type != Some(ListType::Map) {
+                    return new == old;
+                }
+                new.iter().all(|item| self.element(item).is_some_and(|old| old.is(item)))
+            }
+            (Value::Object(new), Value::Object(old)) => {
+                new.len() == old.len()
+                    && new
+                        .iter()
+                        .all(|(name, value)| self.field(name).is_some_and(|old| old.is(value)))
+            }
+            (new, old) => new == old,
+        }
+    }
 }
 
 struct Validator<'a> {
@@ -61,11 +114,11 @@ impl Validator<'_> {
         &self,
         schema: &Schema,
         value: &Value,
-        old: Option<&Value>,
+        old: Option<Old<'_>>,
         trail: &Trail<'_>,
     ) -> Outcome {
         let mut outcome = self.check_now(schema, value, old, trail);
-        if !outcome.errors.is_empty() && old == Some(value) {
+        if !outcome.errors.is_empty() && old.is_some_and(|old| old.is(value)) {
             outcome.errors.clear();
         }
         outcome
@@ -75,7 +128,7 @@ impl Validator<'_> {
         &self,
         schema: &Schema,
         value: &Value,
-        old: Option<&Value>,
+        old: Option<Old<'_>>,
         trail: &Trail<'_>,
     ) -> Outcome {
         let mut out = Outcome::default();
@@ -198,7 +251,7 @@ impl Validator<'_> {
         &self,
         rules: &Rules,
         value: &Value,
-        old: Option<&Value>,
+        old: Option<Old<'_>>,
         trail: &Trail<'_>,
         out: &mut Outcome,
     ) {
@@ -253,7 +306,7 @@ impl Validator<'_> {
         &self,
         rules: &Rules,
         value: &Value,
-        old: Option<&Value>,
+        old: Option<Old<'_>>,
         trail: &Trail<'_>,
         out: &mut Outcome,
     ) {
@@ -379,13 +432,13 @@ impl Validator<'_> {
         &self,
         schema: &Schema,
         items: &[Value],
-        old: Option<&Value>,
+        old: Option<Old<'_>>,
         trail: &Trail<'_>,
         out: &mut Outcome,
     ) {
         if let Some(below) = &schema.items {
             for (at, item) in items.iter().enumerate() {
-                let old = old.and_then(|old| counterpart(schema, item, old));
+                let old = old.and_then(|old| old.element(item));
                 out.merge(self.check(below, item, old, &trail.then(Step::Index(at))));
             }
         }
@@ -409,7 +462,7 @@ impl Validator<'_> {
         &self,
         schema: &Schema,
         fields: &serde_json::Map<String, Value>,
-        old: Option<&Value>,
+        old: Option<Old<'_>>,
         trail: &Trail<'_>,
         out: &mut Outcome,
     ) {
@@ -434,8 +487,7 @@ impl Validator<'_> {
             for (name, field) in fields {
                 let Some(below) = schema.field(name) else { continue };
                 let typed = root && matches!(name.as_str(), "kind" | "apiVersion");
-                let old = if typed || schema.atomic_map { None } else { old };
-                let old = old.and_then(|old| old.get(name));
+                let old = old.filter(|_| !typed).and_then(|old| old.field(name));
                 out.merge(self.check(below, field, old, &trail.then(Step::Field(name))));
             }
         }
@@ -506,14 +558,4 @@ fn same(allowed: &Value, value: &Value) -> bool {
         }
         _ => false,
     }
-}
-
-/// The element of the old list that a new element comes from: known only in lists that are maps.
-fn counterpart<'a>(schema: &Schema, item: &Value, old: &'a Value) -> Option<&'a Value> {
-    if schema.list_type != Some(ListType::Map) {
-        return None;
-    }
-    old.as_array()?
-        .iter()
-        .find(|old| schema.list_map_keys.iter().all(|key| old.get(&**key) == item.get(&**key)))
 }
