@@ -19,7 +19,8 @@ use std::sync::Arc;
 /// A PUT.
 pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<Answer, Status> {
     let options = WriteOptions::read(request, Verb::Update)?;
-    let Decoded { object, warnings } = decode::object(request, options.validation)?;
+    let Decoded { mut object, warnings } = decode::object(request, options.validation)?;
+    meta::drop_repeated_owners(request, &mut object, false);
     if object.name().is_empty() {
         return Err(Status::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",
@@ -136,6 +137,7 @@ pub(super) async fn apply(
             make(&convert::object(row, &stored))?
         };
         let Made { mut object, mut warnings, tracked } = made;
+        meta::drop_repeated_owners(request, &mut object, true);
         check_name(request, &object)?;
         let conditional = check_version(row, &object, &old, &stored)?;
         meta::match_namespace(request, &mut object)?;

@@ -29,6 +29,7 @@ pub(super) async fn create(
     options: &WriteOptions,
 ) -> Result<Answer, Status> {
     let Decoded { mut object, warnings } = decoded;
+    meta::drop_repeated_owners(request, &mut object, false);
     let sent = object.remove(&ENTRIES);
     receive(request, &mut object)?;
     Tracker::new(request, Part::Main, options).created(&mut object, sent.as_ref());

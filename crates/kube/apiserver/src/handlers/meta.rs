@@ -232,6 +232,34 @@ pub(super) fn keep_server_fields(object: &mut Object, old: &Object) {
     }
 }
 
+/// Drops owners that are there already, and tells the client of it; `late` if they came with a
+/// patch, where the original looks only at the outcome.
+pub(super) fn drop_repeated_owners(request: &Request<'_>, object: &mut Object, late: bool) {
+    let path = ["metadata", "ownerReferences"];
+    let owners = object.array(&path);
+    if owners.len() < 2 {
+        return;
+    }
+    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
+    let mut repeated: Vec<&str> = Vec::new();
+    for owner in owners {
+        if kept.contains(owner) {
+            repeated.push(owner.get("uid").and_then(Value::as_str).unwrap_or_default());
+        } else {
+            kept.push(owner.clone());
+        }
+    }
+    if repeated.is_empty() {
+        return;
+    }
+    let when = if late { " after mutating admission happens" } else { "" };
+    let repeated = repeated.join(", ");
+    request.warn(format!(
+        ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {repeated}"
+    ));
+    object.set(&path, kept.into());
+}
+
 fn mask_trailing_dash(prefix: &str) -> String {
     match prefix.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => format!("{rest}a"),
