@@ -201,8 +201,14 @@ fn referring(masker: &Masker, places: &Places, key: &str, value: &Value) -> Valu
             items.iter().map(|item| referring(masker, places, "", item)).collect()
         }
         Value::Object(fields) => {
-            let fields = fields.iter();
-            fields.map(|(k, v)| (k.clone(), referring(masker, places, k, v))).collect()
+            // The value of an operation of a JSON patch is that of the field at its path.
+            let path = fields.get("path").and_then(Value::as_str).unwrap_or_default();
+            let field = path.rsplit('/').next().unwrap_or_default();
+            let fields = fields.iter().map(|(k, v)| {
+                let key = if k == "value" && !field.is_empty() { field } else { k };
+                (k.clone(), referring(masker, places, key, v))
+            });
+            fields.collect()
         }
         other => other.clone(),
     }
