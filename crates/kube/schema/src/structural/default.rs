@@ -1,6 +1,7 @@
 //! Filling in defaults, dropping nulls that have none, and the one form of whole numbers.
 
 use super::Schema;
+use mainstay_object::FieldPath;
 use serde_json::Value;
 
 /// Fills in defaults below a value. A null that may not be null counts as missing.
@@ -52,21 +53,32 @@ fn fill_element(schema: &Schema, value: &mut Value) {
 
 /// Drops fields that are null although their schema forbids it and has no default.
 pub(super) fn drop_nulls(schema: &Schema, value: &mut Value) {
+    drop_nulls_of(schema, value, &|_| true);
+}
+
+/// The same for those that are no error, because their schemas have no type.
+pub(super) fn drop_valid_nulls(schema: &Schema, value: &mut Value) {
+    drop_nulls_of(schema, value, &|schema| {
+        schema.kind.is_none() && schema.validate(&Value::Null, &FieldPath::root()).is_empty()
+    });
+}
+
+fn drop_nulls_of(schema: &Schema, value: &mut Value, drops: &impl Fn(&Schema) -> bool) {
     match value {
         Value::Object(fields) => {
             fields.retain(|name, value| {
                 let Some(schema) = schema.field(name) else { return true };
                 if value.is_null() && !schema.nullable && schema.default.is_none() {
-                    return false;
+                    return !drops(schema);
                 }
-                drop_nulls(schema, value);
+                drop_nulls_of(schema, value, drops);
                 true
             });
         }
         Value::Array(items) => {
             if let Some(schema) = &schema.items {
                 for item in items {
-                    drop_nulls(schema, item);
+                    drop_nulls_of(schema, item, drops);
                 }
             }
         }

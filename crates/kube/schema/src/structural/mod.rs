@@ -184,15 +184,17 @@ impl Schema {
     }
 
     /// Does to a whole object what the original does to one that a configuration was applied to:
-    /// reads `metadata` as the type it is and fills in defaults. Nulls that may not be stay, for
-    /// [`Schema::validate`] to refuse: those that were applied, and those that stand for objects
-    /// and lists out of which everything was taken.
+    /// reads `metadata` as the type it is, fills in defaults and drops unknown fields. Nulls that
+    /// may not be stay, for [`Schema::validate`] to refuse: those that were applied, and those that
+    /// stand for objects and lists out of which everything was taken.
     ///
     /// # Errors
     /// If `metadata` is not what it must be, in the words of Go's decoder.
     pub fn decode_applied(&self, object: &mut Value) -> Result<(), String> {
         embedded::read_metadata(object, "metadata")?;
         self.default(object);
+        self.prune(object);
+        default::drop_valid_nulls(self, object);
         Ok(())
     }
 
