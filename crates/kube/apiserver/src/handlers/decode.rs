@@ -250,12 +250,16 @@ pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
             value
         }
     };
-    match value.get("kind").and_then(Value::as_str) {
-        None | Some("" | "DeleteOptions") => Ok(value),
-        Some(other) => Err(Status::bad_request(format!(
-            "the kind in the data ({other}) does not match the expected kind (DeleteOptions)"
-        ))),
+    let mut value = value;
+    let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    if !matches!(kind, "" | "DeleteOptions") {
+        return Err(bad(kind::not_registered(kind, version)));
     }
+    if let Some(definition) = builtin::definition_of(&gvk) {
+        strict::decode(definition, &mut value).map_err(bad)?;
+    }
+    Ok(value)
 }
 
 /// Reads JSON text; the error is what is wrong with it.

@@ -55,7 +55,25 @@ pub(super) const TURN: usize = 128;
 
 /// List a collection.
 pub(super) async fn list(request: &Request<'_>) -> Result<Answer, Status> {
-    let options = ListOptions::of_list(request)?;
+    match page(request, &ListOptions::of_list(request)?).await? {
+        Ok(listed) => present::list(request, listed.items, listed.metadata).await,
+        Err(refusal) => Ok(refusal),
+    }
+}
+
+/// What a list answers.
+pub(super) struct Listed {
+    /// The objects.
+    pub(super) items: Vec<Arc<Stored>>,
+    /// `metadata` of the list.
+    pub(super) metadata: Value,
+}
+
+/// The objects of a list or of one page of it; or the refusal that has a token to go on with.
+pub(super) async fn page(
+    request: &Request<'_>,
+    options: &ListOptions<'_>,
+) -> Result<Result<Listed, Answer>, Status> {
     let filter = &options.filter;
     let scoped = filter.namespace.is_some() || !request.row.is_namespaced();
     // One object is looked up, not listed: there is nothing to go on with.
@@ -73,9 +91,9 @@ pub(super) async fn list(request: &Request<'_>) -> Result<Answer, Status> {
         }
         Some(token) => match list_on(request, filter, token) {
             Ok(list) => list,
-            Err(_) => return Ok(expired_page(token, !scoped)),
+            Err(_) => return Ok(Err(expired_page(token, !scoped))),
         },
-        None => list_at(request, &options, single)?,
+        None => list_at(request, options, single)?,
     };
     // A list of any revision is served whole: the original's rule.
     let limit = if single || options.revision == "0" { 0 } else { options.limit };
@@ -94,7 +112,7 @@ pub(super) async fn list(request: &Request<'_>) -> Result<Answer, Status> {
             metadata["remainingItemCount"] = remaining.into();
         }
     }
-    present::list(request, page.items, metadata).await
+    Ok(Ok(Listed { items: page.items, metadata }))
 }
 
 /// The view that a list goes on in.

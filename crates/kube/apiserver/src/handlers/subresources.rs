@@ -98,8 +98,9 @@ async fn evict(request: &Request<'_>) -> Result<Answer, Status> {
     if !sent.name().is_empty() && sent.name() != request.path.name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
+    let dry_run = options.dry_run;
     let options = sent.get(&["deleteOptions"]).cloned().unwrap_or_default();
-    let options = delete::Options::from_value(&options, Some(request))?;
+    let options = delete::Options::from_value(&options)?.dry(dry_run);
     delete::remove(request.server, &request.row, &request.key(), &options).await?;
     Ok(created())
 }

@@ -14,25 +14,6 @@ use std::sync::Arc;
 /// Tries of what others overtake before the client is told: names that are generated, say.
 pub(super) const ATTEMPTS: usize = 8;
 
-/// Whether `dryRun=All` is asked for.
-pub(super) fn is_dry_run(request: &Request<'_>) -> Result<bool, Status> {
-    let mut dry = false;
-    for value in request.query.all("dryRun").filter(|value| !value.is_empty()) {
-        check_dry_run(value)?;
-        dry = true;
-    }
-    Ok(dry)
-}
-
-/// Refuses values of `dryRun` other than the one there is.
-pub(super) fn check_dry_run(value: &str) -> Result<(), Status> {
-    if value == "All" {
-        return Ok(());
-    }
-    let error = FieldError::not_supported(&FieldPath::new("dryRun"), value, &["All"]);
-    Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[error]))
-}
-
 /// Fills in what the client left out. A custom object gets the defaults of the version that the
 /// client speaks; see [`finish`] for those of the version that is stored.
 pub(super) fn default(row: &KindRow, object: &mut Object) {

@@ -122,10 +122,7 @@ fn mismatch(found: &Gvk, expected: &Gvk) -> Status {
     };
     if !is_registered(found, expected) {
         let version = found.api_version();
-        return refuse(&format!(
-            "no kind {:?} is registered for version {version:?} in scheme {SCHEME:?}",
-            found.kind
-        ));
+        return refuse(&not_registered(&found.kind, &version));
     }
     if found.kind == expected.kind && internal_group(found) == internal_group(expected) {
         return wrong_version(&found.api_version(), &expected.api_version());
@@ -137,6 +134,11 @@ fn mismatch(found: &Gvk, expected: &Gvk) -> Status {
         internal_group(expected),
         expected.kind
     ))
+}
+
+/// That the original has no type for a kind.
+pub(super) fn not_registered(kind: &str, version: &str) -> String {
+    format!("no kind {kind:?} is registered for version {version:?} in scheme {SCHEME:?}")
 }
 
 /// Whether the original has a type for a kind, in the part of it that serves another.
