@@ -110,6 +110,13 @@ pub static TEXTS: LazyLock<Vec<Text>> = LazyLock::new(|| {
         ),
         text(r"(ResourceVersion in object meta: )\d+", "$1<rv>", false, "revisions"),
         text(r"(ResourceVersion in precondition: )\d+", "$1<rv>", false, "revisions"),
+        text(r"(the ResourceVersion in the precondition )\(\d+\)", "$1(<rv>)", false, "revisions"),
+        text(
+            r"(does not match the ResourceVersion in record )\(\d+\)",
+            "$1(<rv>)",
+            false,
+            "revisions",
+        ),
         text(
             r#"(?m)(resourceVersion"?: ?"?)[1-9]\d*"#,
             "$1<rv>",
