@@ -5,9 +5,9 @@
 //! set is `{}`, a list that must be said is null. Objects have this form from the moment they are
 //! decoded ([`crate::strict::decode`]) and get it again after the server changed them ([`complete`]).
 //!
-//! Lists of stored kinds are null when they are empty, because storing them as protobuf loses the
-//! difference; definitions and API services are stored as JSON and reviews not at all, so that theirs
-//! stay.
+//! Empty lists that must be said are null once they are stored ([`store`]), because protobuf loses
+//! the difference; definitions and API services are stored as JSON and reviews not at all, so that
+//! theirs stay. Until then they are what was sent: who sends an empty list owns it.
 
 use crate::builtin::{Definition, Field, Shape, Type, Written};
 use serde_json::{Map, Value};
@@ -24,7 +24,7 @@ pub fn complete(definition: &Definition, fields: &mut Map<String, Value>) {
             return false;
         }
         complete_value(&field.ty, value);
-        settle(definition, field, value)
+        settle(field, value)
     });
     fill(definition, fields);
 }
@@ -54,9 +54,46 @@ fn holds_objects(element: &Type) -> bool {
     matches!(element, Type::Object(_) | Type::List(_) | Type::Map(_))
 }
 
-/// Whether a value that is not null is written. An empty list that is always written becomes null.
-pub(crate) fn settle(owner: &Definition, field: &Field, value: &mut Value) -> bool {
-    let empty = match (&field.ty, &*value) {
+/// Makes null of the empty lists of an object of a built-in kind in Go's form that do not stay empty
+/// lists when they are stored.
+pub fn store(definition: &Definition, fields: &mut Map<String, Value>) {
+    if definition.shape() != Shape::Object || keeps_empty_lists(definition) {
+        return;
+    }
+    for (name, value) in fields {
+        if let Some(field) = definition.field(name) {
+            store_value(&field.ty, value);
+        }
+    }
+}
+
+fn store_value(ty: &Type, value: &mut Value) {
+    match (ty, value) {
+        (Type::Object(_), Value::Object(fields)) => {
+            if let Some(definition) = ty.definition() {
+                store(definition, fields);
+            }
+        }
+        (Type::List(_), list @ Value::Array(_)) if list.as_array().is_some_and(Vec::is_empty) => {
+            *list = Value::Null;
+        }
+        (Type::List(element), Value::Array(items)) if holds_objects(element) => {
+            for item in items {
+                store_value(element, item);
+            }
+        }
+        (Type::Map(element), Value::Object(entries)) if matches!(**element, Type::Object(_)) => {
+            for entry in entries.values_mut() {
+                store_value(element, entry);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a value that is not null is written.
+pub(crate) fn settle(field: &Field, value: &Value) -> bool {
+    let empty = match (&field.ty, value) {
         (Type::List(_), Value::Array(items)) => items.is_empty(),
         (Type::Map(_), Value::Object(entries)) => entries.is_empty(),
         _ if field.pointer => false,
@@ -67,13 +104,7 @@ pub(crate) fn settle(owner: &Definition, field: &Field, value: &mut Value) -> bo
         (Type::Boolean, Value::Bool(value)) => !*value,
         _ => false,
     };
-    if !empty {
-        return true;
-    }
-    if field.written == Written::Always && value.is_array() && !keeps_empty_lists(owner) {
-        *value = Value::Null;
-    }
-    field.written == Written::Always
+    !empty || field.written == Written::Always
 }
 
 /// Whether objects of the type's package are not stored as protobuf.

@@ -325,7 +325,7 @@ impl Decoder {
                 return false;
             }
             result = self.value(&field.ty, value, &at.field_of(definition, field, &trail));
-            form::settle(definition, field, value)
+            form::settle(field, value)
         });
         result?;
         form::fill(definition, fields);

@@ -73,7 +73,12 @@ fn refuse(row: &KindRow, object: &Object, errors: &[FieldError]) -> Result<(), S
 
 /// Brings a good object into the form that is written.
 pub(super) fn finish(row: &KindRow, object: &mut Object) {
-    let Some(custom) = row.custom() else { return };
+    let Some(custom) = row.custom() else {
+        if let Some(definition) = row.definition() {
+            mainstay_schema::form::store(definition, object.fields_mut());
+        }
+        return;
+    };
     mainstay_schema::structural::whole_numbers(object.fields_mut());
     if !custom.looks_as_stored() {
         // What the stored version does not have is lost, and what it wants is added: whoever reads
