@@ -5,8 +5,8 @@
 //! has [`Plain`]. Built-in kinds are rows again, of plain functions ([`for_kind`]): what a kind
 //! defaults, allocates and checks can be read off one table.
 //!
-//! What this does not do: admission that needs permissions, quotas or webhooks; mounting tokens
-//! into pods; defaults of rarely used volume sources.
+//! What this does not do: admission that needs permissions, quotas or webhooks; defaults of rarely
+//! used volume sources.
 
 mod certificates;
 mod check;

@@ -1,5 +1,7 @@
 //! Pods and what pods are made from.
 
+mod admission;
+
 use super::fields::{Fields, each, fill, fill_number, inner, open, text_in};
 use super::{Context, quantity};
 use mainstay_object::{Object, Status};
@@ -17,6 +19,9 @@ pub(super) fn default_pod(object: &mut Object) {
     let Some(spec) = open(object.fields_mut(), "spec") else { return };
     default_pod_spec(spec);
     fill(spec, "enableServiceLinks", true);
+    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|it| it < 0) {
+        spec.insert("terminationGracePeriodSeconds".to_owned(), 1.into());
+    }
     let host_network = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or_default();
     for list in &CONTAINER_LISTS[..2] {
         each(spec, list, |container| {
@@ -169,6 +174,11 @@ fn default_volume(volume: &mut Fields) {
             fill(source, "defaultMode", 0o644);
         }
     }
+    if let Some(image) = inner(volume, "image") {
+        let reference = text_in(image, "reference");
+        let latest = reference.is_empty() || follows_latest(reference);
+        fill(image, "pullPolicy", if latest { "Always" } else { "IfNotPresent" });
+    }
     if let Some(path) = inner(volume, "hostPath") {
         fill(path, "type", "");
     }
@@ -202,45 +212,53 @@ fn follows_latest(image: &str) -> bool {
 
 /// What admission sets on a new pod, and its first status.
 pub(super) fn create_pod(object: &mut Object, context: &Context<'_>) -> Result<(), Status> {
-    let namespace = object.namespace().to_owned();
-    let name = object.name().to_owned();
-    let forbidden = |why: &str| Status::forbidden("", "pods", &name, why);
     let Some(spec) = open(object.fields_mut(), "spec") else { return Ok(()) };
     drop_disabled(spec);
-
-    fill(spec, "serviceAccountName", DEFAULT_ACCOUNT);
-    mirror_account(spec);
-    let account = text_in(spec, "serviceAccountName");
-    // The default account of a new namespace is made a moment after it; a pod need not wait for it.
-    if account != DEFAULT_ACCOUNT
-        && context.objects.get("serviceaccounts", &namespace, account).is_none()
-    {
-        return Err(forbidden(&format!(
-            "error looking up service account {namespace}/{account}: serviceaccount {account:?} not found"
-        )));
+    admission::admit(object, context)?;
+    let labels = object.get(&["metadata", "labels"]).cloned().unwrap_or_default();
+    let Some(spec) = inner(object.fields_mut(), "spec") else { return Ok(()) };
+    select_by_own_labels(spec, &labels);
+    let mut status = json!({"phase": "Pending", "qosClass": quality(spec)});
+    if !super::fields::items(&Value::from(spec.clone()), "schedulingGates").is_empty() {
+        status["conditions"] = json!([{
+            "lastProbeTime": null,
+            "lastTransitionTime": context.clock.now_rfc3339(),
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+            "reason": "SchedulingGated",
+            "status": "False",
+            "type": "PodScheduled",
+        }]);
     }
+    object.set(&["status"], status);
+    Ok(())
+}
 
-    let class = text_in(spec, "priorityClassName").to_owned();
-    let (priority, policy) = match class.as_str() {
-        "" => (0, None),
-        "system-cluster-critical" => (2_000_000_000, None),
-        "system-node-critical" => (2_000_001_000, None),
-        name => {
-            let class =
-                context.objects.get("scheduling.k8s.io/priorityclasses", "", name).ok_or_else(
-                    || forbidden(&format!("no PriorityClass with name {name} was found")),
-                )?;
-            let policy = class.str(&["preemptionPolicy"]).map(ToOwned::to_owned);
-            (class.i64(&["value"]).unwrap_or_default(), policy)
+/// Adds to selectors the pod's own labels whose keys they name.
+fn select_by_own_labels(spec: &mut Fields, labels: &Value) {
+    let add = |term: &mut Fields| {
+        for (keys, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+            let keys = term.get(keys).and_then(Value::as_array).cloned().unwrap_or_default();
+            let Some(selector) = inner(term, "labelSelector") else { return };
+            for key in keys.iter().filter_map(Value::as_str) {
+                let Some(value) = labels.get(key) else { continue };
+                fill(selector, "matchExpressions", json!([]));
+                if let Some(Value::Array(list)) = selector.get_mut("matchExpressions") {
+                    list.push(json!({"key": key, "operator": operator, "values": [value]}));
+                }
+            }
         }
     };
-    fill(spec, "priority", priority);
-    fill(spec, "preemptionPolicy", policy.unwrap_or_else(|| "PreemptLowerPriority".to_owned()));
-
-    tolerate_lost_nodes(spec);
-    let class = quality(spec);
-    object.set(&["status"], json!({"phase": "Pending", "qosClass": class}));
-    Ok(())
+    each(spec, "topologySpreadConstraints", add);
+    let Some(affinity) = inner(spec, "affinity") else { return };
+    for side in ["podAffinity", "podAntiAffinity"] {
+        let Some(side) = inner(affinity, side) else { continue };
+        each(side, "requiredDuringSchedulingIgnoredDuringExecution", add);
+        each(side, "preferredDuringSchedulingIgnoredDuringExecution", |one| {
+            if let Some(term) = inner(one, "podAffinityTerm") {
+                add(term);
+            }
+        });
+    }
 }
 
 /// Drops what is switched off; what may change is a matter of validation.
@@ -250,11 +268,16 @@ pub(super) fn update_pod(
     old: &Object,
     context: &Context<'_>,
 ) -> Result<(), Status> {
-    let _ = old;
     if context.subresource.is_empty()
         && let Some(spec) = inner(object.fields_mut(), "spec")
     {
         drop_disabled(spec);
+        // What admission set stays, if the client does not say it again.
+        for field in ["priority", "preemptionPolicy"] {
+            if let Some(value) = old.get(&["spec", field]) {
+                fill(spec, field, value.clone());
+            }
+        }
     }
     Ok(())
 }

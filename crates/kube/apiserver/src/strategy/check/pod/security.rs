@@ -47,7 +47,7 @@ pub(super) fn pod_context(node: &Node<'_, '_>, spec: &Node<'_, '_>, errors: &mut
     groups.items().for_each(|group| walk(&group, &[("", USER)], errors));
     if spec.is_true("shareProcessNamespace") && spec.is_true("hostPID") {
         let words = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.wrong(&node.get("shareProcessNamespace"), words);
+        errors.invalid(&node.get("shareProcessNamespace"), true, words);
     }
     sysctls(&node.get("sysctls"), spec, errors);
     walk(
