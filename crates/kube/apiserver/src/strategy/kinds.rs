@@ -285,6 +285,7 @@ rules! {
         ..COUNTED
     };
     STATEFUL_SET = Rules {
+        names: names::dns1123_label,
         default: workloads::default_stateful_set,
         create: workloads::create_workload,
         update: workloads::update_workload,

@@ -53,7 +53,9 @@ pub(super) fn default_replication_controller(object: &mut Object) {
     let labels = object.get(&["spec", "template", "metadata", "labels"]).cloned();
     let Some(spec) = spec(object) else { return };
     fill(spec, "replicas", 1);
-    default_template(spec);
+    if spec.get("template").is_some_and(Value::is_object) {
+        default_template(spec);
+    }
     if let Some(labels) = labels.filter(Value::is_object) {
         fill(spec, "selector", labels.clone());
         if object.labels().next().is_none() {
@@ -88,7 +90,9 @@ pub(super) fn default_stateful_set(object: &mut Object) {
         fill(claim, "apiVersion", "v1");
         fill(claim, "kind", "PersistentVolumeClaim");
         fill(claim, "metadata", json!({}));
-        fill(claim, "status", json!({"phase": "Pending"}));
+        if let Some(status) = open(claim, "status") {
+            fill(status, "phase", "Pending");
+        }
         if let Some(spec) = inner(claim, "spec") {
             fill(spec, "volumeMode", "Filesystem");
         }
@@ -178,6 +182,13 @@ pub(super) fn default_job(object: &mut Object) {
     if let Some(spec) = spec(object) {
         default_job_numbers(spec);
         default_job_template(spec);
+    }
+    let labels = object.get(&["spec", "template", "metadata", "labels"]).cloned();
+    if let Some(labels) =
+        labels.filter(|labels| labels.as_object().is_some_and(|it| !it.is_empty()))
+        && object.labels().next().is_none()
+    {
+        object.set(&["metadata", "labels"], labels);
     }
 }
 

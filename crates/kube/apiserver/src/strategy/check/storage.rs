@@ -76,6 +76,7 @@ const SOURCES: &[Source] = &[
 pub(super) fn driver_name(node: &Node<'_, '_>, errors: &mut Errors) {
     if node.text().is_empty() {
         errors.required(node, "");
+        return;
     }
     if node.text().len() > 63 {
         errors.too_long(node, 63);

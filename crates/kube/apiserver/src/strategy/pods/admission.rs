@@ -148,7 +148,8 @@ fn priority(spec: &mut Fields, place: &Place, context: &Context<'_>) -> Result<(
     let (priority, policy) = match text_in(spec, "priorityClassName") {
         "" => {
             let classes = context.objects.list(CLASSES, None);
-            let defaults = classes.iter().filter(|class| class.bool(&["globalDefault"]) == Some(true));
+            let defaults =
+                classes.iter().filter(|class| class.bool(&["globalDefault"]) == Some(true));
             match defaults.min_by_key(|class| class.i64(&["value"])) {
                 None => (0, PREEMPTION.to_owned()),
                 Some(class) => {

@@ -152,7 +152,7 @@ fn members(ty: &str, value: &Value, start: usize, out: &mut String) {
 fn elements(ty: &str, value: &Value, out: &mut String) {
     let items = value.as_array().map_or(&[][..], Vec::as_slice);
     if items.is_empty() {
-        out.push_str("null");
+        out.push_str(if value.is_null() { "null" } else { "[]" });
         return;
     }
     for (at, item) in items.iter().enumerate() {
@@ -205,6 +205,6 @@ mod tests {
         let printed = print("PodTemplateSpec", &template);
         assert!(printed.contains(r#""HostNetwork":true,"HostPID":false"#), "{printed}");
         assert_eq!(pointer("SeccompProfile", &Value::Null), "null");
-        assert_eq!(list("Taint", &json!([])), "null");
+        assert_eq!(list("Taint", &json!([])), "[]");
     }
 }

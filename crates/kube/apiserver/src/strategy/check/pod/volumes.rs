@@ -47,11 +47,7 @@ const KEYS_TO_PATHS: &[Check] = &[
 const SECRET_NAME: &[Check] = &[("name", Rule::Needed(""))];
 pub(in super::super) const NFS: &[Check] =
     &[("server", Rule::Needed("")), ("path", Rule::Needed("")), ("path", Rule::Always(absolute))];
-pub(in super::super) const HOST_PATH: &[Check] = &[
-    ("path", Rule::Needed("")),
-    ("path", Rule::Always(formats::no_backsteps)),
-    ("type", Rule::OneOf(&HOST_PATHS)),
-];
+pub(in super::super) const HOST_PATH: &[Check] = &[("", Rule::With(host_path))];
 pub(in super::super) const DISK: &[Check] =
     &[("pdName", Rule::Needed("")), ("partition", PARTITION)];
 pub(in super::super) const VOLUME_ID: &[Check] =
@@ -309,6 +305,19 @@ fn fibre_channel(node: &Node<'_, '_>, errors: &mut Errors) {
 }
 
 /// The two forms of an initiator's or target's name.
+fn host_path(node: &Node<'_, '_>, errors: &mut Errors) {
+    let path = node.get("path");
+    if path.text().is_empty() {
+        errors.required(&path, "");
+        return;
+    }
+    walk(
+        node,
+        &[("path", Rule::Always(formats::no_backsteps)), ("type", Rule::OneOf(&HOST_PATHS))],
+        errors,
+    );
+}
+
 fn iscsi_name(name: &str) -> Option<&'static str> {
     let alnum = |text: &str, length: usize| {
         text.len() == length && text.bytes().all(|b| b.is_ascii_alphanumeric())
