@@ -69,6 +69,20 @@ pub(super) fn default_endpoints(object: &mut Object) {
 pub(super) fn default_node(object: &mut Object) {
     let fields = object.fields_mut();
     fill(fields, "spec", json!({}));
+    // The one and the first of the many are one thing.
+    if let Some(spec) = open(fields, "spec") {
+        let first = spec.get("podCIDRs").and_then(|list| list.get(0)).cloned();
+        match first {
+            Some(first) => {
+                spec.insert("podCIDR".to_owned(), first);
+            }
+            None if !text_in(spec, "podCIDR").is_empty() => {
+                let list = json!([text_in(spec, "podCIDR")]);
+                spec.insert("podCIDRs".to_owned(), list);
+            }
+            None => {}
+        }
+    }
     let Some(status) = open(fields, "status") else { return };
     if let Some(capacity) = status.get("capacity").cloned() {
         fill(status, "allocatable", capacity);
@@ -235,5 +249,31 @@ pub(super) fn normalize_claim(object: &mut Object, old: Option<&Object>) {
 fn copy_missing(from: Fields, to: &mut Fields) {
     for (key, value) in from {
         fill(to, &key, value);
+    }
+}
+
+/// Drops what a lease says of candidates, which the original's default gates do not allow.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
+pub(super) fn create_lease(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
+    drop_coordination(object, None);
+    Ok(())
+}
+
+/// The same, but for what is there.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
+pub(super) fn update_lease(
+    object: &mut Object,
+    old: &Object,
+    _: &Context<'_>,
+) -> Result<(), Status> {
+    drop_coordination(object, Some(old));
+    Ok(())
+}
+
+fn drop_coordination(object: &mut Object, old: Option<&Object>) {
+    for field in ["strategy", "preferredHolder"] {
+        if old.is_none_or(|old| old.get(&["spec", field]).is_none()) {
+            object.remove(&["spec", field]);
+        }
     }
 }

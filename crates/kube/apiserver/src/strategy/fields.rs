@@ -67,11 +67,6 @@ pub(super) fn items<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Whether a field holds something.
-pub(super) fn has(value: &Value, key: &str) -> bool {
-    value.get(key).is_some_and(|value| !value.is_null())
-}
-
 /// A field of the object; null if absent.
 pub(super) fn field<'a>(object: &'a Object, key: &str) -> &'a Value {
     static NULL: Value = Value::Null;

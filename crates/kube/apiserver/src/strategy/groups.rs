@@ -1,7 +1,8 @@
 //! Kinds of the smaller API groups.
 
+use super::Context;
 use super::fields::{Fields, each, fill, inner, open, text_in};
-use mainstay_object::Object;
+use mainstay_object::{Object, Status};
 use serde_json::{Value, json};
 
 /// Group of roles and bindings.
@@ -110,6 +111,39 @@ pub(super) fn default_storage_driver(object: &mut Object) {
     }
     if spec.get("volumeLifecycleModes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
         spec.insert("volumeLifecycleModes".to_owned(), json!(["Persistent"]));
+    }
+}
+
+/// A class is counted once, and never again.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
+pub(super) fn create_priority_class(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
+    object.set(&["metadata", "generation"], 1.into());
+    Ok(())
+}
+
+/// The topology of endpoints can only be read through this version.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
+pub(super) fn create_endpoint_slice(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
+    drop_topology(object, None);
+    Ok(())
+}
+
+/// The same, but for what is there.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
+pub(super) fn update_endpoint_slice(
+    object: &mut Object,
+    old: &Object,
+    _: &Context<'_>,
+) -> Result<(), Status> {
+    drop_topology(object, Some(old));
+    Ok(())
+}
+
+fn drop_topology(object: &mut Object, old: Option<&Object>) {
+    if old.is_none_or(|old| old.get(&["endpoints"]) != object.get(&["endpoints"])) {
+        each(object.fields_mut(), "endpoints", |endpoint| {
+            endpoint.remove("deprecatedTopology");
+        });
     }
 }
 

@@ -98,6 +98,7 @@ rules! {
  Ok(())
  },
         table: check::NAMESPACE,
+        check: check::pod_security,
         check_status: check::namespace_status,
         ..ORDINARY
     };
@@ -331,14 +332,8 @@ rules! {
     };
     CRON_JOB = Rules {
         default: workloads::default_cron_job,
-        create: |object, _| {
- pods::drop_disabled_in(object, &["spec", "jobTemplate", "spec", "template"]);
- Ok(())
- },
-        update: |object, _, _| {
- pods::drop_disabled_in(object, &["spec", "jobTemplate", "spec", "template"]);
- Ok(())
- },
+        create: workloads::create_cron_job,
+        update: |object, _, context| workloads::create_cron_job(object, context),
         check: check::cron_job,
         check_update: Some(check::cron_job_update),
         warnings: warnings::cron_job,
@@ -363,6 +358,8 @@ rules! {
     LEASE = Rules {
         creates_on_update: true,
         unconditional_update: false,
+        create: core::create_lease,
+        update: core::update_lease,
         table: check::LEASE,
         ..ORDINARY
     };
@@ -372,6 +369,7 @@ rules! {
         metadata: Metadata::Common,
         default: groups::default_disruption_budget,
         table: check::DISRUPTION_BUDGET,
+        check_status: check::disruption_budget_status,
         ..COUNTED
     };
     NETWORK_POLICY = Rules {
@@ -411,9 +409,10 @@ rules! {
     };
     PRIORITY_CLASS = Rules {
         default: groups::default_priority_class,
+        create: groups::create_priority_class,
         check: check::priority_class,
         check_update: Some(check::priority_class_update),
-        ..COUNTED
+        ..ORDINARY
     };
     VALIDATING_WEBHOOKS = Rules {
         default: groups::default_validating_webhooks,
@@ -486,6 +485,8 @@ rules! {
     ENDPOINT_SLICE = Rules {
         metadata: Metadata::Whole,
         default: groups::default_endpoint_slice,
+        create: groups::create_endpoint_slice,
+        update: groups::update_endpoint_slice,
         check: check::slice,
         check_update: Some(check::slice_update),
         warnings: warnings::endpoint_slice,

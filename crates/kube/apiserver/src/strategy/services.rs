@@ -6,10 +6,10 @@
 //! from the uid, among a million addresses, and nothing routes these addresses.
 
 use super::Context;
-use super::fields::{Fields, each, fill, has, items, number, open, text, text_in};
+use super::fields::{Fields, each, fill, fill_number, number, open, text, text_in};
 use mainstay_object::{FieldError, FieldPath, Object, Status, fnv};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Addresses of Services: 10.96.0.0/12.
@@ -23,6 +23,8 @@ const NODE_PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
 const AFFINITY_SECONDS: i64 = 10_800;
 
 const HEADLESS: &str = "None";
+/// The family of every address that is given.
+const FOUR: &str = "IPv4";
 
 pub(super) fn default_service(object: &mut Object) {
     if let Some(status) = open(object.fields_mut(), "status") {
@@ -74,6 +76,13 @@ fn has_address(kind: &str) -> bool {
 
 pub(super) fn create_service(object: &mut Object, context: &Context<'_>) -> Result<(), Status> {
     object.set(&["status"], json!({"loadBalancer": {}}));
+    if let Some(spec) = open(object.fields_mut(), "spec")
+        && list(spec, "clusterIPs").is_empty()
+        && !text_in(spec, "clusterIP").is_empty()
+    {
+        let address = json!([text_in(spec, "clusterIP")]);
+        spec.insert("clusterIPs".to_owned(), address);
+    }
     allocate(object, None, context)
 }
 
@@ -85,48 +94,136 @@ pub(super) fn update_service(
     if !context.subresource.is_empty() {
         return Ok(());
     }
-    keep_allocated(object, old);
-    allocate(object, Some(old), context)
+    let before = super::fields::field(old, "spec").as_object().cloned().unwrap_or_default();
+    if let Some(spec) = open(object.fields_mut(), "spec") {
+        keep_allocated(spec, &before);
+        follow_address(spec, &before);
+    }
+    allocate(object, Some(old), context)?;
+    if let Some(spec) = open(object.fields_mut(), "spec") {
+        drop_of_type(spec, &before);
+        if text_in(spec, "type") != "LoadBalancer" {
+            object.set(&["status", "loadBalancer"], json!({}));
+        }
+    }
+    Ok(())
+}
+
+fn list<'a>(spec: &'a Fields, key: &str) -> &'a [Value] {
+    spec.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice)
+}
+
+/// Whether both say the same; null, empty and absent are one.
+fn same(spec: &Fields, before: &Fields, key: &str) -> bool {
+    let value = |fields: &Fields| {
+        fields
+            .get(key)
+            .filter(|value| {
+                !value.is_null() && *value != "" && value.as_array().is_none_or(|it| !it.is_empty())
+            })
+            .cloned()
+    };
+    value(spec) == value(before)
+}
+
+fn node_ports(spec: &Fields) -> BTreeSet<i64> {
+    let ports = list(spec, "ports").iter();
+    ports.filter_map(|port| number(port, "nodePort")).filter(|port| *port != 0).collect()
 }
 
 /// What the server gave out before stays, although a client that replaces the object leaves it out.
-fn keep_allocated(object: &mut Object, old: &Object) {
-    let before = super::fields::field(old, "spec").clone();
-    let Some(spec) = open(object.fields_mut(), "spec") else { return };
-    let kind = text_in(spec, "type").to_owned();
-    if has_address(&kind) && has_address(text(&before, "type")) {
-        let wants_none = text_in(spec, "clusterIP").is_empty() && !spec.contains_key("clusterIPs");
-        for key in ["clusterIP", "clusterIPs"] {
-            if let Some(value) = before.get(key).filter(|_| wants_none) {
-                spec.insert(key.to_owned(), value.clone());
+fn keep_allocated(spec: &mut Fields, before: &Fields) {
+    if has_address(text_in(spec, "type")) && has_address(text_in(before, "type")) {
+        if text_in(spec, "clusterIP").is_empty()
+            && let Some(address) = before.get("clusterIP")
+        {
+            spec.insert("clusterIP".to_owned(), address.clone());
+        }
+        if list(spec, "clusterIPs").is_empty() && !list(before, "clusterIPs").is_empty() {
+            spec.insert("clusterIPs".to_owned(), list(before, "clusterIPs").into());
+        }
+    }
+    if takes_node_ports(spec) && takes_node_ports(before) {
+        let used = &node_ports(before) & &node_ports(spec);
+        // By name, so that the rest of a port may change.
+        let known: BTreeMap<&str, i64> = list(before, "ports")
+            .iter()
+            .map(|port| (text(port, "name"), number(port, "nodePort").unwrap_or_default()))
+            .collect();
+        each(spec, "ports", |port| {
+            if let Some(number) = known.get(text_in(port, "name"))
+                && *number != 0
+                && !used.contains(number)
+            {
+                fill_number(port, "nodePort", *number);
             }
+        });
+    }
+    if needs_health_port_in(spec) && needs_health_port_in(before) {
+        let number = before.get("healthCheckNodePort").and_then(Value::as_i64);
+        fill_number(spec, "healthCheckNodePort", number.unwrap_or_default());
+    }
+}
+
+/// `clusterIP` and the first of `clusterIPs` are one thing: who changes one alone means both.
+fn follow_address(spec: &mut Fields, before: &Fields) {
+    if list(spec, "clusterIPs").is_empty() && same(spec, before, "clusterIP") {
+        let addresses = list(before, "clusterIPs");
+        if !addresses.is_empty() {
+            spec.insert("clusterIPs".to_owned(), addresses.into());
+        }
+    }
+    let unchanged = list(spec, "clusterIPs") == list(before, "clusterIPs");
+    if same(spec, before, "clusterIP") || !unchanged {
+        return;
+    }
+    let address = text_in(spec, "clusterIP");
+    if !address.is_empty() {
+        let addresses = json!([address]);
+        spec.insert("clusterIPs".to_owned(), addresses);
+    } else if !text_in(before, "clusterIP").is_empty() {
+        spec.remove("clusterIPs");
+    }
+}
+
+/// What the new type does not have goes, unless the client changed it too, and is told so.
+fn drop_of_type(spec: &mut Fields, before: &Fields) {
+    let kind = text_in(spec, "type").to_owned();
+    let kind_before = text_in(before, "type");
+    if kind == "ExternalName" {
+        spec.remove("internalTrafficPolicy");
+    }
+    if kind_before != "ExternalName" && kind == "ExternalName" {
+        if same(spec, before, "clusterIP") && same(spec, before, "clusterIPs") {
+            spec.remove("clusterIP");
+            spec.remove("clusterIPs");
         }
         for key in ["ipFamilies", "ipFamilyPolicy"] {
-            if let Some(value) = before.get(key) {
-                fill(spec, key, value.clone());
+            if same(spec, before, key) {
+                spec.remove(key);
             }
         }
     }
-    if has_node_ports(&kind) && has_node_ports(text(&before, "type")) {
+    if has_node_ports(kind_before)
+        && !has_node_ports(&kind)
+        && node_ports(spec) == node_ports(before)
+    {
         each(spec, "ports", |port| {
-            let same = items(&before, "ports").iter().find(|one| {
-                one.get("port") == port.get("port") && one.get("protocol") == port.get("protocol")
-            });
-            if let Some(port_before) = same.and_then(|port| port.get("nodePort")) {
-                fill(port, "nodePort", port_before.clone());
-            }
-        });
-    } else if !has_node_ports(&kind) {
-        // The port of the node goes with the type, unless the client asks for it (and is refused).
-        each(spec, "ports", |port| {
-            let same = items(&before, "ports").iter().any(|one| {
-                port.get("nodePort").is_some() && one.get("nodePort") == port.get("nodePort")
-            });
-            if same {
-                port.remove("nodePort");
-            }
+            port.remove("nodePort");
         });
     }
+    let goes = |held: bool, holds: bool, spec: &mut Fields, key: &str| {
+        if held && !holds && same(spec, before, key) {
+            spec.remove(key);
+        }
+    };
+    let holds = needs_health_port_in(spec);
+    goes(needs_health_port_in(before), holds, spec, "healthCheckNodePort");
+    let (balanced, balances) = (kind_before == "LoadBalancer", kind == "LoadBalancer");
+    goes(balanced, balances, spec, "allocateLoadBalancerNodePorts");
+    goes(balanced, balances, spec, "loadBalancerClass");
+    let external = is_external_in(spec);
+    goes(is_external_in(before), external, spec, "externalTrafficPolicy");
 }
 
 fn allocate(
@@ -137,20 +234,19 @@ fn allocate(
     let name = object.name().to_owned();
     let seed = fnv_seed(object);
     let key = object.key();
+    let refused = |errors: &[FieldError]| match errors {
+        [] => Ok(()),
+        errors => Err(Status::invalid("", "Service", &name, errors)),
+    };
+    refused(&settle_families(object, old))?;
     let Some(spec) = open(object.fields_mut(), "spec") else { return Ok(()) };
     let kind = text_in(spec, "type").to_owned();
     if !has_address(&kind) {
-        if old.is_some() {
-            for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-                spec.remove(key);
-            }
-        }
         return Ok(());
     }
-    mirror_address(spec);
-    let wanted = text_in(spec, "clusterIP").to_owned();
-    let had = old.and_then(|old| old.str(&["spec", "clusterIP"])).unwrap_or_default();
-    let needs_address = wanted.is_empty() || (wanted != HEADLESS && wanted != had);
+    let before = old.map(|old| super::fields::field(old, "spec").clone()).unwrap_or_default();
+    let headless = text_in(spec, "clusterIP") == HEADLESS;
+    let needs_address = !headless && !has_address(text(&before, "type"));
     let needs_ports = has_node_ports(&kind);
     let used = if needs_address || needs_ports {
         let others = context.objects.list("services", None);
@@ -158,9 +254,8 @@ fn allocate(
     } else {
         Used::default()
     };
-
-    let mut errors = Vec::new();
     if needs_address {
+        let wanted = text_in(spec, "clusterIP").to_owned();
         match used.address(&wanted, seed) {
             Ok(Some(address)) => {
                 spec.insert("clusterIP".to_owned(), address.to_string().into());
@@ -171,34 +266,107 @@ fn allocate(
             Err(why) => {
                 let field = FieldPath::new("spec").child("clusterIPs");
                 let words = format!("failed to allocate IP {wanted}: {why}");
-                errors.push(FieldError::invalid(&field, json!([wanted]), words));
+                refused(&[FieldError::invalid(&field, json!([wanted]), words)])?;
             }
         }
     }
-    let family = if text_in(spec, "clusterIP").contains(':') { "IPv6" } else { "IPv4" };
-    fill(spec, "ipFamilies", json!([family]));
-    fill(spec, "ipFamilyPolicy", "SingleStack");
     if needs_ports {
-        allocate_ports(spec, used.ports, seed, &mut errors);
+        let health = needs_health_port_in(spec) && !needs_health_port(&before);
+        let mut errors = Vec::new();
+        let ports = allocate_ports(spec, used.ports, seed, &mut errors);
+        refused(&errors)?;
+        if health
+            && spec.get("healthCheckNodePort").and_then(Value::as_i64).unwrap_or(0) == 0
+            && let Some(free) = free_port(&ports, seed)
+        {
+            spec.insert("healthCheckNodePort".to_owned(), free.into());
+        }
     }
-    if errors.is_empty() { Ok(()) } else { Err(Status::invalid("", "Service", &name, &errors)) }
+    Ok(())
 }
 
-/// `clusterIP` and the first of `clusterIPs` are one thing.
-fn mirror_address(spec: &mut Fields) {
-    let first = spec.get("clusterIPs").and_then(|list| list.get(0)).and_then(Value::as_str);
-    match (text_in(spec, "clusterIP"), first) {
-        ("", Some(first)) => {
-            let first = first.to_owned();
-            spec.insert("clusterIP".to_owned(), first.into());
-        }
-        ("", None) => {}
-        (address, None) => {
-            let list = json!([address]);
-            spec.insert("clusterIPs".to_owned(), list);
-        }
-        _ => {}
+/// Fills in the families of addresses and how many there are to be. The cluster has one: IPv4.
+fn settle_families(object: &mut Object, old: Option<&Object>) -> Vec<FieldError> {
+    const ONE: &str = "SingleStack";
+    const BOTH: &str = "RequireDualStack";
+    let path = FieldPath::new("spec");
+    let before = old.and_then(|old| super::fields::field(old, "spec").as_object());
+    let Some(spec) = open(object.fields_mut(), "spec") else { return Vec::new() };
+    if text_in(spec, "type") == "ExternalName" {
+        return Vec::new();
     }
+    let plain = text_in(spec, "clusterIP") == HEADLESS
+        && spec.get("selector").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty);
+    let policy_before = before.map(|before| text_in(before, "ipFamilyPolicy")).unwrap_or_default();
+    let policy = match policy_before {
+        "" if plain => BOTH,
+        "" => ONE,
+        policy => policy,
+    };
+    fill(spec, "ipFamilyPolicy", policy);
+    let mut errors = super::check::service_addresses(object, old);
+    if !errors.is_empty() {
+        return errors;
+    }
+    let Some(spec) = open(object.fields_mut(), "spec") else { return errors };
+    let policy = text_in(spec, "ipFamilyPolicy").to_owned();
+    let at = path.child("ipFamilyPolicy");
+    for (key, what) in [("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")] {
+        let held = before.map(|before| list(before, key)).unwrap_or_default();
+        let fewer = list(spec, key).len() == 1 && held.len() == 2 && list(spec, key)[0] == held[0];
+        if policy == ONE && list(spec, key).len() > 1 && list(spec, key) == held {
+            spec.insert(key.to_owned(), json!([held[0]]));
+        } else if policy == ONE && list(spec, key).len() == 2 {
+            let many = if key == "clusterIPs" { "cluster IPs" } else { "IP families" };
+            let words = format!(
+                "must be 'RequireDualStack' or 'PreferDualStack' when multiple {many} are specified"
+            );
+            errors.push(FieldError::invalid(&at, policy.as_str(), words));
+        } else if policy != ONE && fewer {
+            let words = format!("must be 'SingleStack' to release the secondary {what}");
+            errors.push(FieldError::invalid(&at, policy.as_str(), words));
+        }
+    }
+    let addresses: Vec<String> = texts(spec, "clusterIPs");
+    let mut families = texts(spec, "ipFamilies");
+    for (index, address) in addresses.iter().enumerate().skip(families.len()) {
+        if address == HEADLESS {
+            break;
+        }
+        if address.contains(':') {
+            let words = "IPv6 is not configured on this cluster";
+            let at = path.child("clusterIPs").index(index);
+            errors.push(FieldError::invalid(&at, json!(addresses), words));
+        } else {
+            families.push(FOUR.to_owned());
+        }
+    }
+    if !errors.is_empty() {
+        return errors;
+    }
+    if !plain {
+        if policy == BOTH {
+            let words = "this cluster is not configured for dual-stack services";
+            errors.push(FieldError::invalid(&at, policy.as_str(), words));
+        }
+        for (index, family) in families.iter().enumerate().filter(|(_, family)| *family != FOUR) {
+            let at = path.child("ipFamilies").index(index);
+            let words = "not configured on this cluster";
+            errors.push(FieldError::invalid(&at, family.as_str(), words));
+        }
+    }
+    if families.is_empty() {
+        families.push(FOUR.to_owned());
+    }
+    if plain && families.len() < 2 && policy != ONE {
+        families.push(if families[0] == FOUR { "IPv6" } else { FOUR }.to_owned());
+    }
+    spec.insert("ipFamilies".to_owned(), json!(families));
+    errors
+}
+
+fn texts(spec: &Fields, key: &str) -> Vec<String> {
+    list(spec, key).iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
 fn fnv_seed(object: &Object) -> u32 {
@@ -256,15 +424,22 @@ fn in_network(address: Ipv4Addr) -> bool {
     (1..NETWORK_SIZE - 1).contains(&offset)
 }
 
+/// A port of nodes that nobody has.
+fn free_port(used: &BTreeSet<i64>, seed: u32) -> Option<i64> {
+    let span = NODE_PORTS.end() - NODE_PORTS.start() + 1;
+    (0..span)
+        .map(|step| NODE_PORTS.start() + (i64::from(seed) + step) % span)
+        .find(|port| !used.contains(port))
+}
+
+/// Gives ports of nodes, up to the first that cannot be had. Returns all that are in use then.
 fn allocate_ports(
     spec: &mut Fields,
     mut used: BTreeSet<i64>,
     seed: u32,
     errors: &mut Vec<FieldError>,
-) {
-    if spec.get("allocateLoadBalancerNodePorts") == Some(&Value::Bool(false)) {
-        return;
-    }
+) -> BTreeSet<i64> {
+    let gives = takes_node_ports(spec);
     let path = FieldPath::new("spec").child("ports");
     let mut own: BTreeSet<(i64, String)> = BTreeSet::new();
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
@@ -273,13 +448,12 @@ fn allocate_ports(
         let protocol = text(port, "protocol").to_owned();
         let field = path.index(at).child("nodePort");
         if wanted == 0 {
-            let span = NODE_PORTS.end() - NODE_PORTS.start() + 1;
-            let free = (0..span)
-                .map(|step| NODE_PORTS.start() + (i64::from(seed) + step) % span)
-                .find(|port| !used.contains(port));
-            let Some(free) = free else {
-                errors.push(FieldError::invalid(&field, 0, "range is full"));
+            if !gives {
                 continue;
+            }
+            let Some(free) = free_port(&used, seed) else {
+                errors.push(FieldError::invalid(&field, 0, "range is full"));
+                return used;
             };
             used.insert(free);
             port["nodePort"] = free.into();
@@ -287,6 +461,7 @@ fn allocate_ports(
             let words =
                 "provided port is not in the valid range. The range of valid ports is 30000-32767";
             errors.push(FieldError::invalid(&field, wanted, words));
+            return used;
         } else if !own.contains(&(wanted, protocol.clone()))
             && own.iter().any(|(port, _)| *port == wanted)
         {
@@ -294,19 +469,36 @@ fn allocate_ports(
             own.insert((wanted, protocol));
         } else if !used.insert(wanted) {
             errors.push(FieldError::invalid(&field, wanted, "provided port is already allocated"));
+            return used;
         } else {
             own.insert((wanted, protocol));
         }
     }
+    used
+}
+
+/// Whether ports of nodes are given to it.
+fn takes_node_ports(spec: &Fields) -> bool {
+    has_node_ports(text_in(spec, "type"))
+        && (text_in(spec, "type") == "NodePort"
+            || spec.get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false)))
 }
 
 /// Whether a balancer asks nodes which of them have pods.
 pub(super) fn needs_health_port(spec: &Value) -> bool {
-    text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
+    spec.as_object().is_some_and(needs_health_port_in)
+}
+
+fn needs_health_port_in(spec: &Fields) -> bool {
+    text_in(spec, "type") == "LoadBalancer" && text_in(spec, "externalTrafficPolicy") == "Local"
 }
 
 /// Whether clients outside may reach it.
 pub(super) fn is_external(spec: &Value) -> bool {
-    has_node_ports(text(spec, "type"))
-        || (text(spec, "type") == "ClusterIP" && has(spec, "externalIPs"))
+    spec.as_object().is_some_and(is_external_in)
+}
+
+fn is_external_in(spec: &Fields) -> bool {
+    let kind = text_in(spec, "type");
+    has_node_ports(kind) || (kind == "ClusterIP" && !list(spec, "externalIPs").is_empty())
 }

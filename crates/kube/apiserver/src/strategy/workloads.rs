@@ -245,6 +245,13 @@ pub(super) fn create_job(object: &mut Object) {
     }
 }
 
+/// Drops what the template of a cron job's pods may not ask for yet.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
+pub(super) fn create_cron_job(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
+    drop_disabled_in(object, &["spec", "jobTemplate", "spec", "template"]);
+    Ok(())
+}
+
 pub(super) fn default_cron_job(object: &mut Object) {
     let Some(spec) = spec(object) else { return };
     fill(spec, "concurrencyPolicy", "Allow");

@@ -146,6 +146,29 @@ pub(in super::super) fn secret_update(object: &Object, old: &Object, errors: &mu
 pub(in super::super) const NAMESPACE: &[Check] =
     &[("spec", Rule::Inside(&[("finalizers", Rule::With(finalizers))]))];
 
+/// Which pods a namespace takes: the labels that say so have known levels.
+pub(in super::super) fn pod_security(object: &Object, errors: &mut Errors) {
+    const LEVELS: [&str; 3] = ["privileged", "baseline", "restricted"];
+    let metadata = Node::top(view(object, "metadata"), "metadata");
+    let labels = metadata.get("labels");
+    for mode in ["enforce", "audit", "warn"] {
+        let key = format!("pod-security.kubernetes.io/{mode}");
+        let level = labels.key(&key);
+        if level.is_set() && !LEVELS.contains(&level.text()) {
+            errors.wrong(&level, format!("must be one of {}", LEVELS.join(", ")));
+        }
+        let key = format!("{key}-version");
+        let version = labels.key(&key);
+        let minor = version.text().strip_prefix("v1.").unwrap_or_default();
+        let number = !minor.is_empty()
+            && minor.bytes().all(|b| b.is_ascii_digit())
+            && (minor == "0" || !minor.starts_with('0'));
+        if version.is_set() && version.text() != "latest" && !number {
+            errors.wrong(&version, "must be \"latest\" or \"v1.x\"");
+        }
+    }
+}
+
 fn finalizers(node: &Node<'_, '_>, errors: &mut Errors) {
     for finalizer in node.items() {
         finalizer_name(node, finalizer.text(), errors);

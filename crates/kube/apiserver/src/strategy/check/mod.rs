@@ -38,7 +38,7 @@ pub(super) use self::batch::{cron_job, cron_job_update, job, job_update};
 pub(super) use self::core::{
     ENDPOINTS, LEASE, NAMESPACE, config_map, config_map_update, endpoints_update, event,
     namespace_finalize, namespace_status, new_event, new_event_update, node, node_changes,
-    node_update, secret, secret_update,
+    node_update, pod_security, secret, secret_update,
 };
 pub(super) use self::network::{
     INGRESS, INGRESS_CLASS, IP_ADDRESS, NETWORK_POLICY, SERVICE_CIDR, ingress,
@@ -55,7 +55,9 @@ pub(super) use self::policies::{
     mutating_policy_update, policy_binding_update, validating_policy, validating_policy_update,
 };
 pub(super) use self::quota::{LIMITS, QUOTA, quota_update};
-pub(super) use self::services::{ingress_status, service, service_status, service_update};
+pub(super) use self::services::{
+    ingress_status, service, service_addresses, service_status, service_update,
+};
 pub(super) use self::slices::{slice, slice_update};
 pub(super) use self::storage::{
     ATTRIBUTES_CLASS, CAPACITY, CLAIM, CLASSES, CSI_NODE, DRIVER, VOLUME, attributes_class_update,
@@ -64,8 +66,8 @@ pub(super) use self::storage::{
 pub(super) use self::workloads::{
     DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, POD_TEMPLATE, REPLICA_SET, REPLICATION_CONTROLLER,
     REVISION, STATEFUL_SET, daemon_set_status, daemon_set_update, deployment_status,
-    deployment_update, replica_set_update, replica_status, revision_update, stateful_set_status,
-    stateful_set_update,
+    deployment_update, disruption_budget_status, replica_set_update, replica_status,
+    revision_update, stateful_set_status, stateful_set_update,
 };
 
 use super::rules::{Errors, IMMUTABLE, Node, view};

@@ -164,6 +164,16 @@ fn affinity(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// The rules about addresses alone: they are held against before addresses are given.
+pub(in super::super) fn service_addresses(
+    object: &Object,
+    old: Option<&Object>,
+) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    addresses(&Node::top(view(object, "spec"), "spec"), old, &mut errors);
+    errors.into_vec()
+}
+
 fn addresses(spec: &Node<'_, '_>, old: Option<&Object>, errors: &mut Errors) {
     const POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
     if spec.text_of("type") == "ExternalName" {

@@ -169,6 +169,8 @@ fn volume(spec: &Node<'_, '_>, errors: &mut Errors) {
 }
 
 pub(in super::super) fn volume_update(object: &Object, old: &Object, errors: &mut Errors) {
+    // As the original does: once as a new one, once as a changed one.
+    walk_object(object, VOLUME, errors);
     walk_object(object, VOLUME, errors);
     let (new, before) = (view(object, "spec"), view(old, "spec"));
     let spec = Node::top(new, "spec");
@@ -416,7 +418,8 @@ fn topologies(node: &Node<'_, '_>, errors: &mut Errors) {
             }
             keys.push(key.text());
         }
-        if seen.contains(&expressions.value()) {
+        // A term that says nothing is found twice.
+        if expressions.len() == 0 || seen.contains(&expressions.value()) {
             errors.duplicate(&expressions, "");
         }
         seen.push(expressions.value());

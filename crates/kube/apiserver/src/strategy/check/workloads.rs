@@ -406,6 +406,58 @@ pub(in super::super) const POD_TEMPLATE: &[Check] = &[("template", Rule::With(po
 
 pub(in super::super) const DISRUPTION_BUDGET: &[Check] = &[("spec", Rule::With(disruption_budget))];
 
+/// What is said of a budget; conditions have their common form.
+pub(in super::super) fn disruption_budget_status(object: &Object, _: &Object, errors: &mut Errors) {
+    let status = Node::top(view(object, "status"), "status");
+    conditions(&status.get("conditions"), errors);
+    walk(
+        &status,
+        &[
+            ("disruptionsAllowed", Rule::NotNegative),
+            ("currentHealthy", Rule::NotNegative),
+            ("desiredHealthy", Rule::NotNegative),
+            ("expectedPods", Rule::NotNegative),
+        ],
+        errors,
+    );
+}
+
+/// Conditions in the form that kinds of today share.
+fn conditions(list: &Node<'_, '_>, errors: &mut Errors) {
+    const REASON: &str = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
+    let mut seen = Vec::new();
+    for condition in list.items() {
+        let kind = condition.get("type");
+        if seen.contains(&kind.text()) {
+            errors.duplicate(&kind, kind.text());
+        }
+        seen.push(kind.text());
+        errors.each(&kind, kind.text(), names::qualified_name(kind.text()));
+        one_of(&condition.get("status"), &["False", "True", "Unknown"], errors);
+        let generation = condition.get("observedGeneration");
+        if let Some(number) = generation.number().filter(|number| *number < 0) {
+            errors.invalid(&generation, number, "must be greater than or equal to zero");
+        }
+        walk(&condition, &[("lastTransitionTime", Rule::Needed(""))], errors);
+        let reason = condition.get("reason");
+        let text = reason.text();
+        let shaped = text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ',' | ':'));
+        if text.is_empty() {
+            errors.required(&reason, "");
+        } else if !shaped {
+            errors.wrong(&reason, REASON);
+        }
+        if text.len() > 1024 {
+            errors.too_long(&reason, 1024);
+        }
+        if condition.text_of("message").len() > 32 * 1024 {
+            errors.too_long(&condition.get("message"), 32 * 1024);
+        }
+    }
+}
+
 fn disruption_budget(spec: &Node<'_, '_>, errors: &mut Errors) {
     if spec.has("minAvailable") && spec.has("maxUnavailable") {
         let printed = forms::print("PodDisruptionBudgetSpec", spec.value());
