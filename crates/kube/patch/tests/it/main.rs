@@ -3,5 +3,6 @@
 
 mod apply;
 mod json;
+mod managed;
 mod merge;
 mod strategic;
