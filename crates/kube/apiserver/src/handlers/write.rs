@@ -5,7 +5,7 @@ use super::{Request, definitions, meta};
 use crate::convert;
 use crate::registry::{KindRow, Source};
 use crate::strategy::{Metadata, Target};
-use mainstay_object::{FieldError, FieldPath, Object, Reason, Status};
+use mainstay_object::{FieldError, Object, Reason, Status};
 use mainstay_schema::crd;
 use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
 use serde_json::Value;
