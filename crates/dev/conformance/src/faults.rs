@@ -28,7 +28,98 @@ const fn fault(area: &'static str, name: &'static str, what: &'static str) -> Fa
 }
 
 /// All faults.
-pub const FAULTS: &[Fault] = &[];
+pub const FAULTS: &[Fault] = &[
+    fault("apply", "conflicts-lack-a-field", "the first field of a conflict is not named"),
+    fault("apply", "apply-removes-nothing", "what is no longer applied stays"),
+    fault(
+        "apply",
+        "writers-take-nothing-away",
+        "who changes a field does not take it from its owner",
+    ),
+    fault("apply", "force-does-not-help", "an apply with force meets conflicts"),
+    fault(
+        "apply",
+        "nobody-was-there-before",
+        "an object without managers gets none for what it is before it is applied to",
+    ),
+    fault("apply", "managers-are-never-folded", "more than ten managers stay apart"),
+    fault(
+        "patches",
+        "json-patch-appends-in-front",
+        "`add` at `/-` inserts before the first element",
+    ),
+    fault("patches", "json-patch-tests-hold", "`test` never fails"),
+    fault("patches", "merge-patch-keeps-nulls", "null does not remove a field"),
+    fault(
+        "patches",
+        "lists-are-never-merged",
+        "a strategic merge replaces lists that have a merge key",
+    ),
+    fault(
+        "patches",
+        "unknown-fields-are-no-finding",
+        "unknown and repeated fields pass without a word",
+    ),
+    fault("patches", "dry-runs-write", "`dryRun=All` is not heard"),
+    fault("schemas", "unknown-fields-stay", "fields that a schema does not have are not pruned"),
+    fault("schemas", "custom-defaults-are-missing", "custom objects get no defaults"),
+    fault("schemas", "enums-are-not-checked", "a value outside of an enum passes"),
+    fault("schemas", "keys-of-list-maps-repeat", "elements of a list-map with the same keys pass"),
+    fault(
+        "schemas",
+        "a-default-of-services-is-missing",
+        "a Service says nothing of its session affinity",
+    ),
+    fault("schemas", "generations-stand-still", "a changed spec has the generation of the old one"),
+    fault(
+        "schemas",
+        "stored-versions-are-forgotten",
+        "a definition does not remember a new storage version",
+    ),
+    fault("documents", "pages-skip-an-object", "a list goes on one object too late"),
+    fault(
+        "documents",
+        "the-rest-is-not-counted",
+        "a page does not say how many objects come after it",
+    ),
+    fault(
+        "documents",
+        "initial-events-have-no-end",
+        "the bookmark after the initial events has no annotation",
+    ),
+    fault(
+        "documents",
+        "what-leaves-a-selection-is-modified",
+        "a watch tells of a change where an object left its selector",
+    ),
+    fault("documents", "tables-always-show-objects", "`includeObject=None` is not heard"),
+    fault("documents", "discovery-lacks-short-names", "short names are not discovered"),
+    fault(
+        "deletion",
+        "a-taken-name-is-a-conflict",
+        "an object that exists is answered with another reason",
+    ),
+    fault(
+        "deletion",
+        "deletions-have-no-grace",
+        "a terminating object does not say its grace period",
+    ),
+    fault(
+        "deletion",
+        "foreground-is-background",
+        "a deletion in the foreground does not wait for dependents",
+    ),
+    fault(
+        "deletion",
+        "preconditions-are-not-checked",
+        "another object of the same name is deleted",
+    ),
+    fault(
+        "deletion",
+        "the-last-finalizer-frees-nothing",
+        "an object whose last finalizer went stays",
+    ),
+];
 
 /// What became of a fault.
 #[derive(Debug)]

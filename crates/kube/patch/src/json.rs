@@ -242,6 +242,11 @@ fn get<'a>(holder: &'a Value, key: &str) -> Result<Option<&'a Value>, String> {
 
 fn add(holder: &mut Value, key: &str, value: Value) -> Result<(), String> {
     match holder {
+        Value::Array(items)
+            if key == "-" && mainstay_fault::is_on("json-patch-appends-in-front") =>
+        {
+            items.insert(0, value);
+        }
         Value::Array(items) if key == "-" => items.push(value),
         Value::Array(items) => {
             let room = items.len() + 1;
@@ -297,6 +302,9 @@ fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
 }
 
 fn test(target: &mut Value, path: &str, wanted: Option<&Value>) -> Result<(), String> {
+    if mainstay_fault::is_on("json-patch-tests-hold") {
+        return Ok(());
+    }
     let wanted = wanted.unwrap_or(&Value::Null);
     let failed = || format!("testing value {path} failed: test failed");
     if path.is_empty() {

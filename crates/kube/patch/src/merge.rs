@@ -37,7 +37,7 @@ pub fn merge_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> 
 
 fn merge_fields(fields: &mut Map<String, Value>, changes: &Map<String, Value>) {
     for (name, change) in changes {
-        if change.is_null() {
+        if change.is_null() && !mainstay_fault::is_on("merge-patch-keeps-nulls") {
             fields.remove(name);
             continue;
         }

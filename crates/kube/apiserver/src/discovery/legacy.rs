@@ -265,7 +265,11 @@ fn resource(row: &KindRow) -> Resource<'_> {
         version: None,
         kind: &row.kind,
         verbs: &row.verbs,
-        short_names: &row.short_names,
+        short_names: if mainstay_fault::is_on("discovery-lacks-short-names") {
+            &[]
+        } else {
+            &row.short_names
+        },
         categories: &row.categories,
         storage_version_hash: row.is_stored().then(|| storage_hash(row)).flatten(),
     }

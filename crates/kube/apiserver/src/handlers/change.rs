@@ -224,11 +224,18 @@ fn settle(
     let row = &request.row;
     let mut object = part::narrow(row, part, object, old);
     row.strategy.prepare_update(&mut object, old, &request.context(part.name()))?;
-    if part == Part::Main && definitions::is(row) {
+    if part == Part::Main
+        && definitions::is(row)
+        && !mainstay_fault::is_on("stored-versions-are-forgotten")
+    {
         definitions::remember_stored_version(&mut object);
     }
     convert::complete(row, &mut object);
-    if part.is_whole() && create::counts_generations(row) && wants_other(row, &object, old) {
+    if part.is_whole()
+        && create::counts_generations(row)
+        && wants_other(row, &object, old)
+        && !mainstay_fault::is_on("generations-stand-still")
+    {
         object.set(&["metadata", "generation"], (old.generation() + 1).into());
     }
     write::validate(row, part, &object, Some(old))?;
@@ -258,7 +265,9 @@ fn wants_other(row: &KindRow, object: &Object, old: &Object) -> bool {
 
 /// Whether nothing holds a terminating object any more.
 pub(super) fn is_finished(row: &KindRow, object: &Object, old: &Object) -> bool {
-    old.is_terminating() && !is_held(row, object)
+    old.is_terminating()
+        && !is_held(row, object)
+        && !mainstay_fault::is_on("the-last-finalizer-frees-nothing")
 }
 
 /// Whether finalizers hold an object: its own, and of a namespace those of its spec.

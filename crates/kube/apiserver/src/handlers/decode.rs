@@ -49,6 +49,7 @@ impl FieldValidation {
         refuse: impl FnOnce(&str) -> Status,
     ) -> Result<Vec<String>, Status> {
         match self {
+            _ if mainstay_fault::is_on("unknown-fields-are-no-finding") => Ok(Vec::new()),
             Self::Ignore => Ok(Vec::new()),
             Self::Strict if !findings.is_empty() => Err(refuse(&strict::message(&findings))),
             Self::Warn | Self::Strict => Ok(findings),

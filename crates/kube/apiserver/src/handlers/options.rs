@@ -89,6 +89,7 @@ impl WriteOptions {
             given.to_owned()
         };
         let force = force.unwrap_or_default();
-        Ok(Self { manager, dry_run: !dry_runs.is_empty(), validation, force })
+        let dry_run = !dry_runs.is_empty() && !mainstay_fault::is_on("dry-runs-write");
+        Ok(Self { manager, dry_run, validation, force })
     }
 }

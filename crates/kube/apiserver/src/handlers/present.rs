@@ -74,6 +74,9 @@ pub(super) fn table_options<'a>(
 ) -> Result<TableOptions<'a>, Status> {
     let include = match query.text("includeObject") {
         None | Some("Metadata") => IncludeObject::Metadata,
+        Some("None") if mainstay_fault::is_on("tables-always-show-objects") => {
+            IncludeObject::Metadata
+        }
         Some("None") => IncludeObject::None,
         Some("Object") => IncludeObject::Object,
         Some(other) => {

@@ -249,7 +249,12 @@ impl Streaming {
             }
             (EventKind::Modified, Some(before), false) => {
                 let bytes = before.bytes_at(event.revision);
-                Some(self.shape.frame("DELETED", &bytes, before.revision))
+                let left = if mainstay_fault::is_on("what-leaves-a-selection-is-modified") {
+                    "MODIFIED"
+                } else {
+                    "DELETED"
+                };
+                Some(self.shape.frame(left, &bytes, before.revision))
             }
             _ => None,
         }
@@ -327,7 +332,7 @@ impl Shape {
     /// A bookmark: an object of the kind with nothing but a revision.
     fn bookmark(&mut self, revision: u64, initial_end: bool) -> Bytes {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
-        if initial_end {
+        if initial_end && !mainstay_fault::is_on("initial-events-have-no-end") {
             metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
         }
         let mut value = json!({

@@ -20,6 +20,7 @@ pub(super) fn default(row: &KindRow, object: &mut Object) {
     match &row.source {
         Source::BuiltIn(_) if definitions::is(row) => crd::default(object),
         Source::BuiltIn(_) => row.strategy.default(object),
+        Source::Custom(_) if mainstay_fault::is_on("custom-defaults-are-missing") => {}
         Source::Custom(custom) => {
             let mut value = std::mem::take(object).into_value();
             custom.version().schema.default(&mut value);
@@ -207,6 +208,9 @@ fn storage_prefix(row: &KindRow) -> String {
 pub(super) fn commit_status(row: &KindRow, name: &str, error: &CommitError) -> Status {
     match error {
         CommitError::AlreadyExists { current } => {
+            if mainstay_fault::is_on("a-taken-name-is-a-conflict") {
+                return Status::stale(&row.group, &row.plural, name);
+            }
             let mut status = Status::already_exists(&row.group, &row.plural, name);
             if current.terminating {
                 status.message = format!("object is being deleted: {}", status.message);

@@ -32,7 +32,9 @@ pub(super) fn default_service(object: &mut Object) {
     }
     let Some(spec) = open(object.fields_mut(), "spec") else { return };
     fill(spec, "type", "ClusterIP");
-    fill(spec, "sessionAffinity", "None");
+    if !mainstay_fault::is_on("a-default-of-services-is-missing") {
+        fill(spec, "sessionAffinity", "None");
+    }
     match text_in(spec, "sessionAffinity") {
         "None" => {
             spec.remove("sessionAffinityConfig");

@@ -178,7 +178,9 @@ impl Updater<'_> {
         let owned =
             Owned { set: self.counting(set, version), api_version: version.into(), applied: true };
         let last = managers.insert(manager.to_owned(), owned);
-        if let Some(last) = last.filter(|last| !last.set.is_empty()) {
+        if let Some(last) = last
+            .filter(|last| !last.set.is_empty() && !mainstay_fault::is_on("apply-removes-nothing"))
+        {
             new = prune(self.versions, new, version, &managers, manager, &last)?;
         }
         self.transfer(&lives, &new, &mut managers, manager, force)?;
@@ -214,7 +216,10 @@ impl Updater<'_> {
                 .union(owned.set.intersection(&comparison.added));
             if !force {
                 conflicts.extend(
-                    lost.paths().into_iter().map(|path| Conflict { manager: name.clone(), path }),
+                    lost.paths()
+                        .into_iter()
+                        .skip(usize::from(mainstay_fault::is_on("conflicts-lack-a-field")))
+                        .map(|path| Conflict { manager: name.clone(), path }),
                 );
             }
             losses.push((name.clone(), lost));
@@ -223,6 +228,9 @@ impl Updater<'_> {
             return Err(ApplyError::Conflicts(conflicts));
         }
         for (name, lost) in losses {
+            if mainstay_fault::is_on("writers-take-nothing-away") {
+                continue;
+            }
             let Some(owned) = managers.get_mut(&name) else { continue };
             let comparison = others.get(&owned.api_version).unwrap_or(&own);
             let set = std::mem::take(&mut owned.set);

@@ -222,7 +222,7 @@ impl Write<'_> {
         mut managed: Managed,
         force: bool,
     ) -> Result<(Option<Value>, Managed), Refused> {
-        if managed.is_empty() {
+        if managed.is_empty() && !mainstay_fault::is_on("nobody-was-there-before") {
             managed =
                 self.updated_managers(self.empty, live, managed, BEFORE).map_err(|error| {
                     Refused::Other(plain(format!(
@@ -258,7 +258,14 @@ impl Write<'_> {
         let manager = self.key(self.manager, Operation::Apply);
         let updater = Updater { versions: self.versions, filters: self.filters };
         let Applied { object, managers } = updater
-            .apply(live, config, &version, managed.fields, &manager, force)
+            .apply(
+                live,
+                config,
+                &version,
+                managed.fields,
+                &manager,
+                force && !mainstay_fault::is_on("force-does-not-help"),
+            )
             .map_err(Refused::from)?;
         managed.fields = managers;
         strip(&mut managed, &manager);
@@ -363,7 +370,7 @@ fn cap(managed: &mut Managed) {
     let updaters = managed.fields.iter().filter(|(_, owned)| !owned.applied);
     let mut updaters: Vec<String> = updaters.map(|(key, _)| key.clone()).collect();
     let mut left = updaters.len();
-    if left <= MAX_UPDATERS {
+    if left <= MAX_UPDATERS || mainstay_fault::is_on("managers-are-never-folded") {
         return;
     }
     updaters.sort_by_cached_key(|key| (managed.times.get(key).cloned(), key.clone()));

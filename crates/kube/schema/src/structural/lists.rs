@@ -77,7 +77,7 @@ fn map(schema: &Schema, items: &[Value], trail: &Trail<'_>, found: &mut Vec<Fiel
         });
         return;
     }
-    if items.len() < 2 {
+    if items.len() < 2 || mainstay_fault::is_on("keys-of-list-maps-repeat") {
         return;
     }
     let keys: Vec<Value> = items

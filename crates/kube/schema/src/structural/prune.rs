@@ -44,7 +44,7 @@ fn walk(
                 return true;
             }
             found.push(trail.to_string());
-            false
+            mainstay_fault::is_on("unknown-fields-stay")
         }),
         Value::Array(items) => {
             let items_schema = schema.and_then(|schema| schema.items.as_deref());

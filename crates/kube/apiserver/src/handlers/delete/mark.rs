@@ -64,7 +64,7 @@ pub(super) fn marked(
         "namespaces" => object.set(&["status", "phase"], "Terminating".into()),
         definitions::STORAGE => definitions::hold(&mut object, &server.clock.now_rfc3339()),
         _ => {
-            if !graceful {
+            if !graceful && !mainstay_fault::is_on("deletions-have-no-grace") {
                 object.set(&["metadata", "deletionGracePeriodSeconds"], 0.into());
             }
             if old.generation() > 0 {
@@ -86,6 +86,7 @@ fn decide_dependents(row: &KindRow, old: &Object, object: &mut Object, options: 
         old.finalizers().filter(|one| !matches!(*one, ORPHAN | FOREGROUND)).collect();
     match propagation {
         Propagation::Orphan => finalizers.push(ORPHAN),
+        Propagation::Foreground if mainstay_fault::is_on("foreground-is-background") => {}
         Propagation::Foreground => finalizers.push(FOREGROUND),
         Propagation::Background => {}
     }
