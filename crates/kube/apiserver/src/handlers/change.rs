@@ -139,8 +139,8 @@ pub(super) async fn apply(
         let Made { mut object, mut warnings, tracked } = made;
         meta::drop_repeated_owners(request, &mut object, true);
         check_name(request, &object)?;
-        let conditional = check_version(row, &object, &old, &stored)?;
         meta::match_namespace(request, &mut object)?;
+        let conditional = check_version(row, &object, &old, &stored)?;
         meta::keep_server_fields(&mut object, &old);
         let entries = object.remove(&ENTRIES);
         convert::to_storage(row, &mut object);

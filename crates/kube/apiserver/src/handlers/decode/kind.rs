@@ -222,6 +222,10 @@ fn expect_custom_names(value: &Value, gvk: &Gvk) -> Result<(), Status> {
         return Ok(());
     }
     let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    let group = if text("apiVersion") == expected { gvk.group.as_str() } else { "" };
+    // The kind that is told of is the one that the object says it is.
+    let group = match text("apiVersion").split_once('/') {
+        Some((group, version)) if !version.contains('/') => group,
+        _ => "",
+    };
     Err(Status::invalid(group, text("kind"), name, &errors))
 }
