@@ -30,7 +30,8 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, 
                 if config.value.pointer("/metadata/resourceVersion").is_none_or(Value::is_null) {
                     object.remove(&["metadata", "resourceVersion"]);
                 }
-                Ok(Made { object, warnings: config.judged(&options)?, tracked: true })
+                config.judge(request, &options)?;
+                Ok(Made { object, warnings: Vec::new(), tracked: true })
             };
             return match change::apply(request, part, &options, make).await {
                 // Deleted in between: then it is created.
@@ -55,7 +56,7 @@ async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<Answer,
     let tracker = Tracker::new(request, Part::Main, options);
     let config = Config::read(request)?;
     let mut object = config.applied(request, &tracker, None, options)?;
-    let warnings = config.judged(options)?;
+    config.judge(request, options)?;
     if !object.uid().is_empty() {
         let why = format!(
             "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -79,7 +80,7 @@ async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<Answer,
     if let Some(entries) = entries {
         object.set(&ENTRIES, entries);
     }
-    create::store(request, object, warnings, options).await
+    create::store(request, object, Vec::new(), options).await
 }
 
 /// What is applied.
@@ -133,14 +134,22 @@ impl Config {
         Ok(object)
     }
 
-    /// The warnings, or the refusal, that the client asked for.
-    pub(super) fn judged(&self, options: &WriteOptions) -> Result<Vec<String>, Status> {
-        options.validation.judge_with(self.duplicates.clone(), |_| {
+    /// Warns of keys that are there twice, or refuses them, as the client asked for.
+    pub(super) fn judge(
+        &self,
+        request: &Request<'_>,
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        let warnings = options.validation.judge_with(self.duplicates.clone(), |_| {
             Status::bad_request(format!(
                 "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
                 self.duplicates.join("\n  ")
             ))
-        })
+        })?;
+        for warning in warnings {
+            request.warn(warning);
+        }
+        Ok(())
     }
 }
 

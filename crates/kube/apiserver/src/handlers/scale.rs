@@ -53,12 +53,12 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
             if row.custom().is_some() && managers.differs(&merged) {
                 return Err(no_version_of_custom(&config.value));
             }
-            let warnings = config.judged(&options)?;
+            config.judge(request, &options)?;
             let mut scale = read_scale(merged.into_value())?;
             if config.value.pointer("/metadata/resourceVersion").is_none_or(Value::is_null) {
                 scale.remove(&["metadata", "resourceVersion"]);
             }
-            Ok(managers.made(scaled(row, current, &scale)?, &scale, warnings))
+            Ok(managers.made(scaled(row, current, &scale)?, &scale, Vec::new()))
         })
         .await?
     } else {
