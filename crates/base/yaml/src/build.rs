@@ -278,10 +278,9 @@ impl<'t, 'o> Builder<'t, 'o> {
         if self.options.duplicate_keys != DuplicateKeys::Note {
             return;
         }
-        if let Some(Frame { collection: Collection::Map { map, merged, .. }, .. }) =
-            self.stack.last()
+        // Upstream counts what a merge brought as well.
+        if let Some(Frame { collection: Collection::Map { map, .. }, .. }) = self.stack.last()
             && map.contains_key(name)
-            && !merged.iter().any(|one| one == name)
         {
             let key = if quoted { format!("{name:?}") } else { name.to_owned() };
             self.repeated.push(Repeated { line: mark.line(), key });

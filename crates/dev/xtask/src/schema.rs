@@ -119,12 +119,20 @@ struct Field {
     kind: String,
     required: bool,
     options: BTreeMap<&'static str, String>,
-    /// Where it stands on the wire: its tag, behind those of the messages it is embedded in.
-    tags: Vec<u32>,
+    place: Place,
     /// How Go holds it.
     shape: shapes::Shape,
     /// What only documents say of it: a JSON merge patch of its schema.
     patch: Map<String, Value>,
+}
+
+/// Where a field stands on the wire and in Go.
+#[derive(Clone, Default)]
+struct Place {
+    /// Its tag, behind those of the messages that it is embedded in.
+    tags: Vec<u32>,
+    /// The names of these messages.
+    embeds: Vec<String>,
 }
 
 /// Types with their own JSON form.
@@ -448,9 +456,12 @@ fn write_types(out: &mut String, name: &str, definition: &Definition) -> anyhow:
     out.push('\n');
     for (key, field) in &definition.fields {
         write!(out, "{key}{} {}", if field.required { "!" } else { "" }, field.kind)?;
-        if !field.tags.is_empty() {
-            let tags: Vec<String> = field.tags.iter().map(ToString::to_string).collect();
+        if !field.place.tags.is_empty() {
+            let tags: Vec<String> = field.place.tags.iter().map(ToString::to_string).collect();
             write!(out, " t={}", tags.join("."))?;
+        }
+        if !field.place.embeds.is_empty() {
+            write!(out, " e={}", field.place.embeds.join("."))?;
         }
         let letters = field.shape.letters();
         if !letters.is_empty() {

@@ -73,9 +73,15 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
         let found = operations.len();
         return Err(PatchError::TooManyOperations { limit: MAX_OPERATIONS, found });
     }
+    // An operation that is null has no parts.
+    let nothing = Map::new();
     let operations: Vec<&Map<String, Value>> = operations
         .iter()
-        .map(|it| it.as_object().ok_or_else(|| malformed(it, "Operation")))
+        .map(|it| match it {
+            Value::Object(parts) => Ok(parts),
+            Value::Null => Ok(&nothing),
+            other => Err(malformed(other, "Operation")),
+        })
         .collect::<Result<_, _>>()?;
     let mut copied = 0;
     for operation in operations {

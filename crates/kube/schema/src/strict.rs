@@ -42,18 +42,28 @@ pub struct Parsed {
     pub duplicates: Vec<String>,
 }
 
+/// As [`parse`], for a type with known fields: Go reads an object that is there twice into the one
+/// that it has already.
+pub fn parse_merging(bytes: &[u8]) -> Result<Parsed, String> {
+    read_json(bytes, true)
+}
+
 /// Reads JSON and notes repeated keys. What is not UTF-8 becomes the replacement character, as Go
 /// has it. Nesting is bounded by `serde_json` (128 levels).
 ///
 /// # Errors
 /// What is wrong, in the words of Go's scanner.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
+    read_json(bytes, false)
+}
+
+fn read_json(bytes: &[u8], merges: bool) -> Result<Parsed, String> {
     let text = repaired(bytes);
     let read = |text: &[u8]| {
         let duplicates = RefCell::new(Vec::new());
         let mut reader = serde_json::Deserializer::from_slice(text);
-        let value =
-            Reader { trail: Trail::default(), duplicates: &duplicates }.deserialize(&mut reader)?;
+        let value = Reader { trail: Trail::default(), duplicates: &duplicates, merges }
+            .deserialize(&mut reader)?;
         reader.end()?;
         Ok(Parsed { value, duplicates: duplicates.into_inner() })
     };
@@ -127,6 +137,8 @@ pub fn cannot_be_handled(version: &str, kind: &str, why: &str) -> String {
 struct Reader<'a> {
     trail: Trail<'a>,
     duplicates: &'a RefCell<Vec<String>>,
+    /// Whether an object that is there twice adds to the first.
+    merges: bool,
 }
 
 impl<'de> DeserializeSeed<'de> for Reader<'_> {
@@ -177,6 +189,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
         while let Some(item) = access.next_element_seed(Reader {
             trail: self.trail.then(Step::Index(items.len())),
             duplicates: self.duplicates,
+            merges: self.merges,
         })? {
             items.push(item);
         }
@@ -194,10 +207,24 @@ impl<'de> Visitor<'de> for Reader<'_> {
                     found.push(finding);
                 }
             }
-            let value = access.next_value_seed(Reader { trail, duplicates: self.duplicates })?;
-            fields.insert(key, value);
+            let value = access.next_value_seed(Reader { trail, ..self })?;
+            match (fields.get_mut(&key), value) {
+                (Some(Value::Object(before)), Value::Object(after)) if self.merges => {
+                    merge(before, after);
+                }
+                (_, value) => drop(fields.insert(key, value)),
+            }
         }
         Ok(Value::Object(fields))
+    }
+}
+
+fn merge(before: &mut Map<String, Value>, after: Map<String, Value>) {
+    for (key, value) in after {
+        match (before.get_mut(&key), value) {
+            (Some(Value::Object(before)), Value::Object(after)) => merge(before, after),
+            (_, value) => drop(before.insert(key, value)),
+        }
     }
 }
 
@@ -227,6 +254,21 @@ pub fn decode_merged(definition: &Definition, value: &mut Value) -> Result<Vec<S
     let mut found: Vec<String> = decoder.unknown.iter().map(|path| unknown_field(path)).collect();
     found.sort();
     Ok(found)
+}
+
+/// As [`decode`], for the metadata of an object of which nothing else is known.
+///
+/// # Errors
+/// The first value of a wrong type.
+pub fn decode_metadata(object: &mut Value) -> Result<Vec<String>, String> {
+    let metadata = object.get_mut("metadata").filter(|metadata| !metadata.is_null());
+    let (Some(metadata), Some(definition)) =
+        (metadata, builtin::definition("apimachinery.pkg.apis.meta.v1.ObjectMeta"))
+    else {
+        return Ok(Vec::new());
+    };
+    let paths = decode_below(definition, metadata, "metadata")?;
+    Ok(paths.iter().map(|path| unknown_field(path)).collect())
 }
 
 /// As [`decode`], for a part of an object that stands at `path`; returns bare paths.
@@ -324,6 +366,9 @@ impl Decoder {
             if value.is_null() {
                 return false;
             }
+            let embedded = at.trail.then(Step::Embedded(&field.embedded));
+            let trail =
+                if field.embedded.is_empty() { trail } else { embedded.then(Step::Field(key)) };
             result = self.value(&field.ty, value, &at.field_of(definition, field, &trail));
             form::settle(field, value)
         });
@@ -354,6 +399,7 @@ impl Decoder {
                 }
                 return Ok(());
             }
+            (Type::Bytes, Value::Array(_)) => return numbers(value, at),
             (Type::Bytes, Value::String(text)) => {
                 return bytes(text).map_err(|why| at.refuse_bytes(why));
             }
@@ -405,6 +451,19 @@ fn schema_part(definition: &Definition, value: &mut Value) -> Result<(), String>
     }
 }
 
+/// Bytes that are written as a list of numbers, which Go reads as well.
+fn numbers(value: &mut Value, at: &Place<'_>) -> Result<(), String> {
+    let Value::Array(items) = value else { return Ok(()) };
+    let mut bytes = Vec::with_capacity(items.len());
+    for item in &*items {
+        let byte = if item.is_null() { Some(0) } else { item.as_u64() };
+        let byte = byte.and_then(|byte| u8::try_from(byte).ok());
+        bytes.push(byte.ok_or_else(|| at.refuse(item, "uint8"))?);
+    }
+    *value = base64::engine::general_purpose::STANDARD.encode(bytes).into();
+    Ok(())
+}
+
 fn bytes(text: &str) -> Result<(), String> {
     // Go's decoder skips line ends.
     let packed: String;
@@ -419,7 +478,9 @@ fn bytes(text: &str) -> Result<(), String> {
         base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => {
             at
         }
-        base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => plain.len(),
+        // Go names the end where the padding ends too early, and the last group where it is missing.
+        _ if plain.ends_with('=') => plain.len(),
+        _ => plain.len() / 4 * 4,
     };
     Err(format!("illegal base64 data at input byte {at}"))
 }
@@ -469,7 +530,20 @@ fn parse_time(text: &str, micro: bool) -> Result<jiff::Timestamp, String> {
     match text.parse() {
         Ok(time) if !rest.is_empty() => Ok(time),
         _ if rest.is_empty() || !rest.starts_with(['Z', '+', '-', '.']) => refuse(rest, "Z07:00"),
-        _ => Err(format!("parsing time {text:?}: out of range")),
+        _ => Err(format!("parsing time {text:?}: {} out of range", out_of_range(text))),
+    }
+}
+
+/// The first part of a well-formed time that no clock or calendar has.
+fn out_of_range(text: &str) -> &'static str {
+    let part =
+        |from: usize| text.get(from..from + 2).and_then(|it| it.parse().ok()).unwrap_or(0_u8);
+    match (part(5), part(11), part(14), part(17)) {
+        (0 | 13.., ..) => "month",
+        (_, 24.., ..) => "hour",
+        (_, _, 60.., _) => "minute",
+        (_, _, _, 60..) => "second",
+        _ => "day",
     }
 }
 

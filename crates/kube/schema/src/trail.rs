@@ -15,6 +15,8 @@ pub(crate) enum Step<'a> {
     Key(&'a str),
     /// An entry of a map, as strict decoding prints it: `.key`.
     Entry(&'a str),
+    /// Types that what follows is embedded in: only Go's decoder names them.
+    Embedded(&'a str),
 }
 
 /// A chain of steps that lies on the stack of the walk.
@@ -77,7 +79,7 @@ impl<'a> Trail<'a> {
         let mut names = Vec::new();
         let mut at = self;
         while let Some((above, step)) = at.above {
-            if let Step::Field(name) = step {
+            if let Step::Field(name) | Step::Embedded(name) = step {
                 names.push(name);
             }
             at = above;
@@ -92,6 +94,7 @@ impl fmt::Display for Trail<'_> {
         let Some((above, step)) = self.above else { return f.write_str(self.prefix) };
         above.fmt(f)?;
         match step {
+            Step::Embedded(_) => Ok(()),
             Step::Field(name) | Step::Entry(name) if above.is_root() => f.write_str(name),
             Step::Field(name) | Step::Entry(name) => write!(f, ".{name}"),
             Step::Index(at) => write!(f, "[{at}]"),

@@ -6,7 +6,7 @@
 //! object's own in JSON and stand one message deeper on the wire, so a field has a *path* of tags.
 
 use super::messages::{Count, Message, Messages, Scalar, Tagged, folded};
-use super::{Definition, Field, leaf, package_of};
+use super::{Definition, Field, Place, leaf, package_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Packages whose messages are no part of the API of a cluster.
@@ -103,10 +103,10 @@ fn join(definition: &mut Definition, message: &Message, messages: &Messages, emb
     }
     let known: BTreeSet<String> = definition.fields.keys().map(|key| folded(key)).collect();
     let mut found = BTreeMap::new();
-    collect(message, messages, &known, &mut Vec::new(), &mut found, embeds);
+    collect(message, messages, &known, &mut Place::default(), &mut found, embeds);
     for (key, field) in &mut definition.fields {
-        if let Some((path, tagged)) = found.get(&folded(key)) {
-            field.tags.clone_from(path);
+        if let Some((place, tagged)) = found.get(&folded(key)) {
+            field.place.clone_from(place);
             for mark in &tagged.marks {
                 super::option(field, mark);
             }
@@ -119,15 +119,15 @@ fn collect<'a>(
     message: &'a Message,
     messages: &'a Messages,
     known: &BTreeSet<String>,
-    path: &mut Vec<u32>,
-    found: &mut BTreeMap<String, (Vec<u32>, &'a Tagged)>,
+    place: &mut Place,
+    found: &mut BTreeMap<String, (Place, &'a Tagged)>,
     embeds: &mut Embeds,
 ) {
     for field in &message.fields {
-        path.push(field.tag);
+        place.tags.push(field.tag);
         let key = folded(&field.name);
         if known.contains(&key) {
-            found.entry(key).or_insert_with(|| (path.clone(), field));
+            found.entry(key).or_insert_with(|| (place.clone(), field));
         } else if let Some((name, inner)) =
             field.single().and_then(|name| Some((name, messages.get(name)?)))
         {
@@ -136,12 +136,14 @@ fn collect<'a>(
                 .fields
                 .iter()
                 .any(|it| known.contains(&folded(&it.name)) || it.single().is_some());
-            if embed && path.len() < 4 {
+            if embed && place.tags.len() < 4 {
                 embeds.insert((key, short(name).to_owned()));
-                collect(inner, messages, known, path, found, embeds);
+                place.embeds.push(short(name).to_owned());
+                collect(inner, messages, known, place, found, embeds);
+                place.embeds.pop();
             }
         }
-        path.pop();
+        place.tags.pop();
     }
 }
 
@@ -162,7 +164,7 @@ fn made(
     };
     if it.leaf.is_none() {
         let maker = Maker { owner: name, messages, names, spelling, embeds };
-        maker.fields(message, &mut Vec::new(), &mut it.fields);
+        maker.fields(message, &mut Place::default(), &mut it.fields);
     }
     it
 }
@@ -176,22 +178,24 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn fields(&self, message: &Message, path: &mut Vec<u32>, into: &mut BTreeMap<String, Field>) {
+    fn fields(&self, message: &Message, place: &mut Place, into: &mut BTreeMap<String, Field>) {
         for tagged in &message.fields {
-            path.push(tagged.tag);
+            place.tags.push(tagged.tag);
             let embedded = tagged
                 .single()
                 .filter(|name| {
                     self.embeds.contains(&(folded(&tagged.name), short(name).to_owned()))
                 })
-                .and_then(|name| self.messages.get(name));
-            if let Some(inner) = embedded {
-                self.fields(inner, path, into);
+                .and_then(|name| Some((name, self.messages.get(name)?)));
+            if let Some((name, inner)) = embedded {
+                place.embeds.push(short(name).to_owned());
+                self.fields(inner, place, into);
+                place.embeds.pop();
             } else {
                 let mut field = Field {
                     kind: self.kind(tagged),
                     required: true,
-                    tags: path.clone(),
+                    place: place.clone(),
                     ..Field::default()
                 };
                 for mark in &tagged.marks {
@@ -199,7 +203,7 @@ impl Maker<'_> {
                 }
                 into.insert(self.spelling.field(&tagged.name), field);
             }
-            path.pop();
+            place.tags.pop();
         }
     }
 

@@ -22,7 +22,7 @@ use bytes::Bytes;
 use mainstay_object::{Gvk, Object, Status};
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::{protobuf, strict};
-use mainstay_yaml::{DuplicateKeys, Options, YamlError};
+use mainstay_yaml::{DuplicateKeys, EmptyDocuments, Options, YamlError};
 use media::Media;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -114,8 +114,14 @@ pub(super) fn object(
         return object_of(request, &gvk, validation);
     }
     let mut body = read(request, &gvk)?;
-    kind::identify_custom(&mut body.value, &gvk, &request.body)?;
-    let mut decoded = typed(&request.row, body.value).map_err(|why| cannot_handle(&gvk, &why))?;
+    let wrong = kind::identify_custom(&body.value, &gvk, &request.body)?;
+    // Of an object of another version only the metadata is looked at.
+    let decoded = match wrong {
+        None => typed(&request.row, body.value),
+        Some(_) => strict::decode_metadata(&mut body.value)
+            .map(|warnings| Decoded { object: Object::default(), warnings }),
+    };
+    let mut decoded = decoded.map_err(|why| cannot_handle(&gvk, &why))?;
     let mut findings = findings_of(body.repeated, body.media);
     // Metadata is read apart, before the rest.
     let (metadata, rest): (Vec<String>, Vec<String>) = std::mem::take(&mut decoded.warnings)
@@ -124,7 +130,7 @@ pub(super) fn object(
     findings.extend(metadata);
     findings.extend(rest);
     warn(request, validation, &gvk, findings)?;
-    Ok(decoded)
+    wrong.map_or(Ok(decoded), Err)
 }
 
 /// Reads the body as an object of a built-in kind: the request's own, or one that a subresource
@@ -191,7 +197,10 @@ fn read(request: &Request<'_>, gvk: &Gvk) -> Result<Body, Status> {
     let unrecognized = |why: &str| unrecognized(&gvk.kind, why, bytes);
     let (value, repeated) = match media {
         Media::Json => {
-            let parsed = strict::parse(bytes).map_err(|why| unrecognized(&no_kind(&why)))?;
+            let mut parsed = strict::parse(bytes).map_err(|why| unrecognized(&no_kind(&why)))?;
+            if !parsed.duplicates.is_empty() && request.row.custom().is_none() {
+                parsed = strict::parse_merging(bytes).map_err(|why| unrecognized(&why))?;
+            }
             (parsed.value, parsed.duplicates)
         }
         Media::Yaml => yaml_text(bytes).map_err(|why| unrecognized(&why))?,
@@ -236,7 +245,7 @@ pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
     let media = Media::of(request)?;
     let bad = |why: String| Status::bad_request(why);
     let body = &request.body;
-    let value = match media {
+    let mut value = match media {
         Media::Json => strict::parse(body).map_err(|why| bad(no_kind(&why)))?.value,
         Media::Yaml => yaml_text(body).map_err(bad)?.0,
         Media::Protobuf => {
@@ -251,7 +260,6 @@ pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
             value
         }
     };
-    let mut value = value;
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
     if !matches!(kind, "" | "DeleteOptions") {
@@ -280,6 +288,7 @@ pub(super) fn yaml(body: &Bytes) -> Result<(Value, Vec<String>), Status> {
 fn yaml_text(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let options = Options {
         duplicate_keys: DuplicateKeys::Note,
+        empty: EmptyDocuments::Keep,
         max_alias_bytes: MAX_ALIAS_BYTES,
         ..Options::default()
     };

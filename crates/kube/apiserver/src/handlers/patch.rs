@@ -90,6 +90,11 @@ impl Patch {
                     if lenient { Ok(()) } else { mainstay_patch::check_operations(patch) };
                 checked.and_then(|()| mainstay_patch::json_patch(&mut value, patch)).map(|()| value)
             }
+            // What is checked by nobody may make a list of the object, which then is none.
+            PatchKind::Merge if lenient && patch.is_array() => Ok(patch.clone()),
+            PatchKind::Merge if lenient && !patch.is_object() => {
+                return Err(Status::bad_request("Invalid JSON Patch"));
+            }
             PatchKind::Merge => mainstay_patch::merge_patch(&mut value, patch).map(|()| value),
             PatchKind::Strategic(definition) => {
                 mainstay_patch::strategic_merge(&value, patch, definition)

@@ -95,7 +95,7 @@ async fn evict(request: &Request<'_>) -> Result<Answer, Status> {
     let gvk = Gvk::new("policy", "v1", "Eviction");
     let decoded = decode::object_of(request, &gvk, options.validation)?;
     let sent = decoded.object;
-    if !sent.name().is_empty() && sent.name() != request.path.name {
+    if sent.name() != request.path.name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
     let dry_run = options.dry_run;
@@ -110,6 +110,9 @@ pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<Answer, Sta
     let options = WriteOptions::read(request, Verb::Create)?;
     let gvk = Gvk::new("", "v1", "Binding");
     let sent = decode::object_of(request, &gvk, options.validation)?.object;
+    if !pod.is_empty() && sent.name() != pod {
+        return Err(Status::bad_request("name in URL does not match name in Binding object"));
+    }
     let pod = if pod.is_empty() { sent.name() } else { pod };
     let node = sent.str(&["target", "name"]).unwrap_or_default().to_owned();
     if node.is_empty() {

@@ -9,7 +9,7 @@
 //! whole as one value. Then follows one line for each field in order of names: name (with `!` when
 //! required), type, options. Types are letters: `s`tring, b`y`tes, `i`nt32, int6`4` as `l`,
 //! `d`ouble, `b`oolean, `[` and `{` for list and map of what follows, `@Name` for a definition.
-//! Options: `t` tags on the wire with dots between, `g` Go's form (`p`ointer, `a`lways written,
+//! Options: `t` tags on the wire with dots between, `e` the types it is embedded in, `g` Go's form (`p`ointer, `a`lways written,
 //! left out when `z`ero), `n` Go's name of a type, `lt` list type, `k` list map keys, `mt` map type,
 //! `mk` patch merge key, `ps` patch strategies, `d` default.
 //!
@@ -89,6 +89,8 @@ pub struct Field {
     /// Where it stands in a protobuf message: its tag, behind the tags of the messages in which it is
     /// embedded. Empty for `apiVersion` and `kind`, which stand in the envelope.
     pub tags: Box<[u32]>,
+    /// Go's names of the types in which it is embedded, with dots between; usually empty.
+    pub embedded: Box<str>,
     /// Whether Go holds a pointer, for which absent and zero are two things.
     pub pointer: bool,
     /// When an object that Go writes has the field.
@@ -361,12 +363,14 @@ fn read_field(package: &str, line: &str) -> Field {
         patch_retain_keys: false,
         default: None,
         tags: Box::default(),
+        embedded: Box::default(),
         pointer: false,
         written: Written::UnlessEmpty,
         type_name: None,
     };
     for (key, value) in words.filter_map(|word| word.split_once('=')) {
         match (key, value) {
+            ("e", names) => field.embedded = names.into(),
             ("t", tags) => field.tags = tags.split('.').flat_map(str::parse).collect(),
             ("g", letters) => {
                 field.pointer = letters.contains('p');

@@ -106,7 +106,9 @@ impl<'a> Place<'a> {
         let found = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
-            Value::Number(number) if ty.starts_with("int") => format!("number {number}"),
+            Value::Number(number) if ty.starts_with("int") || ty.starts_with("uint") => {
+                format!("number {number}")
+            }
             Value::Number(_) => "number".to_owned(),
             Value::String(_) => "string".to_owned(),
             Value::Array(_) => "array".to_owned(),

@@ -1,6 +1,6 @@
 //! What a body says that it is, against what it should be.
 
-use super::{cannot_handle, no_kind, unrecognized};
+use super::{no_kind, unrecognized};
 use mainstay_object::{FieldError, FieldPath, Gvk, Status};
 use mainstay_schema::builtin;
 use serde_json::{Map, Value};
@@ -42,8 +42,13 @@ pub(super) fn identify(value: &mut Value, gvk: &Gvk, body: &[u8]) -> Result<(), 
     Ok(())
 }
 
-/// The same for a custom kind, whose bodies must say both.
-pub(super) fn identify_custom(value: &mut Value, gvk: &Gvk, body: &[u8]) -> Result<(), Status> {
+/// The same for a custom kind, whose bodies must say both. That it is of another version is refused
+/// later, when its metadata has been read.
+pub(super) fn identify_custom(
+    value: &Value,
+    gvk: &Gvk,
+    body: &[u8],
+) -> Result<Option<Status>, Status> {
     let (api_version, kind) = said(value, gvk, body)?;
     if kind.is_empty() {
         let shown = String::from_utf8_lossy(body);
@@ -54,9 +59,9 @@ pub(super) fn identify_custom(value: &mut Value, gvk: &Gvk, body: &[u8]) -> Resu
     }
     let expected = gvk.api_version();
     if api_version != expected {
-        return Err(wrong_version(&api_version, &expected));
+        return Ok(Some(wrong_version(&api_version, &expected)));
     }
-    expect_custom_names(value, gvk)
+    expect_custom_names(value, gvk).map(|()| None)
 }
 
 /// What a body says it is.
@@ -177,7 +182,9 @@ pub(in crate::handlers) fn expect_kind(
     custom: bool,
 ) -> Result<Result<(), String>, Status> {
     let Value::Object(fields) = value else {
-        return Err(cannot_handle(gvk, super::NOT_AN_OBJECT));
+        let found = mainstay_patch::go_kind(value);
+        let why = format!("json: cannot unmarshal {found} into Go value of type {GO_HEAD}");
+        return Ok(Err(no_kind(&why)));
     };
     if !custom {
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
