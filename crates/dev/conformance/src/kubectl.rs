@@ -1,7 +1,7 @@
 //! Runs kubectl against a server and notes what it printed, what it asked and what it got.
 
 use crate::exchange::{self, Request};
-use crate::place::Places;
+use crate::place::{self, Places};
 use crate::proxy::{Exchange, Proxy};
 use crate::run::Run;
 use crate::{mask::Masker, scenario};
@@ -194,9 +194,12 @@ fn repeats(masker: &Masker, key: &str, value: &str) -> bool {
 
 fn referring(masker: &Masker, places: &Places, key: &str, value: &Value) -> Value {
     match value {
-        Value::String(text) if repeats(masker, key, text) => {
-            places.of(text).map_or_else(|| value.clone(), Into::into)
-        }
+        Value::String(text) if repeats(masker, key, text) => match places.of(text) {
+            Some(place) => place.into(),
+            // Nobody told kubectl: it stands in a file of the scenario.
+            None if key == "resourceVersion" && !text.is_empty() => place::written(text).into(),
+            None => value.clone(),
+        },
         Value::Array(items) => {
             items.iter().map(|item| referring(masker, places, "", item)).collect()
         }

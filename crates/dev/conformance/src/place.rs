@@ -13,6 +13,15 @@ use std::sync::LazyLock;
 static PLACE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"<at (\d+)\.(\d+) ([^>]*)>").expect("a pattern"));
 
+/// What stands in a recorded request for a value that the scenario wrote where servers' own are masked.
+pub(crate) fn written(value: &str) -> String {
+    format!("<written {value}>")
+}
+
+#[expect(clippy::expect_used, reason = "the pattern is fixed and a test compiles it")]
+static WRITTEN: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"<written ([^>]*)>").expect("a pattern"));
+
 /// Answers of a run, and where each of their values stood first.
 #[derive(Default)]
 pub(crate) struct Places {
@@ -75,7 +84,7 @@ impl Places {
             value.unwrap_or_default().to_owned()
         });
         match missing {
-            None => Ok(filled.into_owned()),
+            None => Ok(WRITTEN.replace_all(&filled, "$1").into_owned()),
             Some(place) => Err(format!("nothing stands at {place}")),
         }
     }
@@ -98,6 +107,7 @@ mod tests {
         let mut second = Places::default();
         second.note(2, 0, &json!({"metadata": {"uid": "u-2"}}));
         assert_eq!(second.fill("/x?uid=<at 2.0 /metadata/uid>&y").unwrap(), "/x?uid=u-2&y");
+        assert_eq!(second.fill(&written("1")).unwrap(), "1");
         assert_eq!(
             second.fill("<at 2.1 /metadata/resourceVersion>").unwrap_err(),
             "nothing stands at <at 2.1 /metadata/resourceVersion>"

@@ -16,14 +16,14 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 pub struct Server {
     client: kube::Client,
     name: &'static str,
-    _embedded: Option<TestCluster>,
+    embedded: Option<TestCluster>,
 }
 
 impl Server {
     /// The embedded API with its controllers and one node, in this process and in memory.
     pub async fn embedded() -> Self {
         let cluster = TestCluster::start().await;
-        Self { client: cluster.kube_client(), name: "embedded", _embedded: Some(cluster) }
+        Self { client: cluster.kube_client(), name: "embedded", embedded: Some(cluster) }
     }
 
     /// The server of a kubeconfig's current context.
@@ -42,12 +42,17 @@ impl Server {
         config.default_retry = false;
         config.read_timeout = None;
         let client = kube::Client::try_from(config).context("make a client")?;
-        Ok(Self { client, name: "real", _embedded: None })
+        Ok(Self { client, name: "real", embedded: None })
     }
 
     /// What to call it.
     pub const fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Whether it is the embedded one.
+    pub(crate) const fn is_embedded(&self) -> bool {
+        self.embedded.is_some()
     }
 
     /// Its version, as `v1.35.4`.
