@@ -6,7 +6,7 @@ use super::options::WriteOptions;
 use super::part::{self, Part};
 use super::{Request, scale};
 use crate::convert;
-use crate::registry::{KindRow, Kinds, Source};
+use crate::registry::{Custom, KindRow, Kinds, Source};
 use crate::server::ApiServer;
 use mainstay_object::{Gvk, Object, Reason, Status};
 use mainstay_patch::apply::{Filter, PathElement, TypeRef, Versions};
@@ -184,6 +184,13 @@ impl Versions for KindVersions<'_> {
         }
         let mut object = Object::from_value(object.clone()).map_err(|error| error.to_string())?;
         match &self.row.source {
+            // A version that there is no more is an error here, not a version that is not served:
+            // the original then forgets all managers.
+            Source::Custom(custom) if version_of(custom, api_version).is_none() => {
+                return Err(format!(
+                    "request to convert CR to an invalid group/version: {api_version}"
+                ));
+            }
             Source::Custom(_) => object.set(&["apiVersion"], api_version.into()),
             Source::BuiltIn(_) => {
                 let missing = |version: &str| format!("no kind {} in {version}", self.row.kind);
@@ -202,16 +209,19 @@ impl Versions for KindVersions<'_> {
                 self.row.definition().map(TypeRef::builtin)
             }
             Source::BuiltIn(_) => self.sibling(api_version)?.definition().map(TypeRef::builtin),
-            Source::Custom(custom) => {
-                let definition = &custom.definition;
-                let version = definition
-                    .versions
-                    .iter()
-                    .find(|version| definition.gvk(&version.name).api_version() == *api_version)?;
-                Some(TypeRef::structural(&version.schema, false))
-            }
+            Source::Custom(custom) => Some(match version_of(custom, api_version) {
+                Some(version) => TypeRef::structural(&version.schema, false),
+                None => TypeRef::deduced(),
+            }),
         }
     }
+}
+
+fn version_of<'a>(custom: &'a Custom, api_version: &str) -> Option<&'a crd::Version> {
+    let definition = &custom.definition;
+    let is_meant =
+        |version: &&crd::Version| definition.gvk(&version.name).api_version() == api_version;
+    definition.versions.iter().find(is_meant)
 }
 
 /// A built-in kind that is not stored and has one version.
