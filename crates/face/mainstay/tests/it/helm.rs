@@ -107,6 +107,17 @@ async fn names(cluster: &mainstay_client::Cluster, resource: &Resource) -> Vec<S
     names.filter(|name| !["kube-root-ca.crt", "default"].contains(&name.as_str())).collect()
 }
 
+/// The Deployment once its rollout is over: Helm waits for the new pods, not for the end of the old.
+async fn settled(cluster: &mainstay_client::Cluster, replicas: i64) -> Object {
+    until(cluster, &DEPLOYMENT, Some("team"), |web| {
+        let over = ["replicas", "updatedReplicas", "readyReplicas"]
+            .iter()
+            .all(|count| web.i64(&["status", count]) == Some(replicas));
+        over.then(|| web.clone())
+    })
+    .await
+}
+
 async fn plain(helm: &Helm, cluster: &mainstay_client::Cluster) {
     let get = async |resource: &Resource| -> Object {
         let found = cluster.find(resource, Some("team"), "web").await.expect("an answer");
@@ -126,8 +137,7 @@ async fn plain(helm: &Helm, cluster: &mainstay_client::Cluster) {
 
     let line = "upgrade web plain --set replicas=3,greeting=hi,careful=false --wait --timeout 60s";
     assert!(helm.run(line).contains("web says hi with 3 replicas."));
-    let second = get(&DEPLOYMENT).await;
-    assert_eq!(second.i64(&["status", "readyReplicas"]), Some(3));
+    let second = settled(cluster, 3).await;
     assert_eq!(second.uid(), first.uid(), "changed in place");
     assert_eq!(get(&SECRET).await.get(&["data", "password"]), password.as_ref(), "looked up");
     assert_eq!(
@@ -145,8 +155,7 @@ async fn plain(helm: &Helm, cluster: &mainstay_client::Cluster) {
     assert_eq!(helm.list(), ["web 3 failed"]);
 
     helm.run("rollback web 1 --wait --timeout 60s");
-    let back = get(&DEPLOYMENT).await;
-    assert_eq!(back.i64(&["status", "readyReplicas"]), Some(1));
+    settled(cluster, 1).await;
     assert_eq!(names(cluster, &NETWORK_POLICY).await, ["web"]);
     assert_eq!(helm.history("web"), ["superseded", "superseded", "failed", "deployed"]);
     let status = helm.run("status web");
