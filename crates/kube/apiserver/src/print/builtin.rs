@@ -106,7 +106,7 @@ static EVENT: Printer = Printer {
 };
 
 /// Kinds about which there is nothing to say.
-static OTHER: Printer = Printer {
+pub(super) static OTHER: Printer = Printer {
     columns: &[NAME, column("Created At", "date")],
     cells: config::created,
     conditions: |_| None,

@@ -81,6 +81,8 @@ pub fn table(
             out
         })
         .collect();
+    // The original's general printer makes no list before there is a row.
+    let rows = if rows.is_empty() && columns.is_general() { Value::Null } else { rows.into() };
     json!({
         "apiVersion": format!("meta.k8s.io/{}", options.version),
         "kind": "Table",
@@ -124,6 +126,11 @@ impl<'a> Columns<'a> {
                 .map(|column| (column, Template::column(&column.json_path).ok()))
                 .collect(),
         )
+    }
+
+    /// Whether the kind has nothing of its own to show.
+    fn is_general(&self) -> bool {
+        matches!(self, Self::BuiltIn(printer, _) if std::ptr::eq(*printer, &raw const builtin::OTHER))
     }
 
     fn definitions(&self) -> Vec<Value> {

@@ -44,7 +44,7 @@ fn tables_are_those_of_the_original() {
         if Value::from(columns.clone()) != case["columns"] {
             failures.push(format!("{row:?}: {columns:?}"));
         }
-        for (theirs, ours) in rows.iter().zip(table["rows"].as_array().unwrap()) {
+        for (theirs, ours) in rows.iter().zip(table["rows"].as_array().into_iter().flatten()) {
             let pairs =
                 theirs["cells"].as_array().unwrap().iter().zip(ours["cells"].as_array().unwrap());
             let same = theirs["cells"].as_array().map(Vec::len)

@@ -149,7 +149,7 @@ fn drop_topology(object: &mut Object, old: Option<&Object>) {
 
 pub(super) fn default_endpoint_slice(object: &mut Object) {
     let fields = object.fields_mut();
-    fill(fields, "endpoints", Value::Array(Vec::new()));
+    fields.entry("endpoints").or_insert(Value::Null);
     fields.entry("ports").or_insert(Value::Null);
     each(fields, "endpoints", |endpoint| fill(endpoint, "conditions", json!({})));
     each(fields, "ports", |port| {

@@ -102,6 +102,10 @@ pub(super) fn default_stateful_set(object: &mut Object) {
 }
 
 pub(super) fn default_daemon_set(object: &mut Object) {
+    // In every version that is served, the count is an annotation, and always there.
+    if object.annotation(TEMPLATE_GENERATION).is_none() {
+        object.set_annotation(TEMPLATE_GENERATION, "0");
+    }
     let Some(spec) = spec(object) else { return };
     fill(spec, "revisionHistoryLimit", 10);
     if let Some(strategy) = open(spec, "updateStrategy") {
