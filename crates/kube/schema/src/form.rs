@@ -118,14 +118,17 @@ fn keeps_empty_lists(owner: &Definition) -> bool {
     packages.iter().any(|package| owner.name().starts_with(package))
 }
 
-/// Adds the fields that are always written.
-pub(crate) fn fill(definition: &Definition, fields: &mut Map<String, Value>) {
+/// Adds the fields that are always written; returns how many were not there.
+pub(crate) fn fill(definition: &Definition, fields: &mut Map<String, Value>) -> usize {
+    let mut added = 0;
     for field in definition.always_there() {
         if !fields.contains_key(&*field.name) {
             let value = if field.pointer { Value::Null } else { zero(&field.ty) };
             fields.insert(field.name.to_string(), value);
+            added += 1;
         }
     }
+    added
 }
 
 /// What Go writes for the zero value of a type.

@@ -248,7 +248,7 @@ pub fn decode(definition: &Definition, value: &mut Value) -> Result<Vec<String>,
 /// # Errors
 /// The first value of a wrong type.
 pub fn decode_merged(definition: &Definition, value: &mut Value) -> Result<Vec<String>, String> {
-    let mut decoder = Decoder { unknown: Vec::new() };
+    let mut decoder = Decoder::default();
     let trail = Trail::default();
     decoder.object(definition, value, &Place::root(definition, &trail, Words::Converter))?;
     let mut found: Vec<String> = decoder.unknown.iter().map(|path| unknown_field(path)).collect();
@@ -277,7 +277,7 @@ pub(crate) fn decode_below(
     value: &mut Value,
     path: &str,
 ) -> Result<Vec<String>, String> {
-    let mut decoder = Decoder { unknown: Vec::new() };
+    let mut decoder = Decoder::default();
     let trail = Trail::below(path);
     decoder.object(definition, value, &Place::root(definition, &trail, Words::Json))?;
     Ok(decoder.unknown)
@@ -328,8 +328,16 @@ fn find_unknown_in(ty: &Type, value: &Value, trail: &Trail<'_>, found: &mut Vec<
     }
 }
 
+/// The most fields that may be added to an object because they are always written. An object that
+/// can be stored needs a tenth of it; a hostile list of empty objects would grow to hundreds of times
+/// its size.
+const MOST_ADDED: usize = 200_000;
+
+#[derive(Default)]
 struct Decoder {
     unknown: Vec<String>,
+    /// Fields that were added because they are always written.
+    added: usize,
 }
 
 impl Decoder {
@@ -373,7 +381,10 @@ impl Decoder {
             form::settle(field, value)
         });
         result?;
-        form::fill(definition, fields);
+        self.added += form::fill(definition, fields);
+        if self.added > MOST_ADDED {
+            return Err("the object has too many empty parts".to_owned());
+        }
         Ok(())
     }
 

@@ -13,6 +13,7 @@ mod definitions;
 mod deletes;
 mod discovery;
 mod harness;
+mod hostile;
 mod lists;
 mod patches;
 mod subresources;

@@ -59,7 +59,50 @@ fn object() -> impl Strategy<Value = Value> {
         .prop_map(|fields| Value::Object(fields.into_iter().collect()))
 }
 
+/// Objects of two levels, in which the first level holds objects and the second none: patches that
+/// agree on what is an object.
+fn level(leaf: impl Strategy<Value = Value> + Clone + 'static) -> impl Strategy<Value = Value> {
+    let inner = proptest::collection::btree_map("[a-c]", leaf, 0..4)
+        .prop_map(|fields| Value::Object(fields.into_iter().collect()));
+    proptest::collection::btree_map("[ab]", inner, 0..3)
+        .prop_map(|fields| Value::Object(fields.into_iter().collect()))
+}
+
+fn leaf() -> impl Strategy<Value = Value> + Clone {
+    prop_oneof![any::<bool>().prop_map(Value::from), Just(json!([1])), Just(json!("x"))]
+}
+
+/// One patch that does what two do: the later one's fields win, nulls stay.
+fn composed(first: &Value, second: &Value) -> Value {
+    match (first, second) {
+        (Value::Object(first), Value::Object(second)) => {
+            let mut fields = first.clone();
+            for (name, change) in second {
+                let before = first.get(name).filter(|before| before.is_object());
+                let change = before.map_or_else(|| change.clone(), |it| composed(it, change));
+                fields.insert(name.clone(), change);
+            }
+            Value::Object(fields)
+        }
+        (_, second) => second.clone(),
+    }
+}
+
 proptest! {
+    #[test]
+    fn patches_that_agree_on_what_is_an_object_compose(
+        target in level(leaf()),
+        first in level(prop_oneof![leaf(), Just(Value::Null)]),
+        second in level(prop_oneof![leaf(), Just(Value::Null)]),
+    ) {
+        let mut one_by_one = target.clone();
+        merge_patch(&mut one_by_one, &first).unwrap();
+        merge_patch(&mut one_by_one, &second).unwrap();
+        let mut at_once = target;
+        merge_patch(&mut at_once, &composed(&first, &second)).unwrap();
+        prop_assert_eq!(one_by_one, at_once);
+    }
+
     #[test]
     fn a_patch_applied_twice_changes_nothing_more(target in object(), patch in object()) {
         let mut once = target;
