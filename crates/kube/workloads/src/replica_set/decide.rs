@@ -177,7 +177,7 @@ mod tests {
         assert_eq!((decision.create, decision.delete.len()), (1, 0));
         assert_eq!(
             decision.counts,
-            Counts { replicas: 1, fully_labeled: 1, ready: 1, available: 1, terminating: 0 }
+            Counts { replicas: 1, fully_labeled: 1, ready: 1, available: 1, terminating: 1 }
         );
     }
 
