@@ -20,7 +20,6 @@ pub(super) fn default(row: &KindRow, object: &mut Object) {
     match &row.source {
         Source::BuiltIn(_) if definitions::is(row) => crd::default(object),
         Source::BuiltIn(_) => row.strategy.default(object),
-        Source::Custom(_) if mainstay_fault::is_on("custom-defaults-are-missing") => {}
         Source::Custom(custom) => {
             let mut value = std::mem::take(object).into_value();
             custom.version().schema.default(&mut value);

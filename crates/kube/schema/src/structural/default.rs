@@ -15,6 +15,7 @@ pub(super) fn fill(schema: &Schema, value: &mut Value) {
                             present.clone_from(default);
                         }
                         Some(_) => {}
+                        None if mainstay_fault::is_on("custom-defaults-are-missing") => {}
                         None => drop(fields.insert((**name).to_owned(), (**default).clone())),
                     }
                 }
