@@ -145,8 +145,17 @@ impl Reconcile {
                 }
             }
         }
+        let now = self.context.clock.now_rfc3339();
+        let mut list = live.array(&["status", "conditions"]).to_vec();
+        for condition in left.conditions() {
+            conditions::set(&mut list, &condition, &now);
+        }
+        let mut status = live.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
+        status["phase"] = "Terminating".into();
+        status["conditions"] = Value::Array(list);
+        self.context.write_status(&known::NAMESPACE, &live, status).await?;
         if left.is_empty() {
-            let mut done = live;
+            let mut done = cluster.get(&known::NAMESPACE, None, name).await?;
             let kept: Vec<Value> = done
                 .array(&["spec", "finalizers"])
                 .iter()
@@ -157,15 +166,6 @@ impl Reconcile {
             cluster.update_subresource(&known::NAMESPACE, "finalize", &done).await?;
             return Ok(Action::Done);
         }
-        let now = self.context.clock.now_rfc3339();
-        let mut list = live.array(&["status", "conditions"]).to_vec();
-        for condition in left.conditions() {
-            conditions::set(&mut list, &condition, &now);
-        }
-        let mut status = live.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
-        status["phase"] = "Terminating".into();
-        status["conditions"] = Value::Array(list);
-        self.context.write_status(&known::NAMESPACE, &live, status).await?;
         if left.failures.is_empty() {
             Ok(Action::After(LOOK_AGAIN))
         } else {

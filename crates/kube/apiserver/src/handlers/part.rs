@@ -6,8 +6,9 @@
 //! the client is not made owner of, and the other way round.
 
 use crate::registry::{KindRow, Source};
-use mainstay_object::{Gvk, Object};
+use mainstay_object::{FieldError, FieldPath, Gvk, Object};
 use mainstay_patch::apply::{Filter, PathElement, Pattern, Set};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Which part of an object a write is about; everything else stays as it is.
@@ -23,6 +24,8 @@ pub(super) enum Part {
     Approval,
     /// `spec.containers` of a pod: their resources.
     Resize,
+    /// `spec.ephemeralContainers` of a pod: containers to look into it.
+    Debug,
     /// The number of replicas: [`Part::Main`] through another face.
     Scale,
 }
@@ -36,13 +39,14 @@ impl Part {
             Self::Finalize => "finalize",
             Self::Approval => "approval",
             Self::Resize => "resize",
+            Self::Debug => "ephemeralcontainers",
             Self::Scale => "scale",
         }
     }
 
     /// Whether what the kind wants is written, so that its generation may move.
     pub(super) const fn is_whole(self) -> bool {
-        matches!(self, Self::Main | Self::Scale)
+        matches!(self, Self::Main | Self::Scale | Self::Resize | Self::Debug)
     }
 }
 
@@ -118,8 +122,46 @@ pub(super) fn narrow(row: &KindRow, part: Part, mut sent: Object, old: &Object) 
         }
         Part::Finalize => taken(old, sent, &["spec"]),
         Part::Approval => taken(old, sent, &["status", "conditions"]),
+        Part::Debug => taken(old, kept(sent, old), &["spec", "ephemeralContainers"]),
         Part::Resize => taken(old, kept(sent, old), &["spec", "containers"]),
     }
+}
+
+/// The stored object as it would have to be for the part's own change to be none; none for parts
+/// whose changes the rules of the whole cover.
+pub(super) fn allowing(part: Part, object: &Object, old: &Object) -> Option<Object> {
+    let field = match part {
+        Part::Debug => "ephemeralContainers",
+        Part::Resize => "containers",
+        _ => return None,
+    };
+    let mut allowing = old.clone();
+    restore(&mut allowing, object, &["spec", field]);
+    Some(allowing)
+}
+
+/// What a change of a part of its own must not do.
+pub(super) fn refusals(part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
+    const LIST: [&str; 2] = ["spec", "ephemeralContainers"];
+    if part != Part::Debug {
+        return Vec::new();
+    }
+    let path = FieldPath::new("spec").child("ephemeralContainers");
+    let name = |it: &Value| it.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    old.array(&LIST)
+        .iter()
+        .filter_map(|before| {
+            let name_before = name(before);
+            let now = object.array(&LIST).iter().find(|it| name(it) == name_before);
+            let what = match now {
+                None => "removed",
+                Some(now) if now != before => "changed",
+                Some(_) => return None,
+            };
+            let why = format!("existing ephemeral containers {name_before:?} may not be {what}\n");
+            Some(FieldError::forbidden(&path, why))
+        })
+        .collect()
 }
 
 /// What was sent, with the metadata that a write of a part usually leaves alone.
@@ -221,6 +263,7 @@ fn reset_of_builtin(row: &KindRow, part: Part) -> Option<Filter> {
                 of("initContainers", "resizePolicy"),
             ]))
         }
+        Part::Debug => Some(Filter::Include(vec![vec![is("spec"), is("ephemeralContainers")]])),
         Part::Scale => None,
     }
 }

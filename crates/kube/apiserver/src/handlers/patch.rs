@@ -167,7 +167,7 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, 
 }
 
 /// 422: what the patch makes of the object is no object of the kind.
-fn spoils(patched: &str, why: &str) -> Status {
+pub(super) fn spoils(patched: &str, why: &str) -> Status {
     let error = FieldError::invalid(&FieldPath::new("patch"), patched, why);
     Status::invalid("", "", "", &[error])
 }

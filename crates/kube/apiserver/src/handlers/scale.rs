@@ -67,7 +67,9 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
             let managers = ScaleManagers::new(request, &options, current)?;
             let scale = Object::from_value(scale_of(row, current)).unwrap_or_default();
             let value = patch.apply(&scale)?;
-            let mut scale = read_scale(value)?;
+            let text = value.to_string();
+            let mut scale =
+                read_scale(value).map_err(|status| patch::spoils(&text, &status.message))?;
             if !patch.names_version() {
                 scale.remove(&["metadata", "resourceVersion"]);
             }
@@ -106,6 +108,16 @@ fn read_scale(value: Value) -> Result<Object, Status> {
     Object::from_value(value).map_err(|error| Status::bad_request(error.to_string()))
 }
 
+/// How the original says that an object has another uid than a precondition demands, where it
+/// leaves that to its storage.
+pub(super) fn other_uid(plural: &str, object: &Object, wanted: &str) -> String {
+    format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{plural}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {}",
+        object.key(),
+        object.uid()
+    )
+}
+
 /// The object with the number that a scale asks for, and its preconditions.
 fn scaled(row: &KindRow, current: &Object, scale: &Object) -> Result<Object, Status> {
     let wanted = scale.i64(&["spec", "replicas"]).unwrap_or_default();
@@ -121,6 +133,10 @@ fn scaled(row: &KindRow, current: &Object, scale: &Object) -> Result<Object, Sta
             scale.name(),
             current.name()
         )));
+    }
+    if !scale.uid().is_empty() && scale.uid() != current.uid() {
+        let why = other_uid(&row.plural, current, scale.uid());
+        return Err(Status::conflict(&row.group, &row.plural, current.name(), &why));
     }
     let mut object = current.clone();
     object.remove(&["metadata", "resourceVersion"]);

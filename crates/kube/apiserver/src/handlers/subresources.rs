@@ -7,7 +7,7 @@ use super::track::{ENTRIES, Tracker};
 use super::{Request, decode, delete, not_allowed, patch, present, read, scale};
 use crate::http::answer::Answer;
 use http::{Method, StatusCode};
-use mainstay_object::{Gvk, Object, Reason, Status};
+use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
 use mainstay_store::Key;
 use serde_json::{Value, json};
 
@@ -37,8 +37,7 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
         "status" => Part::Status,
         "finalize" => Part::Finalize,
         "approval" => Part::Approval,
-        // Reading it reads the pod; a container that is added would never run.
-        "ephemeralcontainers" if verb == "get" => return read::get(&request),
+        "ephemeralcontainers" => Part::Debug,
         "resize" => Part::Resize,
         "scale" => return scale::answer(&request, method).await,
         "token" => return token(&request),
@@ -114,9 +113,18 @@ pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<Answer, Sta
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
     let pod = if pod.is_empty() { sent.name() } else { pod };
-    let node = sent.str(&["target", "name"]).unwrap_or_default().to_owned();
+    let target = |field: &str| sent.str(&["target", field]).unwrap_or_default();
+    let node = target("name").to_owned();
+    // The original takes these for faults of its own.
+    let path = FieldPath::new("target");
+    if !matches!(target("kind"), "" | "Node") {
+        let allowed = ["Node", "<empty>"];
+        let error = FieldError::not_supported(&path.child("kind"), target("kind"), &allowed);
+        return Err(Status::new(Reason::Unknown, error.to_string()));
+    }
     if node.is_empty() {
-        return Err(Status::bad_request("target.name: Required value"));
+        let error = FieldError::required(&path.child("name"), "");
+        return Err(Status::new(Reason::Unknown, error.to_string()));
     }
     let key = Key::new("pods", request.path.namespace.as_str(), pod);
     let mut attempts = super::write::ATTEMPTS;
@@ -141,6 +149,10 @@ pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<Answer, Sta
 
 /// A pod on a node.
 fn bound(pod: &Object, binding: &Object, node: &str, now: &str) -> Result<Object, Status> {
+    if !binding.uid().is_empty() && binding.uid() != pod.uid() {
+        let why = scale::other_uid("pods", pod, binding.uid());
+        return Err(Status::conflict("", "pods", pod.name(), &why));
+    }
     let conflict = |why: String| Err(Status::conflict("", "pods/binding", pod.name(), &why));
     if pod.is_terminating() {
         return conflict(format!(
@@ -151,13 +163,6 @@ fn bound(pod: &Object, binding: &Object, node: &str, now: &str) -> Result<Object
     let present = pod.str(&["spec", "nodeName"]).unwrap_or_default();
     if !present.is_empty() {
         return conflict(format!("pod {} is already assigned to node {present:?}", pod.name()));
-    }
-    if !binding.uid().is_empty() && binding.uid() != pod.uid() {
-        return conflict(format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
-            binding.uid(),
-            pod.uid()
-        ));
     }
     let mut object = pod.clone();
     object.set(&["spec", "nodeName"], node.into());

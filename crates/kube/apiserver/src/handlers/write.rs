@@ -1,6 +1,6 @@
 //! What every write has in common: defaults, validation, and the way into the store.
 
-use super::part::Part;
+use super::part::{self, Part};
 use super::{Request, definitions, meta};
 use crate::convert;
 use crate::registry::{KindRow, Source};
@@ -47,7 +47,10 @@ pub(super) fn validate(
         }
         None => meta::validate(row, object),
     };
-    errors.extend(row.strategy.validate(object, old, target));
+    // What a part of its own is about may change in ways that a change of the whole may not.
+    let allowed = old.and_then(|old| part::allowing(part, object, old));
+    errors.extend(row.strategy.validate(object, allowed.as_ref().or(old), target));
+    errors.extend(old.into_iter().flat_map(|old| part::refusals(part, object, old)));
     if definitions::is(row) {
         errors = definitions::validate(part, object, old, errors);
     }

@@ -54,6 +54,15 @@ impl Node {
         }
     }
 
+    /// Whether a reference by this object's uid also names the object as it is: in the namespace of
+    /// the dependent or in none.
+    pub(crate) fn is_named_by(&self, owner: &OwnerReference, dependent: &Item) -> bool {
+        let namespace = self.item.key.namespace();
+        *owner.name == *self.item.key.name
+            && *owner.kind == *self.item.resource.kind
+            && (namespace.is_none() || namespace == dependent.key.namespace())
+    }
+
     fn is_owned_by(&self, uid: &str) -> bool {
         self.owners.iter().any(|owner| owner.uid == uid)
     }
@@ -92,7 +101,11 @@ impl Graph {
         for owner in &node.owners {
             self.dependents.entry(owner.uid.as_str().into()).or_default().insert(Arc::clone(uid));
             let is_new = old.as_ref().is_none_or(|old| !old.is_owned_by(&owner.uid));
-            doubtful |= is_new && self.nodes.get(owner.uid.as_str()).is_none_or(|it| it.foreground);
+            doubtful |= is_new
+                && self
+                    .nodes
+                    .get(owner.uid.as_str())
+                    .is_none_or(|it| it.foreground || !it.is_named_by(owner, &node.item));
             // A reference that blocks no longer may be what the owner waited for.
             let unblocked = !is_new && old_owners != node.owners.as_slice();
             if unblocked {

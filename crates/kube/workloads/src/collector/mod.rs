@@ -325,6 +325,7 @@ impl Reconcile {
         }
         let mut owners = Vec::new();
         for owner in live.owner_references() {
+            self.tell_of_stray_owner(item, &live, &owner);
             let standing = self.standing(item, &owner).await?;
             owners.push((owner, standing));
         }
@@ -343,8 +344,26 @@ impl Reconcile {
         Ok(())
     }
 
+    /// Tells people that an owner is in another namespace: who wrote that expects it to be found.
+    fn tell_of_stray_owner(&self, item: &Item, live: &Object, owner: &OwnerReference) {
+        let Some(namespace) = item.key.namespace() else { return };
+        let known = self.shared.graph.lock().get(&owner.uid).cloned();
+        let strays = known
+            .as_ref()
+            .and_then(|known| known.item.key.namespace())
+            .is_some_and(|other| other != namespace);
+        if strays {
+            let OwnerReference { api_version, kind, name, uid, .. } = owner;
+            let message = format!(
+                "ownerRef [{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}] does not exist in namespace {namespace:?}"
+            );
+            self.context.warning(live, "OwnerRefInvalidNamespace", message);
+        }
+    }
+
     async fn standing(&self, item: &Item, owner: &OwnerReference) -> Result<Standing, Error> {
-        if let Some(known) = self.shared.graph.lock().get(&owner.uid) {
+        let known = self.shared.graph.lock().get(&owner.uid).cloned();
+        if let Some(known) = known.filter(|known| known.is_named_by(owner, item)) {
             return Ok(if known.foreground { Standing::Waiting } else { Standing::Solid });
         }
         let (group, _) = owner.api_version.split_once('/').unwrap_or_default();

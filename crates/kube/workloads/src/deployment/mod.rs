@@ -106,7 +106,8 @@ impl Workload for Deployments {
             }}));
             let (namespace, name) = (Some(deployment.namespace()), deployment.name());
             let cluster = &self.context.cluster;
-            deployment = cluster.patch(&known::DEPLOYMENT, namespace, name, &patch).await?;
+            // A write of the status: other annotations count as a change of what is wanted.
+            deployment = cluster.patch_status(&known::DEPLOYMENT, namespace, name, &patch).await?;
         }
         let text = failure.as_ref().map(ToString::to_string);
         let (status, wait) = status::status(&status::Observed {
