@@ -26,12 +26,13 @@ const SERVER_FIELDS: [&str; 7] = [
     "uid",
 ];
 /// Finalizers without a domain that built-in kinds may carry.
-const PLAIN_FINALIZERS: [&str; 5] = [
+const PLAIN_FINALIZERS: [&str; 6] = [
     "kubernetes",
     "orphan",
     "foregroundDeletion",
     "kubernetes.io/pv-protection",
     "kubernetes.io/pvc-protection",
+    "kubernetes.io/vac-protection",
 ];
 
 /// Takes from a new object what only the server decides, and gives it the namespace of the path.

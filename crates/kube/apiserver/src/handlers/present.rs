@@ -60,6 +60,24 @@ fn shaped(
     Ok(Answer::value(code, &value))
 }
 
+/// The `Scale` of an object of the request's kind.
+pub(super) fn scale(request: &Request<'_>, scale: Value) -> Result<Answer, Status> {
+    let form = request.form()?;
+    if form == Form::Plain {
+        return Ok(Answer::ok(&scale));
+    }
+    let scale = Object::from_value(scale).map_err(Status::internal)?;
+    let value = match form {
+        Form::Table(version) => {
+            let options = table_options(request.server, &request.query, version)?;
+            print::scale_table(&request.row, &scale, &options)
+        }
+        Form::Metadata(version) => print::partial(&scale, version),
+        _ => scale.to_value(),
+    };
+    Ok(Answer::ok(&value))
+}
+
 /// An object as JSON text.
 pub(super) fn encode(object: &Object) -> Bytes {
     // An object is a map of JSON values, which always encodes.

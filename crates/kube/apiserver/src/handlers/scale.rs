@@ -7,7 +7,7 @@ use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::patch::{self, Patch};
 use super::track::ScaleManagers;
-use super::{Request, decode, read};
+use super::{Request, decode, present, read};
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::{KindRow, Source};
@@ -31,7 +31,7 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
             let why = format!("the spec replicas field {path:?} does not exist");
             return Err(Status::internal(why));
         }
-        return Ok(Answer::ok(&scale_of(row, &object)));
+        return present::scale(request, scale_of(row, &object));
     }
     let changed = if *method == Method::PUT {
         let options = WriteOptions::read(request, Verb::Update)?;
@@ -78,7 +78,7 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
         })
         .await?
     };
-    let mut answer = Answer::ok(&scale_of(row, &changed.object(row)));
+    let mut answer = present::scale(request, scale_of(row, &changed.object(row)))?;
     answer.warnings = changed.warnings;
     Ok(answer)
 }

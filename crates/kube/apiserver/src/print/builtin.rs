@@ -175,6 +175,8 @@ printers! {
     "" "Namespace" cluster::namespace => [NAME, text("Status"), AGE];
     "" "ComponentStatus" cluster::component_status =>
         [NAME, text("Status"), text("Message"), text("Error")];
+    "autoscaling" "Scale" workloads::scale =>
+        [text("Name"), integer("Desired"), integer("Available"), AGE];
     "resource.k8s.io" "DeviceClass" config::aged => [NAME, AGE];
     "resource.k8s.io" "ResourceClaim" cluster::resource_claim => [NAME, text("State"), AGE];
     "resource.k8s.io" "ResourceClaimTemplate" config::aged => [NAME, AGE];

@@ -28,6 +28,7 @@ use mainstay_jsonpath::{Template, text_of};
 use mainstay_object::Object;
 use row::Row;
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 /// Which object a table's rows carry along (`includeObject`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,17 +56,53 @@ pub struct TableOptions<'a> {
 }
 
 /// A `Table` of objects of one kind; `metadata` is the list's (`resourceVersion`, `continue`, …).
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the metadata is made for the table by its caller"
-)]
 pub fn table(
     row: &KindRow,
     objects: &[Object],
     metadata: Value,
     options: &TableOptions<'_>,
 ) -> Value {
-    let columns = Columns::of(row);
+    made(&Columns::of(row), objects, metadata, options)
+}
+
+/// A `Table` of the `Scale` of an object of this kind.
+pub fn scale_table(row: &KindRow, scale: &Object, options: &TableOptions<'_>) -> Value {
+    let columns = match row.source {
+        Source::BuiltIn(_) => Columns::BuiltIn(builtin::printer("autoscaling", "Scale"), "Scale"),
+        Source::Custom(_) => Columns::declared(&*SCALE),
+    };
+    let metadata = json!({"resourceVersion": scale.resource_version()});
+    made(&columns, std::slice::from_ref(scale), metadata, options)
+}
+
+/// What a custom kind's `Scale` shows besides its name.
+static SCALE: LazyLock<[PrinterColumn; 3]> = LazyLock::new(|| {
+    let column = |name: &str, kind: &str, description: &str, path: &str| PrinterColumn {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        format: String::new(),
+        description: description.to_owned(),
+        priority: 0,
+        json_path: path.to_owned(),
+    };
+    let age = columns::description("Pod", "Age");
+    [
+        column("Desired", "integer", "Number of desired replicas", ".spec.replicas"),
+        column("Available", "integer", "Number of actual replicas", ".status.replicas"),
+        column("Age", "date", age, ".metadata.creationTimestamp"),
+    ]
+});
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the metadata is made for the table by its caller"
+)]
+fn made(
+    columns: &Columns<'_>,
+    objects: &[Object],
+    metadata: Value,
+    options: &TableOptions<'_>,
+) -> Value {
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
@@ -120,12 +157,13 @@ impl<'a> Columns<'a> {
         if columns.is_empty() {
             return Self::CustomDefault;
         }
-        Self::Custom(
-            columns
-                .iter()
-                .map(|column| (column, Template::column(&column.json_path).ok()))
-                .collect(),
-        )
+        Self::declared(columns)
+    }
+
+    /// Columns that are read by paths.
+    fn declared(columns: &'a [PrinterColumn]) -> Self {
+        let path = |column: &'a PrinterColumn| (column, Template::column(&column.json_path).ok());
+        Self::Custom(columns.iter().map(path).collect())
     }
 
     /// Whether the kind has nothing of its own to show.
@@ -212,6 +250,7 @@ fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
             None => number.as_f64().map_or(Value::Null, truncated),
         },
         ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("date", Value::String(text)) if text.is_empty() => "<unknown>".into(),
         ("date", Value::String(text)) => match text.parse::<Timestamp>() {
             Ok(time) => human(now.duration_since(time)).into(),
             Err(_) => "<invalid>".into(),

@@ -232,3 +232,8 @@ fn metric(spec: &Value, status: Option<&Value>) -> String {
         pair
     }
 }
+
+pub(super) fn scale(row: &Row<'_>) -> Vec<Value> {
+    let (wanted, there) = (["spec", "replicas"], ["status", "replicas"]);
+    cells![row.name(), row.number(&wanted), row.number(&there), row.age()]
+}

@@ -188,6 +188,13 @@ pub(super) fn create_volume(object: &mut Object, context: &Context<'_>) -> Resul
     Ok(())
 }
 
+/// Protects a new class while volumes have its attributes.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
+pub(super) fn protect_attributes_class(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
+    protect(object, "kubernetes.io/vac-protection");
+    Ok(())
+}
+
 fn protect(object: &mut Object, finalizer: &str) {
     if object.finalizers().any(|one| one == finalizer) {
         return;

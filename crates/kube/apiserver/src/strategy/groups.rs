@@ -102,6 +102,19 @@ pub(super) fn default_storage_class(object: &mut Object) {
     fill(fields, "volumeBindingMode", "Immediate");
 }
 
+/// Tokens for a driver belong where they are not logged.
+pub(super) fn storage_driver_warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
+    let requests = object.array(&["spec", "tokenRequests"]);
+    let before = old.map_or(&[][..], |old| old.array(&["spec", "tokenRequests"]));
+    let asks = !requests.is_empty() && requests != before;
+    if asks && object.bool(&["spec", "serviceAccountTokenInSecrets"]).is_none() {
+        return vec![
+            "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes".to_owned(),
+        ];
+    }
+    Vec::new()
+}
+
 pub(super) fn default_storage_driver(object: &mut Object) {
     let Some(spec) = open(object.fields_mut(), "spec") else { return };
     fill(spec, "attachRequired", true);

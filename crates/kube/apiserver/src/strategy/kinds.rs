@@ -458,6 +458,7 @@ rules! {
         ..ORDINARY
     };
     ATTRIBUTES_CLASS = Rules {
+        create: core::protect_attributes_class,
         table: check::ATTRIBUTES_CLASS,
         check_update: Some(check::attributes_class_update),
         ..ORDINARY
@@ -467,6 +468,7 @@ rules! {
         default: groups::default_storage_driver,
         table: check::DRIVER,
         check_update: Some(check::driver_update),
+        warnings: groups::storage_driver_warnings,
         ..ORDINARY
     };
     STORAGE_NODE = Rules {
@@ -589,7 +591,8 @@ pub(super) fn rules(group: &str, kind: &str) -> &'static Rules {
         ("apiregistration.k8s.io", "APIService") => &API_SERVICE,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => &DEFINITION,
         ("certificates.k8s.io", "CertificateSigningRequest") => &SIGNING_REQUEST,
-        ("flowcontrol.apiserver.k8s.io" | "resource.k8s.io", _) => &PLAIN_COUNTED,
+        ("flowcontrol.apiserver.k8s.io", _)
+        | ("resource.k8s.io", "DeviceClass" | "ResourceSlice") => &PLAIN_COUNTED,
         _ => &PLAIN,
     }
 }
