@@ -3,6 +3,7 @@
 
 use crate::gotext;
 use serde_json::Value;
+use std::collections::HashSet;
 use std::fmt;
 
 /// A path of fields as messages print it: `spec.containers[0].name`, `metadata.labels[a/b]`.
@@ -165,12 +166,10 @@ impl FieldError {
         if let [one] = errors {
             return one.to_string();
         }
-        let mut texts: Vec<String> = Vec::with_capacity(errors.len());
-        for text in errors.iter().map(ToString::to_string) {
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
+        let mut texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        // There may be as many as a value has parts.
+        let mut seen = HashSet::with_capacity(texts.len());
+        texts.retain(|text| seen.insert(text.clone()));
         match texts.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),

@@ -119,7 +119,7 @@ impl Walk {
             Ok(object) => {
                 let path = root.to_path();
                 embedded::validate_rooted(around.root, &object, true, &path, &mut wrong);
-                aggregate(&wrong)
+                (!wrong.is_empty()).then(|| FieldError::join(&wrong))
             }
             Err(error) => Some(error.to_string()),
         };
@@ -130,20 +130,5 @@ impl Walk {
             }
             None => self.found.extend(validate::default(schema, default, &at.to_path())),
         }
-    }
-}
-
-/// Several errors in one text, each once.
-fn aggregate(errors: &[FieldError]) -> Option<String> {
-    let mut texts: Vec<String> = Vec::new();
-    for text in errors.iter().map(ToString::to_string) {
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
-    match texts.len() {
-        0 => None,
-        1 => texts.pop(),
-        _ => Some(format!("[{}]", texts.join(", "))),
     }
 }

@@ -9,24 +9,34 @@ use crate::trail::{Step, Trail};
 use mainstay_object::gotext::{float, json, quote};
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
 use serde_json::Value;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Errors, and how many checks passed.
 #[derive(Default)]
 struct Outcome {
     errors: Vec<FieldError>,
+    /// Hashes of the errors: each is told once, and there may be as many as the value has parts.
+    seen: HashSet<u64>,
     passed: usize,
 }
 
 impl Outcome {
     fn merge(&mut self, other: Self) {
         self.passed += other.passed;
+        if self.errors.is_empty() {
+            (self.errors, self.seen) = (other.errors, other.seen);
+            return;
+        }
         for error in other.errors {
             self.add(error);
         }
     }
 
     fn add(&mut self, error: FieldError) {
-        if !self.errors.contains(&error) {
+        let mut hasher = DefaultHasher::new();
+        (&error.field, &error.detail, error.kind.reason()).hash(&mut hasher);
+        if self.seen.insert(hasher.finish()) || !self.errors.contains(&error) {
             self.errors.push(error);
         }
     }
@@ -213,7 +223,7 @@ impl Validator<'_> {
         };
         if value.is_null() {
             if (schema.kind.is_some() || int_or_string) && !schema.nullable {
-                out.errors.push(wrong(wanted(), "null"));
+                out.add(wrong(wanted(), "null"));
             } else {
                 out.passed += 1;
             }
@@ -230,7 +240,7 @@ impl Validator<'_> {
                     Kind::Number => "float64",
                     _ => "",
                 };
-                out.errors.push(wrong(&format.name, machine));
+                out.add(wrong(&format.name, machine));
                 out.passed += 1;
                 return;
             }
@@ -242,7 +252,7 @@ impl Validator<'_> {
         if fits {
             out.passed += 2;
         } else {
-            out.errors.push(wrong(wanted(), found.as_str()));
+            out.add(wrong(wanted(), found.as_str()));
             out.passed += 1;
         }
     }

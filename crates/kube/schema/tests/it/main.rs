@@ -4,6 +4,7 @@
 mod builtin;
 mod crd;
 mod openapi;
+mod properties;
 mod protobuf;
 mod strict;
 mod structural;
