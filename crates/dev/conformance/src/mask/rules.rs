@@ -132,6 +132,12 @@ pub static TEXTS: LazyLock<Vec<Text>> = LazyLock::new(|| {
             "of service accounts' tokens: a server's own setting",
         ),
         text(
+            r#"(ReplicaSet \\?"[a-z0-9.-]+-)[bcdfghjklmnpqrstvwxz2456789]{8,10}\b"#,
+            "$1<hash>",
+            false,
+            "hashes of Go's memory layout, printed",
+        ),
+        text(
             r"\bnode-\d\b",
             "<node>",
             true,
