@@ -29,6 +29,13 @@ const FOUR: &str = "IPv4";
 pub(super) fn default_service(object: &mut Object) {
     if let Some(status) = open(object.fields_mut(), "status") {
         fill(status, "loadBalancer", json!({}));
+        if let Some(balancer) = open(status, "loadBalancer") {
+            each(balancer, "ingress", |ingress| {
+                if !text_in(ingress, "ip").is_empty() {
+                    fill(ingress, "ipMode", "VIP");
+                }
+            });
+        }
     }
     let Some(spec) = open(object.fields_mut(), "spec") else { return };
     fill(spec, "type", "ClusterIP");
