@@ -1,6 +1,7 @@
 //! Hashes that are part of names and labels: SHA-224 of Go's JSON, written in base 62.
 
 use crate::gojson::{self, Shape};
+use mainstay_object::gotext;
 use serde_json::Value;
 use sha2::{Digest, Sha224};
 
@@ -76,7 +77,7 @@ fn member(name: &str, value: &str) -> String {
     if value.is_empty() {
         return String::new();
     }
-    format!("\"{name}\":{},", gojson::encode_untyped(&Value::from(value)))
+    format!("\"{name}\":{},", gotext::json(&Value::from(value)))
 }
 
 fn generated(base: &str, content: &str) -> String {

@@ -3,7 +3,7 @@
 use crate::gojson::{self, Shape};
 use crate::permissions;
 use mainstay_api::{Step, StepResource, StepStatus, names, resources};
-use mainstay_object::{NamespacedName, Object};
+use mainstay_object::{NamespacedName, Object, gotext};
 use serde_json::{Value, json};
 
 /// The kind of a step for a Secret that a bundle carries; a step of kind `Secret` would copy a pull
@@ -36,7 +36,7 @@ pub(crate) fn properties_annotation(properties: &[Value]) -> String {
             !BULKY.contains(&kind)
         })
         .collect();
-    gojson::encode_untyped(&json!({"properties": kept}))
+    gotext::json(&json!({"properties": kept}))
 }
 
 /// The steps that install a bundle into a namespace: the version itself, its other objects, and
@@ -71,7 +71,7 @@ pub(crate) fn of_bundle(namespace: &str, chosen: &Chosen<'_>) -> Vec<Step> {
         vec![step(&resource.group, &resource.version, &resource.kind, csv.name(), manifest)];
     for object in chosen.objects {
         let gvk = object.gvk();
-        let mut manifest = gojson::encode_untyped(&object.to_value());
+        let mut manifest = gotext::json(&object.to_value());
         manifest.push('\n');
         let kind = if gvk.kind == "Secret" { BUNDLE_SECRET } else { &gvk.kind };
         let name = match object.name() {

@@ -4,6 +4,7 @@
 //! `serde_json`'s own equality will not do: `1` and `1.0` are one value here. Integers beyond 64
 //! signed bits count as floating point numbers, as in Go's decoder.
 
+use mainstay_object::gotext::quote;
 use serde_json::{Number, Value};
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -77,7 +78,7 @@ pub(super) fn write_in_path(out: &mut String, value: &Value) {
         Value::Null => out.push_str("null"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
         Value::Number(number) => write_number(out, number),
-        Value::String(text) => write_quoted(out, text),
+        Value::String(text) => out.push_str(&quote(text)),
         Value::Array(items) => {
             out.push('[');
             for (at, item) in items.iter().enumerate() {
@@ -112,37 +113,6 @@ fn write_number(out: &mut String, number: &Number) {
         let sign = if exponent < 0 { '-' } else { '+' };
         let _ = write!(out, "{digits}e{sign}{:02}", exponent.abs());
     }
-}
-
-/// A text as Go's `%q`.
-fn write_quoted(out: &mut String, text: &str) {
-    out.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            ' '..='~' => out.push(letter),
-            '\0'..='\u{7f}' => {
-                let _ = write!(out, "\\x{:02x}", u32::from(letter));
-            }
-            // What Rust would escape in a text is what cannot be printed, as in Go.
-            _ if letter.escape_debug().len() == 1 => out.push(letter),
-            '\u{80}'..='\u{ffff}' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(letter));
-            }
-            _ => {
-                let _ = write!(out, "\\U{:08x}", u32::from(letter));
-            }
-        }
-    }
-    out.push('"');
 }
 
 /// A value as `%v` prints what a JSON document became in Go.
@@ -195,7 +165,7 @@ pub(super) fn write_syntax(out: &mut String, value: &Value) {
                 if at > 0 {
                     out.push_str(", ");
                 }
-                write_quoted(out, name);
+                out.push_str(&quote(name));
                 out.push(':');
                 write_syntax(out, field);
             }

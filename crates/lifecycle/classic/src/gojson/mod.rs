@@ -17,6 +17,7 @@
 //! What this does not do: refuse values of a wrong type. They are written as they are; validation
 //! is the API server's work.
 
+use mainstay_object::gotext::{write_json, write_text};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -230,7 +231,7 @@ fn write(table: &Table, kind: &Type, value: Option<&Value>, out: &mut String) {
                 if at > 0 {
                     out.push(',');
                 }
-                text(key, out);
+                write_text(key, out);
                 out.push(':');
                 write(table, inner, Some(item), out);
             }
@@ -247,7 +248,7 @@ fn write(table: &Table, kind: &Type, value: Option<&Value>, out: &mut String) {
                 if !std::mem::take(&mut first) {
                     out.push(',');
                 }
-                text(field.name, out);
+                write_text(field.name, out);
                 out.push(':');
                 write(table, &field.kind, inner, out);
             }
@@ -258,7 +259,7 @@ fn write(table: &Table, kind: &Type, value: Option<&Value>, out: &mut String) {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            text(&mainstay_schema::canonical_quantity(&given).unwrap_or(given), out);
+            write_text(&mainstay_schema::canonical_quantity(&given).unwrap_or(given), out);
         }
         (Type::Quantity, None) => out.push_str("\"0\""),
         (Type::Text, None) => out.push_str("\"\""),
@@ -266,68 +267,8 @@ fn write(table: &Table, kind: &Type, value: Option<&Value>, out: &mut String) {
         (Type::Number, None) => out.push('0'),
         (Type::Version, None) => out.push_str("\"0.0.0\""),
         (_, None) => out.push_str("null"),
-        (_, Some(value)) => raw(value, out),
+        (_, Some(value)) => write_json(value, out),
     }
-}
-
-/// Any value with sorted keys, in Go's escaping.
-fn raw(value: &Value, out: &mut String) {
-    match value {
-        Value::String(content) => text(content, out),
-        Value::Array(items) => {
-            out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                raw(item, out);
-            }
-            out.push(']');
-        }
-        Value::Object(fields) => {
-            out.push('{');
-            for (at, (key, item)) in fields.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                text(key, out);
-                out.push(':');
-                raw(item, out);
-            }
-            out.push('}');
-        }
-        other => out.push_str(&other.to_string()),
-    }
-}
-
-/// An untyped value as Go's `json.Marshal` writes a map: keys sorted, HTML escaped.
-pub(crate) fn encode_untyped(value: &Value) -> String {
-    let mut out = String::new();
-    raw(value, &mut out);
-    out
-}
-
-/// A JSON string with the characters escaped that Go escapes for HTML's sake.
-fn text(content: &str, out: &mut String) {
-    out.push('"');
-    for c in content.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
-                out.push_str("\\u");
-                let code = format!("{:04x}", u32::from(c));
-                out.push_str(&code);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
 }
 
 #[cfg(test)]
