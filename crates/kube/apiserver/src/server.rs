@@ -10,6 +10,7 @@ use crate::http::query::Query;
 use crate::http::{Body, negotiate};
 use crate::registry::Registry;
 use crate::strategy::Objects;
+use crate::strategy::ledger::Ledger;
 use crate::{Identity, Readiness, serve};
 use bytes::{Buf, Bytes};
 use futures::future::BoxFuture;
@@ -94,6 +95,8 @@ pub struct ApiServer {
     pub(crate) stop: CancellationToken,
     /// Definitions change one at a time: whether names are free depends on all of them.
     pub(crate) definitions: tokio::sync::Mutex<()>,
+    /// Which addresses and ports Services have.
+    pub(crate) ledger: Arc<Ledger>,
     /// When old events were last looked for.
     pub(crate) last_sweep: handlers::events::LastSweep,
 }
@@ -115,6 +118,7 @@ impl ApiServer {
     pub async fn start(config: Config) -> Result<Arc<Self>, StartError> {
         let Config { store, clock, authenticator, version, stop } = config;
         let server = Arc::new(Self {
+            ledger: Ledger::new(store.clone(), clock),
             store,
             clock,
             authenticator,
@@ -246,8 +250,10 @@ impl ApiServer {
             let headers = &parts.headers;
             let warnings = handlers::Warnings::default();
             let kept = warnings.clone();
+            let claim = self.ledger.claim();
+            let server = self;
             let request =
-                Request { server: self, identity, row, path, query, headers, body, warnings };
+                Request { server, identity, row, path, query, headers, body, warnings, claim };
             let deprecated = request.row.deprecation().map(str::to_owned);
             let outcome = handlers::dispatch(request, &parts.method).await;
             // No route, no warning.

@@ -35,10 +35,12 @@ async fn create(server: &Arc<ApiServer>, name: &str) -> Result<(), Status> {
     let mut object = Object::new(&known::NAMESPACE.gvk(), name);
     meta::stamp(server, &mut object);
     let identity = Identity::admin();
+    let claim = server.ledger.claim();
     let context = Context {
         identity: &identity,
         clock: &server.clock,
         objects: &server.store,
+        claim: &claim,
         row: &row,
         subresource: "",
     };

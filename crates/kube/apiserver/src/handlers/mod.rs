@@ -36,6 +36,7 @@ use crate::http::query::Query;
 use crate::registry::KindRow;
 use crate::server::{ApiServer, text};
 use crate::strategy::Context;
+use crate::strategy::ledger::Claim;
 use bytes::Bytes;
 use http::header::{ACCEPT, HeaderMap};
 use http::{Method, StatusCode};
@@ -53,6 +54,8 @@ pub(crate) struct Request<'a> {
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) warnings: Warnings,
+    /// What it reserves until it is over.
+    pub(crate) claim: Claim,
 }
 
 /// What the client is to be warned of, whether its request is granted or refused. Shared by the
@@ -110,6 +113,7 @@ impl Request<'_> {
             identity: self.identity,
             clock: &self.server.clock,
             objects: &self.server.store,
+            claim: &self.claim,
             row: &self.row,
             subresource,
         }

@@ -141,7 +141,10 @@ pub(super) async fn put(
     let guard = (expect == Expect::Absent && !key.namespace.is_empty())
         .then(|| Guard::namespace(key.namespace.clone()));
     let change = Change::Put { key, object: &object, expect, guard };
-    match server.store.commit(change).await {
+    let storing = request.claim.storing();
+    let outcome = server.store.commit(change).await;
+    storing.answered();
+    match outcome {
         Ok(stored) => {
             if let Some(admitted) = admitted {
                 admitted.keep(&stored);

@@ -14,6 +14,7 @@ mod core;
 mod fields;
 mod groups;
 mod kinds;
+pub(crate) mod ledger;
 mod pods;
 pub(crate) mod quantity;
 mod rules;
@@ -44,8 +45,10 @@ pub struct Context<'a> {
     pub identity: &'a Identity,
     /// The time.
     pub clock: &'a Clock,
-    /// What the store holds: addresses in use, referred-to objects.
+    /// What the store holds: referred-to objects.
     pub objects: &'a dyn Objects,
+    /// What the request takes of what only one object can have: addresses, ports.
+    pub(crate) claim: &'a ledger::Claim,
     /// The kind.
     pub row: &'a KindRow,
     /// Subresource written to; empty for the object itself.

@@ -1,13 +1,13 @@
 //! Services: addresses and ports that the server hands out.
 //!
-//! Addresses in use are read from the stored Services each time, so there is no second record that
-//! could disagree with them after a crash. Two Services created in the same instant could in
-//! principle draw the same address before either is stored; drawing starts at a place that follows
-//! from the uid, among a million addresses, and nothing routes these addresses.
+//! What is in use is in the ledger ([`super::ledger`]). Drawing starts at a place that follows from
+//! the uid, so that an address is not given again as soon as its Service is gone.
 
 use super::Context;
 use super::fields::{Fields, each, fill, fill_number, number, open, text, text_in};
-use mainstay_object::{FieldError, FieldPath, Object, Status, fnv};
+use super::ledger::{Taking, Thing};
+use mainstay_object::{FieldError, FieldPath, Object, Reason, Status, fnv};
+use mainstay_store::Key;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,6 +19,8 @@ const NETWORK_SIZE: u32 = 1 << 20;
 const RESERVED: u32 = 256;
 /// Ports of nodes.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
+/// The first of them are left for Services that ask for a certain one.
+const RESERVED_PORTS: i64 = 86;
 /// How long a client's address is remembered, unless the Service says otherwise.
 const AFFINITY_SECONDS: i64 = 10_800;
 
@@ -242,7 +244,6 @@ fn allocate(
 ) -> Result<(), Status> {
     let name = object.name().to_owned();
     let seed = fnv_seed(object);
-    let key = object.key();
     let refused = |errors: &[FieldError]| match errors {
         [] => Ok(()),
         errors => Err(Status::invalid("", "Service", &name, errors)),
@@ -257,15 +258,14 @@ fn allocate(
     let headless = text_in(spec, "clusterIP") == HEADLESS;
     let needs_address = !headless && !has_address(text(&before, "type"));
     let needs_ports = has_node_ports(&kind);
-    let used = if needs_address || needs_ports {
-        let others = context.objects.list("services", None);
-        Used::by(others.iter().filter(|other| other.key() != key))
-    } else {
-        Used::default()
-    };
+    if !needs_address && !needs_ports {
+        return Ok(());
+    }
+    let key = old.map(|old| Key::new("services", old.namespace(), old.name()));
+    let mut taking = context.claim.open(key.as_ref());
     if needs_address {
         let wanted = text_in(spec, "clusterIP").to_owned();
-        match used.address(&wanted, seed) {
+        match take_address(&mut taking, &wanted, seed) {
             Ok(Some(address)) => {
                 spec.insert("clusterIP".to_owned(), address.to_string().into());
                 spec.insert("clusterIPs".to_owned(), json!([address.to_string()]));
@@ -280,16 +280,10 @@ fn allocate(
         }
     }
     if needs_ports {
-        let health = needs_health_port_in(spec) && !needs_health_port(&before);
-        let mut errors = Vec::new();
-        let ports = allocate_ports(spec, used.ports, seed, &mut errors);
-        refused(&errors)?;
-        if health
-            && spec.get("healthCheckNodePort").and_then(Value::as_i64).unwrap_or(0) == 0
-            && let Some(free) = free_port(&ports, seed)
-        {
-            spec.insert("healthCheckNodePort".to_owned(), free.into());
-        }
+        refused(&take_ports(&mut taking, spec, seed))?;
+    }
+    if needs_health_port_in(spec) && !needs_health_port(&before) {
+        take_health_port(&mut taking, spec, seed)?;
     }
     Ok(())
 }
@@ -383,47 +377,29 @@ fn fnv_seed(object: &Object) -> u32 {
     fnv::fnv32a(key.as_bytes())
 }
 
-/// What other Services hold.
-#[derive(Default)]
-struct Used {
-    addresses: BTreeSet<Ipv4Addr>,
-    ports: BTreeSet<i64>,
-}
-
-impl Used {
-    fn by<'a>(services: impl Iterator<Item = &'a Object>) -> Self {
-        let mut used = Self::default();
-        for service in services {
-            let address = service.str(&["spec", "clusterIP"]).unwrap_or_default();
-            used.addresses.extend(address.parse::<Ipv4Addr>());
-            for port in service.array(&["spec", "ports"]) {
-                used.ports.extend(number(port, "nodePort").filter(|port| *port != 0));
-            }
-        }
-        used
+/// The address to have; none if the text asked for is no address.
+fn take_address(
+    taking: &mut Taking<'_>,
+    wanted: &str,
+    seed: u32,
+) -> Result<Option<Ipv4Addr>, &'static str> {
+    if wanted.is_empty() {
+        // Neither the network's first address nor its last; the reserved ones when no other is left.
+        let rest = NETWORK_SIZE - RESERVED - 1;
+        let free = (0..rest).map(|step| RESERVED + (seed % rest + step) % rest);
+        let free = free.chain(1..RESERVED).map(|offset| Ipv4Addr::from(NETWORK + offset));
+        return match taking.take_first(free.map(Thing::Address)) {
+            Some(Thing::Address(address)) => Ok(Some(address)),
+            _ => Err("range is full"),
+        };
     }
-
-    /// The address to take; none if the text asked for is no address.
-    fn address(&self, wanted: &str, seed: u32) -> Result<Option<Ipv4Addr>, &'static str> {
-        if wanted.is_empty() {
-            let free = (0..NETWORK_SIZE - RESERVED).map(|step| {
-                let offset = seed.wrapping_add(step) % (NETWORK_SIZE - RESERVED - 1);
-                Ipv4Addr::from(NETWORK + RESERVED + offset)
-            });
-            let free = free.into_iter().find(|address| !self.addresses.contains(address));
-            return free.map(Some).ok_or("range is full");
+    match wanted.parse::<IpAddr>() {
+        Err(_) => Ok(None),
+        Ok(IpAddr::V4(address)) if in_network(address) => {
+            let taken = taking.take(Thing::Address(address));
+            taken.then_some(Some(address)).ok_or("provided IP is already allocated")
         }
-        match wanted.parse::<IpAddr>() {
-            Err(_) => Ok(None),
-            Ok(IpAddr::V4(address)) if in_network(address) => {
-                if self.addresses.contains(&address) {
-                    Err("provided IP is already allocated")
-                } else {
-                    Ok(Some(address))
-                }
-            }
-            Ok(_) => Err("the provided network does not match the current range"),
-        }
+        Ok(_) => Err("the provided network does not match the current range"),
     }
 }
 
@@ -434,20 +410,28 @@ fn in_network(address: Ipv4Addr) -> bool {
 }
 
 /// A port of nodes that nobody has.
-fn free_port(used: &BTreeSet<i64>, seed: u32) -> Option<i64> {
-    let span = NODE_PORTS.end() - NODE_PORTS.start() + 1;
-    (0..span)
-        .map(|step| NODE_PORTS.start() + (i64::from(seed) + step) % span)
-        .find(|port| !used.contains(port))
+fn take_free_port(taking: &mut Taking<'_>, seed: u32) -> Option<i64> {
+    let first = NODE_PORTS.start() + RESERVED_PORTS;
+    let span = NODE_PORTS.end() - first + 1;
+    let free = (0..span).map(|step| first + (i64::from(seed) + step) % span);
+    match taking.take_first(free.chain(*NODE_PORTS.start()..first).map(Thing::Port)) {
+        Some(Thing::Port(port)) => Some(port),
+        _ => None,
+    }
 }
 
-/// Gives ports of nodes, up to the first that cannot be had. Returns all that are in use then.
-fn allocate_ports(
-    spec: &mut Fields,
-    mut used: BTreeSet<i64>,
-    seed: u32,
-    errors: &mut Vec<FieldError>,
-) -> BTreeSet<i64> {
+/// Takes a port that is asked for, or says why not.
+fn take_port(taking: &mut Taking<'_>, port: i64) -> Result<(), &'static str> {
+    if !NODE_PORTS.contains(&port) {
+        return Err(
+            "provided port is not in the valid range. The range of valid ports is 30000-32767",
+        );
+    }
+    taking.take(Thing::Port(port)).then_some(()).ok_or("provided port is already allocated")
+}
+
+/// Gives ports of nodes, up to the first that cannot be had.
+fn take_ports(taking: &mut Taking<'_>, spec: &mut Fields, seed: u32) -> Vec<FieldError> {
     let gives = takes_node_ports(spec);
     let path = FieldPath::new("spec").child("ports");
     let mut own: BTreeSet<(i64, String)> = BTreeSet::new();
@@ -460,30 +444,38 @@ fn allocate_ports(
             if !gives {
                 continue;
             }
-            let Some(free) = free_port(&used, seed) else {
-                errors.push(FieldError::invalid(&field, 0, "range is full"));
-                return used;
+            let Some(free) = take_free_port(taking, seed) else {
+                return vec![FieldError::invalid(&field, 0, "range is full")];
             };
-            used.insert(free);
             port["nodePort"] = free.into();
-        } else if !NODE_PORTS.contains(&wanted) {
-            let words =
-                "provided port is not in the valid range. The range of valid ports is 30000-32767";
-            errors.push(FieldError::invalid(&field, wanted, words));
-            return used;
-        } else if !own.contains(&(wanted, protocol.clone()))
-            && own.iter().any(|(port, _)| *port == wanted)
-        {
-            // One number may serve several protocols of one Service.
-            own.insert((wanted, protocol));
-        } else if !used.insert(wanted) {
-            errors.push(FieldError::invalid(&field, wanted, "provided port is already allocated"));
-            return used;
-        } else {
-            own.insert((wanted, protocol));
+            continue;
         }
+        // One number may serve several protocols of one Service.
+        let shared = !own.contains(&(wanted, protocol.clone()))
+            && own.iter().any(|(port, _)| *port == wanted);
+        if !shared && let Err(why) = take_port(taking, wanted) {
+            return vec![FieldError::invalid(&field, wanted, why)];
+        }
+        own.insert((wanted, protocol));
     }
-    used
+    Vec::new()
+}
+
+/// Gives the port at which a balancer asks nodes for their health.
+fn take_health_port(taking: &mut Taking<'_>, spec: &mut Fields, seed: u32) -> Result<(), Status> {
+    let wanted = spec.get("healthCheckNodePort").and_then(Value::as_i64).unwrap_or_default();
+    // The original takes these for faults of its own.
+    let fault = |words: String| Err(Status::new(Reason::Unknown, words));
+    if wanted != 0 {
+        return take_port(taking, wanted).or_else(|why| {
+            fault(format!("failed to allocate requested HealthCheck NodePort {wanted}: {why}"))
+        });
+    }
+    let Some(free) = take_free_port(taking, seed) else {
+        return fault("failed to allocate a HealthCheck NodePort 0: range is full".to_owned());
+    };
+    spec.insert("healthCheckNodePort".to_owned(), free.into());
+    Ok(())
 }
 
 /// Whether ports of nodes are given to it.

@@ -62,8 +62,16 @@ fn create(world: &World, mut given: Object) -> Result<Object, Status> {
     let identity = Identity::admin();
     let clock = Clock::system();
     let row = row(&gvk.group, &gvk.version, &gvk.kind);
-    let context =
-        Context { identity: &identity, clock: &clock, objects: world, row: &row, subresource: "" };
+    let services = world.0.get("services").map_or(&[][..], Vec::as_slice);
+    let claim = ledger::Ledger::of(services).claim();
+    let context = Context {
+        identity: &identity,
+        clock: &clock,
+        objects: world,
+        claim: &claim,
+        row: &row,
+        subresource: "",
+    };
     given.set(&["metadata", "uid"], UID.into());
     strategy.default(&mut given);
     strategy.prepare_create(&mut given, &context)?;
@@ -81,8 +89,16 @@ fn update(world: &World, mut given: Object, old: &Object) -> Result<Object, Stat
     let identity = Identity::admin();
     let clock = Clock::system();
     let row = row(&gvk.group, &gvk.version, &gvk.kind);
-    let context =
-        Context { identity: &identity, clock: &clock, objects: world, row: &row, subresource: "" };
+    let services = world.0.get("services").map_or(&[][..], Vec::as_slice);
+    let claim = ledger::Ledger::of(services).claim();
+    let context = Context {
+        identity: &identity,
+        clock: &clock,
+        objects: world,
+        claim: &claim,
+        row: &row,
+        subresource: "",
+    };
     strategy.default(&mut given);
     strategy.prepare_update(&mut given, old, &context)?;
     let errors = strategy.validate(&given, Some(old), Target::default());

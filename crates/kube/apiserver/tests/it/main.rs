@@ -16,5 +16,6 @@ mod harness;
 mod hostile;
 mod lists;
 mod patches;
+mod services;
 mod subresources;
 mod watches;

@@ -1,0 +1,149 @@
+//! Addresses and ports of Services: each is given once, and comes back.
+
+use crate::harness::{Answer, Api};
+use futures::future::join_all;
+use mainstay_clock::Clock;
+use mainstay_store::{Options, Store};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+
+fn service(name: &str, mut spec: Value) -> Value {
+    if spec.get("ports").is_none() {
+        spec["ports"] = json!([{"port": 80}]);
+    }
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec})
+}
+
+fn address(service: &Value) -> String {
+    service["spec"]["clusterIP"].as_str().unwrap().to_owned()
+}
+
+fn port(service: &Value) -> i64 {
+    service["spec"]["ports"][0]["nodePort"].as_i64().unwrap()
+}
+
+fn with_port(port: i64) -> Value {
+    json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": port}]})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn services_made_at_the_same_time_get_different_addresses_and_ports() {
+    let api = Api::new().await;
+    let make = |index: usize| {
+        let api = &api;
+        async move {
+            let body = service(&format!("s{index}"), json!({"type": "NodePort"}));
+            api.post(SERVICES, &body).await.ok()
+        }
+    };
+    let made = join_all((0..200).map(make)).await;
+    assert_eq!(made.iter().map(address).collect::<BTreeSet<_>>().len(), 200);
+    assert_eq!(made.iter().map(port).collect::<BTreeSet<_>>().len(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_many_ask_for_at_the_same_time_one_gets() {
+    let api = Api::new().await;
+    for spec in [json!({"clusterIP": "10.96.7.7"}), with_port(31_000)] {
+        let make = |index: usize| {
+            let (api, body) = (&api, service(&format!("s{index}"), spec.clone()));
+            async move { api.post(SERVICES, &body).await }
+        };
+        let answers: Vec<Answer> = join_all((0..20).map(make)).await;
+        let (made, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|it| it.code == 201);
+        assert_eq!(made.len(), 1);
+        for answer in refused {
+            let (code, message) = answer.refused();
+            assert!(code == 422 && message.contains("is already allocated"), "{message}");
+        }
+        let name = made[0].ok()["metadata"]["name"].clone();
+        api.delete(&format!("{SERVICES}/{}", name.as_str().unwrap()), &Value::Null).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_stored_is_not_taken() {
+    let api = Api::new().await;
+    let mut spec = with_port(31_000);
+    spec["clusterIP"] = "10.96.7.7".into();
+    let dry = api.post(&format!("{SERVICES}?dryRun=All"), &service("a", spec.clone())).await.ok();
+    assert_eq!((address(&dry).as_str(), port(&dry)), ("10.96.7.7", 31_000));
+    let mut bad = service("a", spec.clone());
+    bad["spec"]["sessionAffinity"] = "no".into();
+    assert_eq!(api.post(SERVICES, &bad).await.refused().0, 422);
+    let elsewhere = "/api/v1/namespaces/none/services";
+    assert_eq!(api.post(elsewhere, &service("a", spec.clone())).await.refused().0, 404);
+    // Nor when the name is taken.
+    api.post(SERVICES, &service("b", json!({}))).await.ok();
+    assert_eq!(api.post(SERVICES, &service("b", spec.clone())).await.refused().0, 409);
+    api.post(SERVICES, &service("a", spec)).await.ok();
+}
+
+#[tokio::test]
+async fn what_goes_with_a_service_or_a_change_is_free_again() {
+    let api = Api::new().await;
+    let path = format!("{SERVICES}/a");
+    let mut spec = with_port(31_000);
+    spec["clusterIP"] = "10.96.7.7".into();
+    api.post(SERVICES, &service("a", spec.clone())).await.ok();
+    let taken = api.post(SERVICES, &service("b", with_port(31_000))).await.refused().1;
+    assert!(taken.ends_with("31000: provided port is already allocated"), "{taken}");
+
+    // A change keeps what it has and may take more.
+    let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(port(&api.patch(&path, "merge", &labelled).await.ok()), 31_000);
+    let moved = json!([{"op": "replace", "path": "/spec/ports/0/nodePort", "value": 31_001}]);
+    let media = [("content-type", "application/json-patch+json")];
+    let moved = api.call(http::Method::PATCH, &path, &media, moved.to_string()).await.ok();
+    assert_eq!(port(&moved), 31_001);
+    api.post(SERVICES, &service("b", with_port(31_000))).await.ok();
+    assert_eq!(api.post(SERVICES, &service("c", with_port(31_001))).await.refused().0, 422);
+
+    api.delete(&path, &Value::Null).await.ok();
+    let mut spec = with_port(31_001);
+    spec["clusterIP"] = "10.96.7.7".into();
+    api.post(SERVICES, &service("c", spec)).await.ok();
+}
+
+#[tokio::test]
+async fn the_port_of_a_balancers_checks_is_nobody_elses() {
+    let api = Api::new().await;
+    let balancer = |port: i64| {
+        json!({
+            "type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": port,
+            "allocateLoadBalancerNodePorts": false,
+        })
+    };
+    api.post(SERVICES, &service("a", balancer(31_000))).await.ok();
+    assert_eq!(api.post(SERVICES, &service("b", with_port(31_000))).await.refused().0, 422);
+    let (code, message) = api.post(SERVICES, &service("b", balancer(31_000))).await.refused();
+    let words = "failed to allocate requested HealthCheck NodePort 31000: provided port is already allocated";
+    assert_eq!((code, message.as_str()), (500, words));
+    let drawn = api.post(SERVICES, &service("b", balancer(0))).await.ok();
+    assert!(drawn["spec"]["healthCheckNodePort"].as_i64().is_some_and(|port| port >= 30_086));
+}
+
+#[tokio::test]
+async fn a_server_that_starts_again_knows_what_is_taken() {
+    let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
+    let store = Store::in_memory(Options::new(clock));
+    let api = Api::on(store.clone(), clock).await;
+    let made = api.post(SERVICES, &service("a", with_port(31_000))).await.ok();
+    drop(api);
+    let api = Api::on(store, clock).await;
+    assert_eq!(api.post(SERVICES, &service("b", with_port(31_000))).await.refused().0, 422);
+    let same = service("b", json!({"clusterIP": address(&made)}));
+    assert_eq!(api.post(SERVICES, &same).await.refused().0, 422);
+}
+
+#[tokio::test]
+async fn a_service_is_made_again_under_its_name_only_when_it_is_gone() {
+    let api = Api::new().await;
+    api.post(SERVICES, &service("a", json!({}))).await.ok();
+    assert_eq!(api.post(SERVICES, &service("a", json!({}))).await.refused().0, 409);
+    // Asking for what it has itself is asking for what is taken.
+    api.post(SERVICES, &service("b", with_port(31_000))).await.ok();
+    assert_eq!(api.post(SERVICES, &service("b", with_port(31_000))).await.refused().0, 422);
+}
