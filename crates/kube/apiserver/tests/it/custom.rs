@@ -61,7 +61,7 @@ async fn add_default(api: &Api) {
 #[tokio::test]
 async fn objects_are_read_as_their_schema_says() {
     let api = Api::new().await;
-    api.post(CRDS, &definition(&fields())).await.ok();
+    api.define(&definition(&fields())).await;
     let mut sent = object(&json!({
         "size": 2.0, "note": null, "maybe": null, "color": null, "odd": 1,
         "inner": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "odd": 1}, "any": 1},
@@ -85,7 +85,7 @@ async fn objects_are_read_as_their_schema_says() {
 #[tokio::test]
 async fn a_patch_that_makes_no_object_is_422_on_the_patch() {
     let api = Api::new().await;
-    api.post(CRDS, &definition(&fields())).await.ok();
+    api.define(&definition(&fields())).await;
     api.post(BOXES, &object(&json!({}))).await.ok();
     for patch in [
         json!({"metadata": {"labels": {"a": 1}}}),
@@ -101,7 +101,7 @@ async fn a_patch_that_makes_no_object_is_422_on_the_patch() {
 #[tokio::test]
 async fn a_status_write_answers_for_the_status_only() {
     let api = Api::new().await;
-    api.post(CRDS, &definition(&json!({"size": {"type": "integer"}}))).await.ok();
+    api.define(&definition(&json!({"size": {"type": "integer"}}))).await;
     api.post(BOXES, &object(&json!({"size": 5}))).await.ok();
     // The rules become stricter than what is stored.
     let mut changed = api.get(CRD).await.ok();
@@ -135,7 +135,7 @@ async fn patterns_and_defaults_of_a_definition_are_checked_when_they_are_new() {
         assert!(message.contains(problem), "{message}");
         assert!(message.contains("spec.validation.openAPIV3Schema.properties[spec]"), "{message}");
     }
-    api.post(CRDS, &definition(&fields())).await.ok();
+    api.define(&definition(&fields())).await;
     let mut changed = api.get(CRD).await.ok();
     changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
         ["note"]["pattern"] = json!("(");
@@ -147,7 +147,7 @@ async fn a_default_that_comes_later_is_filled_in_when_older_objects_are_read() {
     let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
     let store = Store::in_memory(Options::new(clock));
     let first = Api::on(store.clone(), clock).await;
-    first.post(CRDS, &definition(&fields())).await.ok();
+    first.define(&definition(&fields())).await;
     let made = first.post(BOXES, &object(&json!({}))).await.ok();
     let before = made["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
     add_default(&first).await;
@@ -175,7 +175,7 @@ async fn a_default_that_comes_later_is_filled_in_when_older_objects_are_read() {
 #[tokio::test]
 async fn deletions_are_told_with_the_defaults_that_reading_shows() {
     let api = Api::new().await;
-    api.post(CRDS, &definition(&fields())).await.ok();
+    api.define(&definition(&fields())).await;
     api.post(BOXES, &object(&json!({}))).await.ok();
     add_default(&api).await;
     let mut events = api.watch(&format!("{BOXES}?watch=true")).await;
@@ -189,7 +189,7 @@ async fn deletions_are_told_with_the_defaults_that_reading_shows() {
 #[tokio::test]
 async fn objects_follow_their_definition_to_another_stored_version() {
     let api = Api::new().await;
-    api.post(CRDS, &definition(&fields())).await.ok();
+    api.define(&definition(&fields())).await;
     api.post(BOXES, &object(&json!({}))).await.ok();
     let mut changed = api.get(CRD).await.ok();
     changed["spec"]["versions"][0]["storage"] = json!(false);

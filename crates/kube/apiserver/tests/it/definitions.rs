@@ -58,7 +58,7 @@ fn condition(object: &Value, kind: &str) -> Option<(String, String)> {
 
 async fn with_things() -> Api {
     let api = Api::new().await;
-    api.post(CRDS, &definition("things", "Thing")).await.ok();
+    api.define(&definition("things", "Thing")).await;
     api
 }
 
@@ -254,7 +254,7 @@ async fn a_started_server_serves_the_definitions_that_are_stored() {
     let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
     let store = Store::in_memory(Options::new(clock));
     let first = Api::on(store.clone(), clock).await;
-    first.post(CRDS, &definition("things", "Thing")).await.ok();
+    first.define(&definition("things", "Thing")).await;
     first.post(THINGS, &thing("a", &json!({}))).await.ok();
     drop(first);
     let second = Api::on(store, clock).await;

@@ -149,6 +149,15 @@ impl Api {
         Events { body: response.into_body(), rest: Vec::new() }
     }
 
+    /// Makes a definition and waits until the server has written the last of its conditions: who
+    /// reads it before and writes it after meets a conflict, here as with the original.
+    pub(crate) async fn define(&self, definition: &Value) {
+        let all = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let made = self.post(all, definition).await.ok();
+        let name = made["metadata"]["name"].as_str().unwrap();
+        self.until_condition(&format!("{all}/{name}"), "Established", "True").await;
+    }
+
     /// Asks until the answer has this code.
     pub(crate) async fn until(&self, path: &str, code: u16) {
         let asked = async {
@@ -188,15 +197,15 @@ impl Events {
                 let line: Vec<u8> = self.rest.drain(..=at).collect();
                 return Some(serde_json::from_slice(&line).unwrap());
             }
-            let frame = self.body.frame().await?.unwrap();
+            let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("an event");
+            let frame = frame?.unwrap();
             self.rest.extend_from_slice(&frame.into_data().unwrap());
         }
     }
 
     /// The next event as `TYPE name`.
     pub(crate) async fn short(&mut self) -> String {
-        let next = tokio::time::timeout(PATIENCE, self.next()).await.expect("an event");
-        let Some(event) = next else { return "end".to_owned() };
+        let Some(event) = self.next().await else { return "end".to_owned() };
         let name = event["object"]["metadata"]["name"].as_str().unwrap_or("-");
         format!("{} {name}", event["type"].as_str().unwrap())
     }
