@@ -124,16 +124,15 @@ async fn a_pod_that_no_node_takes_says_why_and_goes_when_one_does() {
             "{apiVersion: v1, kind: Pod, metadata: {name: picky}, spec: {nodeSelector: {disk: ssd}, containers: [{name: main, image: a}]}}",
         )
         .await;
-    let picky = cluster
+    // The pod may come before the nodes, or before they are ready: the reason follows them.
+    let why = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.";
+    cluster
         .wait_for(&known::POD, Some("default"), "picky", |pod| {
-            pod.condition("PodScheduled") == Some("False")
+            let conditions = pod.array(&["status", "conditions"]);
+            mainstay_client::conditions::find(conditions, "PodScheduled")
+                .is_some_and(|it| it["status"] == "False" && it["message"] == why)
         })
         .await;
-    let conditions = picky.array(&["status", "conditions"]);
-    assert_eq!(
-        mainstay_client::conditions::find(conditions, "PodScheduled").unwrap()["message"],
-        "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
-    );
     let patch = Patch::Merge(json!({"metadata": {"labels": {"disk": "ssd"}}}));
     cluster.cluster().patch(&known::NODE, None, "node-2", &patch).await.unwrap();
     let pod = cluster.wait_for_condition(&known::POD, Some("default"), "picky", "Ready").await;
