@@ -74,7 +74,10 @@ async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<Answer,
     super::meta::match_namespace(request, &mut object)?;
     change::check_name(request, &object)?;
     request.refuse_if_terminating(object.name())?;
-    object.remove(&["metadata", "resourceVersion"]);
+    // A revision is no mistake here; of a dry run it is answered.
+    if !options.dry_run {
+        object.remove(&["metadata", "resourceVersion"]);
+    }
     let entries = object.remove(&ENTRIES);
     create::receive(request, &mut object)?;
     if let Some(entries) = entries {

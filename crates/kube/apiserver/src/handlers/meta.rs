@@ -37,20 +37,28 @@ const PLAIN_FINALIZERS: [&str; 6] = [
 
 /// Takes from a new object what only the server decides, and gives it the namespace of the path.
 ///
-/// The rest is given by [`generate_name`] and [`stamp`].
+/// The rest is given by [`generate_name`] and [`stamp`]; a revision is left to [`has_revision`].
 pub(super) fn prepare_create(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
-    if !object.resource_version().is_empty() {
-        // The original notices it late, and has no better code for it.
-        let why = "resourceVersion should not be set on objects to be created";
-        return Err(Status::new(Reason::Unknown, why));
-    }
     if !object.get(&["metadata"]).is_some_and(Value::is_object) {
         object.set(&["metadata"], Value::Object(serde_json::Map::new()));
     }
-    for field in SERVER_FIELDS {
+    for field in SERVER_FIELDS.into_iter().filter(|field| *field != "resourceVersion") {
         object.remove(&["metadata", field]);
     }
     match_namespace(request, object)
+}
+
+/// Whether a new object names a revision. What is no number does not count, and neither does zero.
+pub(super) fn has_revision(object: &Object) -> bool {
+    let sent = object.resource_version();
+    // Go's `ParseUint` takes no sign.
+    !sent.starts_with('+') && sent.parse::<u64>().is_ok_and(|revision| revision != 0)
+}
+
+/// 500: only the store gives revisions.
+pub(super) fn revision_refused() -> Status {
+    // The original notices it late, and has no better code for it.
+    Status::new(Reason::Unknown, "resourceVersion should not be set on objects to be created")
 }
 
 /// Gives a new object its uid and time.
@@ -133,6 +141,10 @@ pub(super) fn validate_update(
         Metadata::Common => {}
         Metadata::Changes => changed(&mut errors),
         Metadata::Whole => again(&mut errors),
+        Metadata::WholeTwice => {
+            again(&mut errors);
+            again(&mut errors);
+        }
         Metadata::ChangesThenWhole => {
             changed(&mut errors);
             again(&mut errors);

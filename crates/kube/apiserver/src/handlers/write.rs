@@ -155,19 +155,25 @@ pub(super) async fn put(
     }
 }
 
+/// Whether a new object's namespace is there and stays.
+pub(super) fn room_for(request: &Request<'_>, key: &Key) -> Result<(), CommitError> {
+    if key.namespace.is_empty() {
+        return Ok(());
+    }
+    let guard = Guard::namespace(key.namespace.clone());
+    match request.server.store.get(&guard.alive) {
+        Some(found) if !found.terminating => Ok(()),
+        terminating => Err(CommitError::GuardFailed { guard, terminating }),
+    }
+}
+
 /// What the store would say, asked without changing anything.
 fn check_dry(request: &Request<'_>, key: &Key, expect: Expect) -> Result<(), CommitError> {
     let store = &request.server.store;
     let current = store.get(key);
     match (expect, current) {
         (Expect::Absent, Some(current)) => Err(CommitError::AlreadyExists { current }),
-        (Expect::Absent, None) if !key.namespace.is_empty() => {
-            let guard = Guard::namespace(key.namespace.clone());
-            match store.get(&guard.alive) {
-                Some(found) if !found.terminating => Ok(()),
-                terminating => Err(CommitError::GuardFailed { guard, terminating }),
-            }
-        }
+        (Expect::Absent, None) => room_for(request, key),
         (Expect::Revision(expected), Some(current)) if current.revision != expected => {
             Err(CommitError::Stale { current, expected })
         }

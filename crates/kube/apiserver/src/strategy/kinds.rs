@@ -220,7 +220,7 @@ rules! {
         ..COUNTED
     };
     VOLUME = Rules {
-        metadata: Metadata::Whole,
+        metadata: Metadata::WholeTwice,
         default: core::default_volume,
         create: core::create_volume,
         table: check::VOLUME,

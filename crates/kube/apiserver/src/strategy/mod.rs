@@ -80,6 +80,8 @@ pub enum Metadata {
     WholeThenChanges,
     /// Everything.
     Whole,
+    /// Everything, and once more.
+    WholeTwice,
 }
 
 /// What is special about a kind. Every method has the answer of an ordinary kind.

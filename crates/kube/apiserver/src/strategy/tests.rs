@@ -77,6 +77,9 @@ fn create(world: &World, mut given: Object) -> Result<Object, Status> {
     strategy.prepare_create(&mut given, &context)?;
     let errors = strategy.validate(&given, None, Target::default());
     if errors.is_empty() {
+        if gvk.kind == "Job" {
+            strategy.default(&mut given);
+        }
         Ok(given)
     } else {
         Err(Status::invalid(&gvk.group, &gvk.kind, given.name(), &errors))

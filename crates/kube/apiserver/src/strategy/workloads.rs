@@ -168,8 +168,10 @@ pub(super) fn update_deployment(
     Ok(())
 }
 
+/// A count that the client brings goes on; it starts at one.
 pub(super) fn create_daemon_set(object: &mut Object) {
-    object.set_annotation(TEMPLATE_GENERATION, "1");
+    let sent = object.annotation(TEMPLATE_GENERATION).and_then(|text| text.parse::<i64>().ok());
+    object.set_annotation(TEMPLATE_GENERATION, sent.unwrap_or_default().max(1).to_string());
 }
 
 pub(super) fn update_daemon_set(object: &mut Object, old: &Object) {
@@ -241,11 +243,6 @@ pub(super) fn create_job(object: &mut Object) {
     let selector = open(spec, "selector").and_then(|selector| open(selector, "matchLabels"));
     if let Some(labels) = selector {
         fill(labels, JOB_UID_LABELS[1], uid);
-    }
-    if object.labels().next().is_none()
-        && let Some(labels) = object.get(&["spec", "template", "metadata", "labels"]).cloned()
-    {
-        object.set(&["metadata", "labels"], labels);
     }
 }
 

@@ -282,3 +282,48 @@ async fn one_object_comes_in_the_form_asked_for() {
     let pretty = api.get(&format!("{}?pretty=true", map("a"))).await;
     assert!(pretty.bytes.starts_with(b"{\n"));
 }
+
+#[tokio::test]
+async fn a_revision_of_a_new_object_is_refused_by_the_store_only() {
+    let api = Api::new().await;
+    let with = |revision: &str| {
+        let mut body = config_map("a");
+        body["metadata"]["resourceVersion"] = json!(revision);
+        body
+    };
+    let dry = format!("{MAPS}?dryRun=All");
+    for revision in ["5", "0", "no number"] {
+        let made = api.post(&dry, &with(revision)).await.ok();
+        assert_eq!(made["metadata"]["resourceVersion"], revision);
+    }
+    assert_eq!(api.post(MAPS, &with("5")).await.code, 500);
+    let elsewhere = api.post(&MAPS.replace("default", "nowhere"), &with("5")).await;
+    assert_eq!(elsewhere.code, 404);
+    let made = api.post(MAPS, &with("no number")).await.ok();
+    assert_ne!(made["metadata"]["resourceVersion"], "no number");
+    // A dry run of a change answers with the revision that would be changed.
+    let changed = api.put(&format!("{}?dryRun=All", map("a")), &config_map("a")).await.ok();
+    assert_eq!(changed["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
+}
+
+#[tokio::test]
+async fn a_job_is_judged_before_it_gets_the_labels_of_its_pods() {
+    let api = Api::new().await;
+    let job = |name: &str| {
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {
+            "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}},
+        }})
+    };
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let made = api.post(jobs, &job("short")).await.ok();
+    assert_eq!(made["metadata"]["labels"]["job-name"], "short");
+    assert_eq!(api.get(&format!("{jobs}/short")).await.ok(), made);
+    let refused = api.post(jobs, &job(&"a".repeat(64))).await.json();
+    let fields: Vec<&str> = refused["details"]["causes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cause| cause["field"].as_str().unwrap())
+        .collect();
+    assert_eq!(fields, ["spec.template.labels", "spec.template.labels"]);
+}

@@ -197,15 +197,15 @@ impl Events {
                 let line: Vec<u8> = self.rest.drain(..=at).collect();
                 return Some(serde_json::from_slice(&line).unwrap());
             }
-            let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("an event");
-            let frame = frame?.unwrap();
+            let frame = self.body.frame().await?.unwrap();
             self.rest.extend_from_slice(&frame.into_data().unwrap());
         }
     }
 
     /// The next event as `TYPE name`.
     pub(crate) async fn short(&mut self) -> String {
-        let Some(event) = self.next().await else { return "end".to_owned() };
+        let next = tokio::time::timeout(PATIENCE, self.next()).await.expect("an event");
+        let Some(event) = next else { return "end".to_owned() };
         let name = event["object"]["metadata"]["name"].as_str().unwrap_or("-");
         format!("{} {name}", event["type"].as_str().unwrap())
     }
