@@ -174,8 +174,9 @@ impl ApiServer {
         PortService { server: self.clone() }
     }
 
-    /// Serves a TLS port until `shutdown` is cancelled and its connections have ended. Watches of
-    /// in-process clients go on until the server's own end.
+    /// Serves a TLS port until `shutdown` is cancelled and its connections have ended, and keeps the
+    /// Service `default/kubernetes` that names it. Watches of in-process clients go on until the
+    /// server's own end.
     pub async fn serve(
         self: &Arc<Self>,
         listener: TcpListener,
@@ -183,7 +184,27 @@ impl ApiServer {
         shutdown: CancellationToken,
     ) {
         let service = self.port_service();
-        serve::serve(listener, tls, serve::Limits::default(), shutdown, service).await;
+        let address = match listener.local_addr() {
+            Ok(address) => Some(address),
+            Err(error) => {
+                tracing::warn!(%error, "the port has no address");
+                None
+            }
+        };
+        let keeping = async {
+            if let Some(address) = address {
+                handlers::bootstrap::keep_service(self, address).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        if let Some(address) = address {
+            handlers::bootstrap::service(self, address).await;
+        }
+        let port = serve::serve(listener, tls, serve::Limits::default(), shutdown, service);
+        tokio::select! {
+            () = port => {}
+            () = keeping => {}
+        }
     }
 
     /// Who sends a request over the port.

@@ -1,56 +1,262 @@
-//! What every cluster has before anybody asks.
+//! What every cluster has before anybody asks: its namespaces, and the Service that is the way to
+//! the server from inside.
+//!
+//! The Service is made when a port is served, because it says which. It is made again when somebody
+//! deletes it. Endpoints name the address that is served if other machines can reach it there; as
+//! those of the original they are not made for a loopback address.
 
 use super::meta;
 use super::part::Part;
 use super::track::Tracker;
+use super::write::{self, commit_status};
 use crate::Identity;
 use crate::convert;
+use crate::registry::KindRow;
 use crate::server::{ApiServer, StartError};
 use crate::strategy::Context;
+use crate::strategy::ledger::Claim;
 use mainstay_object::{Object, Status, known};
-use mainstay_store::{Change, CommitError, Expect, Key};
+use mainstay_store::{Change, CommitError, EventKind, Expect, Key, Stored};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The namespaces of every cluster. Nobody may delete them: what runs the cluster lives there, and
 /// they are made at start only. (The original lets `kube-node-lease` go, and makes it again.)
 pub(super) const NAMESPACES: [&str; 4] =
     ["default", "kube-node-lease", "kube-public", "kube-system"];
+/// The server's own Service, in the namespace `default`.
+const SERVICE: &str = "kubernetes";
+/// The first address of Services.
+const ADDRESS: &str = "10.96.0.1";
 
 /// Creates the namespaces that every cluster has, where they are not there yet.
 pub(crate) async fn namespaces(server: &Arc<ApiServer>) -> Result<(), StartError> {
     for name in NAMESPACES {
-        create(server, name)
-            .await
-            .map_err(|status| StartError::CreateNamespace { name: name.to_owned(), status })?;
+        let row = row(server, "", "namespaces");
+        let made = match row {
+            Ok(row) => settle(server, &row, Object::new(&known::NAMESPACE.gvk(), name), &[]).await,
+            Err(status) => Err(status),
+        };
+        made.map_err(|status| StartError::CreateNamespace { name: name.to_owned(), status })?;
     }
     Ok(())
 }
 
-async fn create(server: &Arc<ApiServer>, name: &str) -> Result<(), Status> {
-    let key = Key::cluster("namespaces", name);
-    if server.store.get(&key).is_some() {
+/// Makes the server's own Service again whenever it is gone. Ends with the store.
+pub(crate) async fn keep_service(server: &Arc<ApiServer>, address: SocketAddr) {
+    let revision = server.store.revision();
+    let Ok(mut watch) = server.store.watch("services", revision) else { return };
+    if server.store.find("services", "default", SERVICE).is_none() {
+        service(server, address).await;
+    }
+    while let Ok(event) = watch.next().await {
+        let key = &event.object.key;
+        if event.kind == EventKind::Deleted && is_service(key) {
+            service(server, address).await;
+        }
+    }
+}
+
+fn is_service(key: &Key) -> bool {
+    &*key.namespace == "default" && &*key.name == SERVICE
+}
+
+/// Makes the server's own Service and its endpoints, or brings them to the port that is served. A
+/// cluster works without, so what goes wrong is only said.
+pub(crate) async fn service(server: &Arc<ApiServer>, address: SocketAddr) {
+    if let Err(status) = try_service(server, address).await {
+        tracing::warn!(%status, "the Service default/kubernetes could not be made");
+    }
+}
+
+async fn try_service(server: &Arc<ApiServer>, address: SocketAddr) -> Result<(), Status> {
+    let port = address.port();
+    let ports = json!([{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}]);
+    let own = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"labels": {"component": "apiserver", "provider": SERVICE}},
+        "spec": {
+            "clusterIP": ADDRESS, "ipFamilyPolicy": "SingleStack", "type": "ClusterIP",
+            "sessionAffinity": "None", "ports": ports,
+        },
+    });
+    settle_value(server, "", "services", own, &[&["spec", "ports"]]).await?;
+    let ip = address.ip();
+    if ip.is_loopback() || ip.is_unspecified() {
         return Ok(());
     }
-    let row = server.registry.find("", "v1", "namespaces").ok_or_else(Status::no_such_path)?;
-    let mut object = Object::new(&known::NAMESPACE.gvk(), name);
-    meta::stamp(server, &mut object);
-    let identity = Identity::admin();
+    let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
+    let endpoints = json!({
+        "apiVersion": "v1", "kind": "Endpoints",
+        "metadata": {"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+        "subsets": [{"addresses": [{"ip": ip}], "ports": ports}],
+    });
+    settle_value(server, "", "endpoints", endpoints, &[&["subsets"]]).await?;
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {"labels": {"kubernetes.io/service-name": SERVICE}},
+        "addressType": if ip.is_ipv4() { "IPv4" } else { "IPv6" },
+        "endpoints": [{"addresses": [ip], "conditions": {"ready": true}}], "ports": ports,
+    });
+    let fields: &[&[&str]] = &[&["endpoints"], &["ports"]];
+    settle_value(server, "discovery.k8s.io", "endpointslices", slice, fields).await
+}
+
+async fn settle_value(
+    server: &Arc<ApiServer>,
+    group: &str,
+    plural: &str,
+    value: Value,
+    fields: &[&[&str]],
+) -> Result<(), Status> {
+    let row = row(server, group, plural)?;
+    let mut object = Object::from_value(value).map_err(Status::internal)?;
+    object.set(&["metadata", "name"], SERVICE.into());
+    object.set(&["metadata", "namespace"], "default".into());
+    settle(server, &row, object, fields).await
+}
+
+fn row(server: &ApiServer, group: &str, plural: &str) -> Result<Arc<KindRow>, Status> {
+    server.registry.find(group, "v1", plural).ok_or_else(Status::no_such_path)
+}
+
+/// Creates an object, or gives these fields of the one that is there the wanted values.
+async fn settle(
+    server: &Arc<ApiServer>,
+    row: &KindRow,
+    wanted: Object,
+    fields: &[&[&str]],
+) -> Result<(), Status> {
+    let key = Key::new(row.storage.clone(), wanted.namespace(), wanted.name());
     let claim = server.ledger.claim();
-    let context = Context {
-        identity: &identity,
-        clock: &server.clock,
-        objects: &server.store,
-        claim: &claim,
-        row: &row,
-        subresource: "",
-    };
+    loop {
+        let stored = server.store.get(&key);
+        let (object, expect) = match &stored {
+            None => (fresh(server, row, &claim, wanted.clone())?, Expect::Absent),
+            Some(stored) => match changed(server, row, &claim, &wanted, fields, stored)? {
+                Some(object) => (object, Expect::Revision(stored.revision)),
+                None => return Ok(()),
+            },
+        };
+        let change = Change::Put { key: key.clone(), object: &object, expect, guard: None };
+        let storing = claim.storing();
+        let outcome = server.store.commit(change).await;
+        storing.answered();
+        match outcome {
+            Ok(_) => return Ok(()),
+            // Whoever was faster has got on, so this ends.
+            Err(
+                CommitError::AlreadyExists { .. }
+                | CommitError::Stale { .. }
+                | CommitError::Missing(_),
+            ) => {}
+            Err(error) => return Err(commit_status(row, wanted.name(), &error)),
+        }
+    }
+}
+
+/// A new object as it is stored.
+fn fresh(
+    server: &Arc<ApiServer>,
+    row: &KindRow,
+    claim: &Claim,
+    mut object: Object,
+) -> Result<Object, Status> {
+    let identity = Identity::admin();
+    meta::stamp(server, &mut object);
     row.strategy.default(&mut object);
-    Tracker::own(server, &row, Part::Main).created(&mut object, None);
-    row.strategy.prepare_create(&mut object, &context)?;
-    convert::complete(&row, &mut object);
-    let change = Change::Put { key, object: &object, expect: Expect::Absent, guard: None };
-    match server.store.commit(change).await {
-        Ok(_) | Err(CommitError::AlreadyExists { .. }) => Ok(()),
-        Err(error) => Err(super::write::commit_status(&row, name, &error)),
+    Tracker::own(server, row, Part::Main).created(&mut object, None);
+    row.strategy.prepare_create(&mut object, &context(server, &identity, claim, row))?;
+    convert::complete(row, &mut object);
+    if row.strategy.counts_generations() {
+        object.set(&["metadata", "generation"], 1.into());
+    }
+    write::validate(row, Part::Main, &object, None)?;
+    write::finish(row, &mut object);
+    Ok(object)
+}
+
+/// A stored object with other values of some fields; none if it has them.
+fn changed(
+    server: &Arc<ApiServer>,
+    row: &KindRow,
+    claim: &Claim,
+    wanted: &Object,
+    fields: &[&[&str]],
+    stored: &Stored,
+) -> Result<Option<Object>, Status> {
+    let mut old = convert::stored_form(row, stored);
+    if fields.iter().all(|field| old.get(field) == wanted.get(field)) {
+        return Ok(None);
+    }
+    let mut object = old.clone();
+    for field in fields {
+        object.set(field, wanted.get(field).cloned().unwrap_or_default());
+    }
+    row.strategy.default(&mut object);
+    Tracker::own(server, row, Part::Main).changed(&mut old, &mut object);
+    let identity = Identity::admin();
+    row.strategy.prepare_update(&mut object, &old, &context(server, &identity, claim, row))?;
+    convert::complete(row, &mut object);
+    write::validate(row, Part::Main, &object, Some(&old))?;
+    write::finish(row, &mut object);
+    Ok(Some(object))
+}
+
+fn context<'a>(
+    server: &'a ApiServer,
+    identity: &'a Identity,
+    claim: &'a Claim,
+    row: &'a KindRow,
+) -> Context<'a> {
+    Context { identity, clock: &server.clock, objects: &server.store, claim, row, subresource: "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use crate::authn::Authenticator;
+    use crate::pki::Pki;
+    use mainstay_clock::Clock;
+    use mainstay_store::{Options, Store};
+
+    #[tokio::test]
+    async fn an_address_that_others_reach_is_an_endpoint_and_follows_the_port() {
+        let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
+        let pki = Pki::ephemeral(&clock, &[]).unwrap();
+        let server = ApiServer::start(Config {
+            store: Store::in_memory(Options::new(clock)),
+            clock,
+            authenticator: Arc::new(Authenticator::new(pki.token_key_pkcs8(), clock).unwrap()),
+            version: crate::VersionInfo::default(),
+            stop: tokio_util::sync::CancellationToken::new(),
+        })
+        .await
+        .unwrap();
+        let find = |storage: &str| {
+            let stored = server.store.find(storage, "default", SERVICE);
+            stored.map(|stored| stored.object().into_value())
+        };
+        for port in [6443, 6444] {
+            let address = SocketAddr::from(([192, 0, 2, 1], port));
+            try_service(&server, address).await.unwrap();
+            let own = find("services").unwrap();
+            assert_eq!(own["spec"]["ports"][0]["targetPort"], port);
+            let subsets = json!([{
+                "addresses": [{"ip": "192.0.2.1"}],
+                "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+            }]);
+            assert_eq!(find("endpoints").unwrap()["subsets"], subsets);
+            let row = row(&server, "discovery.k8s.io", "endpointslices").unwrap();
+            let slice = find(&row.storage).unwrap();
+            assert_eq!(slice["ports"], subsets[0]["ports"]);
+            assert_eq!(slice["endpoints"][0]["addresses"], json!(["192.0.2.1"]));
+            // Nothing is written when nothing differs.
+            let revision = server.store.revision();
+            try_service(&server, address).await.unwrap();
+            assert_eq!(server.store.revision(), revision);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::harness::{Answer, Api};
 use futures::future::join_all;
+use mainstay_apiserver::pki::Pki;
 use mainstay_clock::Clock;
 use mainstay_store::{Options, Store};
 use serde_json::{Value, json};
@@ -146,4 +147,71 @@ async fn a_service_is_made_again_under_its_name_only_when_it_is_gone() {
     // Asking for what it has itself is asking for what is taken.
     api.post(SERVICES, &service("b", with_port(31_000))).await.ok();
     assert_eq!(api.post(SERVICES, &service("b", with_port(31_000))).await.refused().0, 422);
+}
+
+/// Serves a port until the token that is given back is dropped; the server's own Service is there
+/// then.
+async fn serve(api: &Api, host: &str) -> (u16, tokio_util::sync::DropGuard) {
+    let pki = Pki::ephemeral(api.server.clock(), &[]).unwrap();
+    let listener = tokio::net::TcpListener::bind((host, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (server, tls) = (api.server.clone(), pki.server_config().unwrap());
+    let stop = tokio_util::sync::CancellationToken::new();
+    let shutdown = stop.clone();
+    tokio::spawn(async move { server.serve(listener, tls, shutdown).await });
+    api.until(&format!("{SERVICES}/kubernetes"), 200).await;
+    (port, stop.drop_guard())
+}
+
+#[tokio::test]
+async fn the_server_has_a_service_that_names_its_port_and_comes_back() {
+    let api = Api::new().await;
+    let path = format!("{SERVICES}/kubernetes");
+    assert_eq!(api.get(&path).await.code, 404, "no port is served yet");
+    let (port, stop) = serve(&api, "127.0.0.1").await;
+    let made = api.get(&path).await.ok();
+    assert_eq!(
+        made["metadata"]["labels"],
+        json!({"component": "apiserver", "provider": "kubernetes"})
+    );
+    // As a kube-apiserver 1.35 makes it.
+    let spec = json!({
+        "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"], "internalTrafficPolicy": "Cluster",
+        "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None",
+        "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
+        "type": "ClusterIP",
+    });
+    assert_eq!(made["spec"], spec);
+    let managed = &made["metadata"]["managedFields"][0];
+    assert_eq!(managed["manager"], "kube-apiserver");
+    let fields = json!({
+        "f:metadata": {"f:labels": {".": {}, "f:component": {}, "f:provider": {}}},
+        "f:spec": {
+            "f:clusterIP": {}, "f:internalTrafficPolicy": {}, "f:ipFamilyPolicy": {},
+            "f:ports": {".": {}, "k:{\"port\":443,\"protocol\":\"TCP\"}": {
+                ".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}, "f:targetPort": {},
+            }},
+            "f:sessionAffinity": {}, "f:type": {},
+        },
+    });
+    assert_eq!(managed["fieldsV1"], fields);
+    let endpoints = "/api/v1/namespaces/default/endpoints/kubernetes";
+    assert_eq!(api.get(endpoints).await.code, 404, "a loopback address is nobody's endpoint");
+
+    api.delete(&path, &Value::Null).await.ok();
+    api.until(&path, 200).await;
+    let again = api.get(&path).await.ok();
+    assert_eq!(again["spec"], spec);
+    assert_ne!(again["metadata"]["uid"], made["metadata"]["uid"]);
+
+    // The next start serves another port.
+    drop(stop);
+    let (next, _stop) = serve(&api, "127.0.0.1").await;
+    let asked = async {
+        while api.get(&path).await.ok()["spec"]["ports"][0]["targetPort"] != next {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), asked).await.unwrap();
+    assert_eq!(api.get(&path).await.ok()["metadata"]["uid"], again["metadata"]["uid"]);
 }
