@@ -1,5 +1,7 @@
 //! Values of answers that kubectl sends back: in a recording they are named by the place where they
-//! stood first, so that the same request can be sent to another server.
+//! stood first, so that the same request can be sent to another server. The token of a page is named
+//! by where it stood last: two pages of one revision that end at one object have the same token, and
+//! whether the revision is the same depends on what others wrote.
 //!
 //! A place is `<at STEP.CALL POINTER>`: the answer of a call of kubectl (or of the step itself, as
 //! call 0) and a JSON pointer into it.
@@ -22,11 +24,11 @@ pub(crate) fn written(value: &str) -> String {
 static WRITTEN: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"<written ([^>]*)>").expect("a pattern"));
 
-/// Answers of a run, and where each of their values stood first.
+/// Answers of a run, and where each of their values stood first (the token of a page: last).
 #[derive(Default)]
 pub(crate) struct Places {
     answers: HashMap<(usize, usize), Value>,
-    first: HashMap<String, String>,
+    known: HashMap<String, String>,
 }
 
 impl Places {
@@ -48,7 +50,12 @@ impl Places {
                         && !text.is_empty()
                     {
                         let place = || format!("<at {at} {pointer}>");
-                        self.first.entry(text.clone()).or_insert_with(place);
+                        let place_of = self.known.entry(text.clone());
+                        if key == "continue" {
+                            place_of.insert_entry(place());
+                        } else {
+                            place_of.or_insert_with(place);
+                        }
                     }
                     self.walk(at, pointer, value);
                     pointer.truncate(length);
@@ -66,9 +73,9 @@ impl Places {
         }
     }
 
-    /// Where a value stood first.
+    /// Where a value stood first, or the token of a page last.
     pub(crate) fn of(&self, value: &str) -> Option<&str> {
-        self.first.get(value).map(String::as_str)
+        self.known.get(value).map(String::as_str)
     }
 
     /// The text with each place replaced by what stands there now.
@@ -94,6 +101,14 @@ impl Places {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_token_of_a_page_is_named_by_where_it_stood_last() {
+        let mut places = Places::default();
+        places.note(3, 0, &json!({"metadata": {"continue": "t"}}));
+        places.note(6, 1, &json!({"metadata": {"continue": "t"}}));
+        assert_eq!(places.of("t"), Some("<at 6.1 /metadata/continue>"));
+    }
 
     #[test]
     fn a_value_is_named_by_where_it_stood_first_and_found_there_in_another_run() {
