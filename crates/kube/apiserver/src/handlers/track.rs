@@ -9,7 +9,7 @@ use crate::convert;
 use crate::registry::{Custom, KindRow, Kinds, Source};
 use crate::server::ApiServer;
 use mainstay_object::{Gvk, Object, Reason, Status};
-use mainstay_patch::apply::{Filter, PathElement, TypeRef, Versions};
+use mainstay_patch::apply::{Duplicates, Filter, PathElement, TypeRef, Versions, validate};
 use mainstay_patch::managed::{Managed, ReplicasPaths, Write, of_parent, of_scale};
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::{crd, form};
@@ -78,12 +78,39 @@ impl<'a> Tracker<'a> {
     /// Settles the managers of an object that replaces another one; both in the stored form.
     /// `sent` is what the client says of them.
     pub(super) fn updated(&self, old: &mut Object, object: &mut Object, sent: Option<&Value>) {
+        if self.spoils(old, object) {
+            return;
+        }
         if convert::is_identity(self.row) {
             return self.with(|write| write.updated(old, object, sent));
         }
         let mut live = old.clone();
         convert::from_storage(self.row, &mut live);
         self.in_version(object, |object| self.with(|write| write.updated(&mut live, object, sent)));
+    }
+
+    /// Whether a changed custom object has a wrong type where the write changes nothing in the end:
+    /// in its status, or beside it. Nobody refuses that, but then nobody manages anything any more.
+    fn spoils(&self, old: &Object, object: &Object) -> bool {
+        if self.row.custom().is_none() || !self.row.has_status() {
+            return false;
+        }
+        let of_status = !self.subresource.is_empty();
+        let lost = |field: &str| {
+            !matches!(field, "metadata" | "apiVersion" | "kind") && (field == "status") != of_status
+        };
+        let wrong = || {
+            let version = self.gvk.api_version();
+            let Some(ty) = self.versions.type_of(&version) else { return false };
+            let fields = object.fields().iter().filter(|(field, _)| lost(field));
+            let fields = fields.map(|(field, value)| (field.clone(), value.clone()));
+            validate(&Value::Object(fields.collect()), ty, Duplicates::Allowed).is_err()
+        };
+        object
+            .fields()
+            .iter()
+            .any(|(field, value)| lost(field) && old.fields().get(field) != Some(value))
+            && wrong()
     }
 
     /// The same for an object that was made from the old one, with its managers.

@@ -203,3 +203,19 @@ async fn objects_follow_their_definition_to_another_stored_version() {
         assert_eq!(patched["apiVersion"], format!("example.com/{version}"));
     }
 }
+
+#[tokio::test]
+async fn a_wrong_type_in_a_part_that_is_not_written_ends_all_management() {
+    let api = Api::new().await;
+    api.define(&definition(&fields())).await;
+    let made = api.post(BOXES, &object(&json!({"note": "a"}))).await.ok();
+    assert!(made["metadata"]["managedFields"].is_array());
+    let status = format!("{BOX}/status");
+    let right = json!({"spec": {"note": "b"}, "status": {"ready": 1}});
+    let kept = api.patch(&status, "merge", &right).await.ok();
+    assert_eq!(kept["metadata"]["managedFields"].as_array().unwrap().len(), 2);
+    let wrong = json!({"spec": {"note": 5}, "status": {"ready": 2}});
+    let lost = api.patch(&status, "merge", &wrong).await.ok();
+    assert_eq!((&lost["spec"], &lost["status"]["ready"]), (&made["spec"], &json!(2)));
+    assert_eq!(lost["metadata"].get("managedFields"), None);
+}
