@@ -16,6 +16,7 @@ mod harness;
 mod hostile;
 mod lists;
 mod patches;
+mod replay;
 mod services;
 mod subresources;
 mod watches;
