@@ -10,7 +10,7 @@
 //!
 //! Without the feature `seeded` that is the constant `false`, and the compiler removes what depends
 //! on it; the product is built so. With it one fault at a time can be seeded for the whole process
-//! ([`seed`]), and the test can ask whether the place was come by at all ([`was_met`]): a fault that
+//! (`seed`), and the test can ask whether the place was come by at all (`was_met`): a fault that
 //! no scenario comes by is a gap of another kind than one that goes unnoticed.
 //!
 //! Why not a macro or an attribute: a plain call reads as what it is, in places of all shapes.

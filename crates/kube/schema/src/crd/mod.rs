@@ -1,7 +1,7 @@
 //! Custom resource definitions: what one says, and what is wrong with it.
 //!
-//! [`default()`] completes a definition as the API does, [`Definition::parse`] reads and checks it,
-//! [`Definition::check`] and [`validate_update`] hold what matters only when somebody writes one.
+//! [`default()`] completes a definition as the API does, [`Definition::parse`] reads it, [`validate`],
+//! [`validate_update`] and [`validate_status`] hold what matters only when somebody writes one.
 //! Conditions, accepted names and stored versions are the server's work.
 //!
 //! Errors name fields as the original does. That is not always where a client wrote them: what is
