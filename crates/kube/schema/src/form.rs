@@ -118,6 +118,19 @@ fn keeps_empty_lists(owner: &Definition) -> bool {
     packages.iter().any(|package| owner.name().starts_with(package))
 }
 
+/// Whether a decoded value is an empty list that differs from an absent one until [`complete`]:
+/// defaults of autoscalers and generations of network policies look at what was sent.
+pub(crate) fn tells_empty(owner: &Definition, value: &Value) -> bool {
+    let owners = [
+        ".HPAScalingRules",
+        ".NetworkPolicyEgressRule",
+        ".NetworkPolicyIngressRule",
+        ".NetworkPolicySpec",
+    ];
+    let is_empty = value.as_array().is_some_and(Vec::is_empty);
+    is_empty && owners.iter().any(|name| owner.name().ends_with(name))
+}
+
 /// Adds the fields that are always written; returns how many were not there.
 pub(crate) fn fill(definition: &Definition, fields: &mut Map<String, Value>) -> usize {
     let mut added = 0;

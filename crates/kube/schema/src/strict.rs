@@ -378,7 +378,7 @@ impl Decoder {
             let trail =
                 if field.embedded.is_empty() { trail } else { embedded.then(Step::Field(key)) };
             result = self.value(&field.ty, value, &at.field_of(definition, field, &trail));
-            form::settle(field, value)
+            form::settle(field, value) || form::tells_empty(definition, value)
         });
         result?;
         self.added += form::fill(definition, fields);

@@ -14,6 +14,7 @@ use http::StatusCode;
 use mainstay_object::{FieldError, FieldPath, Object, Status};
 use mainstay_patch::managed;
 use mainstay_store::{Change, CommitError, Expect, Stored};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A PUT.
@@ -145,13 +146,14 @@ pub(super) async fn apply(
         let entries = object.remove(&ENTRIES);
         convert::to_storage(row, &mut object);
         write::default(row, &mut object);
+        let renewed = says_empty(row, &object);
         convert::complete(row, &mut object);
         if !tracked {
             tracker.updated(&mut old, &mut object, entries.as_ref());
         } else if let Some(entries) = entries {
             object.set(&ENTRIES, entries);
         }
-        let mut object = settle(request, part, object, &old, &mut warnings)?;
+        let mut object = settle(request, part, object, &old, renewed, &mut warnings)?;
         let outcome = if is_finished(row, &object, &old) {
             finish(request, &object, &stored, options.dry_run).await
         } else if is_same(row, &mut object, &old, &stored) {
@@ -213,12 +215,28 @@ fn check_version(
     }
 }
 
-/// Makes what was sent what will be stored.
+/// Whether a network policy has an empty list that was sent. No stored one has, and the original
+/// compares them exactly: it counts such a change every time.
+fn says_empty(row: &KindRow, object: &Object) -> bool {
+    fn is_below(value: &Value) -> bool {
+        match value {
+            Value::Array(items) => items.is_empty() || items.iter().any(is_below),
+            Value::Object(fields) => fields.values().any(is_below),
+            _ => false,
+        }
+    }
+    &*row.storage == "networking.k8s.io/networkpolicies"
+        && object.get(&["spec"]).is_some_and(is_below)
+}
+
+/// Makes what was sent what will be stored. `renewed`: it counts as a change even if nothing
+/// differs.
 fn settle(
     request: &Request<'_>,
     part: Part,
     object: Object,
     old: &Object,
+    renewed: bool,
     warnings: &mut Vec<String>,
 ) -> Result<Object, Status> {
     let row = &request.row;
@@ -233,7 +251,7 @@ fn settle(
     convert::complete(row, &mut object);
     if part.is_whole()
         && create::counts_generations(row)
-        && wants_other(row, &object, old)
+        && (renewed || wants_other(row, &object, old))
         && !mainstay_fault::is_on("generations-stand-still")
     {
         object.set(&["metadata", "generation"], (old.generation() + 1).into());

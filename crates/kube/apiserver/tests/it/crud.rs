@@ -327,3 +327,33 @@ async fn a_job_is_judged_before_it_gets_the_labels_of_its_pods() {
         .collect();
     assert_eq!(fields, ["spec.template.labels", "spec.template.labels"]);
 }
+
+#[tokio::test]
+async fn empty_lists_that_are_sent_count_where_the_original_tells_them_from_absent_ones() {
+    let api = Api::new().await;
+    let policies = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies";
+    let policy = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "a"},
+        "spec": {"podSelector": {}, "policyTypes": ["Ingress"]},
+    });
+    api.post(policies, &policy).await.ok();
+    let path = format!("{policies}/a");
+    let mut closed = policy.clone();
+    closed["spec"]["ingress"] = json!([]);
+    for (sent, generation) in [(&policy, 1), (&closed, 2), (&closed, 3), (&policy, 3)] {
+        let changed = api.put(&path, sent).await.ok();
+        assert_eq!(changed["metadata"]["generation"], generation);
+        assert_eq!(changed["spec"], policy["spec"]);
+    }
+    let autoscalers = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
+    let autoscaler = json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
+            "maxReplicas": 3, "behavior": {"scaleDown": {"policies": []}},
+        },
+    });
+    let (code, message) = api.post(autoscalers, &autoscaler).await.refused();
+    assert_eq!(code, 422);
+    assert!(message.ends_with("policies: Required value: must specify at least one Policy"));
+}
