@@ -11,6 +11,7 @@ mod decode;
 pub(crate) mod definitions;
 mod delete;
 pub(crate) mod events;
+mod evict;
 mod list_options;
 mod meta;
 mod options;

@@ -4,7 +4,7 @@ use super::change;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::{ENTRIES, Tracker};
-use super::{Request, decode, delete, not_allowed, patch, present, read, scale};
+use super::{Request, decode, evict, not_allowed, patch, present, read, scale};
 use crate::http::answer::Answer;
 use http::{Method, StatusCode};
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
@@ -41,7 +41,7 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
         "resize" => Part::Resize,
         "scale" => return scale::answer(&request, method).await,
         "token" => return token(&request),
-        "eviction" => return evict(&request).await,
+        "eviction" => return evict::answer(&request).await,
         "binding" => return bind(&request, &request.path.name).await,
         _ => return Err(no_process(name)),
     };
@@ -86,22 +86,6 @@ fn token(request: &Request<'_>) -> Result<Answer, Status> {
     let mut answer = Answer::bytes(StatusCode::CREATED, present::encode(&issued));
     answer.warnings = decoded.warnings;
     Ok(answer)
-}
-
-/// `pods/eviction`: deletes the pod.
-async fn evict(request: &Request<'_>) -> Result<Answer, Status> {
-    let options = WriteOptions::read(request, Verb::Create)?;
-    let gvk = Gvk::new("policy", "v1", "Eviction");
-    let decoded = decode::object_of(request, &gvk, options.validation)?;
-    let sent = decoded.object;
-    if sent.name() != request.path.name {
-        return Err(Status::bad_request("name in URL does not match name in Eviction object"));
-    }
-    let dry_run = options.dry_run;
-    let options = sent.get(&["deleteOptions"]).cloned().unwrap_or_default();
-    let options = delete::Options::from_value(&options)?.dry(dry_run);
-    delete::remove(request.server, &request.row, &request.key(), &options).await?;
-    Ok(created())
 }
 
 /// `pods/binding` and `bindings`: puts a pod on a node.
@@ -183,7 +167,7 @@ fn bound(pod: &Object, binding: &Object, node: &str, now: &str) -> Result<Object
     Ok(object)
 }
 
-fn created() -> Answer {
+pub(super) fn created() -> Answer {
     Answer::value(
         StatusCode::CREATED,
         &json!({

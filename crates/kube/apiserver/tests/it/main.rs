@@ -12,6 +12,7 @@ mod custom;
 mod definitions;
 mod deletes;
 mod discovery;
+mod evictions;
 mod harness;
 mod hostile;
 mod lists;

@@ -61,6 +61,11 @@ impl Options {
         self.dry_run = self.dry_run || dry;
         self
     }
+
+    /// Whether it changes nothing.
+    pub(in crate::handlers) const fn is_dry(&self) -> bool {
+        self.dry_run
+    }
 }
 
 impl Given {

@@ -1,0 +1,128 @@
+//! Evictions: what a disruption budget allows.
+
+use crate::harness::{Answer, Api};
+use serde_json::{Value, json};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+
+async fn pod(api: &Api, name: &str, ready: &str) {
+    let body = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    });
+    api.post(PODS, &body).await.ok();
+    let status = json!({"status": {
+        "phase": "Running", "conditions": [{"type": "Ready", "status": ready}],
+    }});
+    api.patch(&format!("{PODS}/{name}/status"), "merge", &status).await.ok();
+}
+
+async fn budget(api: &Api, name: &str, mut spec: Value) {
+    spec["selector"] = json!({"matchLabels": {"a": "b"}});
+    let body = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name},
+        "spec": spec,
+    });
+    api.post(BUDGETS, &body).await.ok();
+}
+
+async fn evict(api: &Api, name: &str, query: &str) -> Answer {
+    let body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
+    api.post(&format!("{PODS}/{name}/eviction{query}"), &body).await
+}
+
+fn cause(answer: &Answer) -> String {
+    let status = answer.json();
+    assert_eq!((answer.code, &status["reason"]), (429, &json!("TooManyRequests")), "{status}");
+    let words = "Cannot evict pod as it would violate the pod's disruption budget.";
+    assert_eq!(status["message"], words);
+    assert_eq!(status["details"]["causes"][0]["reason"], "DisruptionBudget");
+    status["details"]["causes"][0]["message"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_budget_that_nobody_keeps_is_counted_from_its_pods() {
+    for (spec, needs) in [
+        (json!({"minAvailable": 1}), 1),
+        (json!({"minAvailable": "50%"}), 1),
+        (json!({"maxUnavailable": 1}), 1),
+        (json!({"maxUnavailable": "0%"}), 2),
+    ] {
+        let api = Api::new().await;
+        pod(&api, "p", "True").await;
+        pod(&api, "q", "True").await;
+        budget(&api, "one", spec.clone()).await;
+        if needs == 1 {
+            assert_eq!(evict(&api, "p", "?dryRun=All").await.code, 201, "{spec}");
+            assert_eq!(evict(&api, "p", "").await.code, 201, "{spec}");
+        }
+        // One fewer pod is one fewer that a budget of allowed absences expects.
+        if spec.get("maxUnavailable") == Some(&json!(1)) {
+            continue;
+        }
+        let words = format!(
+            "The disruption budget one needs {needs} healthy pods and has {needs} currently"
+        );
+        assert_eq!(cause(&evict(&api, "q", "").await), words, "{spec}");
+    }
+}
+
+#[tokio::test]
+async fn a_budget_that_is_kept_loses_one_with_each_eviction() {
+    let api = Api::new().await;
+    pod(&api, "p", "True").await;
+    pod(&api, "q", "True").await;
+    budget(&api, "one", json!({"minAvailable": 1})).await;
+    let path = format!("{BUDGETS}/one");
+    let status = |observed: i64| {
+        json!({"status": {
+            "observedGeneration": observed, "disruptionsAllowed": 1, "currentHealthy": 2,
+            "desiredHealthy": 1, "expectedPods": 2,
+        }})
+    };
+    api.patch(&format!("{path}/status"), "merge", &status(1)).await.ok();
+    assert_eq!(evict(&api, "p", "?dryRun=All").await.code, 201);
+    assert_eq!(api.get(&path).await.ok()["status"]["disruptionsAllowed"], 1);
+    assert_eq!(evict(&api, "p", "").await.code, 201);
+    let kept = api.get(&path).await.ok();
+    assert_eq!(kept["status"]["disruptionsAllowed"], 0);
+    assert!(kept["status"]["disruptedPods"]["p"].is_string(), "{kept}");
+    assert_eq!(kept["status"]["conditions"][0]["reason"], "InsufficientPods");
+    let refused = cause(&evict(&api, "q", "").await);
+    assert_eq!(refused, "The disruption budget one does not allow evicting pods currently");
+
+    // A budget that has changed since is not to be trusted yet.
+    let spec = json!({"spec": {"minAvailable": 2}});
+    api.patch(&path, "merge", &spec).await.ok();
+    let answer = evict(&api, "q", "").await;
+    let words = "The disruption budget one is still being processed by the server.";
+    assert_eq!(cause(&answer), words);
+    assert_eq!(answer.headers["retry-after"], "10");
+    assert_eq!(answer.json()["details"]["retryAfterSeconds"], 10);
+}
+
+#[tokio::test]
+async fn pods_that_disrupt_nothing_go_whatever_their_budget_says() {
+    let api = Api::new().await;
+    pod(&api, "p", "True").await;
+    pod(&api, "sick", "False").await;
+    budget(&api, "one", json!({"minAvailable": 1})).await;
+    assert_eq!(evict(&api, "sick", "").await.code, 201, "enough others are healthy");
+    assert_eq!(evict(&api, "p", "").await.code, 429);
+    let ended = json!({"status": {"phase": "Succeeded"}});
+    api.patch(&format!("{PODS}/p/status"), "merge", &ended).await.ok();
+    assert_eq!(evict(&api, "p", "").await.code, 201);
+    assert_eq!(evict(&api, "p", "").await.code, 404);
+}
+
+#[tokio::test]
+async fn two_budgets_of_one_pod_are_refused() {
+    let api = Api::new().await;
+    pod(&api, "p", "True").await;
+    budget(&api, "one", json!({"minAvailable": 0})).await;
+    budget(&api, "two", json!({"minAvailable": 0})).await;
+    let (code, message) = evict(&api, "p", "").await.refused();
+    let words = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+    assert_eq!((code, message.as_str()), (500, words));
+}
