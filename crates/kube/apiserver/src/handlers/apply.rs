@@ -8,7 +8,6 @@ use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::{ENTRIES, Tracker};
 use super::{Request, create, decode};
-use crate::convert;
 use crate::http::answer::Answer;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_patch::managed;
@@ -130,10 +129,6 @@ impl Config {
         if let Some(entries) = entries {
             object.set(&ENTRIES, entries);
         }
-        if !convert::is_identity(row) {
-            return Ok(object);
-        }
-        convert::complete(row, &mut object);
         Ok(object)
     }
 
