@@ -3,8 +3,8 @@
 use serde_json::Value;
 use std::fmt;
 
-/// The most differences of one scenario that are told.
-const MOST: usize = 40;
+/// The most differences of one scenario that are looked for: many, lest some hide behind wanted ones.
+const MOST: usize = 400;
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +41,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// All differences (at most forty) of two lists of steps.
+/// All differences (at most four hundred) of two lists of steps.
 pub fn steps(theirs: &[Value], ours: &[Value]) -> Vec<Difference> {
     let mut found = Vec::new();
     for at in 0..theirs.len().max(ours.len()) {
