@@ -141,3 +141,24 @@ spec:
     cluster.cluster().delete(crd, None, "things.test.io", &options).await.unwrap();
     cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "child").await;
 }
+
+#[tokio::test]
+async fn an_owner_whose_kind_is_misspelt_is_kept_by_its_uid() {
+    let cluster = TestCluster::start().await;
+    let owner = cluster.apply_yaml(&config_map("owner")).await.remove(0);
+    let child = |name: &str, kind: &str, uid: &str| {
+        let reference = json!({"apiVersion": "v1", "kind": kind, "name": "owner", "uid": uid});
+        Object::from_value(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "ownerReferences": [reference]},
+        }))
+        .unwrap()
+    };
+    let kept = cluster.apply(child("kept", "configmap", owner.uid())).await;
+    // The collector takes doubtful objects in turn, so what comes later is a sign for what was.
+    cluster.apply(child("impostor", "ConfigMap", "another-uid")).await;
+    cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "impostor").await;
+    let api = cluster.cluster();
+    let live = api.get(&known::CONFIG_MAP, Some("default"), "kept").await.unwrap();
+    assert_eq!(live.uid(), kept.uid());
+}

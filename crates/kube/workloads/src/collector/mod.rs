@@ -363,14 +363,23 @@ impl Reconcile {
 
     async fn standing(&self, item: &Item, owner: &OwnerReference) -> Result<Standing, Error> {
         let known = self.shared.graph.lock().get(&owner.uid).cloned();
-        if let Some(known) = known.filter(|known| known.is_named_by(owner, item)) {
-            return Ok(if known.foreground { Standing::Waiting } else { Standing::Solid });
+        let stands = |known: &Node| {
+            if known.foreground { Standing::Waiting } else { Standing::Solid }
+        };
+        if let Some(known) = known.as_deref().filter(|known| known.is_named_by(owner, item)) {
+            return Ok(stands(known));
         }
         let (group, _) = owner.api_version.split_once('/').unwrap_or_default();
         let kind = (group.to_owned(), owner.kind.clone());
         let resource = self.shared.kinds.read().get(&kind).cloned();
-        // A kind that is not served has no objects.
-        let Some(resource) = resource else { return self.unknown_kind(owner).await };
+        let Some(resource) = resource else {
+            return match known.as_deref() {
+                // A kind that is misspelt (OLM itself writes `customresourcedefinition`) cannot be
+                // looked up; the object of this uid is there, and nothing is deleted on a doubt.
+                Some(known) => Ok(stands(known)),
+                None => self.unknown_kind(owner).await,
+            };
+        };
         let namespace = item.key.namespace();
         if resource.is_namespaced() && namespace.is_none() {
             // A cluster-scoped object cannot be owned from inside a namespace: such a reference
