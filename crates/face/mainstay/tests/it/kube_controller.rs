@@ -193,7 +193,9 @@ async fn lives(client: Client) {
     let lit: Vec<_> = events.iter().filter(|event| event.str(&["reason"]) == Some("Lit")).collect();
     assert_eq!(lit.len(), 1, "{lit:?}");
     assert_eq!(lit[0].str(&["message"]), Some("40 watts"));
-    assert_eq!(lit[0].i64(&["series", "count"]), Some(2), "kube-rs counts what repeats");
+    // Two at least: how often it was looked at in between is the machine's business.
+    let count = lit[0].i64(&["series", "count"]);
+    assert!(count.is_some_and(|count| count >= 2), "kube-rs counts what repeats: {count:?}");
 
     api.delete("desk", &DeleteParams::default()).await.expect("deleted");
     until_gone(&cluster, &LAMP, "default", "desk").await;
