@@ -194,10 +194,12 @@ pub(super) fn hold(object: &mut Object, now: &str) {
 }
 
 /// Makes the server the manager of what it changed in the status of a definition.
-fn own_status(server: &ApiServer, old: &Object, object: &mut Object) {
+///
+/// `old` loses its managers on the way.
+fn own_status(server: &ApiServer, old: &mut Object, object: &mut Object) {
     let kinds = server.registry.kinds();
     let Some(row) = kinds.rows().find(|row| is(row)) else { return };
-    Tracker::own(server, row, Part::Status).changed(&mut old.clone(), object);
+    Tracker::own(server, row, Part::Status).changed(old, object);
 }
 
 /// Writes what is to be said of a definition's names, step by step, until nothing is left. Says
@@ -205,23 +207,29 @@ fn own_status(server: &ApiServer, old: &Object, object: &mut Object) {
 async fn settle(server: &Arc<ApiServer>, name: Arc<str>) -> bool {
     let key = Key::cluster(STORAGE, name);
     let mut gave_up = false;
+    // What the last step wrote, by its revision: definitions are large, and steps follow each other.
+    let mut written: Option<(u64, Object)> = None;
     loop {
         let _one_at_a_time = server.definitions.lock().await;
         let Some(stored) = server.store.get(&key) else { return gave_up };
-        let object = stored.object();
+        let mut object = match written.take() {
+            Some((revision, object)) if revision == stored.revision => object,
+            _ => stored.object(),
+        };
         let taken = claims_of_others(server, &object);
         let Some(mut next) = status::next(&object, &taken, &server.clock.now_rfc3339()) else {
             return gave_up;
         };
-        own_status(server, &object, &mut next);
         let had = |object: &Object| {
             Claims::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null))
         };
         gave_up |= !had(&next).includes(&had(&object));
+        own_status(server, &mut object, &mut next);
         let expect = Expect::Revision(stored.revision);
         let change = Change::Put { key: key.clone(), object: &next, expect, guard: None };
         match server.store.commit(change).await {
-            Ok(_) | Err(CommitError::Stale { .. }) => {}
+            Ok(stored) => written = Some((stored.revision, next)),
+            Err(CommitError::Stale { .. }) => {}
             Err(CommitError::Missing(_) | CommitError::Closed) => return gave_up,
             Err(error) => {
                 tracing::warn!(definition = &*key.name, %error, "writing the status of a definition");
@@ -313,7 +321,7 @@ async fn begin(server: &Arc<ApiServer>, name: &Arc<str>) -> Result<(), Status> {
     {
         return Ok(());
     }
-    own_status(server, &stored.object(), &mut object);
+    own_status(server, &mut stored.object(), &mut object);
     let expect = Expect::Revision(stored.revision);
     let change = Change::Put { key, object: &object, expect, guard: None };
     match server.store.commit(change).await {
@@ -369,7 +377,7 @@ async fn release(server: &Arc<ApiServer>, name: &Arc<str>) -> Result<(), Status>
         };
         let mut object = stored.object();
         status::mark_done(&mut object, &server.clock.now_rfc3339());
-        own_status(server, &stored.object(), &mut object);
+        own_status(server, &mut stored.object(), &mut object);
         let expect = Expect::Revision(stored.revision);
         let last = object.finalizers().next().is_none();
         let outcome = if last {

@@ -74,8 +74,13 @@ fn copy(from: &Value, to: &mut Value, field: &str) {
 
 /// The definition with the next change of its status; none if nothing is left to say.
 pub(super) fn next(object: &Object, taken: &Claims, now: &str) -> Option<Object> {
+    let (differs, is_protected) =
+        (differs(object), is_protected(object.str(&["spec", "group"]).unwrap_or_default()));
+    if !(differs || waits_to_be_established(object) || is_protected) {
+        return None;
+    }
     let mut next = object.clone();
-    if differs(object) {
+    if differs {
         let names = names(object, taken);
         next.set(&["status", "acceptedNames"], names.accepted);
         let established = object.condition("Established");
@@ -100,14 +105,12 @@ pub(super) fn next(object: &Object, taken: &Claims, now: &str) -> Option<Object>
             return Some(next);
         }
     }
-    if object.condition("NamesAccepted") == Some("True")
-        && object.condition("Established") != Some("True")
-    {
+    if waits_to_be_established(object) {
         let texts = ("InitialNamesAccepted", "the initial names have been accepted");
         set_condition(&mut next, "Established", true, texts, now);
         return Some(next);
     }
-    if is_protected(object.str(&["spec", "group"]).unwrap_or_default()) {
+    if is_protected {
         let approval = Approval::of(object);
         let reason = match approval {
             Approval::Missing => "MissingAnnotation",
@@ -121,6 +124,12 @@ pub(super) fn next(object: &Object, taken: &Claims, now: &str) -> Option<Object>
         set_condition(&mut next, kind, holds, (reason, &message), now);
     }
     (next != *object).then_some(next)
+}
+
+/// Whether the names are accepted and nobody has said yet that the kinds are served.
+fn waits_to_be_established(object: &Object) -> bool {
+    object.condition("NamesAccepted") == Some("True")
+        && object.condition("Established") != Some("True")
 }
 
 /// Whether the server ended before all was said.
