@@ -1,0 +1,85 @@
+//! Functions: what they are called, take, give and do.
+//!
+//! A [`Library`] is a named set of overloads and macros, one file (or folder) each; which of them
+//! are known is a property of the environment ([`crate::Env`]).
+
+use crate::syntax::Macro;
+use crate::types::Type;
+use crate::value::{Outcome, Value};
+
+/// A set of functions and macros.
+#[derive(Clone, Copy, Debug)]
+pub struct Library {
+    /// Its name.
+    pub name: &'static str,
+    /// Its functions.
+    pub overloads: fn() -> Vec<Overload>,
+    /// Its macros.
+    pub macros: &'static [Macro],
+    /// Its types that expressions can name (`net.IP`).
+    pub types: fn() -> Vec<(&'static str, Type)>,
+}
+
+/// One way to call a function.
+#[derive(Clone, Debug)]
+pub struct Overload {
+    /// Its name, unique in the language (cel-go's overload id); costs go by it.
+    pub id: &'static str,
+    /// The function's name.
+    pub function: &'static str,
+    /// Whether the first parameter stands before the dot.
+    pub receiver: bool,
+    /// What it takes, the receiver first.
+    pub params: Vec<Type>,
+    /// What it gives.
+    pub result: Type,
+    /// What it does.
+    pub run: Run,
+}
+
+/// What a function does.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// The evaluator itself does it: operators that do not look at all arguments.
+    Evaluator,
+    /// A function of all arguments. It is asked only with arguments of the types that the overload
+    /// takes, or (where those were not known before) with any, and then answers
+    /// [`crate::value::Error::NoSuchOverload`].
+    Strict(Strict),
+}
+
+/// A function of all arguments.
+pub type Strict = for<'a> fn(&[Value<'a>]) -> Outcome<'a>;
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Evaluator => "Evaluator",
+            Self::Strict(_) => "Strict",
+        })
+    }
+}
+
+impl Overload {
+    /// A function `function(params)`.
+    pub fn function(
+        function: &'static str,
+        id: &'static str,
+        params: Vec<Type>,
+        result: Type,
+        run: Strict,
+    ) -> Self {
+        Self { id, function, receiver: false, params, result, run: Run::Strict(run) }
+    }
+
+    /// A method `params[0].function(params[1..])`.
+    pub fn method(
+        function: &'static str,
+        id: &'static str,
+        params: Vec<Type>,
+        result: Type,
+        run: Strict,
+    ) -> Self {
+        Self { id, function, receiver: true, params, result, run: Run::Strict(run) }
+    }
+}

@@ -1,0 +1,196 @@
+//! Values, as the evaluator sees them.
+//!
+//! A value borrows what it can: objects are looked at where they lie (`'a` is the life of the
+//! object and of the program), strings of them are not copied, and the elements of lists and maps
+//! become values one by one when they are asked for.
+
+use crate::kubernetes::Shape;
+use crate::types::Type;
+use serde_json::{Map as JsonMap, Value as Json};
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// A value.
+#[derive(Clone, Debug)]
+pub enum Value<'a> {
+    /// `null`
+    Null,
+    /// A `bool`.
+    Bool(bool),
+    /// An `int`.
+    Int(i64),
+    /// A `uint`.
+    Uint(u64),
+    /// A `double`.
+    Double(f64),
+    /// A `string`.
+    String(Text<'a>),
+    /// `bytes`
+    Bytes(Blob<'a>),
+    /// A `duration` in nanoseconds, as Go has it.
+    Duration(i64),
+    /// A `timestamp`.
+    Timestamp(Timestamp),
+    /// A type.
+    Type(Type),
+    /// A list.
+    List(List<'a>),
+    /// A map.
+    Map(Map<'a>),
+    /// An object with declared fields.
+    Object(Object<'a>),
+    /// An optional.
+    Optional(Option<Arc<Self>>),
+    /// A value of a library's type.
+    Opaque(Arc<dyn Opaque>),
+    /// Data that has no type in its schema and can only be compared.
+    Preserved(&'a Json),
+}
+
+/// A string.
+#[derive(Clone, Debug)]
+pub enum Text<'a> {
+    /// Of an object or of the program.
+    Borrowed(&'a str),
+    /// Made on the way.
+    Shared(Arc<str>),
+}
+
+/// Bytes.
+#[derive(Clone, Debug)]
+pub enum Blob<'a> {
+    /// Of the program.
+    Borrowed(&'a [u8]),
+    /// Made on the way.
+    Shared(Arc<[u8]>),
+}
+
+/// A point in time, in UTC, within the years 1 to 9999.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp {
+    /// Seconds since 1970.
+    pub seconds: i64,
+    /// Nanoseconds after them, below 1,000,000,000.
+    pub nanos: u32,
+}
+
+/// A list.
+#[derive(Clone, Debug)]
+pub enum List<'a> {
+    /// Of an object; elements have one shape.
+    Json {
+        /// The elements.
+        items: &'a [Json],
+        /// What each is.
+        shape: &'a Shape,
+        /// How lists of this kind compare and grow.
+        kind: ListKind<'a>,
+    },
+    /// Made on the way.
+    Values(Arc<Vec<Value<'a>>>),
+}
+
+/// How lists compare and grow (`x-kubernetes-list-type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListKind<'a> {
+    /// In order; `+` puts one behind the other.
+    Atomic,
+    /// Without order; `+` adds what is not there yet.
+    Set,
+    /// Told apart by these fields (property names), without order; `+` replaces and adds.
+    Map(&'a [Box<str>]),
+}
+
+/// A map.
+#[derive(Clone, Debug)]
+pub enum Map<'a> {
+    /// Of an object; values have one shape.
+    Json {
+        /// The entries.
+        entries: &'a JsonMap<String, Json>,
+        /// What each value is.
+        shape: &'a Shape,
+    },
+    /// Made on the way, in the order of keys.
+    Values(Arc<std::collections::BTreeMap<Key<'a>, Value<'a>>>),
+}
+
+/// The key of a map. Numbers that are equal are the same key, whatever their type; which type it
+/// was is kept in the first form (`Int` where it fits).
+#[derive(Clone, Debug)]
+pub enum Key<'a> {
+    /// `true`, `false`
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A whole number that was written as, or only fits, a `uint`.
+    Uint(u64),
+    /// A string.
+    String(Text<'a>),
+}
+
+/// An object with declared fields.
+#[derive(Clone, Debug)]
+pub enum Object<'a> {
+    /// One that lies somewhere.
+    Json {
+        /// Its fields.
+        fields: &'a JsonMap<String, Json>,
+        /// What they are.
+        shape: &'a Shape,
+    },
+    /// Made on the way: `Type{field: value}`.
+    Values {
+        /// The type's name.
+        name: Arc<str>,
+        /// The fields that were given.
+        fields: Arc<std::collections::BTreeMap<Arc<str>, Value<'a>>>,
+    },
+}
+
+/// A value of a library's type.
+pub trait Opaque: fmt::Debug + Send + Sync + 'static {
+    /// Its type.
+    fn cel_type(&self) -> Type;
+    /// Whether it is the same value.
+    fn equals(&self, other: &dyn Opaque) -> bool;
+    /// Itself, to be asked what it really is.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Why there is no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// No overload takes these arguments.
+    #[error("no such overload")]
+    NoSuchOverload,
+    /// No overload of this name takes these arguments.
+    #[error("no such overload: {0}")]
+    NoSuchOverloadOf(Cow<'static, str>),
+    /// The budget is used up.
+    #[error("operation cancelled: actual cost limit exceeded")]
+    CostLimit,
+    /// Somebody asked to stop.
+    #[error("operation interrupted")]
+    Interrupted,
+    /// Anything else, in cel-go's words.
+    #[error("{0}")]
+    Other(Cow<'static, str>),
+}
+
+impl Error {
+    /// An error with a fixed text.
+    pub const fn fixed(text: &'static str) -> Self {
+        Self::Other(Cow::Borrowed(text))
+    }
+
+    /// An error with a text of its own.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Other(Cow::Owned(text.into()))
+    }
+}
+
+/// A value, or why there is none.
+pub type Outcome<'a> = Result<Value<'a>, Error>;
