@@ -155,7 +155,12 @@ pub trait Opaque: fmt::Debug + Send + Sync + 'static {
     /// Its type.
     fn cel_type(&self) -> Type;
     /// Whether it is the same value.
-    fn equals(&self, other: &dyn Opaque) -> bool;
+    ///
+    /// # Errors
+    ///
+    /// Where it is not to be compared with this at all: [`Error::NoSuchOverload`] from most types
+    /// of Kubernetes if the other is of another type.
+    fn equals(&self, other: &Value<'_>) -> Result<bool, Error>;
     /// Itself, to be asked what it really is.
     fn as_any(&self) -> &dyn Any;
 }
