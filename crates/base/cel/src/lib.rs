@@ -16,6 +16,9 @@
 //! CRDs are accepted and refused with the same words. Trees are limited in depth, so every walk
 //! may recurse.
 
+pub mod check;
+pub mod cost;
+mod env;
 pub mod kubernetes;
 pub mod library;
 mod source;
@@ -23,4 +26,5 @@ pub mod syntax;
 pub mod types;
 pub mod value;
 
+pub use env::{Env, EnvOptions};
 pub use source::{Issue, Issues, Location, Source};

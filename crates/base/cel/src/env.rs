@@ -1,0 +1,148 @@
+//! What expressions may use: functions, macros, variables and types.
+//!
+//! The many things that libraries declare are gathered once, in a base that environments share;
+//! what differs from one to the next is a handful of variables and types, so that extending one
+//! costs no more than copying a short list.
+
+use crate::library::{Library, Overload};
+use crate::syntax::Macro;
+use crate::types::Type;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What expressions may use.
+#[derive(Clone, Debug)]
+pub struct Env {
+    base: Arc<Base>,
+    variables: Vec<(Arc<str>, Type)>,
+    types: Vec<(Arc<str>, Type)>,
+}
+
+/// How an environment reads expressions.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[derive(Clone, Debug, Default)]
+pub struct EnvOptions {
+    /// The namespace that names are looked up in first (`a.b`); empty for none.
+    pub container: String,
+    /// Whether `a.?b`, `a[?b]`, `[?a]` and `{?a: b}` are known.
+    pub optional_syntax: bool,
+    /// Whether names in backquotes are known.
+    pub quoted_names: bool,
+    /// Whether `<`, `<=`, `>`, `>=` compare numbers of different types.
+    pub cross_type_numeric: bool,
+    /// Whether lists and maps that are written out must have elements of one type, unless they
+    /// are written as arguments of `format`.
+    pub homogeneous_literals: bool,
+    /// Whether durations, timestamps and regular expressions that are written out are tried when
+    /// an expression is compiled.
+    pub literal_validators: bool,
+}
+
+/// What environments have in common.
+#[derive(Debug)]
+struct Base {
+    options: EnvOptions,
+    libraries: Vec<&'static str>,
+    functions: HashMap<&'static str, Vec<Arc<Overload>>>,
+    types: HashMap<&'static str, Type>,
+    macros: Vec<Macro>,
+}
+
+impl Env {
+    /// An environment with the functions, macros and types of libraries, without variables.
+    ///
+    /// A function of several libraries has the overloads of all of them, in this order.
+    pub fn new(libraries: &[&Library], options: EnvOptions) -> Self {
+        let mut base = Base {
+            options,
+            libraries: Vec::new(),
+            functions: HashMap::new(),
+            types: HashMap::new(),
+            macros: Vec::new(),
+        };
+        for library in libraries {
+            base.libraries.push(library.name);
+            for overload in (library.overloads)() {
+                base.functions.entry(overload.function).or_default().push(Arc::new(overload));
+            }
+            base.types.extend((library.types)());
+            base.macros.extend_from_slice(library.macros);
+        }
+        Self { base: Arc::new(base), variables: Vec::new(), types: Vec::new() }
+    }
+
+    /// This environment and a variable; in place of one of the same name.
+    #[must_use]
+    pub fn with_variable(&self, name: &str, value: Type) -> Self {
+        let mut env = self.clone();
+        env.variables.retain(|(known, _)| &**known != name);
+        env.variables.push((name.into(), value));
+        env
+    }
+
+    /// This environment and a type that expressions can name; in place of one of the same name.
+    #[must_use]
+    pub fn with_type(&self, name: &str, value: Type) -> Self {
+        let mut env = self.clone();
+        env.types.retain(|(known, _)| &**known != name);
+        env.types.push((name.into(), value));
+        env
+    }
+
+    /// How it reads expressions.
+    pub fn options(&self) -> &EnvOptions {
+        &self.base.options
+    }
+
+    /// The macros that it knows.
+    pub fn macros(&self) -> &[Macro] {
+        &self.base.macros
+    }
+
+    /// Whether it has a library of this name.
+    pub fn has_library(&self, name: &str) -> bool {
+        self.base.libraries.contains(&name)
+    }
+
+    /// The overloads of a function, by its full name.
+    pub fn function(&self, name: &str) -> Option<&[Arc<Overload>]> {
+        self.base.functions.get(name).map(Vec::as_slice)
+    }
+
+    /// The type of a variable, by its full name.
+    pub fn variable(&self, name: &str) -> Option<&Type> {
+        self.variables.iter().find(|(known, _)| &**known == name).map(|(_, value)| value)
+    }
+
+    /// The type that a full name denotes (`int`, `net.IP`).
+    pub fn named_type(&self, name: &str) -> Option<&Type> {
+        self.types
+            .iter()
+            .find(|(known, _)| &**known == name)
+            .map(|(_, value)| value)
+            .or_else(|| self.base.types.get(name))
+    }
+
+    /// The full names that a name may stand for, the most specific first: those in the container
+    /// and in what contains it, then the name itself; one with a leading dot stands only for
+    /// itself.
+    pub fn candidates<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> impl Iterator<Item = std::borrow::Cow<'a, str>> {
+        let (plain, mut container) = match name.strip_prefix('.') {
+            Some(plain) => (plain, None),
+            None => (name, Some(self.base.options.container.as_str())),
+        };
+        std::iter::from_fn(move || {
+            let within = container?;
+            container = None;
+            if within.is_empty() {
+                return None;
+            }
+            container = Some(within.rsplit_once('.').map_or("", |(outer, _)| outer));
+            Some(format!("{within}.{plain}").into())
+        })
+        .chain(std::iter::once(plain.into()))
+    }
+}
