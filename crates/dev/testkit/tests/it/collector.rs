@@ -143,6 +143,26 @@ spec:
 }
 
 #[tokio::test]
+async fn an_owner_of_a_kind_that_nobody_serves_keeps_what_it_owns() {
+    let cluster = TestCluster::start().await;
+    let child = |name: &str, owner: serde_json::Value| {
+        Object::from_value(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "ownerReferences": [owner]},
+        }))
+        .unwrap()
+    };
+    let unserved = json!({"apiVersion": "gone.io/v1", "kind": "Thing", "name": "a", "uid": "u1"});
+    let kept = cluster.apply(child("kept", unserved)).await;
+    let absent = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "u2"});
+    cluster.apply(child("orphan", absent)).await;
+    cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "orphan").await;
+    let api = cluster.cluster();
+    let live = api.get(&known::CONFIG_MAP, Some("default"), "kept").await.unwrap();
+    assert_eq!(live.uid(), kept.uid());
+}
+
+#[tokio::test]
 async fn an_owner_whose_kind_is_misspelt_is_kept_by_its_uid() {
     let cluster = TestCluster::start().await;
     let owner = cluster.apply_yaml(&config_map("owner")).await.remove(0);

@@ -2,6 +2,7 @@
 
 use mainstay_object::{NamespacedName, Object, OwnerReference, Resource};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -73,9 +74,19 @@ impl Node {
 pub(crate) struct Graph {
     nodes: FxHashMap<Arc<str>, Arc<Node>>,
     dependents: FxHashMap<Arc<str>, FxHashSet<Arc<str>>>,
+    /// The uids of those that went last, oldest first; at most [`Graph::REMEMBERED`].
+    gone: VecDeque<Arc<str>>,
 }
 
 impl Graph {
+    /// As many absent owners as the original remembers.
+    const REMEMBERED: usize = 500;
+
+    /// Whether the object of a uid was seen to go, not too long ago.
+    pub(crate) fn is_known_gone(&self, uid: &str) -> bool {
+        self.gone.iter().any(|gone| **gone == *uid)
+    }
+
     /// The object of a uid.
     pub(crate) fn get(&self, uid: &str) -> Option<&Arc<Node>> {
         self.nodes.get(uid)
@@ -127,7 +138,12 @@ impl Graph {
 
     /// Forgets an object that is gone and returns what must be looked at.
     pub(crate) fn remove(&mut self, uid: &str) -> Vec<Item> {
-        let Some(node) = self.nodes.remove(uid) else { return Vec::new() };
+        let Some((uid, node)) = self.nodes.remove_entry(uid) else { return Vec::new() };
+        let uid = &*uid;
+        if self.gone.len() == Self::REMEMBERED {
+            self.gone.pop_front();
+        }
+        self.gone.push_back(uid.into());
         let mut look = Vec::new();
         for owner in &node.owners {
             self.forget(&owner.uid, uid);

@@ -19,7 +19,7 @@ use mainstay_client::{
     Action, ApiResource, Backoff, Cache, Controller, DeleteOptions, Error, Patch, Queue,
     Reconciler, Selection,
 };
-use mainstay_object::{Object, OwnerReference, Resource, Scope, known};
+use mainstay_object::{Object, OwnerReference, Resource, Scope, Status, known};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -402,7 +402,13 @@ impl Reconcile {
         Ok(match self.context.cluster.resource_of(&gvk).await? {
             // Without a watch on it nobody can tell whether it is gone; keep what it owns.
             Some(_) => Standing::Solid,
-            None => Standing::Dangling,
+            None if self.shared.graph.lock().is_known_gone(&owner.uid) => Standing::Dangling,
+            // Its kind may be served again: this is asked until it is, and nothing is deleted.
+            None => {
+                let OwnerReference { api_version, kind, .. } = owner;
+                let message = format!("no matches for kind {kind:?} in version {api_version:?}");
+                return Err(Error::Status(Status::internal(message)));
+            }
         })
     }
 
