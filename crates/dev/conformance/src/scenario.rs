@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The areas, in the order in which they are shown.
-pub const AREAS: [&str; 5] = ["apply", "patches", "schemas", "documents", "deletion"];
+pub const AREAS: [&str; 6] = ["apply", "patches", "schemas", "documents", "deletion", "rules"];
 
 /// One scenario: steps that are taken one after the other in a namespace of their own.
 #[derive(Clone, Debug)]

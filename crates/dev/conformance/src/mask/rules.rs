@@ -150,6 +150,12 @@ pub static TEXTS: LazyLock<Vec<Text>> = LazyLock::new(|| {
             "random: the volume of a pod's token",
         ),
         text(r"\.[0-9a-f]{16}\b", ".<event>", false, "names of events hold the time of day"),
+        text(
+            r"\bselfType\d+",
+            "selfType<number>",
+            false,
+            "types of rules are named anew at each look, lest somebody relies on the name",
+        ),
     ]
 });
 
