@@ -1,15 +1,11 @@
 //! What expressions cost: at most, before they are evaluated, and in fact.
 
-use crate::value::Value;
+mod call;
+mod range;
 
-/// A cost that is known only in part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CostRange {
-    /// The least.
-    pub min: u64,
-    /// The most; [`u64::MAX`] if nothing bounds it.
-    pub max: u64,
-}
+use crate::value::Value;
+pub use call::call_cost;
+pub use range::CostRange;
 
 /// What the data that an expression looks at may measure: code points of strings, bytes of bytes,
 /// elements of lists, entries of maps.
@@ -21,3 +17,18 @@ pub trait Sizes {
 
 /// What a call has cost, by its arguments (the receiver first) and its result.
 pub type CallCost = for<'a> fn(args: &[Value<'a>], result: &Value<'a>) -> u64;
+
+/// Making a list.
+pub const LIST_CREATE: u64 = 10;
+/// Making a map.
+pub const MAP_CREATE: u64 = 30;
+/// Making an object.
+pub const OBJECT_CREATE: u64 = 40;
+/// A variable, or one step along a path.
+pub const SELECT: u64 = 1;
+/// Each code point of a text that is gone through.
+const PER_TEXT: f64 = 0.1;
+/// Each code point of a regular expression.
+const PER_PATTERN: f64 = 0.25;
+/// Each requirement of a selector: a list and an object.
+const PER_REQUIREMENT: f64 = 50.0;

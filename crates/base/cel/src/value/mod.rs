@@ -161,6 +161,14 @@ pub trait Opaque: fmt::Debug + Send + Sync + 'static {
     /// Where it is not to be compared with this at all: [`Error::NoSuchOverload`] from most types
     /// of Kubernetes if the other is of another type.
     fn equals(&self, other: &Value<'_>) -> Result<bool, Error>;
+    /// Its size, as costs count it (`Size()` of cel-go's traits); none if it has none.
+    fn size(&self) -> Option<u64> {
+        None
+    }
+    /// If it is a format: the length that costs take its regular expression to have.
+    fn pattern_size(&self) -> Option<u64> {
+        None
+    }
     /// Itself, to be asked what it really is.
     fn as_any(&self) -> &dyn Any;
 }

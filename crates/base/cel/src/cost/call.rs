@@ -1,0 +1,361 @@
+//! What calls have cost.
+//!
+//! Rules: apiserver's `library.CostEstimator.CallCost` first, then the trackers that cel-go's list
+//! and set libraries bring along, then `interpreter/runtimecost.go`.
+
+use super::range::scale;
+use super::{CallCost, LIST_CREATE, PER_PATTERN, PER_TEXT};
+use crate::kubernetes::{Shape, ShapeKind};
+use crate::value::{Blob, Key, List, Map, Object, Text, Value};
+use serde_json::Value as Json;
+
+/// How a call is charged.
+///
+/// `overload` is the one that was planned, or empty if that is known only from the arguments
+/// (cel-go then knows none either).
+pub fn call_cost(function: &str, overload: &str) -> CallCost {
+    by_overload_tracker(overload)
+        .or_else(|| by_function(function, overload))
+        .unwrap_or_else(|| by_overload(overload))
+}
+
+/// Trackers of cel-go's extension libraries, which come before all else.
+fn by_overload_tracker(overload: &str) -> Option<CallCost> {
+    Some(match overload {
+        "list_slice" | "lists_range" | "list_reverse" => |_, result| allocating(1.0, size(result)),
+        "list_flatten" => |args, _| allocating(1.0, first(args)),
+        "list_flatten_int" => |args, _| {
+            let depth = match args.get(1) {
+                #[expect(clippy::cast_precision_loss, reason = "as cel-go computes")]
+                Some(Value::Int(depth)) => *depth as f64,
+                _ => 1.0,
+            };
+            allocating(depth, first(args))
+        },
+        "list_distinct" => |args, _| self_compare(args.first()),
+        "list_sets_contains_list" | "list_sets_intersects_list" => {
+            |args, _| 1 + first(args).saturating_mul(second(args))
+        }
+        "list_sets_equivalent_list" => {
+            |args, _| 1 + first(args).saturating_mul(second(args)).saturating_mul(2)
+        }
+        _ if overload.starts_with("list_") && overload.ends_with("_sort") => {
+            |args, _| self_compare(args.first())
+        }
+        _ if overload.starts_with("list_") && overload.ends_with("_sortByAssociatedKeys") => {
+            |args, _| self_compare(args.get(1))
+        }
+        _ => return None,
+    })
+}
+
+/// Kubernetes' costs.
+fn by_function(function: &str, overload: &str) -> Option<CallCost> {
+    Some(match function {
+        // Two of them fit into the cost of one rule.
+        "check" => |_, _| 350_000,
+        "serviceAccount"
+        | "path"
+        | "group"
+        | "resource"
+        | "subresource"
+        | "namespace"
+        | "name"
+        | "allowed"
+        | "reason"
+        | "error"
+        | "errored"
+        | "masked"
+        | "prefixLength"
+        | "family"
+        | "isUnspecified"
+        | "isLoopback"
+        | "isLinkLocalMulticast"
+        | "isLinkLocalUnicast"
+        | "isGlobalUnicast"
+        | "format.named"
+        | "sign"
+        | "asInteger"
+        | "isInteger"
+        | "asApproximateFloat"
+        | "isGreaterThan"
+        | "isLessThan"
+        | "compareTo"
+        | "add"
+        | "sub"
+        | "major"
+        | "minor"
+        | "patch"
+        | "getScheme"
+        | "getHostname"
+        | "getHost"
+        | "getPort"
+        | "getEscapedPath"
+        | "getQuery" => one,
+        "fieldSelector" | "labelSelector" => |args, _| {
+            let length = second(args);
+            LIST_CREATE
+                .saturating_add(scale(length, PER_TEXT))
+                .saturating_add(scale(scale(length, 0.5), super::PER_REQUIREMENT))
+        },
+        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
+            |args, _| args.first().map_or(0, traversal)
+        }
+        "ip" if overload == "cidr_ip" => one,
+        "url"
+        | "lowerAscii"
+        | "upperAscii"
+        | "substring"
+        | "trim"
+        | "jsonpatch.escapeKey"
+        | "cidr"
+        | "isIP"
+        | "isCIDR"
+        | "ip"
+        | "quantity"
+        | "isQuantity"
+        | "semver"
+        | "isSemver" => |args, _| scale(first(args), PER_TEXT),
+        "replace" | "split" | "ip.isCanonical" => |args, _| scale(first(args), 2.0 * PER_TEXT),
+        "join" => |_, result| scale(size(result), 2.0 * PER_TEXT),
+        "find" | "findAll" => |args, _| matching(first(args), second(args)),
+        "containsIP" if overload == "cidr_contains_ip_string" => |args, _| {
+            let cidr = first(args);
+            scale(cidr + cidr, PER_TEXT) + scale(second(args), PER_TEXT)
+        },
+        "containsIP" => |args, _| scale(2 * first(args), PER_TEXT),
+        "containsCIDR" if overload == "cidr_contains_cidr_string" => |args, _| {
+            let cidr = first(args);
+            scale(2 * cidr, PER_TEXT) + scale(cidr, PER_TEXT) + 1 + scale(second(args), PER_TEXT)
+        },
+        "containsCIDR" => |args, _| {
+            let cidr = first(args);
+            scale(2 * cidr, PER_TEXT) + scale(cidr, PER_TEXT) + 1
+        },
+        "validate" => |args, _| match args.first() {
+            Some(Value::Opaque(format)) => match format.pattern_size() {
+                Some(pattern) => matching(second(args), pattern),
+                None => 1,
+            },
+            _ => 1,
+        },
+        "_==_" => |args, _| match args.first() {
+            // Those of Kubernetes' libraries, which are all that there are.
+            Some(Value::Opaque(_)) => 1,
+            _ => comparing(args),
+        },
+        _ => return None,
+    })
+}
+
+/// cel-go's own costs.
+fn by_overload(overload: &str) -> CallCost {
+    match overload {
+        "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string"
+        | "strings_quote" | "string_format" => |args, _| scale(first_inner(args), PER_TEXT),
+        "in_list" => |args, _| args.get(1).map_or(1, inner_size),
+        "less_string"
+        | "greater_string"
+        | "less_equals_string"
+        | "greater_equals_string"
+        | "less_bytes"
+        | "greater_bytes"
+        | "less_equals_bytes"
+        | "greater_equals_bytes"
+        | "equals"
+        | "not_equals" => |args, _| comparing(args),
+        "add_string" | "add_bytes" => {
+            |args, _| scale(first_inner(args).saturating_add(second_inner(args)), PER_TEXT)
+        }
+        "matches_string" => |args, _| matching(first_inner(args), second_inner(args)),
+        "contains_string" => |args, _| {
+            scale(first_inner(args), PER_TEXT).saturating_mul(scale(second_inner(args), PER_TEXT))
+        },
+        _ => one,
+    }
+}
+
+const fn one<'a>(_: &[Value<'a>], _: &Value<'a>) -> u64 {
+    1
+}
+
+/// Comparing costs what the shorter side measures.
+fn comparing(args: &[Value<'_>]) -> u64 {
+    scale(first_inner(args).min(second_inner(args)), PER_TEXT)
+}
+
+/// A text against a regular expression; one more than the text, so that an empty one costs too.
+fn matching(text: u64, pattern: u64) -> u64 {
+    scale(text.saturating_add(1), PER_TEXT).saturating_mul(scale(pattern, PER_PATTERN))
+}
+
+/// A call that makes a list.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "as cel-go computes: rounded down"
+)]
+fn allocating(factor: f64, size: u64) -> u64 {
+    ((size as f64 * factor) as u64).saturating_add(1 + LIST_CREATE)
+}
+
+/// A call that compares each element of a list with each.
+fn self_compare(list: Option<&Value<'_>>) -> u64 {
+    let Some(Value::List(list)) = list else { return allocating(2.0, 0) };
+    let texts = match list {
+        List::Json { items, shape, .. } => {
+            items.first().is_some_and(Json::is_string) && !is_time(&shape.kind)
+        }
+        List::Values(values) => {
+            matches!(values.first(), Some(Value::String(_) | Value::Bytes(_)))
+        }
+    };
+    let size = list_size(list);
+    allocating(if texts { 2.0 + PER_TEXT } else { 2.0 }, size.saturating_mul(size))
+}
+
+fn first(args: &[Value<'_>]) -> u64 {
+    args.first().map_or(1, size)
+}
+
+fn second(args: &[Value<'_>]) -> u64 {
+    args.get(1).map_or(1, size)
+}
+
+fn first_inner(args: &[Value<'_>]) -> u64 {
+    args.first().map_or(1, inner_size)
+}
+
+fn second_inner(args: &[Value<'_>]) -> u64 {
+    args.get(1).map_or(1, inner_size)
+}
+
+/// The size of a value; one if it has none.
+fn size(value: &Value<'_>) -> u64 {
+    match value {
+        Value::String(text) => text_size(text),
+        Value::Bytes(bytes) => bytes_size(bytes),
+        Value::List(list) => list_size(list),
+        Value::Map(Map::Json { entries, .. }) => entries.len() as u64,
+        Value::Map(Map::Values(entries)) => entries.len() as u64,
+        Value::Object(Object::Json { fields, .. }) => fields.len() as u64,
+        Value::Opaque(opaque) => opaque.size().unwrap_or(1),
+        _ => 1,
+    }
+}
+
+/// The size of a value, or of what an optional holds.
+fn inner_size(mut value: &Value<'_>) -> u64 {
+    while let Value::Optional(Some(inner)) = value {
+        value = inner;
+    }
+    size(value)
+}
+
+fn text_size(text: &Text<'_>) -> u64 {
+    text_of(text).chars().count() as u64
+}
+
+fn text_of<'v>(text: &'v Text<'_>) -> &'v str {
+    match text {
+        Text::Borrowed(text) => text,
+        Text::Shared(text) => text,
+    }
+}
+
+fn bytes_size(bytes: &Blob<'_>) -> u64 {
+    match bytes {
+        Blob::Borrowed(bytes) => bytes.len() as u64,
+        Blob::Shared(bytes) => bytes.len() as u64,
+    }
+}
+
+fn list_size(list: &List<'_>) -> u64 {
+    match list {
+        List::Json { items, .. } => items.len() as u64,
+        List::Values(values) => values.len() as u64,
+    }
+}
+
+/// What going through a value costs, with all that is in it.
+fn traversal(value: &Value<'_>) -> u64 {
+    match value {
+        Value::String(text) => traversed(text_of(text).len()),
+        Value::Bytes(Blob::Borrowed(bytes)) => traversed(bytes.len()),
+        Value::Bytes(Blob::Shared(bytes)) => traversed(bytes.len()),
+        Value::List(List::Values(values)) => values.iter().map(traversal).sum(),
+        Value::List(List::Json { items, shape, .. }) => {
+            items.iter().map(|item| json_traversal(item, shape)).sum()
+        }
+        Value::Map(Map::Values(entries)) => entries
+            .iter()
+            .map(|(key, value)| {
+                let key = match key {
+                    Key::String(text) => traversed(text_of(text).len()),
+                    _ => 1,
+                };
+                key + traversal(value)
+            })
+            .sum(),
+        Value::Map(Map::Json { entries, shape }) => entries
+            .iter()
+            .map(|(key, item)| traversed(key.len()) + json_traversal(item, shape))
+            .sum(),
+        Value::Object(Object::Json { fields, shape }) => object_traversal(fields, shape),
+        _ => 1,
+    }
+}
+
+fn json_traversal(json: &Json, shape: &Shape) -> u64 {
+    match (json, &shape.kind) {
+        (_, ShapeKind::Preserved) => 1,
+        (Json::String(text), ShapeKind::Bytes) => traversed(base64_length(text)),
+        (Json::String(text), kind) if !is_time(kind) => traversed(text.len()),
+        (Json::Array(items), ShapeKind::List { items: of, .. }) => {
+            items.iter().map(|item| json_traversal(item, of)).sum()
+        }
+        (Json::Array(items), _) => items.iter().map(|item| json_traversal(item, shape)).sum(),
+        (Json::Object(entries), ShapeKind::Map(of)) => {
+            entries.iter().map(|(key, item)| traversed(key.len()) + json_traversal(item, of)).sum()
+        }
+        (Json::Object(fields), _) => object_traversal(fields, shape),
+        _ => 1,
+    }
+}
+
+/// Fields that the shape does not declare cannot be seen.
+fn object_traversal(fields: &serde_json::Map<String, Json>, shape: &Shape) -> u64 {
+    let ShapeKind::Object(declared) = &shape.kind else {
+        return fields
+            .iter()
+            .map(|(key, item)| traversed(key.len()) + json_traversal(item, shape))
+            .sum();
+    };
+    fields
+        .iter()
+        .filter_map(|(key, item)| {
+            let field = declared.fields.get(key.as_str())?;
+            Some(traversed(key.len()) + json_traversal(item, &field.shape))
+        })
+        .sum()
+}
+
+const fn is_time(kind: &ShapeKind) -> bool {
+    matches!(kind, ShapeKind::Duration | ShapeKind::Date | ShapeKind::DateTime)
+}
+
+/// How many bytes a text in base 64 stands for.
+fn base64_length(text: &str) -> usize {
+    text.trim_end_matches('=').len() * 3 / 4
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "as Kubernetes computes: rounded down"
+)]
+fn traversed(length: usize) -> u64 {
+    (length as f64 * PER_TEXT) as u64
+}
