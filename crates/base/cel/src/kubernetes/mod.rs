@@ -1,4 +1,16 @@
 //! Kubernetes' side of the language: objects with schemas as typed values.
+//!
+//! A [`Shape`] is made once from a schema (`shape`). From it come the types that the checker sees
+//! (`types`), the sizes that costs are estimated with (`sizes`) and the values that the
+//! evaluator sees.
+
+pub mod limits;
+pub mod names;
+mod shape;
+mod sizes;
+mod types;
+
+pub use shape::Property;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

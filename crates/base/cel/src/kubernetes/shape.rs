@@ -1,0 +1,217 @@
+//! Making shapes: how much data of each kind there can be, and how little.
+//!
+//! All sizes follow from what a schema bounds and from the size of the largest request (what
+//! apiserver's `SchemaDeclType` computes).
+
+use super::{Field, ListShape, ObjectShape, Shape, ShapeKind, limits, names};
+use std::sync::Arc;
+
+/// A property of an object that a shape is made of.
+#[derive(Clone, Debug)]
+pub struct Property {
+    /// Its name in data.
+    pub name: Box<str>,
+    /// What it is.
+    pub shape: Shape,
+    /// Whether it must be there.
+    pub required: bool,
+    /// Whether it is filled in where it is missing.
+    pub defaulted: bool,
+}
+
+/// The largest list or map of things that take so many bytes each: what is left of the largest
+/// request without its brackets.
+const fn most(each: u64) -> u64 {
+    (limits::REQUEST - 2) / each
+}
+
+impl Shape {
+    const fn new(kind: ShapeKind, max_elements: u64, min_size: u64) -> Self {
+        Self { kind, nullable: false, max_elements, min_size }
+    }
+
+    /// The same, where `null` may stand too.
+    #[must_use]
+    pub const fn nullable(mut self, nullable: bool) -> Self {
+        self.nullable = nullable;
+        self
+    }
+
+    /// `true` or `false`.
+    pub const fn boolean() -> Self {
+        Self::new(ShapeKind::Boolean, 0, 4)
+    }
+
+    /// A whole number.
+    pub const fn integer() -> Self {
+        Self::new(ShapeKind::Integer, 0, 1)
+    }
+
+    /// A number.
+    pub const fn number() -> Self {
+        Self::new(ShapeKind::Number, 0, 1)
+    }
+
+    /// A whole number or a string of at most so many code points.
+    pub fn int_or_string(max_length: Option<u64>) -> Self {
+        Self::new(ShapeKind::IntOrString, string_length(max_length), 1)
+    }
+
+    /// Data that rules cannot see.
+    pub const fn preserved() -> Self {
+        Self::new(ShapeKind::Preserved, 0, 1)
+    }
+
+    /// Data that is what it is.
+    pub const fn dynamic() -> Self {
+        Self::new(ShapeKind::Dynamic, 0, 1)
+    }
+
+    /// A string with its `format`, of at most so many code points; `longest` is the length in
+    /// bytes of the longest of the values that may stand there, if they are listed.
+    pub fn string(format: &str, max_length: Option<u64>, longest: Option<u64>) -> Self {
+        match format {
+            "byte" => Self::new(ShapeKind::Bytes, max_length.unwrap_or(limits::REQUEST - 2), 2),
+            "duration" => Self::new(ShapeKind::Duration, 32, 3),
+            "date" => Self::new(ShapeKind::Date, 12, 12),
+            "date-time" => Self::new(ShapeKind::DateTime, 32, 21),
+            _ => {
+                let max = match (max_length, longest) {
+                    (None, Some(longest)) => longest,
+                    (max_length, _) => string_length(max_length),
+                };
+                Self::new(ShapeKind::String, max, 2)
+            }
+        }
+    }
+
+    /// A list of at most so many elements.
+    pub fn list(items: Self, kind: ListShape, max_items: Option<u64>) -> Self {
+        let max = max_items.unwrap_or_else(|| most(items.min_size + 1));
+        Self::new(ShapeKind::List { items: Arc::new(items), kind }, max, 2)
+    }
+
+    /// A map of at most so many entries.
+    pub fn map(values: Self, max_entries: Option<u64>) -> Self {
+        let max = max_entries.unwrap_or_else(|| most(values.min_size + 6));
+        Self::new(ShapeKind::Map(Arc::new(values)), max, 2)
+    }
+
+    /// An object with these properties.
+    pub fn object(properties: impl IntoIterator<Item = Property>) -> Self {
+        let mut object = ObjectShape::default();
+        let mut min_size = 2;
+        for Property { name, shape, required, defaulted } in properties {
+            if shape.is_typed() {
+                if required && !defaulted {
+                    min_size += name.len() as u64 + shape.min_size + 4;
+                }
+                if let Some(escaped) = names::escape(&name).filter(|it| **it != *name) {
+                    object.escaped.insert(escaped.into(), name.clone());
+                }
+            }
+            object.fields.insert(name, Field { shape, required });
+        }
+        Self::new(ShapeKind::Object(Arc::new(object)), 0, min_size)
+    }
+
+    /// Whether rules can see it: whether it has a type.
+    pub fn is_typed(&self) -> bool {
+        match &self.kind {
+            ShapeKind::Preserved => false,
+            ShapeKind::List { items: inner, .. } | ShapeKind::Map(inner) => inner.is_typed(),
+            _ => true,
+        }
+    }
+
+    /// How often data of this shape can be in the largest request, where nothing else bounds that.
+    pub const fn cardinality(&self) -> u64 {
+        limits::REQUEST / (self.min_size + 1)
+    }
+}
+
+/// The most bytes of a string: a code point has up to four, and what has no bound is bounded by the
+/// largest request.
+fn string_length(max_length: Option<u64>) -> u64 {
+    max_length.map_or(limits::REQUEST - 2, |max| max.saturating_mul(4))
+}
+
+impl ObjectShape {
+    /// The field that rules call so, with its name in data. Words that the language keeps for
+    /// itself name their fields also without escapes.
+    pub fn find(&self, name: &str) -> Option<(&str, &Field)> {
+        let entry = match self.escaped.get(name) {
+            Some(plain) => self.fields.get_key_value(plain),
+            None if names::is_reserved(name) => self.fields.get_key_value(name),
+            // Fields of this name in data may be called otherwise in rules, or not at all.
+            None => {
+                self.fields.get_key_value(name).filter(|_| names::escape(name) == Some(name.into()))
+            }
+        };
+        entry.map(|(plain, field)| (&**plain, field)).filter(|(_, field)| field.shape.is_typed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn property(name: &str, shape: Shape) -> Property {
+        Property { name: name.into(), shape, required: true, defaulted: false }
+    }
+
+    #[test]
+    fn what_a_schema_does_not_bound_is_bounded_by_the_largest_request() {
+        let string = || Shape::string("", None, None);
+        for (shape, elements, size) in [
+            (Shape::boolean(), 0, 4),
+            (string(), 3_145_726, 2),
+            (Shape::string("", Some(10), Some(3)), 40, 2),
+            (Shape::string("", None, Some(3)), 3, 2),
+            (Shape::string("byte", Some(10), None), 10, 2),
+            (Shape::string("date", Some(10), None), 12, 12),
+            (Shape::string("date-time", None, None), 32, 21),
+            (Shape::int_or_string(Some(2)), 8, 1),
+            (Shape::list(string(), ListShape::Atomic, None), 1_048_575, 2),
+            (Shape::list(string(), ListShape::Atomic, Some(4)), 4, 2),
+            (Shape::map(Shape::integer(), None), 449_389, 2),
+            (Shape::object([property("abc", string())]), 0, 11),
+            (Shape::object([Property { defaulted: true, ..property("abc", string()) }]), 0, 2),
+            (Shape::object([property("abc", Shape::preserved())]), 0, 2),
+        ] {
+            assert_eq!((shape.max_elements, shape.min_size), (elements, size), "{shape:?}");
+        }
+        assert_eq!(string().cardinality(), 1_048_576);
+    }
+
+    #[test]
+    fn fields_are_found_by_the_names_that_rules_have_for_them() {
+        let number = Shape::integer;
+        let ShapeKind::Object(object) = Shape::object([
+            property("plain", number()),
+            property("x-y", number()),
+            property("a__b", number()),
+            property("namespace", number()),
+            property("any", Shape::preserved()),
+            property("0", number()),
+        ])
+        .kind
+        else {
+            panic!("objects are objects");
+        };
+        for (name, found) in [
+            ("plain", Some("plain")),
+            ("x__dash__y", Some("x-y")),
+            ("x-y", None),
+            ("a__underscores__b", Some("a__b")),
+            ("a__b", None),
+            ("__namespace__", Some("namespace")),
+            ("namespace", Some("namespace")),
+            ("any", None),
+            ("0", None),
+            ("none", None),
+        ] {
+            assert_eq!(object.find(name).map(|found| found.0), found, "{name}");
+        }
+    }
+}
