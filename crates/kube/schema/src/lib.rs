@@ -7,7 +7,6 @@
 //!
 //! Nothing here stores, serves or waits: it is plain functions of plain values.
 
-mod quantity;
 mod trail;
 mod url;
 
@@ -20,4 +19,4 @@ pub mod strict;
 pub mod structural;
 pub mod webhook;
 
-pub use quantity::canonical as canonical_quantity;
+pub use mainstay_quantity::canonical as canonical_quantity;

@@ -20,7 +20,6 @@ pub use findings::{findings, findings_in_records};
 
 use crate::builtin::{self, Definition, Shape, Type};
 use crate::form;
-use crate::quantity;
 use crate::trail::{Step, Trail};
 use base64::Engine as _;
 use place::{Place, Words, go_name};
@@ -579,10 +578,10 @@ fn int_or_string(value: &Value, at: &Place<'_>) -> Result<(), String> {
 
 fn amount(value: &mut Value) -> Result<(), String> {
     let text = match &*value {
-        Value::String(text) => quantity::canonical(text.trim()),
-        Value::Number(number) => quantity::canonical(&number.to_string()),
-        other => quantity::canonical(&other.to_string()),
+        Value::String(text) => mainstay_quantity::canonical(text.trim()),
+        Value::Number(number) => mainstay_quantity::canonical(&number.to_string()),
+        other => mainstay_quantity::canonical(&other.to_string()),
     };
-    *value = text.map_err(str::to_owned)?.into();
+    *value = text.map_err(|why| why.to_string())?.into();
     Ok(())
 }
