@@ -3,6 +3,10 @@
 //! A [`Library`] is a named set of overloads and macros, one file (or folder) each; which of them
 //! are known is a property of the environment ([`crate::Env`]).
 
+mod args;
+pub mod kubernetes;
+pub mod strings;
+
 use crate::syntax::Macro;
 use crate::types::Type;
 use crate::value::{Outcome, Value};

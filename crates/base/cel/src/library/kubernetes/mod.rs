@@ -1,0 +1,3 @@
+//! The functions that Kubernetes adds to the language.
+
+pub mod quantity;
