@@ -9,7 +9,8 @@ pub mod strings;
 
 use crate::syntax::Macro;
 use crate::types::Type;
-use crate::value::{Outcome, Value};
+use crate::value::{Error, Outcome, Value};
+use std::sync::Arc;
 
 /// A set of functions and macros.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +40,22 @@ pub struct Overload {
     pub result: Type,
     /// What it does.
     pub run: Run,
+    /// What is made of its second argument, once, if that is a constant.
+    pub prepare: Option<Prepare>,
+}
+
+/// Makes something of a constant argument that would take long to make for each call: a regular
+/// expression. If that fails there is no program.
+pub type Prepare = fn(&Value<'_>) -> Result<Arc<dyn Prepared>, Error>;
+
+/// A function whose second argument is known.
+pub trait Prepared: std::fmt::Debug + Send + Sync {
+    /// Calls it, with all arguments.
+    ///
+    /// # Errors
+    ///
+    /// As [`Strict`] functions.
+    fn run<'a>(&self, args: &[Value<'a>]) -> Outcome<'a>;
 }
 
 /// What a function does.
@@ -73,7 +90,7 @@ impl Overload {
         result: Type,
         run: Strict,
     ) -> Self {
-        Self { id, function, receiver: false, params, result, run: Run::Strict(run) }
+        Self { id, function, receiver: false, params, result, run: Run::Strict(run), prepare: None }
     }
 
     /// A method `params[0].function(params[1..])`.
@@ -84,6 +101,13 @@ impl Overload {
         result: Type,
         run: Strict,
     ) -> Self {
-        Self { id, function, receiver: true, params, result, run: Run::Strict(run) }
+        Self { id, function, receiver: true, params, result, run: Run::Strict(run), prepare: None }
+    }
+
+    /// The same, with something that can be made of its second argument.
+    #[must_use]
+    pub fn prepared(mut self, prepare: Prepare) -> Self {
+        self.prepare = Some(prepare);
+        self
     }
 }
