@@ -4,10 +4,13 @@
 //! what differs from one to the next is a handful of variables and types, so that extending one
 //! costs no more than copying a short list.
 
+use crate::check::{self, Checked};
 use crate::library::{Library, Overload};
+use crate::source::Issues;
 use crate::syntax::Macro;
+use crate::syntax::ast::Parsed;
 use crate::types::Type;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What expressions may use.
@@ -46,6 +49,15 @@ struct Base {
     functions: HashMap<&'static str, Vec<Arc<Overload>>>,
     types: HashMap<&'static str, Type>,
     macros: Vec<Macro>,
+    /// The first names of types whose names have dots.
+    dotted_names: HashSet<&'static str>,
+    /// The first names of functions whose names have dots.
+    dotted_functions: HashSet<&'static str>,
+}
+
+/// The name before the first dot.
+fn first_of(name: &str) -> Option<&str> {
+    name.split_once('.').map(|(first, _)| first)
 }
 
 impl Env {
@@ -59,6 +71,8 @@ impl Env {
             functions: HashMap::new(),
             types: HashMap::new(),
             macros: Vec::new(),
+            dotted_names: HashSet::new(),
+            dotted_functions: HashSet::new(),
         };
         for library in libraries {
             base.libraries.push(library.name);
@@ -68,6 +82,8 @@ impl Env {
             base.types.extend((library.types)());
             base.macros.extend_from_slice(library.macros);
         }
+        base.dotted_names.extend(base.types.keys().filter_map(|name| first_of(name)));
+        base.dotted_functions.extend(base.functions.keys().filter_map(|name| first_of(name)));
         Self { base: Arc::new(base), variables: Vec::new(), types: Vec::new() }
     }
 
@@ -87,6 +103,15 @@ impl Env {
         env.types.retain(|(known, _)| &**known != name);
         env.types.push((name.into(), value));
         env
+    }
+
+    /// Settles types and what names mean.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong, in cel-go's words and at its places.
+    pub fn check(&self, parsed: Parsed) -> Result<Checked, Issues> {
+        check::check(self, parsed)
     }
 
     /// How it reads expressions.
@@ -111,7 +136,27 @@ impl Env {
 
     /// The type of a variable, by its full name.
     pub fn variable(&self, name: &str) -> Option<&Type> {
-        self.variables.iter().find(|(known, _)| &**known == name).map(|(_, value)| value)
+        self.variable_entry(name).map(|(_, value)| value)
+    }
+
+    pub(crate) fn variable_entry(&self, name: &str) -> Option<&(Arc<str>, Type)> {
+        self.variables.iter().find(|(known, _)| &**known == name)
+    }
+
+    /// Whether a name that begins with `root` and a dot may mean a variable or a type.
+    pub(crate) fn has_dotted_names(&self, root: &str) -> bool {
+        let root = root.strip_prefix('.').unwrap_or(root);
+        let begins = |(name, _): &(Arc<str>, Type)| first_of(name) == Some(root);
+        !self.base.options.container.is_empty()
+            || self.base.dotted_names.contains(root)
+            || self.variables.iter().any(begins)
+            || self.types.iter().any(begins)
+    }
+
+    /// Whether a name that begins with `root` and a dot may mean a function.
+    pub(crate) fn has_dotted_functions(&self, root: &str) -> bool {
+        let root = root.strip_prefix('.').unwrap_or(root);
+        !self.base.options.container.is_empty() || self.base.dotted_functions.contains(root)
     }
 
     /// The type that a full name denotes (`int`, `net.IP`).

@@ -1,8 +1,13 @@
 //! The type checker: which variable, type or function each name means, and the type of each node.
 
+mod checker;
+mod overloads;
+mod unify;
+
+use crate::env::Env;
 use crate::library::Overload;
-use crate::source::Source;
-use crate::syntax::ast::{Expr, Id};
+use crate::source::{Issues, Source};
+use crate::syntax::ast::{Expr, Id, Parsed};
 use crate::types::Type;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,4 +56,9 @@ impl Checked {
     pub fn output(&self) -> &Type {
         self.type_of(self.root.id)
     }
+}
+
+/// Checks an expression.
+pub(crate) fn check(env: &Env, parsed: Parsed) -> Result<Checked, Issues> {
+    checker::check(env, parsed)
 }
