@@ -1,14 +1,31 @@
 //! From text to trees and back.
+//!
+//! Trees, texts of errors and their places are those of cel-go 0.26, whose parser is generated
+//! from a grammar. Well-formed text is read by a small parser written by hand, straight into the
+//! tree. Only where that gives up, a second one goes through the text anew as the generated one
+//! would, to say what that would say: its way of recovering is what people see.
 
 pub mod ast;
+mod build;
+mod lexer;
+mod literal;
+pub mod macros;
+mod make;
+mod parser;
 
-use crate::source::Issues;
+pub use make::{ACCUMULATOR, MAX_DEPTH, MAX_NODES, Maker};
+
+use crate::source::{Issue, Issues, Source};
 use ast::{Expr, Parsed};
+use build::Builder;
+
+/// How many code points a text may have (cel-go's limit).
+pub const MAX_CODE_POINTS: usize = 100_000;
 
 /// What the parser is to accept.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// The macros that are known, standard ones too.
+    /// The macros that are known, standard ones too. Of two for the same calls the later is used.
     pub macros: &'a [Macro],
     /// Whether `a.?b`, `a[?b]`, `[?a]` and `{?a: b}` are known.
     pub optional: bool,
@@ -50,25 +67,59 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// Makes nodes for macros: gives them numbers and the macro's place.
-#[derive(Debug)]
-pub struct Maker<'a> {
-    last_id: &'a mut u32,
-    at: u32,
-}
-
-impl Maker<'_> {
-    /// A new node at the macro's place.
-    pub fn node(&mut self, kind: ast::ExprKind) -> Expr {
-        *self.last_id += 1;
-        Expr { id: *self.last_id, at: self.at, kind }
-    }
-}
-
 /// Reads an expression.
 ///
 /// # Errors
 ///
 /// In the words and at the places that cel-go (with its ANTLR parser) gives. Refuses texts of more
-/// than 100,000 code points and trees that are too deep.
-pub type Parse = fn(&str, Options<'_>) -> Result<Parsed, Issues>;
+/// than [`MAX_CODE_POINTS`] and trees that are deeper than [`MAX_DEPTH`] or have more than
+/// [`MAX_NODES`].
+pub fn parse(text: &str, options: &Options<'_>) -> Result<Parsed, Issues> {
+    let size = if text.len() <= MAX_CODE_POINTS { text.len() } else { text.chars().count() };
+    if size > MAX_CODE_POINTS {
+        let message = format!(
+            "expression code point size exceeds limit: size: {size}, limit {MAX_CODE_POINTS}"
+        );
+        return Err(Issues::new(Source::new(text), vec![Issue { at: None, message }]));
+    }
+    let source = Source::new(text);
+    let mut builder = Builder::new(text, options);
+    match parser::read(&mut builder) {
+        Ok(root) if builder.errors.is_empty() => Ok(Parsed {
+            source,
+            root,
+            last_id: builder.nodes.last_id(),
+            macro_calls: builder.macro_calls,
+        }),
+        Ok(_) => Err(issues(source, builder.errors)),
+        Err(_) => {
+            if let Some(message) = builder.nodes.beyond {
+                let issue = Issue { at: None, message: message.to_owned() };
+                return Err(Issues::new(source, vec![issue]));
+            }
+            let mut lexer = lexer::Lexer::new(text);
+            let wrong = loop {
+                match lexer.token() {
+                    Ok(token) if token.kind == lexer::Kind::End => {
+                        break (token.at, "Syntax error: mismatched input '<EOF>'".to_owned());
+                    }
+                    Ok(_) => {}
+                    Err(stray) => {
+                        let text = &text[stray.start as usize..stray.end as usize];
+                        let message = format!("Syntax error: token recognition error at: '{text}'");
+                        break (stray.at, message);
+                    }
+                }
+            };
+            Err(issues(source, vec![wrong]))
+        }
+    }
+}
+
+fn issues(source: Source, errors: Vec<(u32, String)>) -> Issues {
+    let issues = errors
+        .into_iter()
+        .map(|(at, message)| Issue { at: Some(source.location(at)), message })
+        .collect();
+    Issues::new(source, issues)
+}

@@ -1,0 +1,365 @@
+//! What the parser makes of what it has read, and what it objects to although it can be read:
+//! reserved words, literals out of range, macros with wrong arguments.
+
+use super::ast::{Expr, ExprKind, FieldEntry, Id, Literal, MapEntry, operator};
+use super::lexer::{Kind, Token};
+use super::make::{Maker, Nodes};
+use super::{Expanded, Options, literal};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Words that are no names of variables and functions; fields and methods may be called so.
+const RESERVED: [&str; 17] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// Makes trees.
+#[derive(Debug)]
+pub(super) struct Builder<'a> {
+    pub(super) text: &'a str,
+    pub(super) options: &'a Options<'a>,
+    pub(super) nodes: Nodes,
+    pub(super) macro_calls: HashMap<Id, Expr>,
+    /// What is wrong, and where.
+    pub(super) errors: Vec<(u32, String)>,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(text: &'a str, options: &'a Options<'a>) -> Self {
+        Self { text, options, nodes: Nodes::new(), macro_calls: HashMap::new(), errors: Vec::new() }
+    }
+
+    pub(super) fn text_of(&self, token: Token) -> &'a str {
+        &self.text[token.start as usize..token.end as usize]
+    }
+
+    /// Notes what is wrong; something to go on with.
+    pub(super) fn error(&mut self, at: u32, message: impl Into<String>) -> Expr {
+        self.errors.push((at, message.into()));
+        self.nodes.node(at, ExprKind::Literal(Literal::Null))
+    }
+
+    /// A literal, perhaps after a minus sign.
+    pub(super) fn literal(&mut self, minus: Option<Token>, token: Token) -> Expr {
+        let text = self.text_of(token);
+        let at = minus.map_or(token.at, |minus| minus.at);
+        let negative = minus.is_some();
+        let literal = match token.kind {
+            Kind::Int => literal::int(negative, text),
+            Kind::Uint => literal::uint(text),
+            Kind::Float => literal::double(negative, text),
+            Kind::String => literal::string(text, |plain| self.nodes.name(plain)),
+            Kind::Bytes => literal::bytes(text),
+            Kind::True => Ok(Literal::Bool(true)),
+            Kind::False => Ok(Literal::Bool(false)),
+            _ => Ok(Literal::Null),
+        };
+        match literal {
+            Ok(literal) => self.nodes.node(at, ExprKind::Literal(literal)),
+            Err(message) => self.error(at, message),
+        }
+    }
+
+    /// A name of a variable, perhaps after a dot.
+    pub(super) fn ident(&mut self, dot: Option<Token>, token: Token) -> Expr {
+        let name = self.text_of(token);
+        let start = dot.map_or(token.at, |dot| dot.at);
+        if RESERVED.contains(&name) {
+            return self.error(start, format!("reserved identifier: {name}"));
+        }
+        let name = self.rooted(dot, name);
+        self.nodes.node(token.at, ExprKind::Ident(name))
+    }
+
+    fn rooted(&mut self, dot: Option<Token>, name: &str) -> Arc<str> {
+        match dot {
+            Some(_) => self.nodes.name(&format!(".{name}")),
+            None => self.nodes.name(name),
+        }
+    }
+
+    /// A call of a function. `noted` is how many errors there were before its arguments.
+    pub(super) fn function(
+        &mut self,
+        (dot, token, open): (Option<Token>, Token, Token),
+        args: Vec<Expr>,
+        noted: usize,
+    ) -> Expr {
+        let name = self.text_of(token);
+        let start = dot.map_or(token.at, |dot| dot.at);
+        if RESERVED.contains(&name) {
+            // What is called so is not looked into.
+            self.errors.truncate(noted);
+            return self.error(start, format!("reserved identifier: {name}"));
+        }
+        let name = self.rooted(dot, name);
+        self.call_or_macro(open.at, &name, None, args)
+    }
+
+    /// A call of a method.
+    pub(super) fn method(
+        &mut self,
+        target: Expr,
+        (token, open): (Token, Token),
+        args: Vec<Expr>,
+    ) -> Expr {
+        let name = self.nodes.name(self.text_of(token));
+        self.call_or_macro(open.at, &name, Some(target), args)
+    }
+
+    /// A field's name, if it may be written so.
+    fn field(&mut self, token: Token, at: u32) -> Option<Arc<str>> {
+        let text = self.text_of(token);
+        if token.kind != Kind::Quoted {
+            return Some(self.nodes.name(text));
+        }
+        if self.options.quoted_names {
+            return Some(self.nodes.name(&text[1..text.len() - 1]));
+        }
+        self.error(at, "unsupported syntax: '`'");
+        None
+    }
+
+    /// `operand.field` or `operand.?field`.
+    pub(super) fn select(
+        &mut self,
+        operand: Expr,
+        (dot, optional, field): (Token, bool, Token),
+    ) -> Expr {
+        let name = self.field(field, field.at).unwrap_or_default();
+        if !optional {
+            let operand = Box::new(operand);
+            let kind = ExprKind::Select { operand, field: name, test_only: false };
+            return self.nodes.node(dot.at, kind);
+        }
+        if !self.options.optional {
+            return self.error(dot.at, "unsupported syntax '.?'");
+        }
+        let name = self.nodes.node(field.at, ExprKind::Literal(Literal::String(name)));
+        self.nodes.call(dot.at, operator::OPT_SELECT, vec![operand, name])
+    }
+
+    /// `operand[index]` or `operand[?index]`.
+    pub(super) fn index(
+        &mut self,
+        operand: Expr,
+        (open, optional): (Token, bool),
+        index: Expr,
+    ) -> Expr {
+        if optional && !self.options.optional {
+            return self.error(open.at, "unsupported syntax '[?'");
+        }
+        let operator = if optional { operator::OPT_INDEX } else { operator::INDEX };
+        self.nodes.call(open.at, operator, vec![operand, index])
+    }
+
+    /// `[elements]`, each with its question mark.
+    pub(super) fn list(&mut self, open: Token, elements: Vec<(Option<Token>, Expr)>) -> Expr {
+        let mut optional = Vec::new();
+        for (index, (mark, _)) in elements.iter().enumerate() {
+            if let Some(mark) = mark {
+                if self.options.optional {
+                    optional.push(u32::try_from(index).unwrap_or(u32::MAX));
+                } else {
+                    self.error(mark.at, "unsupported syntax '?'");
+                }
+            }
+        }
+        let elements = elements.into_iter().map(|(_, element)| element).collect();
+        self.nodes.node(open.at, ExprKind::List { elements, optional })
+    }
+
+    /// `?key: value` of a map; none if it is refused. `noted` is how many errors there were before
+    /// it.
+    pub(super) fn entry(
+        &mut self,
+        (mark, colon): (Option<Token>, Token),
+        (key, value): (Expr, Expr),
+        noted: usize,
+    ) -> Option<MapEntry> {
+        if let Some(mark) = mark
+            && !self.options.optional
+        {
+            self.errors.truncate(noted);
+            self.error(mark.at, "unsupported syntax '?'");
+            return None;
+        }
+        let id = self.nodes.id();
+        Some(MapEntry { id, at: colon.at, key, value, optional: mark.is_some() })
+    }
+
+    /// `{entries}`
+    pub(super) fn map(&mut self, open: Token, entries: Vec<MapEntry>) -> Expr {
+        self.nodes.node(open.at, ExprKind::Map(entries))
+    }
+
+    /// `?field: value` of a message whose first field begins at `first`; none if it is refused.
+    /// `noted` is how many errors there were before it.
+    pub(super) fn initializer(
+        &mut self,
+        (first, mark, field, colon): (u32, Option<Token>, Token, Token),
+        value: Expr,
+        noted: usize,
+    ) -> Option<FieldEntry> {
+        if let Some(mark) = mark
+            && !self.options.optional
+        {
+            self.errors.truncate(noted);
+            self.error(mark.at, "unsupported syntax '?'");
+            return None;
+        }
+        if field.kind == Kind::Quoted && !self.options.quoted_names {
+            self.errors.truncate(noted);
+        }
+        let field = self.field(field, first)?;
+        let id = self.nodes.id();
+        Some(FieldEntry { id, at: colon.at, field, value, optional: mark.is_some() })
+    }
+
+    /// `name{fields}`
+    pub(super) fn message(
+        &mut self,
+        (dot, names, open): (Option<Token>, &[Token], Token),
+        fields: Vec<FieldEntry>,
+    ) -> Expr {
+        let mut name = String::new();
+        for (index, token) in names.iter().enumerate() {
+            if index > 0 || dot.is_some() {
+                name.push('.');
+            }
+            name.push_str(self.text_of(*token));
+        }
+        let name = self.nodes.name(&name);
+        self.nodes.node(open.at, ExprKind::Struct { name, fields })
+    }
+
+    /// Operands with the same operator `&&` or `||` between them, as a balanced tree: long chains
+    /// are common and stay flat so. `operators` are the places between the operands.
+    pub(super) fn chain(
+        &mut self,
+        operator: &str,
+        operators: &[u32],
+        operands: &mut impl Iterator<Item = Expr>,
+    ) -> Option<Expr> {
+        if operators.is_empty() {
+            return operands.next();
+        }
+        let middle = operators.len() / 2;
+        let left = self.chain(operator, &operators[..middle], operands)?;
+        let right = self.chain(operator, &operators[middle + 1..], operands)?;
+        Some(self.nodes.call(operators[middle], operator, vec![left, right]))
+    }
+
+    fn call_or_macro(
+        &mut self,
+        at: u32,
+        name: &Arc<str>,
+        target: Option<Expr>,
+        args: Vec<Expr>,
+    ) -> Expr {
+        let receiver = target.is_some();
+        // A later macro takes the place of an earlier one, a count that fits that of any count.
+        let find = |count: Option<usize>| {
+            let is = |known: &&super::Macro| {
+                known.name == &**name && known.receiver == receiver && known.args == count
+            };
+            self.options.macros.iter().rev().find(is)
+        };
+        let Some(found) = find(Some(args.len())).or_else(|| find(None)).copied() else {
+            return self.plain_call(at, name, target, args);
+        };
+        let as_written = self.as_written(name, target.as_ref(), &args);
+        let mut maker = Maker { nodes: &mut self.nodes, at };
+        match (found.expand)(&mut maker, target, args) {
+            Ok(Expanded::Instead(expr)) => {
+                self.macro_calls.insert(expr.id, as_written);
+                expr
+            }
+            Ok(Expanded::Stays(target, args)) => self.plain_call(at, name, target, args),
+            Err(refusal) => self.error(refusal.at, refusal.message),
+        }
+    }
+
+    fn plain_call(
+        &mut self,
+        at: u32,
+        name: &Arc<str>,
+        target: Option<Expr>,
+        args: Vec<Expr>,
+    ) -> Expr {
+        let function = Arc::clone(name);
+        let target = target.map(Box::new);
+        self.nodes.node(at, ExprKind::Call { function, target, args })
+    }
+
+    /// A macro's call, with its arguments as they are in the text: what macros have become in them
+    /// is only named by its number.
+    fn as_written(&self, name: &Arc<str>, target: Option<&Expr>, args: &[Expr]) -> Expr {
+        let function = Arc::clone(name);
+        let target = target.map(|target| Box::new(self.abridged(target)));
+        let args = args.iter().map(|arg| self.abridged(arg)).collect();
+        Expr { id: 0, at: 0, kind: ExprKind::Call { function, target, args } }
+    }
+
+    fn abridged(&self, expr: &Expr) -> Expr {
+        let Expr { id, at, .. } = *expr;
+        if self.macro_calls.contains_key(&id) {
+            return Expr { id, at, kind: ExprKind::Ident("".into()) };
+        }
+        let kind = match &expr.kind {
+            ExprKind::Select { operand, field, test_only } => ExprKind::Select {
+                operand: Box::new(self.abridged(operand)),
+                field: field.clone(),
+                test_only: *test_only,
+            },
+            ExprKind::Call { function, target, args } => ExprKind::Call {
+                function: function.clone(),
+                target: target.as_ref().map(|target| Box::new(self.abridged(target))),
+                args: args.iter().map(|arg| self.abridged(arg)).collect(),
+            },
+            ExprKind::List { elements, optional } => ExprKind::List {
+                elements: elements.iter().map(|element| self.abridged(element)).collect(),
+                optional: optional.clone(),
+            },
+            ExprKind::Map(entries) => {
+                let abridged = |entry: &MapEntry| MapEntry {
+                    key: self.abridged(&entry.key),
+                    value: self.abridged(&entry.value),
+                    ..*entry
+                };
+                ExprKind::Map(entries.iter().map(abridged).collect())
+            }
+            ExprKind::Struct { name, fields } => {
+                let abridged = |field: &FieldEntry| FieldEntry {
+                    field: field.field.clone(),
+                    value: self.abridged(&field.value),
+                    ..*field
+                };
+                ExprKind::Struct {
+                    name: name.clone(),
+                    fields: fields.iter().map(abridged).collect(),
+                }
+            }
+            whole @ (ExprKind::Literal(_) | ExprKind::Ident(_) | ExprKind::Comprehension(_)) => {
+                whole.clone()
+            }
+        };
+        Expr { id, at, kind }
+    }
+}

@@ -1,0 +1,313 @@
+//! Text into tokens, by the rules of the language's lexer: the longest token wins, and where text
+//! is no token, exactly the part is refused that cel-go (with its generated lexer) refuses.
+
+/// What a token is. The order is that of cel-go's grammar, in which sets of tokens are listed in
+/// texts of errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(super) enum Kind {
+    /// The end of the text.
+    End,
+    Equals,
+    NotEquals,
+    In,
+    Less,
+    LessEquals,
+    GreaterEquals,
+    Greater,
+    And,
+    Or,
+    LeftBracket,
+    RightBracket,
+    LeftBrace,
+    RightBrace,
+    LeftParen,
+    RightParen,
+    Dot,
+    Comma,
+    Minus,
+    Not,
+    Question,
+    Colon,
+    Plus,
+    Star,
+    Slash,
+    Percent,
+    True,
+    False,
+    Null,
+    Float,
+    Int,
+    Uint,
+    String,
+    Bytes,
+    Ident,
+    /// A name in backquotes.
+    Quoted,
+}
+
+/// A token: what it is and where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    /// Its first byte.
+    pub(super) start: u32,
+    /// The byte after its last.
+    pub(super) end: u32,
+    /// Its first code point.
+    pub(super) at: u32,
+}
+
+/// Text that is no token.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stray {
+    /// Its first byte.
+    pub(super) start: u32,
+    /// The byte after it: it ends with the code point that shows that it is no token.
+    pub(super) end: u32,
+    /// Its first code point.
+    pub(super) at: u32,
+}
+
+/// Goes through a text.
+#[derive(Debug)]
+pub(super) struct Lexer<'t> {
+    text: &'t str,
+    /// The next byte.
+    next: usize,
+    /// The next code point.
+    at: u32,
+}
+
+/// Where a token ends, or which byte (perhaps the one after the text) shows that it is none.
+type Scanned = Result<usize, usize>;
+
+impl<'t> Lexer<'t> {
+    /// At the start of a text of less than 4 GiB.
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { text, next: 0, at: 0 }
+    }
+
+    /// The next token; at the end of the text [`Kind::End`], again and again.
+    pub(super) fn token(&mut self) -> Result<Token, Stray> {
+        self.skip();
+        let (start, at) = (self.next, self.at);
+        let (kind, scanned) = self.scan();
+        let end = match scanned {
+            Ok(end) => end,
+            // The code point that did not fit belongs to it.
+            Err(fail) => fail + self.text[fail..].chars().next().map_or(0, char::len_utf8),
+        };
+        self.next = end;
+        self.at += if matches!(kind, Kind::String | Kind::Bytes) || scanned.is_err() {
+            small(self.text[start..end].chars().count())
+        } else {
+            small(end - start)
+        };
+        match scanned {
+            Ok(_) => Ok(Token { kind, start: small(start), end: small(end), at }),
+            Err(_) => Err(Stray { start: small(start), end: small(end), at }),
+        }
+    }
+
+    /// Space and comments.
+    fn skip(&mut self) {
+        let bytes = self.text.as_bytes();
+        loop {
+            match bytes.get(self.next) {
+                Some(b' ' | b'\t' | b'\r' | b'\n' | 0x0C) => {
+                    self.next += 1;
+                    self.at += 1;
+                }
+                Some(b'/') if bytes.get(self.next + 1) == Some(&b'/') => {
+                    let rest = &self.text[self.next..];
+                    let comment = rest.split('\n').next().unwrap_or(rest);
+                    self.next += comment.len();
+                    self.at += small(comment.chars().count());
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn scan(&self) -> (Kind, Scanned) {
+        let bytes = self.text.as_bytes();
+        let at = self.next;
+        let Some(first) = bytes.get(at) else { return (Kind::End, Ok(at)) };
+        let second = bytes.get(at + 1).copied();
+        let one = |kind| (kind, Ok(at + 1));
+        let pair = |next: u8, both: Kind, single: Option<Kind>| {
+            if second == Some(next) {
+                (both, Ok(at + 2))
+            } else {
+                single.map_or((Kind::End, Err(at + 1)), one)
+            }
+        };
+        match first {
+            b'=' => pair(b'=', Kind::Equals, None),
+            b'!' => pair(b'=', Kind::NotEquals, Some(Kind::Not)),
+            b'<' => pair(b'=', Kind::LessEquals, Some(Kind::Less)),
+            b'>' => pair(b'=', Kind::GreaterEquals, Some(Kind::Greater)),
+            b'&' => pair(b'&', Kind::And, None),
+            b'|' => pair(b'|', Kind::Or, None),
+            b'[' => one(Kind::LeftBracket),
+            b']' => one(Kind::RightBracket),
+            b'{' => one(Kind::LeftBrace),
+            b'}' => one(Kind::RightBrace),
+            b'(' => one(Kind::LeftParen),
+            b')' => one(Kind::RightParen),
+            b',' => one(Kind::Comma),
+            b'-' => one(Kind::Minus),
+            b'?' => one(Kind::Question),
+            b':' => one(Kind::Colon),
+            b'+' => one(Kind::Plus),
+            b'*' => one(Kind::Star),
+            b'/' => one(Kind::Slash),
+            b'%' => one(Kind::Percent),
+            b'.' if !second.is_some_and(|byte| byte.is_ascii_digit()) => one(Kind::Dot),
+            b'.' | b'0'..=b'9' => {
+                let (kind, end) = number(bytes, at);
+                (kind, Ok(end))
+            }
+            b'"' | b'\'' => (Kind::String, string(bytes, at, false)),
+            b'`' => (Kind::Quoted, quoted_name(bytes, at)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => word(bytes, at),
+            _ => (Kind::End, Err(at)),
+        }
+    }
+}
+
+/// Texts have at most 100,000 code points, so places in them fit.
+fn small(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// A name, a word of the language, or a string with a prefix.
+fn word(bytes: &[u8], at: usize) -> (Kind, Scanned) {
+    let is_quote = |at: usize| matches!(bytes.get(at), Some(b'"' | b'\''));
+    let is_raw = |at: usize| matches!(bytes.get(at), Some(b'r' | b'R'));
+    // What does not become a string is a name of its prefix after all.
+    let prefixed = match bytes[at] {
+        b'r' | b'R' if is_quote(at + 1) => {
+            string(bytes, at + 1, true).ok().map(|end| (Kind::String, end))
+        }
+        b'b' | b'B' if is_quote(at + 1) => {
+            string(bytes, at + 1, false).ok().map(|end| (Kind::Bytes, end))
+        }
+        b'b' | b'B' if is_raw(at + 1) && is_quote(at + 2) => {
+            string(bytes, at + 2, true).ok().map(|end| (Kind::Bytes, end))
+        }
+        _ => None,
+    };
+    if let Some((kind, end)) = prefixed {
+        return (kind, Ok(end));
+    }
+    let end = run(bytes, at, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let kind = match &bytes[at..end] {
+        b"in" => Kind::In,
+        b"true" => Kind::True,
+        b"false" => Kind::False,
+        b"null" => Kind::Null,
+        _ => Kind::Ident,
+    };
+    (kind, Ok(end))
+}
+
+/// The first place from `at` on whose byte is another.
+fn run(bytes: &[u8], at: usize, belongs: impl Fn(u8) -> bool) -> usize {
+    at + bytes[at..].iter().take_while(|byte| belongs(**byte)).count()
+}
+
+fn number(bytes: &[u8], at: usize) -> (Kind, usize) {
+    let digits = |at: usize| run(bytes, at, |byte| byte.is_ascii_digit());
+    let is = |at: usize, one: u8, other: u8| {
+        bytes.get(at).is_some_and(|byte| *byte == one || *byte == other)
+    };
+    if bytes[at] == b'0' && bytes.get(at + 1) == Some(&b'x') {
+        let end = run(bytes, at + 2, |byte| byte.is_ascii_hexdigit());
+        if end > at + 2 {
+            return if is(end, b'u', b'U') { (Kind::Uint, end + 1) } else { (Kind::Int, end) };
+        }
+        return (Kind::Int, at + 1);
+    }
+    let whole = digits(at);
+    let mut end = whole;
+    if bytes.get(whole) == Some(&b'.') {
+        let fraction = digits(whole + 1);
+        if fraction > whole + 1 {
+            end = fraction;
+        }
+    }
+    if is(end, b'e', b'E') {
+        let sign = usize::from(is(end + 1, b'+', b'-'));
+        let exponent = digits((end + 1 + sign).min(bytes.len()));
+        if exponent > end + 1 + sign {
+            end = exponent;
+        }
+    }
+    if end > whole {
+        (Kind::Float, end)
+    } else if is(whole, b'u', b'U') {
+        (Kind::Uint, whole + 1)
+    } else {
+        (Kind::Int, whole)
+    }
+}
+
+/// A string from its first quote on.
+fn string(bytes: &[u8], at: usize, raw: bool) -> Scanned {
+    let quote = bytes[at];
+    let is_quote = |at: usize| bytes.get(at) == Some(&quote);
+    if is_quote(at + 1) {
+        // Three quotes open a long string if something closes it; else two are an empty one.
+        let long = if is_quote(at + 2) { long_string(bytes, at + 3, quote, raw) } else { None };
+        return Ok(long.unwrap_or(at + 2));
+    }
+    let mut next = at + 1;
+    loop {
+        match bytes.get(next) {
+            None | Some(b'\n' | b'\r') => return Err(next),
+            Some(b'\\') if !raw => next = escape(bytes, next)?,
+            Some(byte) if *byte == quote => return Ok(next + 1),
+            Some(_) => next += 1,
+        }
+    }
+}
+
+/// The rest of a string in three quotes; where it ends.
+fn long_string(bytes: &[u8], mut at: usize, quote: u8, raw: bool) -> Option<usize> {
+    loop {
+        match bytes.get(at)? {
+            b'\\' if !raw => at = escape(bytes, at).ok()?,
+            byte if *byte == quote && bytes[at..].starts_with(&[quote; 3]) => return Some(at + 3),
+            _ => at += 1,
+        }
+    }
+}
+
+/// An escape from its backslash on.
+fn escape(bytes: &[u8], at: usize) -> Scanned {
+    let digits = |from: usize, count: usize, is: fn(u8) -> bool| {
+        (from..from + count)
+            .find(|at| !bytes.get(*at).is_some_and(|byte| is(*byte)))
+            .map_or(Ok(from + count), Err)
+    };
+    let hexadecimal = |byte: u8| byte.is_ascii_hexdigit();
+    match bytes.get(at + 1) {
+        Some(
+            b'a' | b'b' | b'f' | b'n' | b'r' | b't' | b'v' | b'"' | b'\'' | b'\\' | b'?' | b'`',
+        ) => Ok(at + 2),
+        Some(b'0'..=b'3') => digits(at + 2, 2, |byte| matches!(byte, b'0'..=b'7')),
+        Some(b'x' | b'X') => digits(at + 2, 2, hexadecimal),
+        Some(b'u') => digits(at + 2, 4, hexadecimal),
+        Some(b'U') => digits(at + 2, 8, hexadecimal),
+        _ => Err(at + 1),
+    }
+}
+
+fn quoted_name(bytes: &[u8], at: usize) -> Scanned {
+    let end = run(bytes, at + 1, |byte| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/' | b' ')
+    });
+    if end > at + 1 && bytes.get(end) == Some(&b'`') { Ok(end + 1) } else { Err(end) }
+}

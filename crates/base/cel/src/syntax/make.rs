@@ -1,0 +1,260 @@
+//! Making nodes.
+
+use super::ast::{Comprehension, Expr, ExprKind, FieldEntry, Id, Literal, MapEntry, operator};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// How deep trees may become: a chain of 250 operators, selections or calls, as in cel-go, which
+/// counts no other nodes. Here all are counted, macros expanded, so that every walk may recurse.
+pub const MAX_DEPTH: u16 = 251;
+
+/// How many nodes a tree may have. Only copies that macros make (`optMap` copies its target) take
+/// an expression there: the longest text without them stays below the half.
+pub const MAX_NODES: u32 = 200_000;
+
+/// The name under which comprehensions of macros gather their result; no name in a text.
+pub const ACCUMULATOR: &str = "@result";
+
+/// Gives nodes their numbers and sees to it that trees stay within their limits.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    /// By number less one, how deep the tree below a node is; a leaf is 1 deep.
+    depths: Vec<u16>,
+    names: HashSet<Arc<str>>,
+    /// The limit that was passed. Nothing sensible is made from then on.
+    pub(super) beyond: Option<&'static str>,
+}
+
+impl Nodes {
+    pub(super) fn new() -> Self {
+        Self { depths: Vec::new(), names: HashSet::new(), beyond: None }
+    }
+
+    pub(super) fn last_id(&self) -> Id {
+        // As many as there are numbers below the limit, and those that a step passes it by.
+        u32::try_from(self.depths.len()).unwrap_or(u32::MAX)
+    }
+
+    /// A name, shared with those that are like it.
+    pub(super) fn name(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.names.get(name) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = name.into();
+        self.names.insert(Arc::clone(&new));
+        new
+    }
+
+    /// A number for what is no node of its own: an entry.
+    pub(super) fn id(&mut self) -> Id {
+        self.depths.push(0);
+        self.last_id()
+    }
+
+    /// A new node. Beyond a limit it is a leaf.
+    pub(super) fn node(&mut self, at: u32, kind: ExprKind) -> Expr {
+        let mut depth = 0;
+        for_each_child(&kind, &mut |child: &Expr| {
+            depth = depth.max(self.depths.get(child.id as usize - 1).copied().unwrap_or(0));
+        });
+        self.depths.push(depth + 1);
+        let id = self.last_id();
+        if depth >= MAX_DEPTH {
+            self.beyond.get_or_insert("max recursion depth exceeded");
+        } else if id > MAX_NODES {
+            self.beyond.get_or_insert("expression size exceeds limit: 200000 nodes");
+        } else {
+            return Expr { id, at, kind };
+        }
+        self.depths[id as usize - 1] = 1;
+        Expr { id, at, kind: ExprKind::Literal(Literal::Null) }
+    }
+
+    pub(super) fn call(&mut self, at: u32, function: &str, args: Vec<Expr>) -> Expr {
+        let function = self.name(function);
+        self.node(at, ExprKind::Call { function, target: None, args })
+    }
+}
+
+/// Calls with each node that is right below one of this kind.
+pub(super) fn for_each_child<'e>(kind: &'e ExprKind, see: &mut impl FnMut(&'e Expr)) {
+    match kind {
+        ExprKind::Literal(_) | ExprKind::Ident(_) => {}
+        ExprKind::Select { operand, .. } => see(operand),
+        ExprKind::Call { target, args, .. } => {
+            target.as_deref().into_iter().chain(args).for_each(see);
+        }
+        ExprKind::List { elements, .. } => elements.iter().for_each(see),
+        ExprKind::Map(entries) => {
+            for entry in entries {
+                see(&entry.key);
+                see(&entry.value);
+            }
+        }
+        ExprKind::Struct { fields, .. } => fields.iter().for_each(|field| see(&field.value)),
+        ExprKind::Comprehension(it) => {
+            for part in [&it.range, &it.accu_init, &it.condition, &it.step, &it.result] {
+                see(part);
+            }
+        }
+    }
+}
+
+/// Makes nodes for a macro: gives them numbers and the macro's place.
+#[derive(Debug)]
+pub struct Maker<'a> {
+    pub(super) nodes: &'a mut Nodes,
+    pub(super) at: u32,
+}
+
+impl Maker<'_> {
+    /// The place of the macro: its parenthesis.
+    pub fn at(&self) -> u32 {
+        self.at
+    }
+
+    /// A new node at the macro's place.
+    pub fn node(&mut self, kind: ExprKind) -> Expr {
+        self.nodes.node(self.at, kind)
+    }
+
+    /// A value written out.
+    pub fn literal(&mut self, literal: Literal) -> Expr {
+        self.node(ExprKind::Literal(literal))
+    }
+
+    /// `true` or `false`.
+    pub fn bool(&mut self, value: bool) -> Expr {
+        self.literal(Literal::Bool(value))
+    }
+
+    /// A name.
+    pub fn ident(&mut self, name: &str) -> Expr {
+        let name = self.nodes.name(name);
+        self.node(ExprKind::Ident(name))
+    }
+
+    /// What the macro has gathered.
+    pub fn accumulator(&mut self) -> Expr {
+        self.ident(ACCUMULATOR)
+    }
+
+    /// A call of a function or an operator.
+    pub fn call(&mut self, function: &str, args: Vec<Expr>) -> Expr {
+        self.nodes.call(self.at, function, args)
+    }
+
+    /// A call of a method.
+    pub fn method(&mut self, target: Expr, function: &str, args: Vec<Expr>) -> Expr {
+        let function = self.nodes.name(function);
+        self.node(ExprKind::Call { function, target: Some(Box::new(target)), args })
+    }
+
+    /// `accumulator + [element]`
+    pub fn append(&mut self, element: Expr) -> Expr {
+        let accumulator = self.accumulator();
+        let list = self.list(vec![element]);
+        self.call(operator::ADD, vec![accumulator, list])
+    }
+
+    /// `condition ? step : accumulator`, without a condition the step.
+    pub fn step_if(&mut self, condition: Option<Expr>, step: Expr) -> Expr {
+        let Some(condition) = condition else { return step };
+        let unchanged = self.accumulator();
+        self.call(operator::CONDITIONAL, vec![condition, step, unchanged])
+    }
+
+    /// A list written out.
+    pub fn list(&mut self, elements: Vec<Expr>) -> Expr {
+        self.node(ExprKind::List { elements, optional: Vec::new() })
+    }
+
+    /// A loop.
+    pub fn comprehension(&mut self, comprehension: Comprehension) -> Expr {
+        self.node(ExprKind::Comprehension(Box::new(comprehension)))
+    }
+
+    /// A loop that never runs: `result`, in which `name` is `value`.
+    pub fn bind(&mut self, name: Arc<str>, value: Expr, result: Expr) -> Expr {
+        let range = self.list(Vec::new());
+        let condition = self.bool(false);
+        let step = self.node(ExprKind::Ident(Arc::clone(&name)));
+        let iter_var = self.nodes.name("#unused");
+        self.comprehension(Comprehension {
+            range,
+            iter_var,
+            iter_var2: None,
+            accu_var: name,
+            accu_init: value,
+            condition,
+            step,
+            result,
+        })
+    }
+
+    /// A shared name.
+    pub fn name(&mut self, name: &str) -> Arc<str> {
+        self.nodes.name(name)
+    }
+
+    /// The same tree with new numbers.
+    pub fn copy(&mut self, expr: &Expr) -> Expr {
+        if self.nodes.beyond.is_some() {
+            return self.bool(false);
+        }
+        let kind = match &expr.kind {
+            ExprKind::Literal(literal) => ExprKind::Literal(literal.clone()),
+            ExprKind::Ident(name) => ExprKind::Ident(Arc::clone(name)),
+            ExprKind::Select { operand, field, test_only } => ExprKind::Select {
+                operand: Box::new(self.copy(operand)),
+                field: Arc::clone(field),
+                test_only: *test_only,
+            },
+            ExprKind::Call { function, target, args } => ExprKind::Call {
+                function: Arc::clone(function),
+                target: target.as_ref().map(|target| Box::new(self.copy(target))),
+                args: args.iter().map(|arg| self.copy(arg)).collect(),
+            },
+            ExprKind::List { elements, optional } => ExprKind::List {
+                elements: elements.iter().map(|element| self.copy(element)).collect(),
+                optional: optional.clone(),
+            },
+            ExprKind::Map(entries) => ExprKind::Map(
+                entries
+                    .iter()
+                    .map(|entry| MapEntry {
+                        id: self.nodes.id(),
+                        at: self.at,
+                        key: self.copy(&entry.key),
+                        value: self.copy(&entry.value),
+                        optional: entry.optional,
+                    })
+                    .collect(),
+            ),
+            ExprKind::Struct { name, fields } => ExprKind::Struct {
+                name: Arc::clone(name),
+                fields: fields
+                    .iter()
+                    .map(|field| FieldEntry {
+                        id: self.nodes.id(),
+                        at: self.at,
+                        field: Arc::clone(&field.field),
+                        value: self.copy(&field.value),
+                        optional: field.optional,
+                    })
+                    .collect(),
+            },
+            ExprKind::Comprehension(it) => ExprKind::Comprehension(Box::new(Comprehension {
+                range: self.copy(&it.range),
+                iter_var: Arc::clone(&it.iter_var),
+                iter_var2: it.iter_var2.clone(),
+                accu_var: Arc::clone(&it.accu_var),
+                accu_init: self.copy(&it.accu_init),
+                condition: self.copy(&it.condition),
+                step: self.copy(&it.step),
+                result: self.copy(&it.result),
+            })),
+        };
+        self.nodes.node(expr.at, kind)
+    }
+}

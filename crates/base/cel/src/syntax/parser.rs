@@ -1,0 +1,390 @@
+//! The parser of well-formed text: recursive descent, each operator's strength by its level.
+//!
+//! It gives up at the first thing that is no expression; what is then said about it is the matter
+//! of another, slower parser.
+
+use super::ast::{Expr, operator};
+use super::build::Builder;
+use super::lexer::{Kind, Lexer, Token};
+
+/// How deep rules of the grammar may be nested in themselves (cel-go counts each on its own).
+pub(super) const MAX_NESTING: u16 = 250;
+
+/// That a text is no expression.
+#[derive(Debug)]
+pub(super) struct NoExpression;
+
+type Parse<T> = Result<T, NoExpression>;
+
+/// All tokens of a text, the end too; none if something in it is no token.
+fn tokens(text: &str) -> Option<Vec<Token>> {
+    let mut lexer = Lexer::new(text);
+    let mut tokens = Vec::with_capacity(text.len() / 3 + 2);
+    loop {
+        let token = lexer.token().ok()?;
+        tokens.push(token);
+        if token.kind == Kind::End {
+            return Some(tokens);
+        }
+    }
+}
+
+/// Reads a text. What is wrong beyond its form is noted in the builder.
+pub(super) fn read(builder: &mut Builder<'_>) -> Parse<Expr> {
+    let tokens = tokens(builder.text).ok_or(NoExpression)?;
+    let mut parser = Parser { builder, tokens: &tokens, next: 0, depths: Depths::default() };
+    let root = parser.expr()?;
+    parser.expect(Kind::End)?;
+    Ok(root)
+}
+
+/// How deep the parser is in rules that nest.
+#[derive(Debug, Default)]
+struct Depths {
+    expr: u16,
+    relation: u16,
+    sum: u16,
+}
+
+struct Parser<'a, 'b> {
+    builder: &'a mut Builder<'b>,
+    /// Ends with [`Kind::End`], which is never taken.
+    tokens: &'a [Token],
+    next: usize,
+    depths: Depths,
+}
+
+fn enter(depth: &mut u16) -> Parse<()> {
+    *depth += 1;
+    if *depth > MAX_NESTING { Err(NoExpression) } else { Ok(()) }
+}
+
+/// The levels of binary operators that are read alike.
+const RELATION: u8 = 1;
+const SUM: u8 = 2;
+
+/// A binary operator's level (the higher, the closer it binds) and name.
+fn binary(kind: Kind) -> Option<(u8, &'static str)> {
+    Some(match kind {
+        Kind::Equals => (RELATION, operator::EQUALS),
+        Kind::NotEquals => (RELATION, operator::NOT_EQUALS),
+        Kind::In => (RELATION, operator::IN),
+        Kind::Less => (RELATION, operator::LESS),
+        Kind::LessEquals => (RELATION, operator::LESS_EQUALS),
+        Kind::GreaterEquals => (RELATION, operator::GREATER_EQUALS),
+        Kind::Greater => (RELATION, operator::GREATER),
+        Kind::Plus => (SUM, operator::ADD),
+        Kind::Minus => (SUM, operator::SUBTRACT),
+        Kind::Star => (SUM + 1, operator::MULTIPLY),
+        Kind::Slash => (SUM + 1, operator::DIVIDE),
+        Kind::Percent => (SUM + 1, operator::MODULO),
+        _ => return None,
+    })
+}
+
+impl Parser<'_, '_> {
+    fn peek(&self) -> Token {
+        self.peek_after(0)
+    }
+
+    fn peek_after(&self, count: usize) -> Token {
+        let last = self.tokens.len() - 1;
+        self.tokens[(self.next + count).min(last)]
+    }
+
+    fn take(&mut self) -> Token {
+        let token = self.peek();
+        self.next += 1;
+        token
+    }
+
+    fn take_if(&mut self, kind: Kind) -> Option<Token> {
+        (self.peek().kind == kind).then(|| self.take())
+    }
+
+    fn expect(&mut self, kind: Kind) -> Parse<Token> {
+        self.take_if(kind).ok_or(NoExpression)
+    }
+
+    fn within_limits(&self) -> Parse<()> {
+        if self.builder.nodes.beyond.is_some() { Err(NoExpression) } else { Ok(()) }
+    }
+
+    /// `condition ? then : otherwise`, or only the first.
+    fn expr(&mut self) -> Parse<Expr> {
+        enter(&mut self.depths.expr)?;
+        let mut expr = self.or()?;
+        if let Some(question) = self.take_if(Kind::Question) {
+            let then = self.or()?;
+            self.expect(Kind::Colon)?;
+            let otherwise = self.expr()?;
+            expr = self.builder.nodes.call(
+                question.at,
+                operator::CONDITIONAL,
+                vec![expr, then, otherwise],
+            );
+        }
+        self.within_limits()?;
+        self.depths.expr -= 1;
+        Ok(expr)
+    }
+
+    /// Operands between `||`, which are operands between `&&`.
+    fn or(&mut self) -> Parse<Expr> {
+        let first = self.and()?;
+        if self.peek().kind != Kind::Or {
+            return Ok(first);
+        }
+        let (mut operands, mut operators) = (vec![first], Vec::new());
+        while let Some(operator) = self.take_if(Kind::Or) {
+            operators.push(operator.at);
+            operands.push(self.and()?);
+        }
+        let chain = self.builder.chain(operator::OR, &operators, &mut operands.into_iter());
+        chain.ok_or(NoExpression)
+    }
+
+    fn and(&mut self) -> Parse<Expr> {
+        let first = self.binary(RELATION)?;
+        if self.peek().kind != Kind::And {
+            return Ok(first);
+        }
+        let (mut operands, mut operators) = (vec![first], Vec::new());
+        while let Some(operator) = self.take_if(Kind::And) {
+            operators.push(operator.at);
+            operands.push(self.binary(RELATION)?);
+        }
+        let chain = self.builder.chain(operator::AND, &operators, &mut operands.into_iter());
+        chain.ok_or(NoExpression)
+    }
+
+    /// Operands between binary operators of at least a level.
+    fn binary(&mut self, level: u8) -> Parse<Expr> {
+        let before = (self.depths.relation, self.depths.sum);
+        if level == RELATION {
+            enter(&mut self.depths.relation)?;
+        }
+        enter(&mut self.depths.sum)?;
+        let mut left = self.unary()?;
+        while let Some((strength, name)) = binary(self.peek().kind)
+            && strength >= level
+        {
+            let operator = self.take();
+            // A comparison's operand is a comparison without operators: one deeper in both.
+            let right = if strength == RELATION {
+                enter(&mut self.depths.relation)?;
+                self.depths.sum -= 1;
+                let right = self.binary(strength + 1)?;
+                self.depths.relation -= 1;
+                self.depths.sum += 1;
+                right
+            } else {
+                self.binary(strength + 1)?
+            };
+            left = self.builder.nodes.call(operator.at, name, vec![left, right]);
+            self.within_limits()?;
+        }
+        (self.depths.relation, self.depths.sum) = before;
+        Ok(left)
+    }
+
+    /// An operand with its signs. Two of a sign are none.
+    fn unary(&mut self) -> Parse<Expr> {
+        let first = self.peek();
+        let name = match first.kind {
+            Kind::Not => operator::NOT,
+            Kind::Minus if !self.is_negative_number() => operator::NEGATE,
+            _ => return self.member(),
+        };
+        let mut count = 0;
+        while self.take_if(first.kind).is_some() {
+            count += 1;
+        }
+        let operand = self.member()?;
+        Ok(if count % 2 == 0 {
+            operand
+        } else {
+            self.builder.nodes.call(first.at, name, vec![operand])
+        })
+    }
+
+    /// Whether a minus sign and a number follow.
+    fn is_negative_number(&self) -> bool {
+        self.peek().kind == Kind::Minus
+            && matches!(self.peek_after(1).kind, Kind::Int | Kind::Float)
+    }
+
+    /// An operand with selections, calls and indices behind it.
+    fn member(&mut self) -> Parse<Expr> {
+        let mut expr = self.primary()?;
+        loop {
+            if let Some(dot) = self.take_if(Kind::Dot) {
+                let optional = self.take_if(Kind::Question).is_some();
+                let name = self.take();
+                if !matches!(name.kind, Kind::Ident | Kind::Quoted) {
+                    return Err(NoExpression);
+                }
+                expr = match self.peek() {
+                    open if open.kind == Kind::LeftParen
+                        && name.kind == Kind::Ident
+                        && !optional =>
+                    {
+                        let args = self.args()?;
+                        self.builder.method(expr, (name, open), args)
+                    }
+                    _ => self.builder.select(expr, (dot, optional, name)),
+                };
+            } else if let Some(open) = self.take_if(Kind::LeftBracket) {
+                let optional = self.take_if(Kind::Question).is_some();
+                let index = self.expr()?;
+                self.expect(Kind::RightBracket)?;
+                expr = self.builder.index(expr, (open, optional), index);
+            } else {
+                return Ok(expr);
+            }
+            self.within_limits()?;
+        }
+    }
+
+    /// Arguments in parentheses.
+    fn args(&mut self) -> Parse<Vec<Expr>> {
+        self.expect(Kind::LeftParen)?;
+        let mut args = Vec::new();
+        if self.take_if(Kind::RightParen).is_some() {
+            return Ok(args);
+        }
+        loop {
+            args.push(self.expr()?);
+            if self.take_if(Kind::Comma).is_none() {
+                self.expect(Kind::RightParen)?;
+                return Ok(args);
+            }
+        }
+    }
+
+    fn primary(&mut self) -> Parse<Expr> {
+        match self.peek().kind {
+            Kind::Dot | Kind::Ident => self.named(),
+            Kind::LeftParen => {
+                self.take();
+                let expr = self.expr()?;
+                self.expect(Kind::RightParen)?;
+                Ok(expr)
+            }
+            Kind::LeftBracket => self.list(),
+            Kind::LeftBrace => self.map(),
+            Kind::Minus if self.is_negative_number() => {
+                let minus = self.take();
+                let number = self.take();
+                Ok(self.builder.literal(Some(minus), number))
+            }
+            Kind::Int
+            | Kind::Uint
+            | Kind::Float
+            | Kind::String
+            | Kind::Bytes
+            | Kind::True
+            | Kind::False
+            | Kind::Null => {
+                let token = self.take();
+                Ok(self.builder.literal(None, token))
+            }
+            _ => Err(NoExpression),
+        }
+    }
+
+    /// A variable, a call of a function or a message.
+    fn named(&mut self) -> Parse<Expr> {
+        let dot = self.take_if(Kind::Dot);
+        let name = self.expect(Kind::Ident)?;
+        let open = self.peek();
+        if open.kind == Kind::LeftParen {
+            let noted = self.builder.errors.len();
+            let args = self.args()?;
+            return Ok(self.builder.function((dot, name, open), args, noted));
+        }
+        let mut more = 0;
+        while self.peek_after(more).kind == Kind::Dot
+            && self.peek_after(more + 1).kind == Kind::Ident
+        {
+            more += 2;
+        }
+        if self.peek_after(more).kind != Kind::LeftBrace {
+            return Ok(self.builder.ident(dot, name));
+        }
+        let names: Vec<_> =
+            self.tokens[self.next - 1..self.next + more].iter().step_by(2).copied().collect();
+        self.next += more;
+        self.message(dot, &names)
+    }
+
+    /// Goes through what stands between commas; one more at the end is allowed.
+    fn between_commas(
+        &mut self,
+        end: Kind,
+        mut one: impl FnMut(&mut Self) -> Parse<()>,
+    ) -> Parse<()> {
+        let is_end = |it: &mut Self| it.take_if(end).is_some();
+        if is_end(self) {
+            return Ok(());
+        }
+        if self.take_if(Kind::Comma).is_some() {
+            return self.expect(end).map(drop);
+        }
+        loop {
+            one(self)?;
+            if self.take_if(Kind::Comma).is_none() {
+                return self.expect(end).map(drop);
+            }
+            if is_end(self) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn list(&mut self) -> Parse<Expr> {
+        let open = self.take();
+        let mut elements = Vec::new();
+        self.between_commas(Kind::RightBracket, |it| {
+            let mark = it.take_if(Kind::Question);
+            elements.push((mark, it.expr()?));
+            Ok(())
+        })?;
+        Ok(self.builder.list(open, elements))
+    }
+
+    fn map(&mut self) -> Parse<Expr> {
+        let open = self.take();
+        let mut entries = Vec::new();
+        self.between_commas(Kind::RightBrace, |it| {
+            let noted = it.builder.errors.len();
+            let mark = it.take_if(Kind::Question);
+            let key = it.expr()?;
+            let colon = it.expect(Kind::Colon)?;
+            let value = it.expr()?;
+            entries.extend(it.builder.entry((mark, colon), (key, value), noted));
+            Ok(())
+        })?;
+        Ok(self.builder.map(open, entries))
+    }
+
+    fn message(&mut self, dot: Option<Token>, names: &[Token]) -> Parse<Expr> {
+        let open = self.take();
+        let first = self.peek().at;
+        let mut fields = Vec::new();
+        self.between_commas(Kind::RightBrace, |it| {
+            let noted = it.builder.errors.len();
+            let mark = it.take_if(Kind::Question);
+            let field = it.take();
+            if !matches!(field.kind, Kind::Ident | Kind::Quoted) {
+                return Err(NoExpression);
+            }
+            let colon = it.expect(Kind::Colon)?;
+            let value = it.expr()?;
+            let part = (first, mark, field, colon);
+            fields.extend(it.builder.initializer(part, value, noted));
+            Ok(())
+        })?;
+        Ok(self.builder.message((dot, names, open), fields))
+    }
+}
