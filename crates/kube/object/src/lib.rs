@@ -17,10 +17,10 @@ pub mod fnv;
 pub mod gotext;
 pub mod known;
 pub mod metadata;
-pub mod names;
 pub mod selector;
 
 pub use field::{FieldError, FieldErrorKind, FieldPath, PrintedKind};
+pub use mainstay_formats::names;
 pub use meta::{NamespacedName, OwnerReference};
 pub use object::{NotAnObject, Object, value_at};
 pub use resource::{Gvk, Resource, Scope};

@@ -8,7 +8,6 @@
 //! Nothing here stores, serves or waits: it is plain functions of plain values.
 
 mod trail;
-mod url;
 
 pub mod builtin;
 pub mod crd;

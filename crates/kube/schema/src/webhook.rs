@@ -1,8 +1,8 @@
 //! Where webhooks are reached: the rules for their URLs, Services and certificates, which
 //! definitions and webhook configurations have in common.
 
-use crate::url::Url;
 use base64::Engine as _;
+use mainstay_formats::url::Url;
 use mainstay_object::{FieldError, FieldPath, names};
 
 const FORM: &str = "; desired format: https://host[/path]";
@@ -23,20 +23,20 @@ pub fn check_url(path: &FieldPath, text: &str) -> Vec<FieldError> {
         }
     };
     let detail = format!("'https' is the only allowed URL scheme{FORM}");
-    wrong(url.scheme != "https", url.scheme.clone(), detail);
-    wrong(url.host.is_empty(), String::new(), format!("host must be specified{FORM}"));
+    wrong(url.scheme() != "https", url.scheme().to_owned(), detail);
+    wrong(url.host().is_empty(), String::new(), format!("host must be specified{FORM}"));
     let detail = "user information is not permitted in the URL".to_owned();
-    wrong(url.user.is_some(), url.user.clone().unwrap_or_default(), detail);
+    wrong(url.user().is_some(), url.user().unwrap_or_default(), detail);
     let detail = "fragments are not permitted in the URL".to_owned();
-    wrong(!url.fragment.is_empty(), url.fragment.clone(), detail);
+    wrong(!url.fragment().is_empty(), url.fragment().into_owned(), detail);
     let detail = "query parameters are not permitted in the URL".to_owned();
-    wrong(!url.query.is_empty(), url.query.clone(), detail);
+    wrong(!url.raw_query().is_empty(), url.raw_query().to_owned(), detail);
     found
 }
 
 /// Whether a text is a URL with a scheme and a host.
 pub(crate) fn names_a_host(text: &str) -> bool {
-    Url::parse(text).is_ok_and(|url| !url.scheme.is_empty() && !url.host.is_empty())
+    Url::parse(text).is_ok_and(|url| !url.scheme().is_empty() && !url.host().is_empty())
 }
 
 /// What is wrong with a reference to a webhook's Service.

@@ -17,7 +17,6 @@
 mod default;
 mod defaults;
 mod embedded;
-mod formats;
 mod lists;
 mod parse;
 mod pattern;
@@ -27,7 +26,7 @@ mod validate;
 mod view;
 
 use crate::trail::Trail;
-use formats::Format;
+use mainstay_formats::Format;
 use mainstay_object::{FieldError, FieldPath};
 use pattern::Pattern;
 use serde_json::{Map, Value};

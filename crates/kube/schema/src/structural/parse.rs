@@ -1,9 +1,9 @@
 //! Reading a schema, and refusing what is not structural.
 
-use super::formats::Format;
 use super::pattern::Pattern;
 use super::{Additional, Kind, ListType, Rules, Schema};
 use crate::trail::{Trail, forbidden, invalid, required};
+use mainstay_formats::Format;
 use mainstay_object::{FieldError, FieldPath};
 use serde_json::{Map, Value};
 

@@ -3,16 +3,16 @@
 //! Addresses of mail are read a little more simply than Go reads them: comments and folded white
 //! space in addresses are refused.
 
-use crate::url::is_request_uri;
+use crate::url::check_request_uri;
 use regex::Regex;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
 /// A known format.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Format {
+pub struct Format {
     /// As the schema writes it, for messages.
-    pub(super) name: Box<str>,
+    pub name: Box<str>,
     check: Check,
 }
 
@@ -45,7 +45,7 @@ enum Check {
 
 impl Format {
     /// A format that is checked; dashes in its name do not matter.
-    pub(super) fn parse(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         let check = match name.replace('-', "").as_str() {
             "bsonobjectid" => Check::ObjectId,
             "uri" => Check::Uri,
@@ -79,10 +79,10 @@ impl Format {
     }
 
     /// Whether a text has the format.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub fn matches(&self, text: &str) -> bool {
         match self.check {
             Check::ObjectId => text.len() == 24 && all_hex(text),
-            Check::Uri => is_request_uri(text),
+            Check::Uri => check_request_uri(text).is_ok(),
             Check::Email => is_email(text),
             Check::Hostname => is_hostname(text),
             Check::Ipv4 => text.contains('.') && is_address(text),

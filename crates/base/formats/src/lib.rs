@@ -1,0 +1,14 @@
+//! Texts that have a form: names, URLs, addresses and networks, and the formats of schemas.
+//!
+//! Each is read as Kubernetes reads it, and refused in the words of Kubernetes or of Go, which
+//! become part of messages of the API. What schemas check and what rules of definitions ask for is
+//! the same, so it is written once, below both.
+
+pub mod address;
+pub mod names;
+mod quote;
+mod text;
+pub mod url;
+
+pub use quote::{is_printable, quote, quote_bytes};
+pub use text::Format;

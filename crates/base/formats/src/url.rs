@@ -1,0 +1,455 @@
+//! URLs as Go's `net/url` reads them, with its words for what it cannot read.
+
+use crate::address::parse_address;
+use crate::{quote, quote_bytes};
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::net::IpAddr;
+
+/// A URL. Parts whose escapes are resolved are bytes, because escapes need not spell a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Url {
+    scheme: String,
+    /// What stands behind the scheme if that is no path; not resolved.
+    opaque: String,
+    user: Option<User>,
+    host: Vec<u8>,
+    path: Vec<u8>,
+    /// The path as it was written, where it would be written otherwise.
+    raw_path: Option<String>,
+    query: String,
+    /// Whether it ended in `?`.
+    empty_query: bool,
+    fragment: Vec<u8>,
+    raw_fragment: Option<String>,
+    /// Whether there was no `//` before the path.
+    no_host: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct User {
+    name: Vec<u8>,
+    password: Option<Vec<u8>>,
+}
+
+/// The most parameters of a query that is looked at.
+const MOST_PARAMETERS: usize = 10_000;
+
+impl Url {
+    /// Reads a URL (`url.Parse`).
+    ///
+    /// # Errors
+    ///
+    /// Go's text: `parse "x y": …`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (main, fragment) = text.split_once('#').unwrap_or((text, ""));
+        let mut url = read(main, false).map_err(|why| in_whole(main, &why))?;
+        url.fragment = unescape(fragment, Part::Fragment).map_err(|why| in_whole(text, &why))?;
+        url.raw_fragment =
+            (escape(&url.fragment, Part::Fragment) != fragment).then(|| fragment.to_owned());
+        Ok(url)
+    }
+
+    /// The scheme, in lower case; empty if there is none.
+    pub fn scheme(&self) -> &str {
+        &self.scheme
+    }
+
+    /// User and password as they would be written; none if there is no `@`.
+    pub fn user(&self) -> Option<String> {
+        self.user.as_ref().map(ToString::to_string)
+    }
+
+    /// The host with its port; empty if there is none.
+    pub fn host(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.host)
+    }
+
+    /// The host without port and without brackets.
+    pub fn hostname(&self) -> Cow<'_, str> {
+        let (host, _) = split_port(&self.host);
+        let bare = host.strip_prefix(b"[").and_then(|host| host.strip_suffix(b"]"));
+        String::from_utf8_lossy(bare.unwrap_or(host))
+    }
+
+    /// The port; empty if there is none.
+    pub fn port(&self) -> &str {
+        std::str::from_utf8(split_port(&self.host).1).unwrap_or_default()
+    }
+
+    /// The path with its escapes: those that were written, where they can stay.
+    pub fn escaped_path(&self) -> Cow<'_, str> {
+        match &self.raw_path {
+            Some(raw) if is_valid(raw, Part::Path) => Cow::Borrowed(raw),
+            _ if self.path == b"*" => Cow::Borrowed("*"),
+            _ => Cow::Owned(escape(&self.path, Part::Path)),
+        }
+    }
+
+    /// The query without its question mark.
+    pub fn raw_query(&self) -> &str {
+        &self.query
+    }
+
+    /// The parameters of the query in their order; those that cannot be read are left out.
+    pub fn query(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let many = self.query.split('&').count() > MOST_PARAMETERS;
+        let query = if many { "" } else { self.query.as_str() };
+        query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')).filter_map(
+            move |pair| {
+                let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+                let key = unescape(key, Part::Query).ok()?;
+                Some((text(key), text(unescape(value, Part::Query).ok()?)))
+            },
+        )
+    }
+
+    /// What stands behind the `#`.
+    pub fn fragment(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.fragment)
+    }
+}
+
+/// Checks a text that may stand in the first line of a request: an absolute URL or an absolute path
+/// (`url.ParseRequestURI`).
+///
+/// # Errors
+///
+/// Go's text: `parse "x": invalid URI for request`.
+pub fn check_request_uri(text: &str) -> Result<(), String> {
+    read(text, true).map(|_| ()).map_err(|why| in_whole(text, &why))
+}
+
+fn in_whole(text: &str, why: &str) -> String {
+    format!("parse {}: {why}", quote(text))
+}
+
+fn read(text: &str, request: bool) -> Result<Url, String> {
+    if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
+        return Err("net/url: invalid control character in URL".to_owned());
+    }
+    if request && text.is_empty() {
+        return Err("empty url".to_owned());
+    }
+    if text == "*" {
+        return Ok(Url { path: text.into(), ..Url::default() });
+    }
+    let (scheme, mut rest) = split_scheme(text)?;
+    let mut url = Url { scheme: scheme.to_ascii_lowercase(), ..Url::default() };
+    if let Some(before) = rest.strip_suffix('?').filter(|before| !before.contains('?')) {
+        url.empty_query = true;
+        rest = before;
+    } else if let Some((before, query)) = rest.split_once('?') {
+        query.clone_into(&mut url.query);
+        rest = before;
+    }
+    if !rest.starts_with('/') {
+        if !scheme.is_empty() {
+            rest.clone_into(&mut url.opaque);
+            return Ok(url);
+        }
+        if request {
+            return Err("invalid URI for request".to_owned());
+        }
+        if rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
+            return Err("first path segment in URL cannot contain colon".to_owned());
+        }
+    }
+    let may_have_host = !scheme.is_empty() || (!request && !rest.starts_with("///"));
+    if let Some(behind) = rest.strip_prefix("//").filter(|_| may_have_host) {
+        let (authority, path) = behind.split_at(behind.find('/').unwrap_or(behind.len()));
+        read_authority(authority, &mut url)?;
+        rest = path;
+    } else if !scheme.is_empty() && rest.starts_with('/') {
+        url.no_host = true;
+    }
+    url.path = unescape(rest, Part::Path)?;
+    url.raw_path = (escape(&url.path, Part::Path) != rest).then(|| rest.to_owned());
+    Ok(url)
+}
+
+/// Splits off a scheme and its colon, if there are any.
+fn split_scheme(text: &str) -> Result<(&str, &str), String> {
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => {}
+            b'0'..=b'9' | b'+' | b'-' | b'.' if at > 0 => {}
+            b':' if at == 0 => return Err("missing protocol scheme".to_owned()),
+            b':' => return Ok((&text[..at], &text[at + 1..])),
+            _ => break,
+        }
+    }
+    Ok(("", text))
+}
+
+fn read_authority(authority: &str, url: &mut Url) -> Result<(), String> {
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (Some(user), host),
+        None => (None, authority),
+    };
+    url.host = read_host(&url.scheme, host)?;
+    if let Some(user) = user {
+        let good = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
+        if !user.chars().all(good) {
+            return Err("net/url: invalid userinfo".to_owned());
+        }
+        let (name, password) = match user.split_once(':') {
+            Some((name, password)) => (name, Some(password)),
+            None => (user, None),
+        };
+        url.user = Some(User {
+            name: unescape(name, Part::User)?,
+            password: password.map(|password| unescape(password, Part::User)).transpose()?,
+        });
+    }
+    Ok(())
+}
+
+fn read_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
+    match host.rfind('[') {
+        Some(0) => return read_literal(host),
+        Some(_) => return Err("invalid IP-literal".to_owned()),
+        None => {}
+    }
+    // Colons in a host are forbidden, but other schemes than HTTP's know lists of hosts.
+    let strict = matches!(scheme, "http" | "https");
+    if let Some(colon) = if strict { host.find(':') } else { host.rfind(':') } {
+        check_port(&host[colon..])?;
+    }
+    unescape(host, Part::Host)
+}
+
+/// An address of IPv6 in brackets, maybe with a zone and a port.
+fn read_literal(host: &str) -> Result<Vec<u8>, String> {
+    let end = host.rfind(']').ok_or("missing ']' in host")?;
+    let (name, port) = (&host[1..end], &host[end + 1..]);
+    check_port(port)?;
+    let name = match name.find("%25") {
+        Some(zone) => {
+            let mut whole = unescape(&name[..zone], Part::Host)?;
+            whole.extend(unescape(&name[zone..], Part::Zone)?);
+            whole
+        }
+        None => unescape(name, Part::Host)?,
+    };
+    let text = String::from_utf8_lossy(&name);
+    match parse_address(&text).map_err(|why| format!("invalid host: {why}"))?.address {
+        IpAddr::V4(_) => Err("invalid IP-literal".to_owned()),
+        IpAddr::V6(_) => Ok([b"[", &*name, b"]", port.as_bytes()].concat()),
+    }
+}
+
+fn is_port(port: &[u8]) -> bool {
+    match port {
+        [] => true,
+        [b':', digits @ ..] => digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
+fn check_port(port: &str) -> Result<(), String> {
+    if is_port(port.as_bytes()) {
+        return Ok(());
+    }
+    Err(format!("invalid port {} after host", quote(port)))
+}
+
+/// A host and its port without the colon.
+fn split_port(host: &[u8]) -> (&[u8], &[u8]) {
+    match host.iter().rposition(|byte| *byte == b':') {
+        Some(colon) if is_port(&host[colon..]) => (&host[..colon], &host[colon + 1..]),
+        _ => (host, &[]),
+    }
+}
+
+/// A part of a URL, which says what is escaped in it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Path,
+    Host,
+    Zone,
+    User,
+    Query,
+    Fragment,
+}
+
+impl Part {
+    /// Whether a byte stands there as it is.
+    fn is_plain(self, byte: u8) -> bool {
+        byte.is_ascii_alphanumeric()
+            || match self {
+                Self::Path => b"$&+,-./:;=@_~".contains(&byte),
+                Self::Host | Self::Zone => b"!\"$&'()*+,-.:;<=>[]_~".contains(&byte),
+                Self::User => b"$&+,-.;=_~".contains(&byte),
+                Self::Query => b"-._~".contains(&byte),
+                Self::Fragment => b"!$&()*+,-./:;=?@_~".contains(&byte),
+            }
+    }
+}
+
+/// Whether a path or fragment could have been escaped like this.
+fn is_valid(escaped: &str, part: Part) -> bool {
+    escaped.bytes().all(|byte| b"!$&'()*+,;=:@[]%".contains(&byte) || part.is_plain(byte))
+}
+
+fn escape(bytes: &[u8], part: Part) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for byte in bytes {
+        if part.is_plain(*byte) {
+            out.push(char::from(*byte));
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// The text with its escapes resolved.
+fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'%' => {
+                let wrong = |shown| Err(format!("invalid URL escape {}", quote_bytes(shown)));
+                let Some(resolved) = hex(bytes.get(at + 1..at + 3)) else {
+                    return wrong(&bytes[at..bytes.len().min(at + 3)]);
+                };
+                // Only bytes beyond ASCII may be escaped in a host, and the percent sign itself.
+                let forbidden = match part {
+                    Part::Host => resolved < 0x80 && resolved != b'%',
+                    Part::Zone => {
+                        resolved != b'%' && resolved != b' ' && !Part::Host.is_plain(resolved)
+                    }
+                    _ => false,
+                };
+                if forbidden {
+                    return wrong(&bytes[at..at + 3]);
+                }
+                out.push(resolved);
+                at += 3;
+                continue;
+            }
+            b'+' if part == Part::Query => out.push(b' '),
+            byte if matches!(part, Part::Host | Part::Zone)
+                && byte.is_ascii()
+                && !part.is_plain(*byte) =>
+            {
+                let shown = quote_bytes(&[*byte]);
+                return Err(format!("invalid character {shown} in host name"));
+            }
+            byte => out.push(*byte),
+        }
+        at += 1;
+    }
+    Ok(out)
+}
+
+fn hex(digits: Option<&[u8]>) -> Option<u8> {
+    let [high, low] = digits? else { return None };
+    let value = char::from(*high).to_digit(16)? * 16 + char::from(*low).to_digit(16)?;
+    u8::try_from(value).ok()
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&escape(&self.name, Part::User))?;
+        match &self.password {
+            Some(password) => write!(f, ":{}", escape(password, Part::User)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// As it would be written anew.
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.scheme.is_empty() {
+            write!(f, "{}:", self.scheme)?;
+        }
+        if self.opaque.is_empty() {
+            let path = self.escaped_path();
+            let has_host = !self.host.is_empty() || self.user.is_some();
+            if has_host || (!self.scheme.is_empty() && !self.no_host && !self.path.is_empty()) {
+                f.write_str("//")?;
+            }
+            if let Some(user) = &self.user {
+                write!(f, "{user}@")?;
+            }
+            f.write_str(&escape(&self.host, Part::Host))?;
+            if !path.is_empty() && !path.starts_with('/') && !self.host.is_empty() {
+                f.write_str("/")?;
+            }
+            if self.scheme.is_empty()
+                && !has_host
+                && path.split('/').next().is_some_and(|segment| segment.contains(':'))
+            {
+                f.write_str("./")?;
+            }
+            f.write_str(&path)?;
+        } else {
+            f.write_str(&self.opaque)?;
+        }
+        if self.empty_query || !self.query.is_empty() {
+            write!(f, "?{}", self.query)?;
+        }
+        if !self.fragment.is_empty() {
+            match &self.raw_fragment {
+                Some(raw) if is_valid(raw, Part::Fragment) => write!(f, "#{raw}")?,
+                _ => write!(f, "#{}", escape(&self.fragment, Part::Fragment))?,
+            }
+        }
+        Ok(())
+    }
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_told_in_the_words_of_go() {
+        for (text, error) in [
+            ("%zz", "parse \"%zz\": invalid URL escape \"%zz\""),
+            ("https://x y", "parse \"https://x y\": invalid character \" \" in host name"),
+            ("https://[::1", "parse \"https://[::1\": missing ']' in host"),
+            ("https://x:a/", "parse \"https://x:a/\": invalid port \":a\" after host"),
+            (":x", "parse \":x\": missing protocol scheme"),
+            ("1a:b", "parse \"1a:b\": first path segment in URL cannot contain colon"),
+            (
+                "https://a/\u{1}",
+                "parse \"https://a/\\x01\": net/url: invalid control character in URL",
+            ),
+            ("https://a b@c", "parse \"https://a b@c\": net/url: invalid userinfo"),
+            ("https://%41/", "parse \"https://%41/\": invalid URL escape \"%41\""),
+        ] {
+            assert_eq!(Url::parse(text).unwrap_err(), error);
+        }
+    }
+
+    #[test]
+    fn a_request_asks_for_an_absolute_url_or_path() {
+        for (text, good) in [
+            ("/a", true),
+            ("//a", true),
+            ("x:y", true),
+            ("fe80::1%eth0", true),
+            ("a/b", false),
+            ("", false),
+            ("/%zz", false),
+        ] {
+            assert_eq!(check_request_uri(text).is_ok(), good, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_parts_are_told_apart() {
+        let url = Url::parse("HTTPS://u:p@h:1/p%20q?a=b#c%20d").unwrap();
+        assert_eq!((url.scheme(), url.user().as_deref()), ("https", Some("u:p")));
+        assert_eq!((&*url.host(), url.raw_query(), &*url.fragment()), ("h:1", "a=b", "c d"));
+        assert_eq!(Url::parse("mailto:x").unwrap().host(), "");
+        assert_eq!(Url::parse("https:///p").unwrap().host(), "");
+    }
+}
