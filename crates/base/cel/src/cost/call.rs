@@ -205,9 +205,9 @@ fn self_compare(list: Option<&Value<'_>>) -> u64 {
     let Some(Value::List(list)) = list else { return allocating(2.0, 0) };
     let texts = match list {
         List::Json { items, shape, .. } => {
-            items.first().is_some_and(Json::is_string) && !is_time(&shape.kind)
+            items.first().is_some_and(Json::is_string) && !is_time(&shape.element().kind)
         }
-        List::Values(values) => {
+        List::Values(values) | List::Joined { values, .. } => {
             matches!(values.first(), Some(Value::String(_) | Value::Bytes(_)))
         }
     };
@@ -274,7 +274,7 @@ fn bytes_size(bytes: &Blob<'_>) -> u64 {
 fn list_size(list: &List<'_>) -> u64 {
     match list {
         List::Json { items, .. } => items.len() as u64,
-        List::Values(values) => values.len() as u64,
+        List::Values(values) | List::Joined { values, .. } => values.len() as u64,
     }
 }
 
@@ -284,9 +284,11 @@ fn traversal(value: &Value<'_>) -> u64 {
         Value::String(text) => traversed(text_of(text).len()),
         Value::Bytes(Blob::Borrowed(bytes)) => traversed(bytes.len()),
         Value::Bytes(Blob::Shared(bytes)) => traversed(bytes.len()),
-        Value::List(List::Values(values)) => values.iter().map(traversal).sum(),
+        Value::List(List::Values(values) | List::Joined { values, .. }) => {
+            values.iter().map(traversal).sum()
+        }
         Value::List(List::Json { items, shape, .. }) => {
-            items.iter().map(|item| json_traversal(item, shape)).sum()
+            items.iter().map(|item| json_traversal(item, shape.element())).sum()
         }
         Value::Map(Map::Values(entries)) => entries
             .iter()
@@ -300,7 +302,7 @@ fn traversal(value: &Value<'_>) -> u64 {
             .sum(),
         Value::Map(Map::Json { entries, shape }) => entries
             .iter()
-            .map(|(key, item)| traversed(key.len()) + json_traversal(item, shape))
+            .map(|(key, item)| traversed(key.len()) + json_traversal(item, shape.element()))
             .sum(),
         Value::Object(Object::Json { fields, shape }) => object_traversal(fields, shape),
         _ => 1,

@@ -9,6 +9,7 @@ pub mod names;
 mod shape;
 mod sizes;
 mod types;
+mod view;
 
 pub use shape::Property;
 

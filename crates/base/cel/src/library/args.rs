@@ -80,18 +80,3 @@ pub(crate) fn same<T: Opaque>(
 pub(crate) fn named(name: &str) -> Type {
     Type::opaque(name, Vec::new())
 }
-
-/// The characters of a string.
-pub(crate) trait Characters {
-    /// Them.
-    fn as_str(&self) -> &str;
-}
-
-impl Characters for Text<'_> {
-    fn as_str(&self) -> &str {
-        match self {
-            Text::Borrowed(text) => text,
-            Text::Shared(text) => text,
-        }
-    }
-}

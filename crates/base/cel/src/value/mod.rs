@@ -4,6 +4,20 @@
 //! object and of the program), strings of them are not copied, and the elements of lists and maps
 //! become values one by one when they are asked for.
 
+mod access;
+mod equal;
+mod json;
+mod keyed;
+mod list;
+mod map;
+mod number;
+mod show;
+mod text;
+pub mod time;
+
+pub use map::{Entries, Found};
+pub use show::go_double;
+
 use crate::kubernetes::Shape;
 use crate::types::Type;
 use serde_json::{Map as JsonMap, Value as Json};
@@ -34,7 +48,7 @@ pub enum Value<'a> {
     /// A `timestamp`.
     Timestamp(Timestamp),
     /// A type.
-    Type(Type),
+    Type(Arc<Type>),
     /// A list.
     List(List<'a>),
     /// A map.
@@ -67,50 +81,50 @@ pub enum Blob<'a> {
     Shared(Arc<[u8]>),
 }
 
-/// A point in time, in UTC, within the years 1 to 9999.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A point in time. What the language makes is within the years 1 to 9999.
+#[derive(Clone, Copy, Debug)]
 pub struct Timestamp {
     /// Seconds since 1970.
     pub seconds: i64,
     /// Nanoseconds after them, below 1,000,000,000.
     pub nanos: u32,
+    /// Seconds east of Greenwich of the zone that it was written in; only its text knows it.
+    pub offset: i32,
 }
 
 /// A list.
 #[derive(Clone, Debug)]
 pub enum List<'a> {
-    /// Of an object; elements have one shape.
+    /// Of an object.
     Json {
         /// The elements.
         items: &'a [Json],
-        /// What each is.
+        /// What the list is ([`ShapeKind::List`]), or that nothing says what it is.
+        ///
+        /// [`ShapeKind::List`]: crate::kubernetes::ShapeKind::List
         shape: &'a Shape,
-        /// How lists of this kind compare and grow.
-        kind: ListKind<'a>,
     },
     /// Made on the way.
     Values(Arc<Vec<Value<'a>>>),
-}
-
-/// How lists compare and grow (`x-kubernetes-list-type`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListKind<'a> {
-    /// In order; `+` puts one behind the other.
-    Atomic,
-    /// Without order; `+` adds what is not there yet.
-    Set,
-    /// Told apart by these fields (property names), without order; `+` replaces and adds.
-    Map(&'a [Box<str>]),
+    /// A list of an object to which something was added: it compares and grows as that does.
+    Joined {
+        /// The elements.
+        values: Arc<Vec<Value<'a>>>,
+        /// What the list is.
+        shape: &'a Shape,
+    },
 }
 
 /// A map.
 #[derive(Clone, Debug)]
 pub enum Map<'a> {
-    /// Of an object; values have one shape.
+    /// Of an object.
     Json {
         /// The entries.
         entries: &'a JsonMap<String, Json>,
-        /// What each value is.
+        /// What the map is ([`ShapeKind::Map`]), or that nothing says what it is.
+        ///
+        /// [`ShapeKind::Map`]: crate::kubernetes::ShapeKind::Map
         shape: &'a Shape,
     },
     /// Made on the way, in the order of keys.
@@ -138,7 +152,9 @@ pub enum Object<'a> {
     Json {
         /// Its fields.
         fields: &'a JsonMap<String, Json>,
-        /// What they are.
+        /// What the object is ([`ShapeKind::Object`]).
+        ///
+        /// [`ShapeKind::Object`]: crate::kubernetes::ShapeKind::Object
         shape: &'a Shape,
     },
     /// Made on the way: `Type{field: value}`.
@@ -197,6 +213,16 @@ impl Error {
     /// An error with a fixed text.
     pub const fn fixed(text: &'static str) -> Self {
         Self::Other(Cow::Borrowed(text))
+    }
+
+    /// Nothing is under this key.
+    pub fn no_such_key(key: &Value<'_>) -> Self {
+        Self::text(format!("no such key: {key}"))
+    }
+
+    /// A list has no such place.
+    pub fn out_of_bounds(index: &Value<'_>) -> Self {
+        Self::text(format!("index out of bounds: {index}"))
     }
 
     /// An error with a text of its own.

@@ -1,6 +1,6 @@
 //! Parts, places and replacements.
 
-use crate::library::args::{Characters as _, LONGEST, exactly, int, list, made, part, str, text};
+use crate::library::args::{LONGEST, exactly, int, list, made, part, str, text};
 use crate::value::{Error, Outcome, Text, Value};
 
 /// The byte at which a code point begins; the end of the text for the one behind the last. Texts

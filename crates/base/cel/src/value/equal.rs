@@ -1,0 +1,222 @@
+//! Equality and order.
+//!
+//! `null` is equal to `null` only; numbers are compared by value; values of different kinds are
+//! unequal, except that lists and maps of an object refuse (as in Kubernetes) to be compared with
+//! anything else: `dyn(self.list) == 1` is an error, `1 == dyn(self.list)` is not.
+
+use super::{Error, Key, List, Map, Object, Value, keyed, number};
+use crate::kubernetes::{ListShape, Shape, ShapeKind, names};
+use serde_json::{Map as JsonMap, Value as Json};
+use std::cmp::Ordering;
+
+type Equal = Result<bool, Error>;
+
+impl Value<'_> {
+    /// Whether two values are equal, as `==` has it.
+    ///
+    /// # Errors
+    ///
+    /// Where a value of an object or of a library refuses, or data is not what its schema says.
+    pub fn equals(&self, other: &Value<'_>) -> Equal {
+        match (self, other) {
+            (Value::Null, Value::Null) => Ok(true),
+            (Value::Null, _) | (_, Value::Null) => Ok(false),
+            _ => self.raw_equals(other),
+        }
+    }
+
+    /// As [`Self::equals`], with the left value alone to decide about `null`.
+    pub(super) fn raw_equals(&self, other: &Value<'_>) -> Equal {
+        // Values borrow from what outlives both of them here.
+        match (self, other) {
+            (Value::Null, Value::Null) => Ok(true),
+            (Value::Bool(one), Value::Bool(other)) => Ok(one == other),
+            (Value::String(one), Value::String(other)) => Ok(one == other),
+            (Value::Bytes(one), Value::Bytes(other)) => Ok(one == other),
+            (Value::Duration(one), Value::Duration(other)) => Ok(one == other),
+            (Value::Timestamp(one), Value::Timestamp(other)) => Ok(one == other),
+            (Value::Type(one), Value::Type(other)) => Ok(one.name() == other.name()),
+            (Value::List(one), _) => list(one, other),
+            (Value::Map(Map::Json { entries, shape }), _) if !shape.is_dynamic() => {
+                declared(entries, shape, other)
+            }
+            (Value::Map(one), _) => map(one, other),
+            (Value::Object(Object::Json { fields, shape }), _) => declared(fields, shape, other),
+            (
+                Value::Object(Object::Values { name, fields }),
+                Value::Object(Object::Values { name: other_name, fields: other_fields }),
+            ) => {
+                if name != other_name || fields.len() != other_fields.len() {
+                    return Ok(false);
+                }
+                for (field, value) in fields.iter() {
+                    let Some(other) = other_fields.get(field) else { return Ok(false) };
+                    if !value.equals(other)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (Value::Optional(None), Value::Optional(other)) => Ok(other.is_none()),
+            (Value::Optional(Some(one)), Value::Optional(Some(other))) => one.raw_equals(other),
+            (Value::Opaque(one), _) => one.equals(other),
+            (Value::Preserved(one), _) => Ok(preserved(one, other)),
+            // Neither is `NaN` if they have an order.
+            _ => Ok(matches!(number::compare(self, other), Some(Ok(Ordering::Equal)))),
+        }
+    }
+
+    /// The order of two values, for `<` and the like.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchOverload`] if they have none; `NaN` has none with any number.
+    pub fn compare(&self, other: &Value<'_>) -> Result<Ordering, Error> {
+        match (self, other) {
+            (Value::Bool(one), Value::Bool(other)) => Ok(one.cmp(other)),
+            (Value::String(one), Value::String(other)) => Ok(one.as_str().cmp(other)),
+            (Value::Bytes(one), Value::Bytes(other)) => Ok(one.as_slice().cmp(other)),
+            (Value::Duration(one), Value::Duration(other)) => Ok(one.cmp(other)),
+            (Value::Timestamp(one), Value::Timestamp(other)) => Ok(one.cmp(other)),
+            (Value::Double(one), _) if one.is_nan() => Err(number::NOT_ORDERED),
+            _ => number::compare(self, other).unwrap_or(Err(Error::NoSuchOverload)),
+        }
+    }
+}
+
+fn list(one: &List<'_>, other: &Value<'_>) -> Equal {
+    let kind = one.declared();
+    let Value::List(other) = other else {
+        return if kind.is_some() { Err(Error::NoSuchOverload) } else { Ok(false) };
+    };
+    if one.len() != other.len() {
+        return Ok(false);
+    }
+    match kind {
+        None => {
+            for (one, other) in one.iter().zip(other.iter()) {
+                // What cannot be compared does not make lists of the language differ.
+                let (Ok(one), Ok(other)) = (one, other) else { return Ok(false) };
+                if one.equals(&other) == Ok(false) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        Some(ListShape::Atomic) => {
+            for (one, other) in one.iter().zip(other.iter()) {
+                let one = one?;
+                let equal = match other {
+                    Ok(other) => one.raw_equals(&other)?,
+                    Err(error) if one.is_declared() => return Err(error),
+                    Err(_) => false,
+                };
+                if !equal {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        Some(ListShape::Set) => Ok(keyed::same_set(one, other)),
+        Some(ListShape::Map(properties)) => keyed::same_by_keys(one, other, properties),
+    }
+}
+
+fn map(one: &Map<'_>, other: &Value<'_>) -> Equal {
+    let other_len = match other {
+        Value::Map(map) => map.len(),
+        Value::Object(object @ Object::Json { .. }) => object.len(),
+        _ => return Ok(false),
+    };
+    if one.len() != other_len {
+        return Ok(false);
+    }
+    for (key, value) in one.iter() {
+        let other = match other {
+            Value::Object(object) => object.get_by(&key),
+            Value::Map(map) => map.get(&key),
+            _ => return Ok(false),
+        };
+        let (Ok(value), Ok(Some(other))) = (value, other) else { return Ok(false) };
+        if value.equals(&other) == Ok(false) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A map or an object of an object, beside anything.
+fn declared(entries: &JsonMap<String, Json>, shape: &Shape, other: &Value<'_>) -> Equal {
+    let (other_len, other_json) = match other {
+        Value::Map(map @ Map::Json { entries, shape }) => {
+            (map.len(), (!shape.is_dynamic()).then_some(*entries))
+        }
+        Value::Map(map) => (map.len(), None),
+        Value::Object(Object::Json { fields, .. }) => (fields.len(), Some(*fields)),
+        _ => return Err(Error::NoSuchOverload),
+    };
+    if entries.len() != other_len {
+        return Ok(false);
+    }
+    for (key, json) in entries {
+        let known = match &shape.kind {
+            ShapeKind::Object(object) => object.fields.contains_key(key.as_str()),
+            _ => true,
+        };
+        if !known {
+            // Only the data can be compared; what is on one side only has been counted.
+            match other_json.map(|other| other.get(key)) {
+                None => return Err(Error::NoSuchOverload),
+                Some(Some(other)) if other != json => return Ok(false),
+                Some(_) => continue,
+            }
+        }
+        let value = match &shape.kind {
+            ShapeKind::Object(object) => {
+                // The key is taken for a name of rules here, as Kubernetes does.
+                let Some(name) = names::unescape(key) else { continue };
+                match (entries.get(&*name), object.fields.get(&*name)) {
+                    (None | Some(Json::Null), _) | (_, None) => None,
+                    (Some(json), Some(field)) => Some(field.shape.view(json)),
+                }
+            }
+            _ => Some(shape.element().view(json)),
+        };
+        let key = Key::String(key.as_str().into()).to_value();
+        let other = match other {
+            Value::Map(map) => map.get(&key),
+            Value::Object(object) => object.get_by(&key),
+            _ => Ok(None),
+        };
+        let equal = match (value, other) {
+            (None, Ok(None)) => continue,
+            (None, _) | (_, Ok(None)) => false,
+            (Some(value), Ok(Some(other))) => value?.raw_equals(&other)?,
+            (Some(value), Err(error)) => {
+                if value?.is_declared() {
+                    return Err(error);
+                }
+                false
+            }
+        };
+        if !equal {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Data that no schema describes, beside anything: equal if it is the same data.
+fn preserved(one: &Json, other: &Value<'_>) -> bool {
+    match other {
+        Value::Preserved(other) => one == *other,
+        Value::Bool(other) => one.as_bool() == Some(*other),
+        Value::Int(other) => one.as_i64() == Some(*other),
+        Value::Double(other) => one.is_f64() && one.as_f64() == Some(*other),
+        Value::String(other) => one.as_str() == Some(other),
+        Value::Map(Map::Json { entries, .. }) => one.as_object() == Some(entries),
+        Value::Object(Object::Json { fields, .. }) => one.as_object() == Some(fields),
+        Value::List(List::Json { items, .. }) => one.as_array().map(Vec::as_slice) == Some(items),
+        _ => false,
+    }
+}

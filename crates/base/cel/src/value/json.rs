@@ -1,0 +1,59 @@
+//! Values as data of objects.
+
+use super::{Error, Value, show, time};
+use base64::Engine as _;
+use serde_json::{Map as JsonMap, Value as Json};
+
+impl Value<'_> {
+    /// The value as data: bytes as base64, durations and times as texts, an optional as what it
+    /// holds.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such data: of types, of values of libraries, of `NaN`, of nothing; or if data
+    /// that it looks at is not what its schema says.
+    pub fn to_json(&self) -> Result<Json, Error> {
+        Ok(match self {
+            Self::Null => Json::Null,
+            Self::Bool(bool) => Json::Bool(*bool),
+            Self::Int(int) => Json::from(*int),
+            Self::Uint(uint) => Json::from(*uint),
+            Self::Double(double) => {
+                serde_json::Number::from_f64(*double).map(Json::Number).ok_or_else(|| {
+                    let text = show::go_double(*double);
+                    Error::text(format!("json: unsupported value: {text}"))
+                })?
+            }
+            Self::String(text) => Json::from(text.as_str()),
+            Self::Bytes(bytes) => {
+                Json::from(base64::engine::general_purpose::STANDARD.encode(bytes.as_slice()))
+            }
+            Self::Duration(duration) => Json::from(format!("{}s", time::seconds(*duration))),
+            Self::Timestamp(time) => Json::from(time.to_string()),
+            Self::List(list) => {
+                let values = list.iter().map(|value| value?.to_json());
+                Json::Array(values.collect::<Result<_, _>>()?)
+            }
+            Self::Map(map) => object(map.iter())?,
+            Self::Object(fields) => object(fields.iter())?,
+            Self::Optional(Some(value)) => value.to_json()?,
+            Self::Optional(None) => return Err(Error::fixed("optional.none() dereference")),
+            Self::Preserved(json) => (*json).clone(),
+            Self::Type(_) => {
+                return Err(Error::fixed("type conversion not supported for 'type'"));
+            }
+            Self::Opaque(_) => {
+                let name = self.type_name();
+                return Err(Error::text(format!("type conversion error from '{name}' to JSON")));
+            }
+        })
+    }
+}
+
+fn object(entries: super::Entries<'_, '_>) -> Result<Json, Error> {
+    let mut object = JsonMap::new();
+    for (key, value) in entries {
+        object.insert(key.to_string(), value?.to_json()?);
+    }
+    Ok(Json::Object(object))
+}

@@ -1,0 +1,205 @@
+//! Maps and objects: how what is in them is reached.
+
+use super::text::{Plain, Probe};
+use super::{Error, Key, Map, Object, Outcome, Text, Value};
+use crate::kubernetes::{Shape, ShapeKind, names};
+use serde_json::{Map as JsonMap, Value as Json};
+use std::collections::{BTreeMap, btree_map};
+use std::sync::Arc;
+
+/// What an entry of a map or an object has, where there is one.
+pub type Found<'a> = Result<Option<Value<'a>>, Error>;
+
+impl<'a> Map<'a> {
+    /// A map of these entries.
+    pub fn of(entries: BTreeMap<Key<'a>, Value<'a>>) -> Self {
+        Self::Values(Arc::new(entries))
+    }
+
+    /// How many entries it has.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Json { entries, .. } => entries.len(),
+            Self::Values(entries) => entries.len(),
+        }
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What is under a string; none if nothing is.
+    ///
+    /// # Errors
+    ///
+    /// If data is not what its schema says.
+    pub fn get_str(&self, key: &str) -> Found<'a> {
+        match self {
+            Self::Json { entries, shape } => {
+                entries.get(key).map(|value| shape.element().view(value)).transpose()
+            }
+            Self::Values(entries) => Ok(entries.get(&Plain::String(key) as &dyn Probe).cloned()),
+        }
+    }
+
+    /// What is under a key; none if nothing is. Numbers are looked up by value.
+    ///
+    /// # Errors
+    ///
+    /// If data is not what its schema says; [`Error::NoSuchOverload`] if this is a map of an object
+    /// and the key is no string.
+    pub fn get(&self, key: &Value<'_>) -> Found<'a> {
+        match self {
+            Self::Json { shape, .. } => match key {
+                Value::String(key) => self.get_str(key),
+                _ if shape.is_dynamic() => Ok(None),
+                _ => Err(Error::NoSuchOverload),
+            },
+            Self::Values(entries) => {
+                let Some(key) = Plain::of(key) else { return Ok(None) };
+                Ok(entries.get(&key as &dyn Probe).cloned())
+            }
+        }
+    }
+
+    /// Whether something is under a key.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::get`].
+    pub fn contains(&self, key: &Value<'_>) -> Result<bool, Error> {
+        match (self, key) {
+            (Self::Values(entries), key) => {
+                Ok(Plain::of(key).is_some_and(|key| entries.contains_key(&key as &dyn Probe)))
+            }
+            _ => Ok(self.get(key)?.is_some()),
+        }
+    }
+
+    /// The entries in the order of their keys.
+    pub fn iter(&self) -> Entries<'_, 'a> {
+        Entries(match self {
+            Self::Json { entries, shape } => Iter::Json(entries.iter(), shape),
+            Self::Values(entries) => Iter::Values(entries.iter()),
+        })
+    }
+}
+
+impl<'a> Object<'a> {
+    /// How many fields it has, also those that its type does not know.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Json { fields, .. } => fields.len(),
+            Self::Values { fields, .. } => fields.len(),
+        }
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A field, by the name that it has in rules; none if it is not there, or null, or unknown to
+    /// its type.
+    ///
+    /// # Errors
+    ///
+    /// If data is not what its schema says.
+    pub fn get(&self, name: &str) -> Found<'a> {
+        match self {
+            Self::Json { fields, shape } => match names::unescape(name) {
+                Some(property) => field(fields, shape, &property),
+                None => Ok(None),
+            },
+            Self::Values { fields, .. } => Ok(fields.get(name).cloned()),
+        }
+    }
+
+    /// As [`Self::get`], of any value as the key.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::get`]; [`Error::NoSuchOverload`] if the key is no string.
+    pub fn get_by(&self, key: &Value<'_>) -> Found<'a> {
+        match key {
+            Value::String(name) => self.get(name),
+            _ => Err(Error::NoSuchOverload),
+        }
+    }
+
+    /// Whether a field is there.
+    ///
+    /// # Errors
+    ///
+    /// If data is not what its schema says.
+    pub fn has(&self, name: &str) -> Result<bool, Error> {
+        Ok(self.get(name)?.is_some())
+    }
+
+    /// The fields that its type knows, by the names that they have in rules, in the order of the
+    /// names that they have in data. Of one that is null there is an error, as it is not there.
+    pub fn iter(&self) -> Entries<'_, 'a> {
+        Entries(match self {
+            Self::Json { fields, shape } => Iter::Fields(fields.iter(), shape),
+            Self::Values { fields, .. } => Iter::Made(fields.iter()),
+        })
+    }
+}
+
+/// A property of an object with declared fields, by its name in data.
+fn field<'a>(fields: &'a JsonMap<String, Json>, shape: &'a Shape, name: &str) -> Found<'a> {
+    let ShapeKind::Object(object) = &shape.kind else { return Ok(None) };
+    match (fields.get(name), object.fields.get(name)) {
+        (None | Some(Json::Null), _) | (_, None) => Ok(None),
+        (Some(value), Some(field)) => field.shape.view(value).map(Some),
+    }
+}
+
+/// The entries of a map, or the fields of an object.
+#[derive(Debug)]
+pub struct Entries<'m, 'a>(Iter<'m, 'a>);
+
+#[derive(Debug)]
+enum Iter<'m, 'a> {
+    Json(serde_json::map::Iter<'a>, &'a Shape),
+    Fields(serde_json::map::Iter<'a>, &'a Shape),
+    Values(btree_map::Iter<'m, Key<'a>, Value<'a>>),
+    Made(btree_map::Iter<'m, Arc<str>, Value<'a>>),
+}
+
+impl<'a> Iterator for Entries<'_, 'a> {
+    type Item = (Value<'a>, Outcome<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.0 {
+            Iter::Json(entries, shape) => {
+                let (key, value) = entries.next()?;
+                Some((Value::text(key.as_str()), shape.element().view(value)))
+            }
+            Iter::Fields(fields, shape) => loop {
+                let (property, value) = fields.next()?;
+                let ShapeKind::Object(object) = &shape.kind else { return None };
+                let Some(field) = object.fields.get(property.as_str()) else { continue };
+                let name: Text<'a> = match names::escape(property) {
+                    Some(std::borrow::Cow::Owned(name)) => name.into(),
+                    _ => property.as_str().into(),
+                };
+                let value = if value.is_null() {
+                    Err(Error::no_such_key(&Value::String(name.clone())))
+                } else {
+                    field.shape.view(value)
+                };
+                return Some((Value::String(name), value));
+            },
+            Iter::Values(entries) => {
+                let (key, value) = entries.next()?;
+                Some((key.to_value(), Ok(value.clone())))
+            }
+            Iter::Made(fields) => {
+                let (name, value) = fields.next()?;
+                Some((Value::String(Text::Shared(name.clone())), Ok(value.clone())))
+            }
+        }
+    }
+}

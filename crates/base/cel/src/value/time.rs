@@ -1,0 +1,393 @@
+//! Durations and points in time: their texts, and what schemas take for them.
+
+use super::{Error, Outcome, Timestamp, Value};
+use std::cmp::Ordering;
+use std::fmt;
+
+const SECOND: u64 = 1_000_000_000;
+/// The first second of the year 1.
+const FIRST: i64 = -62_135_596_800;
+/// The last second of the year 9999.
+const LAST: i64 = 253_402_300_799;
+const DAY: i64 = 86_400;
+
+/// The error of leaving the years 1 to 9999.
+pub(crate) const TIMESTAMP_OVERFLOW: Error = Error::fixed("timestamp overflow");
+
+impl Timestamp {
+    /// A point in time in UTC; none if it is not within the years 1 to 9999.
+    pub fn new(seconds: i64, nanos: u32) -> Option<Self> {
+        let fits = (FIRST..=LAST).contains(&seconds) && u64::from(nanos) < SECOND;
+        fits.then_some(Self { seconds, nanos, offset: 0 })
+    }
+
+    /// Reads a time as RFC 3339 writes it, with Go's liberties: hours of one digit, a comma before
+    /// fractions. None if it is none; the year may be 0.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (time, zone) = civil(text)?;
+        if zone == "Z" {
+            return Some(time);
+        }
+        let bytes = zone.as_bytes();
+        let sign = match bytes.first()? {
+            b'+' => 1,
+            b'-' => -1,
+            _ => return None,
+        };
+        if bytes.len() != 6 || bytes[3] != b':' {
+            return None;
+        }
+        let hours = number(zone.get(1..3)?).filter(|hours| *hours <= 24)?;
+        let minutes = number(zone.get(4..6)?).filter(|minutes| *minutes <= 60)?;
+        let offset = sign * (hours * 60 + minutes) * 60;
+        Some(Self {
+            seconds: time.seconds - offset,
+            // At most 25 hours.
+            offset: i32::try_from(offset).unwrap_or_default(),
+            ..time
+        })
+    }
+
+    /// Whether it is within the years 1 to 9999.
+    pub fn in_range(self) -> bool {
+        (FIRST..=LAST).contains(&self.seconds)
+    }
+
+    /// That much later, in the same zone; none if that is not within the years 1 to 9999.
+    pub fn checked_add(self, nanoseconds: i64) -> Option<Self> {
+        let all = i128::from(self.seconds) * i128::from(SECOND)
+            + i128::from(self.nanos)
+            + i128::from(nanoseconds);
+        let seconds = i64::try_from(all.div_euclid(i128::from(SECOND))).ok()?;
+        let nanos = u32::try_from(all.rem_euclid(i128::from(SECOND))).ok()?;
+        Some(Self { seconds, nanos, ..self }).filter(|time| time.in_range())
+    }
+
+    /// The nanoseconds since another time; none if they do not fit.
+    pub fn since(self, other: Self) -> Option<i64> {
+        // As in cel-go, whole seconds have to fit by themselves.
+        let seconds = self.seconds.checked_sub(other.seconds)?.checked_mul(SECOND.cast_signed())?;
+        seconds.checked_add(i64::from(self.nanos) - i64::from(other.nanos))
+    }
+
+    /// Year, month and day (both from one) and second of the day, that far east of Greenwich.
+    pub(crate) fn civil(self, offset: i64) -> Civil {
+        let seconds = self.seconds + offset;
+        let days = seconds.div_euclid(DAY);
+        let (year, month, day) = date(days);
+        Civil { year, month, day, days, second: seconds.rem_euclid(DAY) }
+    }
+}
+
+/// A date and a time of the day.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Civil {
+    pub(crate) year: i64,
+    /// From one.
+    pub(crate) month: i64,
+    /// From one.
+    pub(crate) day: i64,
+    /// Since 1970.
+    pub(crate) days: i64,
+    /// Of the day.
+    pub(crate) second: i64,
+}
+
+impl PartialEq for Timestamp {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Timestamp {}
+
+impl PartialOrd for Timestamp {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The zone does not matter.
+impl Ord for Timestamp {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.seconds, self.nanos).cmp(&(other.seconds, other.nanos))
+    }
+}
+
+/// RFC 3339, in the zone that it was written in, with as many digits as there are.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.civil(self.offset.into());
+        let (hour, minute, second) = (at.second / 3600, at.second / 60 % 60, at.second % 60);
+        write!(
+            f,
+            "{:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}",
+            at.year, at.month, at.day
+        )?;
+        if self.nanos > 0 {
+            let digits = format!("{:09}", self.nanos);
+            write!(f, ".{}", digits.trim_end_matches('0'))?;
+        }
+        if self.offset == 0 {
+            return f.write_str("Z");
+        }
+        let minutes = self.offset / 60;
+        let sign = if minutes < 0 { '-' } else { '+' };
+        write!(f, "{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
+    }
+}
+
+/// The days since 1970 of a date in the Gregorian calendar.
+pub(crate) fn days(year: i64, month: i64, day: i64) -> i64 {
+    // Years begin in March, so that the odd day is the last.
+    let year = year - i64::from(month <= 2);
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+fn date(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day = days.rem_euclid(146_097);
+    let of_era = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let of_year = day - (365 * of_era + of_era / 4 - of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let month = (from_march + 2) % 12 + 1;
+    let year = era * 400 + of_era + i64::from(month <= 2);
+    (year, month, of_year - (153 * from_march + 2) / 5 + 1)
+}
+
+fn number(digits: &str) -> Option<i64> {
+    let all = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    all.then(|| digits.parse().ok()).flatten()
+}
+
+/// `2006-01-02`
+fn civil_date(text: &str) -> Option<i64> {
+    let bytes = text.as_bytes();
+    if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
+        return None;
+    }
+    let year = number(text.get(..4)?)?;
+    let month = number(text.get(5..7)?).filter(|month| (1..=12).contains(month))?;
+    let day = number(text.get(8..)?).filter(|day| *day > 0)?;
+    let next = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+    let days_of_month = days(next.0, next.1, 1) - days(year, month, 1);
+    (day <= days_of_month).then(|| days(year, month, day))
+}
+
+/// `2006-01-02T15:04:05.999`, and what follows.
+fn civil(text: &str) -> Option<(Timestamp, &str)> {
+    let days = civil_date(text.get(..10)?)?;
+    let rest = text[10..].strip_prefix('T')?;
+    let (hour, rest) = rest.split_once(':')?;
+    if hour.len() > 2 {
+        return None;
+    }
+    let hour = number(hour).filter(|hour| *hour < 24)?;
+    let minute = number(rest.get(..2)?).filter(|minute| *minute < 60)?;
+    let rest = rest[2..].strip_prefix(':')?;
+    let second = number(rest.get(..2)?).filter(|second| *second < 60)?;
+    let mut rest = &rest[2..];
+    let mut nanos = 0;
+    if let Some(fraction) = rest.strip_prefix(['.', ','])
+        && fraction.starts_with(|c: char| c.is_ascii_digit())
+    {
+        let length = fraction.bytes().take_while(u8::is_ascii_digit).count();
+        let digits = fraction[..length.min(9)].bytes();
+        nanos = digits
+            .chain(std::iter::repeat(b'0'))
+            .take(9)
+            .fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0'));
+        rest = &fraction[length..];
+    }
+    let seconds = days * DAY + hour * 3600 + minute * 60 + second;
+    Some((Timestamp { seconds, nanos, offset: 0 }, rest))
+}
+
+/// Reads a duration as Go writes it (`1h30m`, `-1.5ms`): nanoseconds.
+pub fn parse_duration(text: &str) -> Option<i64> {
+    const MOST: u64 = 1 << 63;
+    let (negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Some(0);
+    }
+    if rest.is_empty() {
+        return None;
+    }
+    let mut sum: u64 = 0;
+    while !rest.is_empty() {
+        let end = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let mut whole: u64 = 0;
+        for digit in rest[..end].bytes() {
+            whole = whole.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
+            if whole > MOST {
+                return None;
+            }
+        }
+        rest = &rest[end..];
+        let (mut fraction, mut scale, mut digits) = (0_u64, 1_f64, end);
+        if let Some(after) = rest.strip_prefix('.') {
+            let end = after.bytes().take_while(u8::is_ascii_digit).count();
+            for digit in after[..end].bytes() {
+                // Digits beyond what fits say nothing.
+                if fraction > (MOST - 1) / 10 {
+                    break;
+                }
+                let next = fraction * 10 + u64::from(digit - b'0');
+                if next > MOST {
+                    break;
+                }
+                fraction = next;
+                scale *= 10.0;
+            }
+            digits += end;
+            rest = &after[end..];
+        }
+        if digits == 0 {
+            return None;
+        }
+        let end = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
+        let unit: u64 = match &rest[..end] {
+            "ns" => 1,
+            "us" | "µs" | "μs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => SECOND,
+            "m" => 60 * SECOND,
+            "h" => 3600 * SECOND,
+            _ => return None,
+        };
+        rest = &rest[end..];
+        let mut part = whole.checked_mul(unit).filter(|part| *part <= MOST)?;
+        if fraction > 0 {
+            #[expect(
+                clippy::cast_precision_loss,
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "Go's arithmetic; less than one unit"
+            )]
+            let more = (fraction as f64 * (unit as f64 / scale)) as u64;
+            part = part.checked_add(more).filter(|part| *part <= MOST)?;
+        }
+        sum = sum.checked_add(part).filter(|sum| *sum <= MOST)?;
+    }
+    if negative { 0_i64.checked_sub_unsigned(sum) } else { i64::try_from(sum).ok() }
+}
+
+/// The seconds of a duration as `string(...)` writes them, without the `s`.
+pub(crate) fn seconds(nanoseconds: i64) -> f64 {
+    let second = SECOND.cast_signed();
+    #[expect(clippy::cast_precision_loss, reason = "Go's arithmetic")]
+    let (whole, rest) = ((nanoseconds / second) as f64, (nanoseconds % second) as f64);
+    whole + rest / 1e9
+}
+
+/// A duration as Go writes it: `1h0m0.5s`.
+pub fn go_duration(nanoseconds: i64) -> String {
+    let all = nanoseconds.unsigned_abs();
+    let sign = if nanoseconds < 0 { "-" } else { "" };
+    let fraction = |value: u64, unit: u64| {
+        let digits = format!("{:0width$}", value % unit, width = unit.ilog10() as usize);
+        match digits.trim_end_matches('0') {
+            "" => (value / unit).to_string(),
+            digits => format!("{}.{digits}", value / unit),
+        }
+    };
+    match all {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{sign}{all}ns"),
+        1_000..1_000_000 => format!("{sign}{}µs", fraction(all, 1_000)),
+        1_000_000..SECOND => format!("{sign}{}ms", fraction(all, 1_000_000)),
+        _ => {
+            let seconds = fraction(all % (60 * SECOND), SECOND);
+            let minutes = all / (60 * SECOND);
+            match (minutes / 60, minutes % 60) {
+                (0, 0) => format!("{sign}{seconds}s"),
+                (0, minutes) => format!("{sign}{minutes}m{seconds}s"),
+                (hours, minutes) => format!("{sign}{hours}h{minutes}m{seconds}s"),
+            }
+        }
+    }
+}
+
+/// `format: duration`: Go's durations, and Scala's (`3 days`).
+pub(crate) fn schema_duration(text: &str) -> Outcome<'static> {
+    if let Some(duration) = parse_duration(text) {
+        return Ok(Value::Duration(duration));
+    }
+    match scala_duration(text) {
+        Ok(Some(duration)) => Ok(Value::Duration(duration)),
+        Ok(None) => {
+            Err(Error::text(format!("Invalid duration {text}: unable to parse {text} as duration")))
+        }
+        Err(digits) => Err(Error::text(format!(
+            "Invalid duration {text}: strconv.Atoi: parsing \"{digits}\": value out of range"
+        ))),
+    }
+}
+
+/// The sum of all numbers that a unit follows, wherever they are; none if there are none, the
+/// digits of one that does not fit.
+fn scala_duration(text: &str) -> Result<Option<i64>, &str> {
+    let mut sum = None;
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let number = &rest[start..];
+        let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        let (digits, after) = number.split_at(end);
+        let after = after.trim_start_matches(['\t', '\n', '\x0c', '\r', ' ']);
+        let end = after.find(|c: char| !c.is_ascii_alphabetic() && c != 'µ').unwrap_or(after.len());
+        rest = &after[end..];
+        if end == 0 {
+            continue;
+        }
+        let factor: i64 = digits.parse().map_err(|_| digits)?;
+        if let Some(unit) = scala_unit(&after[..end].to_lowercase()) {
+            // What does not fit wraps, as in Go.
+            sum = Some(sum.unwrap_or(0_i64).wrapping_add(factor.wrapping_mul(unit)));
+        }
+    }
+    Ok(sum)
+}
+
+fn scala_unit(unit: &str) -> Option<i64> {
+    const UNITS: [(&[&str], &str, u64); 8] = [
+        (&["ns"], "nano", 1),
+        (&["us", "µs"], "micro", 1_000),
+        (&["ms"], "milli", 1_000_000),
+        (&["s"], "sec", SECOND),
+        (&["m"], "min", 60 * SECOND),
+        (&["h", "hr"], "hour", 3600 * SECOND),
+        (&["d"], "day", 86_400 * SECOND),
+        (&["w", "wk"], "week", 7 * 86_400 * SECOND),
+    ];
+    let known = UNITS
+        .iter()
+        .find(|(exact, prefix, _)| exact.contains(&unit) || unit.starts_with(prefix))?;
+    Some(known.2.cast_signed())
+}
+
+/// `format: date`
+pub(crate) fn schema_date(text: &str) -> Outcome<'static> {
+    match civil_date(text) {
+        Some(days) => Ok(Value::Timestamp(Timestamp { seconds: days * DAY, nanos: 0, offset: 0 })),
+        None => Err(Error::text(format!("Invalid date formatted string {text}"))),
+    }
+}
+
+/// `format: date-time`: RFC 3339, also without a zone; nothing at all is 1970.
+pub(crate) fn schema_date_time(text: &str) -> Outcome<'static> {
+    let time = if text.is_empty() {
+        Some(Timestamp { seconds: 0, nanos: 0, offset: 0 })
+    } else {
+        Timestamp::parse(text)
+            .or_else(|| civil(text).filter(|(_, zone)| zone.is_empty()).map(|(time, _)| time))
+    };
+    time.map(Value::Timestamp)
+        .ok_or_else(|| Error::text(format!("Invalid date-time formatted string {text}")))
+}
