@@ -1,10 +1,14 @@
 //! What expressions cost: at most, before they are evaluated, and in fact.
 
 mod call;
+mod estimate;
+mod functions;
+mod path;
 mod range;
 
 use crate::value::Value;
 pub use call::call_cost;
+pub use estimate::estimate;
 pub use range::CostRange;
 
 /// What the data that an expression looks at may measure: code points of strings, bytes of bytes,

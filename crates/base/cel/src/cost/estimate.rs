@@ -1,0 +1,402 @@
+//! What an expression costs at least and at most, before it is evaluated.
+//!
+//! Rules: cel-go's `checker/cost.go`, with presence tests for free, as in Kubernetes.
+
+use super::path::Path;
+use super::range::CostRange;
+use super::{LIST_CREATE, MAP_CREATE, OBJECT_CREATE, SELECT, Sizes};
+use crate::check::{Checked, Reference};
+use crate::syntax::ast::{Comprehension, Expr, ExprKind, Literal, operator};
+use crate::types::Type;
+
+/// What a checked expression costs at least and at most, with data of these sizes.
+pub fn estimate(checked: &Checked, sizes: &dyn Sizes) -> CostRange {
+    let nodes = checked.types.len();
+    let mut coster = Coster {
+        checked,
+        sizes,
+        paths: vec![None; nodes],
+        locals: Vec::new(),
+        computed: vec![None; nodes],
+        entries: vec![None; nodes],
+    };
+    coster.cost(&checked.root)
+}
+
+pub(super) struct Coster<'c> {
+    checked: &'c Checked,
+    sizes: &'c dyn Sizes,
+    /// Where nodes look, by number.
+    paths: Vec<Option<Path<'c>>>,
+    /// Variables of loops, the innermost last.
+    locals: Vec<(&'c str, Local<'c>)>,
+    /// How large values are, by the number of the node.
+    computed: Vec<Option<CostRange>>,
+    /// How large the keys and values in them are.
+    entries: Vec<Option<Entries>>,
+}
+
+/// How large the entries of a list or map are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entries {
+    list: bool,
+    key: CostRange,
+    pub(super) value: CostRange,
+}
+
+impl Entries {
+    pub(super) fn union(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let (one, other) = (one?, other?);
+        let (key, value) = (one.key.union(other.key), one.value.union(other.value));
+        Some(Self { list: one.list, key, value })
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Local<'c> {
+    path: Path<'c>,
+    size: Option<CostRange>,
+    entries: Option<Entries>,
+}
+
+/// An argument of a call.
+#[derive(Clone, Debug)]
+pub(super) struct Argument<'c> {
+    pub(super) expr: &'c Expr,
+    pub(super) of: &'c Type,
+    /// Empty if it is no data, or gathered in a loop.
+    pub(super) path: Path<'c>,
+    pub(super) size: Option<CostRange>,
+    pub(super) cost: CostRange,
+}
+
+impl<'c> Coster<'c> {
+    fn cost(&mut self, node: &'c Expr) -> CostRange {
+        match &node.kind {
+            ExprKind::Literal(_) => CostRange::ZERO,
+            ExprKind::Ident(name) => {
+                let path = match self.local(name) {
+                    Some(local) => local.path.clone(),
+                    None => Path::variable(name),
+                };
+                self.set_path(node, path);
+                CostRange::fixed(SELECT)
+            }
+            ExprKind::Select { operand, test_only: true, .. } => self.cost(operand),
+            ExprKind::Select { operand, field, .. } => {
+                let mut sum = self.cost(operand);
+                if matches!(self.type_of(operand), Type::Map(_) | Type::Object(_) | Type::Param(_))
+                {
+                    sum = sum.plus(CostRange::fixed(SELECT));
+                }
+                let path = self.path(operand).then(field);
+                self.set_path(node, path);
+                sum
+            }
+            ExprKind::Call { function, target, args } => {
+                self.call(node, function, target.as_deref(), args)
+            }
+            ExprKind::List { elements, .. } => {
+                let mut sum = CostRange::ZERO;
+                let mut size = Join::new(elements.is_empty());
+                for element in elements {
+                    sum = sum.plus(self.cost(element));
+                    size.add(self.size_or_unknown(element));
+                }
+                let key = CostRange::fixed(1);
+                self.set_entries(node, Some(Entries { list: true, key, value: size.0 }));
+                sum.plus(CostRange::fixed(LIST_CREATE))
+            }
+            ExprKind::Map(entries) => {
+                let mut sum = CostRange::ZERO;
+                let mut keys = Join::new(entries.is_empty());
+                let mut values = Join::new(entries.is_empty());
+                for entry in entries {
+                    sum = sum.plus(self.cost(&entry.key)).plus(self.cost(&entry.value));
+                    keys.add(self.size_or_unknown(&entry.key));
+                    values.add(self.size_or_unknown(&entry.value));
+                }
+                let found = Entries { list: false, key: keys.0, value: values.0 };
+                self.set_entries(node, Some(found));
+                sum.plus(CostRange::fixed(MAP_CREATE))
+            }
+            ExprKind::Struct { fields, .. } => {
+                let mut sum = CostRange::ZERO;
+                for field in fields {
+                    sum = sum.plus(self.cost(&field.value));
+                }
+                sum.plus(CostRange::fixed(OBJECT_CREATE))
+            }
+            ExprKind::Comprehension(comprehension) if is_bind(comprehension) => {
+                self.bind(node, comprehension)
+            }
+            ExprKind::Comprehension(comprehension) => self.comprehension(node, comprehension),
+        }
+    }
+
+    fn call(
+        &mut self,
+        node: &'c Expr,
+        function: &'c str,
+        target: Option<&'c Expr>,
+        args: &'c [Expr],
+    ) -> CostRange {
+        if function == "dyn"
+            && let [arg] = args
+        {
+            let cost = self.cost(arg);
+            self.copy_sizes(node, arg);
+            return cost.plus(CostRange::fixed(1));
+        }
+        let mut arguments = Vec::with_capacity(args.len());
+        for arg in args {
+            let cost = self.cost(arg);
+            arguments.push(self.argument(arg, cost));
+        }
+        let overloads: Vec<&str> = match self.checked.reference(node.id) {
+            Some(Reference::Overloads(overloads)) => {
+                overloads.iter().map(|overload| overload.id).collect()
+            }
+            _ if function == operator::OPT_SELECT => vec!["select_optional_field"],
+            _ => return CostRange::ZERO,
+        };
+        let mut sum = CostRange::ZERO;
+        let target = target.map(|target| {
+            let cost = self.cost(target);
+            sum = cost;
+            self.argument(target, cost)
+        });
+        let mut cost = Join::new(false);
+        let mut size: Option<CostRange> = None;
+        for overload in overloads {
+            let (each, result) =
+                self.function_cost(node, function, overload, target.as_ref(), &arguments);
+            cost.add(each);
+            size = match (size, result) {
+                (Some(size), Some(result)) => Some(size.union(result)),
+                (size, result) => size.or(result),
+            };
+            let step = match overload {
+                "index_list" => Some("@items"),
+                "index_map" => Some("@values"),
+                _ => None,
+            };
+            if let (Some(step), Some(indexed)) = (step, args.first()) {
+                size = self.entries(indexed).map(|entries| entries.value);
+                let path = self.path(indexed).then(step);
+                self.set_path(node, path);
+            }
+            if size.is_none() {
+                size = self.size(node);
+            }
+        }
+        self.set_size(node, size);
+        sum.plus(cost.0)
+    }
+
+    fn comprehension(&mut self, node: &'c Expr, loops: &'c Comprehension) -> CostRange {
+        let mut sum = self.cost(&loops.range).plus(self.cost(&loops.accu_init));
+        self.push_bound(&loops.accu_var, &loops.accu_init);
+
+        let path = self.path(&loops.range);
+        let entries = self.entries(&loops.range);
+        let list = entries.map_or_else(
+            || matches!(self.type_of(&loops.range), Type::List(_)),
+            |entries| entries.list,
+        );
+        let mut push = |name: &'c str, step, size| {
+            let local = Local { path: path.then(step), size, entries: None };
+            self.locals.push((name, local));
+        };
+        let key = entries.map(|entries| entries.key);
+        let value = entries.map(|entries| entries.value);
+        if let Some(second) = &loops.iter_var2 {
+            push(&loops.iter_var, if list { "@indices" } else { "@keys" }, key);
+            push(second, if list { "@items" } else { "@values" }, value);
+        } else if list {
+            push(&loops.iter_var, "@items", value);
+        } else {
+            push(&loops.iter_var, "@keys", key);
+        }
+
+        let condition = self.cost(&loops.condition);
+        let step = self.cost(&loops.step);
+        self.locals.pop();
+        if loops.iter_var2.is_some() {
+            self.locals.pop();
+        }
+        sum = sum.plus(self.cost(&loops.result));
+        self.locals.pop();
+
+        let count = self.size_or_unknown(&loops.range);
+        sum = sum.plus(count.times(step.plus(condition)));
+        match &loops.accu_init.kind {
+            ExprKind::Literal(_) => {
+                let size = self.size(&loops.accu_init);
+                self.set_size(node, size);
+            }
+            ExprKind::List { .. } | ExprKind::Map(_) => {
+                self.set_size(node, Some(count));
+                let entries = self.entries(&loops.step);
+                self.set_entries(node, entries);
+            }
+            _ => {}
+        }
+        sum
+    }
+
+    /// `cel.bind`, which is a loop over nothing.
+    fn bind(&mut self, node: &'c Expr, bind: &'c Comprehension) -> CostRange {
+        let sum = self.cost(&bind.range).plus(self.cost(&bind.accu_init));
+        self.push_bound(&bind.accu_var, &bind.accu_init);
+        let sum = sum.plus(self.cost(&bind.result));
+        self.locals.pop();
+        self.copy_sizes(node, &bind.result);
+        sum
+    }
+
+    /// A variable that is what an expression is.
+    fn push_bound(&mut self, name: &'c str, value: &'c Expr) {
+        let path = self.path(value);
+        let entries = self.entries(value);
+        let size = self.size(value);
+        self.locals.push((name, Local { path, size, entries }));
+    }
+
+    fn local(&self, name: &str) -> Option<&Local<'c>> {
+        self.locals.iter().rev().find(|(known, _)| *known == name).map(|(_, local)| local)
+    }
+
+    fn argument(&mut self, expr: &'c Expr, cost: CostRange) -> Argument<'c> {
+        let size = self.size(expr);
+        let path = self.path(expr);
+        let gathered = path.with(None, |steps| {
+            steps.first().is_some_and(|first| matches!(*first, "__result__" | "@result"))
+        });
+        let path = if gathered { Path::default() } else { path };
+        Argument { expr, of: self.type_of(expr), path, size, cost }
+    }
+
+    fn type_of(&self, node: &Expr) -> &'c Type {
+        self.checked.type_of(node.id)
+    }
+
+    fn path(&self, node: &Expr) -> Path<'c> {
+        if let ExprKind::Ident(name) = &node.kind
+            && let Some(local) = self.local(name)
+        {
+            return local.path.clone();
+        }
+        self.paths.get(node.id as usize).cloned().flatten().unwrap_or_default()
+    }
+
+    fn set_path(&mut self, node: &Expr, path: Path<'c>) {
+        if let Some(slot) = self.paths.get_mut(node.id as usize) {
+            *slot = Some(path);
+        }
+    }
+
+    pub(super) fn size_or_unknown(&mut self, node: &Expr) -> CostRange {
+        self.size(node).unwrap_or(CostRange::UNKNOWN)
+    }
+
+    /// How large a node's value is: what was computed, what is written, what the schema says, what
+    /// the type says.
+    fn size(&mut self, node: &Expr) -> Option<CostRange> {
+        if let Some(size) = self.computed.get(node.id as usize).copied().flatten() {
+            return Some(size);
+        }
+        if let Some(written) = written_size(node) {
+            return Some(CostRange::fixed(written));
+        }
+        if let Some(size) = self.schema_size(&self.path(node), None) {
+            self.set_size(node, Some(size));
+            return Some(size);
+        }
+        if is_scalar(self.type_of(node)) {
+            return Some(CostRange::fixed(1));
+        }
+        match &node.kind {
+            ExprKind::Ident(name) => self.local(name)?.size,
+            _ => None,
+        }
+    }
+
+    /// What the schema says of a path, or of one step more.
+    pub(super) fn schema_size(&self, path: &Path<'c>, more: Option<&'c str>) -> Option<CostRange> {
+        if path.is_empty() {
+            return None;
+        }
+        let (min, max) = path.with(more, |path| self.sizes.size(path))?;
+        Some(CostRange { min, max })
+    }
+
+    fn set_size(&mut self, node: &Expr, size: Option<CostRange>) {
+        if let (Some(slot), Some(_)) = (self.computed.get_mut(node.id as usize), size) {
+            *slot = size;
+        }
+    }
+
+    pub(super) fn entries(&self, node: &Expr) -> Option<Entries> {
+        if let Some(entries) = self.entries.get(node.id as usize).copied().flatten() {
+            return Some(entries);
+        }
+        match &node.kind {
+            ExprKind::Ident(name) => self.local(name)?.entries,
+            _ => None,
+        }
+    }
+
+    pub(super) fn set_entries(&mut self, node: &Expr, entries: Option<Entries>) {
+        if let (Some(slot), Some(_)) = (self.entries.get_mut(node.id as usize), entries) {
+            *slot = entries;
+        }
+    }
+
+    fn copy_sizes(&mut self, to: &Expr, from: &Expr) {
+        let size = self.size(from);
+        self.set_size(to, size);
+        self.set_entries(to, self.entries(from));
+    }
+}
+
+/// What covers several ranges.
+struct Join(CostRange);
+
+impl Join {
+    const fn new(empty: bool) -> Self {
+        Self(CostRange { min: if empty { 0 } else { u64::MAX }, max: 0 })
+    }
+
+    fn add(&mut self, range: CostRange) {
+        self.0 = self.0.union(range);
+    }
+}
+
+fn is_bind(comprehension: &Comprehension) -> bool {
+    matches!(&comprehension.range.kind, ExprKind::List { elements, .. } if elements.is_empty())
+        && matches!(comprehension.condition.kind, ExprKind::Literal(Literal::Bool(false)))
+        && &*comprehension.accu_var != "__result__"
+}
+
+/// The size of what is written out.
+fn written_size(node: &Expr) -> Option<u64> {
+    Some(match &node.kind {
+        ExprKind::Literal(Literal::String(text)) => text.chars().count() as u64,
+        ExprKind::Literal(Literal::Bytes(bytes)) => bytes.len() as u64,
+        ExprKind::Literal(_) => 1,
+        ExprKind::List { elements, .. } => elements.len() as u64,
+        ExprKind::Map(entries) => entries.len() as u64,
+        _ => return None,
+    })
+}
+
+/// Whether all values of a type have the size 1.
+fn is_scalar(of: &Type) -> bool {
+    match of {
+        Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => {
+            true
+        }
+        _ => of.optional_inner().is_some_and(is_scalar),
+    }
+}
