@@ -7,8 +7,8 @@
 use crate::check::{self, Checked};
 use crate::library::{Library, Overload};
 use crate::source::Issues;
-use crate::syntax::Macro;
 use crate::syntax::ast::Parsed;
+use crate::syntax::{self, Macro};
 use crate::types::Type;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -103,6 +103,30 @@ impl Env {
         env.types.retain(|(known, _)| &**known != name);
         env.types.push((name.into(), value));
         env
+    }
+
+    /// Reads an expression.
+    ///
+    /// # Errors
+    ///
+    /// As [`syntax::parse`].
+    pub fn parse(&self, text: &str) -> Result<Parsed, Issues> {
+        let Base { options, macros, .. } = &*self.base;
+        let options = syntax::Options {
+            macros,
+            optional: options.optional_syntax,
+            quoted_names: options.quoted_names,
+        };
+        syntax::parse(text, &options)
+    }
+
+    /// Reads an expression and checks it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse`], then as [`Self::check`].
+    pub fn compile(&self, text: &str) -> Result<Checked, Issues> {
+        self.check(self.parse(text)?)
     }
 
     /// Settles types and what names mean.
