@@ -7,6 +7,7 @@
 pub mod address;
 pub mod names;
 mod quote;
+pub mod regexp;
 mod text;
 pub mod url;
 

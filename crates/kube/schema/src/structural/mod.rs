@@ -21,7 +21,6 @@ mod lists;
 mod parse;
 mod pattern;
 mod prune;
-mod regexp;
 mod validate;
 mod view;
 

@@ -1,11 +1,8 @@
 //! Patterns of strings: regular expressions as Go writes and reads them.
 
-use super::regexp;
-use regex::{Regex, RegexBuilder};
+use mainstay_formats::regexp;
+use regex::Regex;
 use std::sync::OnceLock;
-
-/// The most bytes of a compiled pattern.
-const SIZE_MAX: usize = 32 << 20;
 
 /// A pattern, compiled when a value is first held against it: most schemas have many patterns and
 /// most objects meet few of them.
@@ -27,10 +24,10 @@ impl Pattern {
         Self { text: text.into(), compiled: OnceLock::new() }
     }
 
-    /// Whether a text matches. A pattern that is no regular expression matches nothing, as in the
-    /// original.
+    /// Whether a text matches. A pattern that is no regular expression, or takes too much memory,
+    /// matches nothing.
     pub(super) fn matches(&self, text: &str) -> bool {
-        let compiled = self.compiled.get_or_init(|| compile(&self.text));
+        let compiled = self.compiled.get_or_init(|| regexp::compile(&self.text).ok());
         compiled.as_ref().is_some_and(|regex| regex.is_match(text))
     }
 
@@ -38,12 +35,6 @@ impl Pattern {
     pub(super) fn error(&self) -> Option<String> {
         regexp::translate(&self.text).err()
     }
-}
-
-/// Compiles, within bounds: what would take more memory is taken for no regular expression.
-fn compile(text: &str) -> Option<Regex> {
-    let text = regexp::translate(text).ok()?;
-    RegexBuilder::new(&text).size_limit(SIZE_MAX).build().ok()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //!
 //! Reading keeps its groups on a heap of its own and takes time linear in the text.
 
+use regex::{Regex, RegexBuilder};
 use std::fmt::Write as _;
 
 /// The greatest count of a repetition, also of nested ones multiplied.
@@ -22,11 +23,28 @@ const POSIX: [&str; 14] = [
     "space", "upper", "word", "xdigit",
 ];
 
+/// The most bytes of a compiled expression.
+const SIZE_MAX: usize = 32 << 20;
+
+/// Compiles an expression, within bounds: what would take too much memory is refused.
+///
+/// # Errors
+///
+/// As [`translate`]; `error parsing regexp: expression too large` where it is.
+pub fn compile(text: &str) -> Result<Regex, String> {
+    let translated = translate(text)?;
+    RegexBuilder::new(&translated)
+        .size_limit(SIZE_MAX)
+        .build()
+        .map_err(|_| format!("error parsing regexp: expression too large: `{text}`"))
+}
+
 /// Rewrites a Go expression for the `regex` crate.
 ///
 /// # Errors
+///
 /// What Go says is wrong with it: ``error parsing regexp: missing closing ): `(a` ``.
-pub(super) fn translate(text: &str) -> Result<String, String> {
+pub fn translate(text: &str) -> Result<String, String> {
     let mut reader = Reader {
         whole: text,
         rest: text,
@@ -388,7 +406,7 @@ impl<'a> Reader<'a> {
         }
         let class = format!("\\{}{{{name}}}", if negated { 'P' } else { 'p' });
         let plain = name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
-        if plain && (name == "Any" || regex::Regex::new(&class).is_ok()) {
+        if plain && (name == "Any" || Regex::new(&class).is_ok()) {
             Ok(class)
         } else {
             Err((BAD_CLASS, self.since(before)))
