@@ -1,3 +1,10 @@
 //! The functions that Kubernetes adds to the language.
 
+pub mod authorizer;
+pub mod cidr;
+pub mod format;
+pub mod ip;
+pub mod json_patch;
 pub mod quantity;
+pub mod semver;
+pub mod urls;

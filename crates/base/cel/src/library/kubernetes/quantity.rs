@@ -1,6 +1,6 @@
 //! Amounts: `quantity("100Mi").add(quantity("2k")).isLessThan(quantity("1Gi"))`.
 
-use crate::library::args::{exactly, int, named, opaque, same, str, wrap};
+use crate::library::args::{exactly, int, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
 use crate::value::{Error, Opaque, Outcome, Value};
@@ -9,12 +9,8 @@ use std::any::Any;
 use std::cmp::Ordering;
 
 /// `quantity`, `isQuantity`, and the methods of amounts.
-pub static LIBRARY: Library = Library {
-    name: "kubernetes.quantity",
-    overloads,
-    macros: &[],
-    types: || vec![(NAME, named(NAME))],
-};
+pub static LIBRARY: Library =
+    Library { name: "kubernetes.quantity", overloads, macros: &[], types: Vec::new };
 
 /// The name of the type.
 const NAME: &str = "kubernetes.Quantity";
@@ -30,7 +26,7 @@ struct Amount {
 
 impl Opaque for Amount {
     fn cel_type(&self) -> Type {
-        named(NAME)
+        Type::object(NAME)
     }
 
     fn equals(&self, other: &Value<'_>) -> Result<bool, Error> {
@@ -46,7 +42,7 @@ impl Opaque for Amount {
 }
 
 fn overloads() -> Vec<Overload> {
-    let amount = || named(NAME);
+    let amount = || Type::object(NAME);
     let two = || vec![amount(), amount()];
     let with_int = || vec![amount(), Type::Int];
     vec![

@@ -1,0 +1,135 @@
+//! Networks: `cidr("10.0.0.0/8").containsIP("10.1.2.3")`.
+
+use super::ip::{self, Address};
+use crate::library::args::{exactly, made, named, opaque, same, str, wrap};
+use crate::library::{Library, Overload};
+use crate::types::Type;
+use crate::value::{Error, Opaque, Outcome, Value};
+use mainstay_formats::address::Network;
+use std::any::Any;
+
+/// `cidr`, `isCIDR`, and the methods of networks. Needs the library of addresses.
+pub static LIBRARY: Library = Library {
+    name: "kubernetes.net.cidr",
+    overloads,
+    macros: &[],
+    types: || vec![(NAME, named(NAME))],
+};
+
+/// The name of the type.
+const NAME: &str = "net.CIDR";
+
+/// A network as a value.
+#[derive(Debug)]
+struct Cidr(Network);
+
+impl Opaque for Cidr {
+    fn cel_type(&self) -> Type {
+        named(NAME)
+    }
+
+    fn equals(&self, other: &Value<'_>) -> Result<bool, Error> {
+        same(other, |other: &Self| self.0 == other.0)
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(u64::from(self.0.bits.div_ceil(8)))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+fn overloads() -> Vec<Overload> {
+    use Type::{Bool, Int, String};
+    let network = || named(NAME);
+    let address = || named(ip::NAME);
+    let method = Overload::method;
+    vec![
+        Overload::function("cidr", "string_to_cidr", vec![String], network(), |args| {
+            Ok(wrap(Cidr(parse(str(&exactly::<1>(args)?[0])?)?)))
+        }),
+        method(
+            "containsIP",
+            "cidr_contains_ip_string",
+            vec![network(), String],
+            Bool,
+            contains_ip_string,
+        ),
+        method("containsIP", "cidr_contains_ip_ip", vec![network(), address()], Bool, contains_ip),
+        method(
+            "containsCIDR",
+            "cidr_contains_cidr_string",
+            vec![network(), String],
+            Bool,
+            contains_cidr_string,
+        ),
+        method(
+            "containsCIDR",
+            "cidr_contains_cidr",
+            vec![network(), network()],
+            Bool,
+            contains_cidr,
+        ),
+        method("ip", "cidr_ip", vec![network()], address(), |args| {
+            Ok(wrap(Address(receiver(args)?.address)))
+        }),
+        method("prefixLength", "cidr_prefix_length", vec![network()], Int, |args| {
+            Ok(Value::Int(receiver(args)?.bits.into()))
+        }),
+        method("masked", "cidr_masked", vec![network()], network(), |args| {
+            Ok(wrap(Cidr(receiver(args)?.masked())))
+        }),
+        Overload::function("isCIDR", "is_cidr", vec![String], Bool, |args| {
+            Ok(Value::Bool(parse(str(&exactly::<1>(args)?[0])?).is_ok()))
+        }),
+        Overload::function("string", "cidr_to_string", vec![network()], String, |args| {
+            Ok(made(receiver(args)?.to_string()))
+        }),
+    ]
+}
+
+fn receiver(args: &[Value<'_>]) -> Result<Network, Error> {
+    let [network] = exactly(args)?;
+    network_of(network)
+}
+
+fn network_of(value: &Value<'_>) -> Result<Network, Error> {
+    opaque(value).map(|network: &Cidr| network.0)
+}
+
+fn parse(text: &str) -> Result<Network, Error> {
+    const WHAT: &str = "network address parse error during conversion from string";
+    match Network::parse(text) {
+        Ok(network) if ip::is_mapped(network.address) => {
+            Err(Error::text(format!("{WHAT}: {}", ip::mapped(text))))
+        }
+        Ok(network) => Ok(network),
+        // Upstream says it twice.
+        Err(why) => Err(Error::text(format!("{WHAT}: {WHAT}: {why}"))),
+    }
+}
+
+fn contains_ip<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [network, address] = exactly(args)?;
+    Ok(Value::Bool(network_of(network)?.contains(opaque::<Address>(address)?.0)))
+}
+
+/// A text that is no address makes the call one that nobody knows.
+fn contains_ip_string<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [network, address] = exactly(args)?;
+    let (network, address) = (network_of(network)?, str(address)?);
+    Ok(Value::Bool(network.contains(ip::parse(address)?)))
+}
+
+fn contains_cidr<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [network, other] = exactly(args)?;
+    Ok(Value::Bool(network_of(network)?.covers(network_of(other)?)))
+}
+
+fn contains_cidr_string<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [network, other] = exactly(args)?;
+    let (network, other) = (network_of(network)?, str(other)?);
+    Ok(Value::Bool(network.covers(parse(other)?)))
+}

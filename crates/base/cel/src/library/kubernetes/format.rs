@@ -1,0 +1,155 @@
+//! Formats of names and other texts: `format.dns1123Label().validate(self.name)`.
+
+use crate::library::args::{exactly, list, made, same, str, wrap};
+use crate::library::{Library, Overload, Strict};
+use crate::types::Type;
+use crate::value::{Error, Opaque, Outcome, Value};
+use mainstay_formats::url::check_request_uri;
+use mainstay_formats::{Format, names};
+use std::any::Any;
+use std::sync::Arc;
+
+/// `format.named`, a function for each format, and `validate`.
+pub static LIBRARY: Library =
+    Library { name: "kubernetes.format", overloads, macros: &[], types: Vec::new };
+
+/// The name of the type.
+const NAME: &str = "kubernetes.NamedFormat";
+
+/// A format.
+struct Named {
+    /// Its name and the name of the function that gives it.
+    name: &'static str,
+    function: &'static str,
+    /// The name that tells it from others: that of upstream's value.
+    identity: &'static str,
+    give: Strict,
+    /// What is wrong with a text.
+    check: fn(&str) -> Vec<String>,
+    /// The length that costs take its regular expression to have.
+    pattern_size: u64,
+}
+
+/// The lengths of the patterns that upstream checks these formats with.
+const UUID: usize = r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$".len();
+const DATE_TIME: usize =
+    r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$".len();
+
+macro_rules! formats {
+    ($($at:literal $name:literal $identity:literal $size:expr => $check:expr;)*) => {
+        &[$(Named {
+            name: $name,
+            function: concat!("format.", $name),
+            identity: $identity,
+            give: |args| {
+                exactly::<0>(args)?;
+                Ok(wrap(Wrapped(&FORMATS[$at])))
+            },
+            check: $check,
+            pattern_size: $size,
+        }),*]
+    };
+}
+
+static FORMATS: &[Named] = formats! {
+    0 "dns1123Label" "DNS1123Label" 30 => names::dns1123_label;
+    1 "dns1123Subdomain" "DNS1123Subdomain" 60 => names::dns1123_subdomain;
+    2 "dns1035Label" "DNS1035Label" 30 => names::dns1035_label;
+    3 "qualifiedName" "QualifiedName" 60 => names::qualified_name;
+    4 "dns1123LabelPrefix" "DNS1123LabelPrefix" 30 => |text| names::dns1123_label(&prefix(text));
+    5 "dns1123SubdomainPrefix" "DNS1123SubdomainPrefix" 60 => |text| {
+        names::dns1123_subdomain(&prefix(text))
+    };
+    6 "dns1035LabelPrefix" "DNS1035LabelPrefix" 30 => |text| names::dns1035_label(&prefix(text));
+    7 "labelValue" "LabelValue" 40 => names::label_value;
+    8 "uri" "URI" 1103 => |text| check_request_uri(text).err().into_iter().collect();
+    9 "uuid" "uuid" UUID as u64 => |text| of_schemas("uuid", text, "does not match the UUID format");
+    10 "byte" "byte" 84 => |text| of_schemas("byte", text, "invalid base64");
+    11 "date" "date" DATE_TIME as u64 => |text| of_schemas("date", text, "invalid date");
+    12 "datetime" "datetime" DATE_TIME as u64 => |text| {
+        of_schemas("datetime", text, "invalid datetime")
+    };
+};
+
+/// A name that others are made from by adding something may end in a dash.
+fn prefix(text: &str) -> String {
+    match text.strip_suffix('-').and_then(|text| text.get(..text.len().checked_sub(1)?)) {
+        Some(before) => format!("{before}a"),
+        None => text.to_owned(),
+    }
+}
+
+/// The formats of schemas say only that they do not match.
+fn of_schemas(format: &str, text: &str, wrong: &str) -> Vec<String> {
+    let matches = Format::parse(format).is_some_and(|format| format.matches(text));
+    if matches { Vec::new() } else { vec![wrong.to_owned()] }
+}
+
+/// A format as a value.
+struct Wrapped(&'static Named);
+
+impl std::fmt::Debug for Wrapped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.function)
+    }
+}
+
+impl Opaque for Wrapped {
+    fn cel_type(&self) -> Type {
+        Type::object(NAME)
+    }
+
+    fn equals(&self, other: &Value<'_>) -> Result<bool, Error> {
+        same(other, |other: &Self| self.0.identity == other.0.identity)
+    }
+
+    fn pattern_size(&self) -> Option<u64> {
+        Some(self.0.pattern_size)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+fn overloads() -> Vec<Overload> {
+    let format = || Type::object(NAME);
+    let mut all = vec![
+        Overload::method(
+            "validate",
+            "format-validate",
+            vec![format(), Type::String],
+            Type::optional(Type::list(Type::String)),
+            validate,
+        ),
+        Overload::function(
+            "format.named",
+            "format-named",
+            vec![Type::String],
+            Type::optional(format()),
+            by_name,
+        ),
+    ];
+    all.extend(FORMATS.iter().map(|known| {
+        Overload::function(known.function, known.function, Vec::new(), format(), known.give)
+    }));
+    all
+}
+
+fn by_name<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [name] = exactly(args)?;
+    let name = str(name)?;
+    let found = FORMATS.iter().find(|format| format.name == name);
+    Ok(Value::Optional(found.map(|format| Arc::new(wrap(Wrapped(format))))))
+}
+
+fn validate<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [format, text] = exactly(args)?;
+    let format: &Wrapped = crate::library::args::opaque(format)?;
+    let wrong = (format.0.check)(str(text)?);
+    if wrong.is_empty() {
+        return Ok(Value::Optional(None));
+    }
+    let wrong = list(wrong.into_iter().map(made).collect());
+    Ok(Value::Optional(Some(Arc::new(wrong))))
+}

@@ -1,0 +1,84 @@
+//! URLs: `url("https://a:80/b?c=d").getHostname()`.
+
+use crate::library::args::{exactly, list, made, opaque, same, str, wrap};
+use crate::library::{Library, Overload};
+use crate::types::Type;
+use crate::value::{Error, Key, Map, Opaque, Outcome, Text, Value};
+use mainstay_formats::url::{Url, check_request_uri};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// `url`, `isURL`, and the methods of URLs.
+pub static LIBRARY: Library =
+    Library { name: "kubernetes.urls", overloads, macros: &[], types: Vec::new };
+
+/// The name of the type.
+const NAME: &str = "kubernetes.URL";
+
+/// A URL as a value.
+#[derive(Debug)]
+struct Wrapped(Url);
+
+impl Opaque for Wrapped {
+    fn cel_type(&self) -> Type {
+        Type::object(NAME)
+    }
+
+    fn equals(&self, other: &Value<'_>) -> Result<bool, Error> {
+        same(other, |other: &Self| self.0.to_string() == other.0.to_string())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+fn overloads() -> Vec<Overload> {
+    use Type::{Bool, String};
+    let url = || Type::object(NAME);
+    let get = |function, id, run| Overload::method(function, id, vec![url()], String, run);
+    let query = Type::map(String, Type::list(String));
+    vec![
+        Overload::function("url", "string_to_url", vec![String], url(), parse),
+        get("getScheme", "url_get_scheme", |args| Ok(made(receiver(args)?.scheme()))),
+        get("getHost", "url_get_host", |args| Ok(made(&*receiver(args)?.host()))),
+        get("getHostname", "url_get_hostname", |args| Ok(made(&*receiver(args)?.hostname()))),
+        get("getPort", "url_get_port", |args| Ok(made(receiver(args)?.port()))),
+        get("getEscapedPath", "url_get_escaped_path", |args| {
+            Ok(made(&*receiver(args)?.escaped_path()))
+        }),
+        Overload::method("getQuery", "url_get_query", vec![url()], query, get_query),
+        Overload::function("isURL", "is_url_string", vec![String], Bool, |args| {
+            Ok(Value::Bool(check_request_uri(str(&exactly::<1>(args)?[0])?).is_ok()))
+        }),
+    ]
+}
+
+fn receiver<'v>(args: &'v [Value<'_>]) -> Result<&'v Url, Error> {
+    let [url] = exactly(args)?;
+    opaque(url).map(|url: &Wrapped| &url.0)
+}
+
+/// What is a URL is decided by the stricter rules of requests, what is in it by the others: those
+/// of requests know no fragments.
+fn parse<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [written] = exactly(args)?;
+    let written = str(written)?;
+    check_request_uri(written).and_then(|()| Url::parse(written)).map_or_else(
+        |why| Err(Error::text(format!("URL parse error during conversion from string: {why}"))),
+        |url| Ok(wrap(Wrapped(url))),
+    )
+}
+
+fn get_query<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let mut parameters: BTreeMap<String, Vec<Value<'a>>> = BTreeMap::new();
+    for (key, value) in receiver(args)?.query() {
+        parameters.entry(key).or_default().push(made(value));
+    }
+    let entries = parameters
+        .into_iter()
+        .map(|(key, values)| (Key::String(Text::Shared(key.into())), list(values)))
+        .collect();
+    Ok(Value::Map(Map::Values(Arc::new(entries))))
+}
