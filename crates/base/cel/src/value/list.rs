@@ -33,7 +33,7 @@ impl<'a> List<'a> {
     }
 
     /// The elements in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Outcome<'a>> + '_ {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Outcome<'a>> + DoubleEndedIterator + '_ {
         // A place below the length has an element.
         (0..self.len()).map(|at| self.get(at).unwrap_or(Err(Error::NoSuchOverload)))
     }

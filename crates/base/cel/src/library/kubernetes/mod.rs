@@ -5,6 +5,7 @@ pub mod cidr;
 pub mod format;
 pub mod ip;
 pub mod json_patch;
+pub mod lists;
 pub mod quantity;
 pub mod semver;
 pub mod urls;
