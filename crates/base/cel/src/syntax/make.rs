@@ -60,7 +60,7 @@ impl Nodes {
         self.depths.push(depth + 1);
         let id = self.last_id();
         if depth >= MAX_DEPTH {
-            self.beyond.get_or_insert("max recursion depth exceeded");
+            self.too_deep();
         } else if id > MAX_NODES {
             self.beyond.get_or_insert("expression size exceeds limit: 200000 nodes");
         } else {
@@ -68,6 +68,11 @@ impl Nodes {
         }
         self.depths[id as usize - 1] = 1;
         Expr { id, at, kind: ExprKind::Literal(Literal::Null) }
+    }
+
+    /// Notes that the tree is deeper than it may be.
+    pub(super) fn too_deep(&mut self) {
+        self.beyond.get_or_insert("max recursion depth exceeded");
     }
 
     pub(super) fn call(&mut self, at: u32, function: &str, args: Vec<Expr>) -> Expr {

@@ -6,6 +6,7 @@
 use super::ast::{Expr, operator};
 use super::build::Builder;
 use super::lexer::{Kind, Lexer, Token};
+use super::make::MAX_DEPTH;
 
 /// How deep rules of the grammar may be nested in themselves (cel-go counts each on its own).
 pub(super) const MAX_NESTING: u16 = 250;
@@ -44,6 +45,8 @@ struct Depths {
     expr: u16,
     relation: u16,
     sum: u16,
+    /// Nodes that are being read, other than those that an expression in brackets begins with.
+    node: u16,
 }
 
 struct Parser<'a, 'b> {
@@ -110,51 +113,72 @@ impl Parser<'_, '_> {
         if self.builder.nodes.beyond.is_some() { Err(NoExpression) } else { Ok(()) }
     }
 
+    /// Begins to read a node that has others below it.
+    fn enter_node(&mut self) -> Parse<()> {
+        self.depths.node += 1;
+        if self.depths.node > MAX_DEPTH {
+            self.builder.nodes.too_deep();
+            return Err(NoExpression);
+        }
+        Ok(())
+    }
+
     /// `condition ? then : otherwise`, or only the first.
     fn expr(&mut self) -> Parse<Expr> {
         enter(&mut self.depths.expr)?;
         let mut expr = self.or()?;
-        if let Some(question) = self.take_if(Kind::Question) {
-            let then = self.or()?;
-            self.expect(Kind::Colon)?;
-            let otherwise = self.expr()?;
-            expr = self.builder.nodes.call(
-                question.at,
-                operator::CONDITIONAL,
-                vec![expr, then, otherwise],
-            );
+        if self.peek().kind == Kind::Question {
+            expr = self.conditional(expr)?;
         }
         self.within_limits()?;
         self.depths.expr -= 1;
         Ok(expr)
     }
 
+    // What recurses is divided so that a text that is only nested does not pass through the large
+    // frames of what it has no use for: all limits together stay within a small stack.
+
+    fn conditional(&mut self, condition: Expr) -> Parse<Expr> {
+        let question = self.take();
+        let then = self.or()?;
+        self.expect(Kind::Colon)?;
+        let otherwise = self.expr()?;
+        let args = vec![condition, then, otherwise];
+        Ok(self.builder.nodes.call(question.at, operator::CONDITIONAL, args))
+    }
+
     /// Operands between `||`, which are operands between `&&`.
     fn or(&mut self) -> Parse<Expr> {
         let first = self.and()?;
-        if self.peek().kind != Kind::Or {
-            return Ok(first);
-        }
+        if self.peek().kind == Kind::Or { self.rest_of_or(first) } else { Ok(first) }
+    }
+
+    fn rest_of_or(&mut self, first: Expr) -> Parse<Expr> {
+        self.enter_node()?;
         let (mut operands, mut operators) = (vec![first], Vec::new());
         while let Some(operator) = self.take_if(Kind::Or) {
             operators.push(operator.at);
             operands.push(self.and()?);
         }
         let chain = self.builder.chain(operator::OR, &operators, &mut operands.into_iter());
+        self.depths.node -= 1;
         chain.ok_or(NoExpression)
     }
 
     fn and(&mut self) -> Parse<Expr> {
         let first = self.binary(RELATION)?;
-        if self.peek().kind != Kind::And {
-            return Ok(first);
-        }
+        if self.peek().kind == Kind::And { self.rest_of_and(first) } else { Ok(first) }
+    }
+
+    fn rest_of_and(&mut self, first: Expr) -> Parse<Expr> {
+        self.enter_node()?;
         let (mut operands, mut operators) = (vec![first], Vec::new());
         while let Some(operator) = self.take_if(Kind::And) {
             operators.push(operator.at);
             operands.push(self.binary(RELATION)?);
         }
         let chain = self.builder.chain(operator::AND, &operators, &mut operands.into_iter());
+        self.depths.node -= 1;
         chain.ok_or(NoExpression)
     }
 
@@ -166,6 +190,15 @@ impl Parser<'_, '_> {
         }
         enter(&mut self.depths.sum)?;
         let mut left = self.unary()?;
+        if binary(self.peek().kind).is_some_and(|(strength, _)| strength >= level) {
+            left = self.rest_of_binary(left, level)?;
+        }
+        (self.depths.relation, self.depths.sum) = before;
+        Ok(left)
+    }
+
+    fn rest_of_binary(&mut self, mut left: Expr, level: u8) -> Parse<Expr> {
+        self.enter_node()?;
         while let Some((strength, name)) = binary(self.peek().kind)
             && strength >= level
         {
@@ -184,7 +217,7 @@ impl Parser<'_, '_> {
             left = self.builder.nodes.call(operator.at, name, vec![left, right]);
             self.within_limits()?;
         }
-        (self.depths.relation, self.depths.sum) = before;
+        self.depths.node -= 1;
         Ok(left)
     }
 
@@ -196,6 +229,10 @@ impl Parser<'_, '_> {
             Kind::Minus if !self.is_negative_number() => operator::NEGATE,
             _ => return self.member(),
         };
+        self.signed(first, name)
+    }
+
+    fn signed(&mut self, first: Token, name: &str) -> Parse<Expr> {
         let mut count = 0;
         while self.take_if(first.kind).is_some() {
             count += 1;
@@ -216,7 +253,15 @@ impl Parser<'_, '_> {
 
     /// An operand with selections, calls and indices behind it.
     fn member(&mut self) -> Parse<Expr> {
-        let mut expr = self.primary()?;
+        let expr = self.primary()?;
+        if matches!(self.peek().kind, Kind::Dot | Kind::LeftBracket) {
+            return self.rest_of_member(expr);
+        }
+        Ok(expr)
+    }
+
+    fn rest_of_member(&mut self, mut expr: Expr) -> Parse<Expr> {
+        self.enter_node()?;
         loop {
             if let Some(dot) = self.take_if(Kind::Dot) {
                 let optional = self.take_if(Kind::Question).is_some();
@@ -240,6 +285,7 @@ impl Parser<'_, '_> {
                 self.expect(Kind::RightBracket)?;
                 expr = self.builder.index(expr, (open, optional), index);
             } else {
+                self.depths.node -= 1;
                 return Ok(expr);
             }
             self.within_limits()?;

@@ -1,4 +1,5 @@
 //! The rules of the language, told by expressions and what comes of them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod properties;
 mod spec;

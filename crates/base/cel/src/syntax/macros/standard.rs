@@ -1,5 +1,5 @@
-//! The macros of the language's standard: `has`, `all`, `exists`, `exists_one` (`existsOne`),
-//! `map` and `filter`.
+//! The macros of the language's standard: `has`, `all`, `exists`, `exists_one`, `map` and
+//! `filter`.
 
 use super::{method, parts, refusal, variable};
 use crate::syntax::ast::{Comprehension, Expr, ExprKind, Literal, operator};
@@ -11,7 +11,6 @@ pub const STANDARD: &[Macro] = &[
     method("all", 2, all),
     method("exists", 2, exists),
     method("exists_one", 2, exists_one),
-    method("existsOne", 2, exists_one),
     method("map", 2, map),
     method("map", 3, map_filtered),
     method("filter", 2, filter),
