@@ -1,8 +1,10 @@
 //! The type checker: which variable, type or function each name means, and the type of each node.
 
 mod checker;
+mod format;
 mod overloads;
 mod unify;
+mod validate;
 
 use crate::env::Env;
 use crate::library::Overload;
@@ -60,5 +62,7 @@ impl Checked {
 
 /// Checks an expression.
 pub(crate) fn check(env: &Env, parsed: Parsed) -> Result<Checked, Issues> {
-    checker::check(env, parsed)
+    let checked = checker::check(env, parsed)?;
+    let issues = validate::validate(env, &checked);
+    if issues.is_empty() { Ok(checked) } else { Err(Issues::new(checked.source, issues)) }
 }

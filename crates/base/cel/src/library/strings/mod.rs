@@ -3,6 +3,7 @@
 //! Kubernetes knows version 2. Positions are counted in code points.
 
 mod basic;
+pub(crate) mod clause;
 
 use super::{Library, Overload};
 use crate::types::Type;

@@ -1,0 +1,158 @@
+//! What is refused although its types are right: values that are written out and cannot be what
+//! they are meant to be.
+//!
+//! Rules: cel-go's `cel/validator.go`.
+
+use super::{Checked, Reference, format};
+use crate::env::Env;
+use crate::library::Run;
+use crate::source::Issue;
+use crate::syntax::ast::{Expr, ExprKind, Literal};
+use crate::types::Type;
+use crate::value::{Blob, Text, Value};
+
+pub(super) struct Validator<'c> {
+    env: &'c Env,
+    pub(super) checked: &'c Checked,
+    issues: Vec<Issue>,
+    /// Whether texts of `format` are looked at.
+    formats: bool,
+}
+
+/// Looks for such values.
+pub(super) fn validate(env: &Env, checked: &Checked) -> Vec<Issue> {
+    let formats = env
+        .function("format")
+        .is_some_and(|overloads| overloads.iter().any(|overload| overload.id == "string_format"));
+    let options = env.options();
+    if !formats && !options.homogeneous_literals && !options.literal_validators {
+        return Vec::new();
+    }
+    let mut validator = Validator { env, checked, issues: Vec::new(), formats };
+    validator.visit(&checked.root, false);
+    validator.issues
+}
+
+impl<'c> Validator<'c> {
+    pub(super) fn issue(&mut self, at: u32, message: impl Into<String>) {
+        let at = Some(self.checked.source.location(at));
+        self.issues.push(Issue { at, message: message.into() });
+    }
+
+    /// Looks at a node and all in it; `exempt` within calls of `format`.
+    fn visit(&mut self, node: &'c Expr, exempt: bool) {
+        let homogeneous = self.env.options().homogeneous_literals && !exempt;
+        match &node.kind {
+            ExprKind::Literal(_) | ExprKind::Ident(_) => {}
+            ExprKind::Select { operand, .. } => self.visit(operand, exempt),
+            ExprKind::Call { function, target, args } => {
+                if self.env.options().literal_validators
+                    && matches!(&**function, "duration" | "timestamp" | "matches")
+                    && let Some(first) = args.first()
+                    && !self.is_valid(node, function, first)
+                {
+                    self.issue(first.at, format!("invalid {function} argument"));
+                }
+                let format = &**function == "format" && self.formats;
+                if format && let (Some(target), [list]) = (target, args.as_slice()) {
+                    format::validate(self, node, target, list);
+                }
+                for part in target.iter().map(|target| &**target).chain(args) {
+                    self.visit(part, exempt || format);
+                }
+            }
+            ExprKind::List { elements, optional } => {
+                for element in elements {
+                    self.visit(element, exempt);
+                }
+                if homogeneous {
+                    self.check_list(elements, optional);
+                }
+            }
+            ExprKind::Map(entries) => {
+                for entry in entries {
+                    self.visit(&entry.key, exempt);
+                    self.visit(&entry.value, exempt);
+                }
+                if homogeneous && let Some((first, rest)) = entries.split_first() {
+                    let key = self.type_of(&first.key, false);
+                    let value = self.type_of(&first.value, first.optional);
+                    for entry in rest {
+                        self.expect(&entry.key, key, false);
+                        self.expect(&entry.value, value, entry.optional);
+                    }
+                }
+            }
+            ExprKind::Struct { fields, .. } => {
+                for field in fields {
+                    self.visit(&field.value, exempt);
+                }
+            }
+            ExprKind::Comprehension(comprehension) => {
+                self.visit(&comprehension.range, exempt);
+                self.visit(&comprehension.accu_init, exempt);
+                self.visit(&comprehension.condition, exempt);
+                self.visit(&comprehension.step, exempt);
+                self.visit(&comprehension.result, exempt);
+            }
+        }
+    }
+
+    /// Only the first element that differs is named.
+    fn check_list(&mut self, elements: &'c [Expr], optional: &[u32]) {
+        let is_optional = |index| optional.binary_search(&index).is_ok();
+        let mut elements = (0..).zip(elements);
+        let Some((index, first)) = elements.next() else { return };
+        let wanted = self.type_of(first, is_optional(index));
+        for (index, element) in elements {
+            if !self.expect(element, wanted, is_optional(index)) {
+                return;
+            }
+        }
+    }
+
+    fn expect(&mut self, node: &'c Expr, wanted: &'c Type, optional: bool) -> bool {
+        let found = self.type_of(node, optional);
+        let same = wanted == found;
+        if !same {
+            self.issue(node.at, format!("expected type '{wanted}' but found '{found}'"));
+        }
+        same
+    }
+
+    /// The type of a node, or of what it holds if it is an optional.
+    fn type_of(&self, node: &Expr, optional: bool) -> &'c Type {
+        let found = self.checked.type_of(node.id);
+        if optional { found.optional_inner().unwrap_or(found) } else { found }
+    }
+
+    /// Whether a call takes the value that is written out as its first argument (for a pattern
+    /// that is not always the pattern, as in cel-go).
+    fn is_valid(&self, call: &Expr, function: &str, first: &Expr) -> bool {
+        let ExprKind::Literal(literal) = &first.kind else { return true };
+        let value = value_of(literal);
+        let Some(Reference::Overloads(overloads)) = self.checked.reference(call.id) else {
+            return true;
+        };
+        overloads.iter().all(|overload| match (function, overload.run, overload.prepare) {
+            ("matches", _, Some(prepare)) => prepare(&value).is_ok(),
+            ("duration" | "timestamp", Run::Strict(run), _) => {
+                run(std::slice::from_ref(&value)).is_ok()
+            }
+            _ => true,
+        })
+    }
+}
+
+/// The value that is written out.
+fn value_of(literal: &Literal) -> Value<'_> {
+    match literal {
+        Literal::Null => Value::Null,
+        Literal::Bool(value) => Value::Bool(*value),
+        Literal::Int(value) => Value::Int(*value),
+        Literal::Uint(value) => Value::Uint(*value),
+        Literal::Double(value) => Value::Double(*value),
+        Literal::String(value) => Value::String(Text::Borrowed(value)),
+        Literal::Bytes(value) => Value::Bytes(Blob::Borrowed(value)),
+    }
+}
