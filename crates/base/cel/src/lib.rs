@@ -19,6 +19,7 @@
 pub mod check;
 pub mod cost;
 mod env;
+pub mod eval;
 pub mod kubernetes;
 pub mod library;
 mod source;
@@ -27,4 +28,5 @@ pub mod types;
 pub mod value;
 
 pub use env::{Env, EnvOptions};
+pub use eval::{Activation, Budget, Program};
 pub use source::{Issue, Issues, Location, Source};

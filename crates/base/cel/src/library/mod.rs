@@ -5,6 +5,7 @@
 
 mod args;
 pub mod kubernetes;
+pub mod optional;
 pub mod strings;
 
 use crate::syntax::Macro;

@@ -1,0 +1,130 @@
+//! Calls of functions.
+
+use super::node::{Call, Dispatch, Fast, NodeId};
+use super::refusal::{Refusal, takes};
+use super::run::{Machine, is_final, of_ints};
+use crate::library::{Overload, Run};
+use crate::value::{Error, Outcome, Value};
+
+impl<'a> Machine<'a, '_, '_> {
+    /// A call of one argument.
+    pub(super) fn unary(&mut self, fast: Fast, arg: NodeId, call: &'a Call) -> Outcome<'a> {
+        let arg = match self.eval(arg) {
+            Ok(arg) => arg,
+            Err(error) if is_final(&error) => return Err(error),
+            Err(error) => {
+                self.budget.charge((call.cost)(&[Value::Null], &Value::Null))?;
+                return Err(error);
+            }
+        };
+        match (fast, &arg) {
+            (Fast::Not, Value::Bool(value)) => {
+                self.budget.charge(1)?;
+                return Ok(Value::Bool(!value));
+            }
+            (Fast::Size, Value::List(list)) => {
+                self.budget.charge(1)?;
+                return Ok(Value::Int(i64::try_from(list.len()).unwrap_or(i64::MAX)));
+            }
+            _ => {}
+        }
+        self.finish(call, &[arg])
+    }
+
+    /// A call of two arguments.
+    pub(super) fn binary(&mut self, fast: Fast, args: [NodeId; 2], call: &'a Call) -> Outcome<'a> {
+        let [one, other] = args;
+        let one = match self.eval(one) {
+            Ok(one) => one,
+            Err(error) => return self.first_failed(error, other, call.cost),
+        };
+        let other = match self.eval(other) {
+            Ok(other) => other,
+            Err(error) => return self.second_failed(one, error, call.cost),
+        };
+        if let (Value::Int(one), Value::Int(other)) = (&one, &other)
+            && let Some(value) = of_ints(fast, *one, *other)
+        {
+            self.budget.charge(1)?;
+            return Ok(value);
+        }
+        self.finish(call, &[one, other])
+    }
+
+    /// Any other call: an argument that is an error ends it.
+    pub(super) fn call(&mut self, args: &'a [NodeId], call: &'a Call) -> Outcome<'a> {
+        let Some((last, before)) = args.split_last() else { return self.finish(call, &[]) };
+        if let [first] = before {
+            let values = [self.eval(*first)?, self.last(*last, call)?];
+            return self.finish(call, &values);
+        }
+        let mut values = Vec::with_capacity(args.len());
+        for arg in before {
+            values.push(self.eval(*arg)?);
+        }
+        values.push(self.last(*last, call)?);
+        self.finish(call, &values)
+    }
+
+    /// The last argument of a call. If it is an error the call is paid for all the same, which it
+    /// is not if one before it is.
+    fn last(&mut self, arg: NodeId, call: &'a Call) -> Outcome<'a> {
+        let outcome = self.eval(arg);
+        if let Err(error) = &outcome
+            && !is_final(error)
+        {
+            self.budget.charge((call.cost)(&[], &Value::Null))?;
+        }
+        outcome
+    }
+
+    /// Calls a function and pays for it.
+    fn finish(&mut self, call: &'a Call, args: &[Value<'a>]) -> Outcome<'a> {
+        let outcome = call.run(args);
+        let cost = match &outcome {
+            Ok(value) => (call.cost)(args, value),
+            Err(_) => (call.cost)(args, &Value::Null),
+        };
+        self.budget.charge(cost)?;
+        outcome
+    }
+}
+
+impl Call {
+    /// Calls the function.
+    pub(super) fn run<'a>(&self, args: &[Value<'a>]) -> Outcome<'a> {
+        let outcome = match &self.run {
+            Dispatch::Known(overload) => run(overload, args),
+            Dispatch::Guarded(overload) => {
+                if self.refusal == Refusal::Signature && !takes(&overload.params, args) {
+                    return Err(self.refusal.refuse(&self.function, args));
+                }
+                run(overload, args)
+            }
+            Dispatch::ByArguments(overloads) => {
+                match overloads.iter().find(|overload| takes(&overload.params, args)) {
+                    Some(overload) => run(overload, args),
+                    None => return Err(self.refusal.refuse(&self.function, args)),
+                }
+            }
+            Dispatch::Prepared(prepared) => return prepared.run(args),
+        };
+        match (outcome, &self.run) {
+            (
+                Err(Error::NoSuchOverload),
+                Dispatch::Known(overload) | Dispatch::Guarded(overload),
+            ) if self.refusal != Refusal::Signature || !takes(&overload.params, args) => {
+                Err(self.refusal.refuse(&self.function, args))
+            }
+            (outcome, _) => outcome,
+        }
+    }
+}
+
+fn run<'a>(overload: &Overload, args: &[Value<'a>]) -> Outcome<'a> {
+    match overload.run {
+        Run::Strict(run) => run(args),
+        // The plan has nodes of their own for these.
+        Run::Evaluator => Err(Error::NoSuchOverload),
+    }
+}

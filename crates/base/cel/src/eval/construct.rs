@@ -1,0 +1,134 @@
+//! Lists, maps and objects that are written out.
+
+use super::native::go_type;
+use super::node::{Item, NodeId};
+use super::run::{Machine, is_final};
+use crate::cost::{LIST_CREATE, MAP_CREATE, OBJECT_CREATE};
+use crate::value::{Error, Key, List, Map, Object, Outcome, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl<'a> Machine<'a, '_, '_> {
+    /// `[a, ?b]`
+    pub(super) fn list(&mut self, items: &'a [Item]) -> Outcome<'a> {
+        let made = self.items(items);
+        self.made(made, LIST_CREATE).map(|values| Value::List(List::of(values)))
+    }
+
+    /// The elements of a list that is written out; its own cost is not paid yet.
+    fn items(&mut self, items: &'a [Item]) -> Result<Vec<Value<'a>>, Error> {
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            let value = self.eval(item.node)?;
+            if !item.optional {
+                values.push(value);
+                continue;
+            }
+            values.extend(held(value).map_err(|value| no_optional_element(&value))?);
+        }
+        Ok(values)
+    }
+
+    /// `{a: b, ?c: d}`
+    pub(super) fn map(&mut self, entries: &'a [(NodeId, Item)]) -> Outcome<'a> {
+        let made = self.entries(entries);
+        self.made(made, MAP_CREATE).map(|entries| Value::Map(Map::of(entries)))
+    }
+
+    fn entries(
+        &mut self,
+        entries: &'a [(NodeId, Item)],
+    ) -> Result<BTreeMap<Key<'a>, Value<'a>>, Error> {
+        let mut map = BTreeMap::new();
+        for (key, item) in entries {
+            let key = self.eval(*key)?;
+            let value = self.eval(item.node)?;
+            add_entry(&mut map, &key, value, item.optional)?;
+        }
+        Ok(map)
+    }
+
+    /// `Type{a: b, ?c: d}`
+    pub(super) fn object(
+        &mut self,
+        name: &'a Arc<str>,
+        fields: &'a [(Arc<str>, Item)],
+    ) -> Outcome<'a> {
+        let made = self.fields(fields);
+        self.made(made, OBJECT_CREATE).map(|fields| {
+            Value::Object(Object::Values { name: name.clone(), fields: Arc::new(fields) })
+        })
+    }
+
+    fn fields(
+        &mut self,
+        fields: &'a [(Arc<str>, Item)],
+    ) -> Result<BTreeMap<Arc<str>, Value<'a>>, Error> {
+        let mut object = BTreeMap::new();
+        for (name, item) in fields {
+            let value = self.eval(item.node)?;
+            if !item.optional {
+                object.insert(name.clone(), value);
+                continue;
+            }
+            match held(value).map_err(|value| no_optional_entry(name, &value))? {
+                Some(value) => object.insert(name.clone(), value),
+                None => object.remove(name),
+            };
+        }
+        Ok(object)
+    }
+
+    /// Pays for what was made, or was to be made.
+    fn made<T>(&mut self, made: Result<T, Error>, cost: u64) -> Result<T, Error> {
+        if let Err(error) = &made
+            && is_final(error)
+        {
+            return made;
+        }
+        self.budget.charge(cost)?;
+        made
+    }
+}
+
+/// Adds an entry to a map that is written out.
+pub(super) fn add_entry<'a>(
+    map: &mut BTreeMap<Key<'a>, Value<'a>>,
+    key: &Value<'a>,
+    value: Value<'a>,
+    optional: bool,
+) -> Result<(), Error> {
+    let value = if optional {
+        held(value).map_err(|value| no_optional_entry(key, &value))?
+    } else {
+        Some(value)
+    };
+    let Some(key) = Key::of(key) else {
+        return Err(Error::text(format!("unsupported key type: {}", go_type(key))));
+    };
+    match value {
+        Some(value) => map.insert(key, value),
+        None => map.remove(&key),
+    };
+    Ok(())
+}
+
+/// What an optional holds; the value itself if it is no optional.
+pub(super) fn held(value: Value<'_>) -> Result<Option<Value<'_>>, Value<'_>> {
+    match value {
+        Value::Optional(held) => Ok(held.map(Arc::unwrap_or_clone)),
+        value => Err(value),
+    }
+}
+
+/// Of an element that is marked `?`.
+#[cold]
+pub(super) fn no_optional_element(value: &Value<'_>) -> Error {
+    Error::text(format!("cannot initialize optional list element from non-optional value {value}"))
+}
+
+/// Of an entry or field that is marked `?`.
+#[cold]
+fn no_optional_entry(key: &dyn std::fmt::Display, value: &Value<'_>) -> Error {
+    Error::text(format!("cannot initialize optional entry '{key}' from non-optional value {value}"))
+}

@@ -1,0 +1,193 @@
+//! Programs: expressions, ready to be evaluated.
+//!
+//! A program is planned once and evaluated often, by many threads at the same time. Planning finds
+//! out all that does not depend on data: names become numbers, calls are bound to the one overload
+//! that the checker left, calls with constant arguments become their results, regular expressions
+//! are compiled, and lists of constants that are searched become sets. None of that changes what
+//! an evaluation costs: the costs of what was done before are added all the same, as they are
+//! part of the API.
+//!
+//! Evaluation walks the tree. It borrows from the program and from the objects that it looks at
+//! (`'a`), and allocates only for strings, lists and maps that it makes.
+//!
+//! Rules, texts and costs: cel-go's `interpreter` package (`planner.go`, `interpretable.go`,
+//! `attributes.go`, `decorators.go`, `runtimecost.go`) with the options that Kubernetes gives
+//! (`OptOptimize`, `OptTrackCost`, `PresenceTestHasCost(false)`).
+
+mod call;
+mod construct;
+mod fold;
+mod native;
+mod node;
+mod path;
+mod plan;
+mod refusal;
+mod run;
+mod within;
+
+use crate::check::Checked;
+use crate::env::Env;
+use crate::syntax::ast::Parsed;
+use crate::value::{Error, Outcome, Value};
+use node::{Node, NodeId};
+use std::sync::Arc;
+
+/// An expression, ready to be evaluated.
+#[derive(Debug)]
+pub struct Program {
+    nodes: Box<[Node]>,
+    root: NodeId,
+    slots: Box<[SlotKind]>,
+}
+
+/// What a place for a value is for.
+#[derive(Debug)]
+enum SlotKind {
+    /// A variable, by its full name.
+    Variable(Arc<str>),
+    /// An element of what a loop goes through.
+    Element,
+    /// What a loop gathers; its first value is what this node gives, if it is asked for.
+    Gathered(NodeId),
+}
+
+/// The variables of an evaluation.
+pub trait Activation<'a> {
+    /// The value of a variable, by its full name; none if it is not set. It is asked for at most
+    /// once in an evaluation.
+    fn get(&self, name: &str) -> Option<Value<'a>>;
+}
+
+impl<'a> Activation<'a> for () {
+    fn get(&self, _: &str) -> Option<Value<'a>> {
+        None
+    }
+}
+
+impl<'a> Activation<'a> for &[(&str, Value<'a>)] {
+    fn get(&self, name: &str) -> Option<Value<'a>> {
+        named(self, name)
+    }
+}
+
+impl<'a, const N: usize> Activation<'a> for [(&str, Value<'a>); N] {
+    fn get(&self, name: &str) -> Option<Value<'a>> {
+        named(self, name)
+    }
+}
+
+impl<'a> Activation<'a> for Vec<(&str, Value<'a>)> {
+    fn get(&self, name: &str) -> Option<Value<'a>> {
+        named(self, name)
+    }
+}
+
+fn named<'a>(variables: &[(&str, Value<'a>)], name: &str) -> Option<Value<'a>> {
+    variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+}
+
+/// What an evaluation may cost and has cost, and who may stop it.
+#[derive(Clone)]
+pub struct Budget<'i> {
+    limit: u64,
+    spent: u64,
+    turns: u32,
+    interrupt: Option<&'i dyn Fn() -> bool>,
+}
+
+/// How many turns of loops there are between two questions whether to stop (apiserver's
+/// `CheckFrequency`).
+const TURNS: u32 = 100;
+
+impl<'i> Budget<'i> {
+    /// One without an end.
+    pub const fn unlimited() -> Self {
+        Self::new(u64::MAX)
+    }
+
+    /// One that may be used up, but not exceeded.
+    pub const fn new(limit: u64) -> Self {
+        Self { limit, spent: 0, turns: 0, interrupt: None }
+    }
+
+    /// The same, with something to ask, every 100 turns of loops, whether to stop.
+    #[must_use]
+    pub const fn interrupted_by(mut self, interrupt: &'i dyn Fn() -> bool) -> Self {
+        self.interrupt = Some(interrupt);
+        self
+    }
+
+    /// What has been spent. After [`Error::CostLimit`] it is more than the limit, by no more than
+    /// the last step.
+    pub const fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// Spends.
+    fn charge(&mut self, cost: u64) -> Result<(), Error> {
+        self.spent = self.spent.saturating_add(cost);
+        if self.spent > self.limit { Err(Error::CostLimit) } else { Ok(()) }
+    }
+
+    /// Takes back the cost of one step.
+    const fn refund(&mut self) {
+        self.spent = self.spent.saturating_sub(1);
+    }
+
+    /// Takes note of a turn of a loop.
+    fn turn(&mut self) -> Result<(), Error> {
+        let Some(interrupt) = self.interrupt else { return Ok(()) };
+        self.turns += 1;
+        if self.turns < TURNS {
+            return Ok(());
+        }
+        self.turns = 0;
+        if interrupt() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+impl std::fmt::Debug for Budget<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Budget")
+            .field("limit", &self.limit)
+            .field("spent", &self.spent)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Program {
+    /// Plans an expression that has been checked.
+    ///
+    /// # Errors
+    ///
+    /// If a part that does not depend on data fails: a conversion of a constant (`int("x")`), a
+    /// regular expression.
+    pub fn new(checked: &Checked) -> Result<Self, Error> {
+        plan::checked(checked)
+    }
+
+    /// Plans an expression that has not been checked: what names mean is found out by the names
+    /// alone, and what functions do by their arguments, when it is evaluated.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`]; or if an object of an unknown type is made, or a function is called with
+    /// a number of arguments that it never takes.
+    pub fn unchecked(parsed: &Parsed, env: &Env) -> Result<Self, Error> {
+        plan::unchecked(parsed, env)
+    }
+
+    /// Evaluates it.
+    ///
+    /// # Errors
+    ///
+    /// As the expression has it; [`Error::CostLimit`] if the budget does not suffice,
+    /// [`Error::Interrupted`] if it was asked to stop.
+    pub fn eval<'a>(
+        &'a self,
+        variables: &dyn Activation<'a>,
+        budget: &mut Budget<'_>,
+    ) -> Outcome<'a> {
+        run::run(self, variables, budget)
+    }
+}

@@ -1,0 +1,60 @@
+//! Where cel-go's values show through: what Go calls their types, and what is left of them in
+//! optionals.
+
+use crate::kubernetes::Shape;
+use crate::value::{Error, List, Map, Object, Text, Value};
+
+/// Data of which no schema says what it is.
+static DYNAMIC: Shape = Shape::dynamic();
+
+/// What a path that begins at an optional finds in it: lists, maps and objects as they are without
+/// their schema, for cel-go unpacks them that far.
+pub(super) fn native<'a>(held: &Value<'a>) -> Value<'a> {
+    let shape = &DYNAMIC;
+    match held {
+        Value::List(List::Json { items, .. }) => Value::List(List::Json { items, shape }),
+        Value::List(List::Joined { values, .. }) => Value::List(List::Values(values.clone())),
+        Value::Map(Map::Json { entries, .. })
+        | Value::Object(Object::Json { fields: entries, .. }) => {
+            Value::Map(Map::Json { entries, shape })
+        }
+        Value::Preserved(json) => Value::of_json(json),
+        Value::Type(of) => Value::String(Text::Shared(of.name().into())),
+        other => other.clone(),
+    }
+}
+
+/// An index or key of a type that nothing is found by.
+#[cold]
+pub(super) fn invalid_key(key: &Value<'_>) -> Error {
+    Error::text(format!("invalid qualifier type: {}", go_type(key)))
+}
+
+/// The name of the Go type of a value, as `%T` has it.
+pub(super) fn go_type(value: &Value<'_>) -> String {
+    match value {
+        Value::Null => "types.Null",
+        Value::Bool(_) => "types.Bool",
+        Value::Int(_) => "types.Int",
+        Value::Uint(_) => "types.Uint",
+        Value::Double(_) => "types.Double",
+        Value::String(_) => "types.String",
+        Value::Bytes(_) => "types.Bytes",
+        Value::Duration(_) => "types.Duration",
+        Value::Timestamp(_) => "types.Timestamp",
+        Value::Type(_) => "*types.Type",
+        Value::List(List::Values(_)) => "*types.baseList",
+        Value::List(_) => "*common.unstructuredList",
+        Value::Map(Map::Values(_)) => "*types.baseMap",
+        Value::Map(_) | Value::Object(Object::Json { .. }) => "*common.unstructuredMap",
+        Value::Object(Object::Values { .. }) => "*mutation.ObjectVal",
+        Value::Optional(_) => "*types.Optional",
+        Value::Preserved(_) => "*common.unknownPreserved",
+        Value::Opaque(_) => {
+            let of = value.type_of();
+            // `kubernetes.Quantity` is `cel.Quantity` there.
+            return format!("cel.{}", of.name().rsplit('.').next().unwrap_or_default());
+        }
+    }
+    .to_owned()
+}

@@ -1,0 +1,202 @@
+//! Paths: `self.a.b[c]`, `has(self.a)`, `a.?b`.
+//!
+//! Each step costs one, and so does the beginning, except where a path is a branch of a
+//! conditional or an index, or is only asked for with `has`. A step that may lead nowhere (`.?a`)
+//! makes what follows optional too; a step that leads nowhere then costs nothing.
+
+use super::native::native;
+use super::node::{Candidate, Path, Root, SlotId, Source, Step, StepKey};
+use super::run::{Machine, Slot, borrowed, is_final};
+use crate::value::{Error, Outcome, Value};
+use std::sync::Arc;
+
+/// What a step leads to; none if it leads nowhere and may.
+type Taken<'a> = Result<Option<Value<'a>>, Error>;
+
+impl<'a> Machine<'a, '_, '_> {
+    /// The value at the end of a path.
+    pub(super) fn path(&mut self, path: &'a Path) -> Outcome<'a> {
+        let outcome = self.walk(path);
+        if let Err(error) = &outcome
+            && is_final(error)
+        {
+            return outcome;
+        }
+        if path.has {
+            if matches!(path.root, Root::Branches(_)) {
+                self.budget.refund();
+            }
+            return match outcome? {
+                Value::Optional(held) => Ok(Value::Bool(held.is_some())),
+                answer => Ok(answer),
+            };
+        }
+        if !matches!(path.root, Root::Branches(_)) {
+            self.budget.charge(1)?;
+        }
+        outcome
+    }
+
+    /// The value at the end of a path, without the cost of its beginning.
+    pub(super) fn walk(&mut self, path: &'a Path) -> Outcome<'a> {
+        match &path.root {
+            Root::Slot(slot) => {
+                if !self.fill(*slot)? {
+                    return Err(self.missing(*slot));
+                }
+                self.at_slot(*slot, &path.steps)
+            }
+            Root::Node(node) | Root::Branches(node) => {
+                let begin = self.eval(*node)?;
+                self.at_value(begin, &path.steps)
+            }
+            Root::Names(candidates) => self.at_names(candidates, &path.steps),
+        }
+    }
+
+    #[cold]
+    fn missing(&self, slot: SlotId) -> Error {
+        match &self.program.slots[slot as usize] {
+            super::SlotKind::Variable(name) => missing(name),
+            // Elements are set before they are looked at.
+            super::SlotKind::Element | super::SlotKind::Gathered(_) => missing(""),
+        }
+    }
+
+    fn at_slot(&mut self, slot: SlotId, steps: &'a [Step]) -> Outcome<'a> {
+        let begin = match &self.slots[slot as usize] {
+            Slot::Value(value) => value,
+            Slot::Failed(error) => return Err(error.clone()),
+            Slot::Empty => return Err(self.missing(slot)),
+        };
+        if matches!(begin, Value::Optional(_)) {
+            let begin = begin.clone();
+            return self.at_value(begin, steps);
+        }
+        // The first step borrows what lies in the place.
+        match steps {
+            [] => Ok(begin.clone()),
+            [Step { key: StepKey::Field(name), optional: false, test: false }, rest @ ..] => {
+                let next = begin.field(name);
+                self.budget.charge(1)?;
+                self.follow(next?, false, rest)
+            }
+            _ => {
+                let begin = begin.clone();
+                self.follow(begin, false, steps)
+            }
+        }
+    }
+
+    fn at_value(&mut self, begin: Value<'a>, steps: &'a [Step]) -> Outcome<'a> {
+        match begin {
+            Value::Optional(None) => Ok(Value::Optional(None)),
+            Value::Optional(Some(held)) => self.follow(native(&held), true, steps),
+            begin => self.follow(begin, false, steps),
+        }
+    }
+
+    fn follow(
+        &mut self,
+        mut value: Value<'a>,
+        mut optional: bool,
+        steps: &'a [Step],
+    ) -> Outcome<'a> {
+        for step in steps {
+            optional |= step.optional;
+            if optional {
+                match self.take(&value, step, true)? {
+                    Some(next) => value = next,
+                    None => return Ok(Value::Optional(None)),
+                }
+                self.budget.charge(1)?;
+                continue;
+            }
+            let taken = self.take(&value, step, step.test);
+            if let Err(error) = &taken
+                && is_final(error)
+            {
+                return Err(error.clone());
+            }
+            self.budget.charge(1)?;
+            value = match taken? {
+                Some(next) if !step.test => next,
+                next => Value::Bool(next.is_some()),
+            };
+        }
+        if optional { Ok(Value::Optional(Some(Arc::new(value)))) } else { Ok(value) }
+    }
+
+    /// Takes a step, which may lead nowhere if `lenient`.
+    fn take(&mut self, value: &Value<'a>, step: &'a Step, lenient: bool) -> Taken<'a> {
+        match &step.key {
+            StepKey::Field(name) => {
+                if leads(value) {
+                    let next = value.find_field(name)?;
+                    if next.is_some() || lenient {
+                        return Ok(next);
+                    }
+                } else if lenient {
+                    return Ok(None);
+                }
+                Err(Error::no_such_key(&Value::text(&**name)))
+            }
+            StepKey::Constant(key) => index(value, &borrowed(key), lenient),
+            StepKey::Computed(node) => {
+                let key = self.resolve(*node)?;
+                if !matches!(
+                    key,
+                    Value::String(_)
+                        | Value::Int(_)
+                        | Value::Uint(_)
+                        | Value::Bool(_)
+                        | Value::Double(_)
+                ) {
+                    return Err(super::native::invalid_key(&key));
+                }
+                index(value, &key, lenient)
+            }
+        }
+    }
+
+    /// The beginning that there is, of those that the names may mean.
+    fn at_names(&mut self, candidates: &'a [Candidate], steps: &'a [Step]) -> Outcome<'a> {
+        for candidate in candidates {
+            let steps = &steps[candidate.skip..];
+            for source in &candidate.sources {
+                match source {
+                    Source::Slot(slot) if self.fill(*slot)? => return self.at_slot(*slot, steps),
+                    Source::Type(of) if steps.is_empty() => {
+                        return Ok(Value::of_type(of.clone()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let names = candidates.first().map_or(String::new(), |first| first.names.join(", "));
+        Err(missing(&names))
+    }
+}
+
+fn missing(name: &str) -> Error {
+    Error::text(format!("no such attribute(s): {name}"))
+}
+
+/// Whether a value has something in it that steps could lead to.
+const fn leads(value: &Value<'_>) -> bool {
+    matches!(value, Value::Map(_) | Value::Object(_) | Value::List(_))
+}
+
+/// What is under a key or at an index.
+fn index<'a>(value: &Value<'a>, key: &Value<'a>, lenient: bool) -> Taken<'a> {
+    if !leads(value) {
+        return if lenient { Ok(None) } else { Err(Error::no_such_key(key)) };
+    }
+    match value.find(key)? {
+        None if !lenient => Err(match value {
+            Value::List(_) => Error::out_of_bounds(key),
+            _ => Error::no_such_key(key),
+        }),
+        found => Ok(found),
+    }
+}

@@ -1,0 +1,141 @@
+//! Names and paths.
+
+use super::super::SlotKind;
+use super::super::node::{Candidate, Node, NodeId, Path, Root, SlotId, Source, Step, StepKey};
+use super::{Known, Planner};
+use crate::check::Reference;
+use crate::syntax::ast::Expr;
+use crate::value::{Error, Value};
+use std::sync::Arc;
+
+impl Planner<'_> {
+    /// A name.
+    pub(super) fn ident(&mut self, expr: &Expr, name: &Arc<str>) -> NodeId {
+        let root = match (self.reference(expr), self.known) {
+            (Some(Reference::Type(of)), _) => {
+                let value = Value::of_type(of.clone());
+                return self.constant(value);
+            }
+            (_, Known::Names(_)) => Root::Names(self.candidate(name, "", 0).into_iter().collect()),
+            (Some(Reference::Variable(name)), _) => Root::Slot(self.variable(name)),
+            _ => Root::Slot(self.variable(name)),
+        };
+        self.add(Node::Path(Path { root, steps: Vec::new(), has: false }))
+    }
+
+    /// The place of a name: of the innermost loop that has it, else of a variable.
+    fn variable(&mut self, name: &Arc<str>) -> SlotId {
+        if let Some((_, slot)) = self.scope.iter().rev().find(|(known, _)| known == name) {
+            return *slot;
+        }
+        if let Some(slot) = self.variables.get(name) {
+            return *slot;
+        }
+        let slot = self.slot(SlotKind::Variable(name.clone()));
+        self.variables.insert(name.clone(), slot);
+        slot
+    }
+
+    /// What a name may mean by itself, or one of several names with a field.
+    fn candidate(&mut self, name: &str, field: &str, skip: usize) -> Option<Candidate> {
+        let Known::Names(env) = self.known else { return None };
+        let dotted = if field.is_empty() { name.to_owned() } else { format!("{name}.{field}") };
+        let mut candidate = Candidate { names: Vec::new(), sources: Vec::new(), skip };
+        for full in env.candidates(&dotted) {
+            let full: Arc<str> = full.as_ref().into();
+            let slot = self.variable(&full);
+            candidate.sources.push(Source::Slot(slot));
+            if let Some(of) = env.named_type(&full) {
+                candidate.sources.push(Source::Type(of.clone()));
+            }
+            candidate.names.push(full);
+        }
+        Some(candidate)
+    }
+
+    /// A field of a node's value.
+    pub(super) fn select(&mut self, operand: NodeId, field: &str, test: bool) -> NodeId {
+        let key = StepKey::Field(field.into());
+        self.step(operand, Step { key, optional: false, test }, test)
+    }
+
+    /// An element of a node's value.
+    pub(super) fn index(
+        &mut self,
+        operand: NodeId,
+        key: NodeId,
+        optional: bool,
+    ) -> Result<NodeId, Error> {
+        let key = match self.plain(key) {
+            Some(Value::String(name)) => StepKey::Field(name.as_str().into()),
+            Some(value @ (Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_))) => {
+                StepKey::Constant(value.clone())
+            }
+            Some(other) => return Err(super::super::native::invalid_key(other)),
+            None => StepKey::Computed(key),
+        };
+        Ok(self.step(operand, Step { key, optional, test: false }, false))
+    }
+
+    /// Adds a step to a path, or begins one at a node.
+    fn step(&mut self, operand: NodeId, mut step: Step, has: bool) -> NodeId {
+        let root = match &mut self.nodes[operand as usize] {
+            Node::Path(path) => {
+                // Everything behind `has` is only asked for.
+                step.test |= path.has;
+                path.has |= has;
+                let field = match &step.key {
+                    StepKey::Field(field) => Some(field.clone()),
+                    _ => None,
+                };
+                path.steps.push(step);
+                if let Some(field) = field {
+                    self.lengthen(operand, &field);
+                }
+                return operand;
+            }
+            Node::Conditional(..) => Root::Branches(operand),
+            _ => Root::Node(operand),
+        };
+        step.test |= has;
+        self.add(Node::Path(Path { root, steps: vec![step], has }))
+    }
+
+    /// Of an expression that was not checked: a field may be the last part of a longer name.
+    fn lengthen(&mut self, path: NodeId, field: &str) {
+        let Node::Path(Path { root: Root::Names(candidates), steps, .. }) =
+            &self.nodes[path as usize]
+        else {
+            return;
+        };
+        let count = steps.len();
+        let Some(first) = candidates.first().filter(|first| first.skip + 1 == count) else {
+            return;
+        };
+        // The names of the container come with the plain one, which is the last.
+        let Some(plain) = first.names.last().cloned() else { return };
+        let Some(longer) = self.candidate(&plain, field, count) else { return };
+        if let Node::Path(Path { root: Root::Names(candidates), .. }) =
+            &mut self.nodes[path as usize]
+        {
+            candidates.insert(0, longer);
+        }
+    }
+
+    /// Whether a node is nothing but the name of a place.
+    pub(super) fn is_bare(&self, id: NodeId, slot: SlotId) -> bool {
+        matches!(
+            self.node(id),
+            Node::Path(Path { root: Root::Slot(root), steps, has: false })
+                if *root == slot && steps.is_empty()
+        ) || matches!(
+            self.node(id),
+            Node::Path(Path { root: Root::Names(candidates), steps, has: false })
+                if steps.is_empty() && matches!(
+                    candidates.as_slice(),
+                    [Candidate { sources, .. }]
+                        if matches!(sources.as_slice(), [Source::Slot(root)] if *root == slot)
+                )
+        )
+    }
+}

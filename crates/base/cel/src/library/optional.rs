@@ -1,0 +1,163 @@
+//! Optionals: values that may be missing (cel-go's `cel.OptionalTypes`).
+//!
+//! `a.?b`, `a[?b]`, `or` and `orValue` are the evaluator's own, as they do not look at all that
+//! they are given; `optMap` and `optFlatMap` are macros.
+
+use super::{Library, Overload, Run};
+use crate::syntax::ast::operator;
+use crate::syntax::macros;
+use crate::types::Type;
+use crate::value::{Error, List, Outcome, Value};
+
+/// Optionals, version 2.
+pub static LIBRARY: Library = Library {
+    name: "cel.lib.optional",
+    overloads,
+    macros: macros::OPTIONAL,
+    types: || vec![("optional_type", Type::opaque("optional_type", Vec::new()))],
+};
+
+fn overloads() -> Vec<Overload> {
+    let function = Overload::function;
+    let method = Overload::method;
+    let value = || Type::param("V");
+    let optional = || Type::optional(value());
+    let list = || Type::list(value());
+    let map = || Type::map(Type::param("K"), value());
+    let key = || Type::param("K");
+    vec![
+        function("optional.of", "optional_of", vec![value()], optional(), of),
+        function(
+            "optional.ofNonZeroValue",
+            "optional_ofNonZeroValue",
+            vec![value()],
+            optional(),
+            of_non_zero,
+        ),
+        function("optional.none", "optional_none", vec![], optional(), none),
+        method("value", "optional_value", vec![optional()], value(), unpack),
+        method("hasValue", "optional_hasValue", vec![optional()], Type::Bool, has_value),
+        own("or", "optional_or_optional", vec![optional(), optional()], optional()),
+        own("orValue", "optional_orValue_value", vec![optional(), value()], value()),
+        own_function(
+            operator::OPT_SELECT,
+            "select_optional_field",
+            vec![Type::Dyn, Type::String],
+            optional(),
+        ),
+        own_function(
+            operator::OPT_INDEX,
+            "list_optindex_optional_int",
+            vec![list(), Type::Int],
+            optional(),
+        ),
+        own_function(
+            operator::OPT_INDEX,
+            "optional_list_optindex_optional_int",
+            vec![Type::optional(list()), Type::Int],
+            optional(),
+        ),
+        own_function(
+            operator::OPT_INDEX,
+            "map_optindex_optional_value",
+            vec![map(), key()],
+            optional(),
+        ),
+        own_function(
+            operator::OPT_INDEX,
+            "optional_map_optindex_optional_value",
+            vec![Type::optional(map()), key()],
+            optional(),
+        ),
+        own_function(
+            operator::INDEX,
+            "optional_list_index_int",
+            vec![Type::optional(list()), Type::Int],
+            optional(),
+        ),
+        own_function(
+            operator::INDEX,
+            "optional_map_index_value",
+            vec![Type::optional(map()), key()],
+            optional(),
+        ),
+        method("last", "list_last", vec![list()], optional(), last),
+        method("first", "list_first", vec![list()], optional(), first),
+        function(
+            "optional.unwrap",
+            "optional_unwrap",
+            vec![Type::list(optional())],
+            list(),
+            unwrap,
+        ),
+        method("unwrapOpt", "optional_unwrapOpt", vec![Type::list(optional())], list(), unwrap),
+    ]
+}
+
+/// A method that the evaluator itself is.
+fn own(function: &'static str, id: &'static str, params: Vec<Type>, result: Type) -> Overload {
+    Overload { id, function, receiver: true, params, result, run: Run::Evaluator, prepare: None }
+}
+
+/// An operator that the evaluator itself is.
+fn own_function(
+    function: &'static str,
+    id: &'static str,
+    params: Vec<Type>,
+    result: Type,
+) -> Overload {
+    Overload { receiver: false, ..own(function, id, params, result) }
+}
+
+fn of<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [value] = args else { return Err(Error::NoSuchOverload) };
+    Ok(Value::some(value.clone()))
+}
+
+fn of_non_zero<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [value] = args else { return Err(Error::NoSuchOverload) };
+    Ok(if value.is_zero() { Value::Optional(None) } else { Value::some(value.clone()) })
+}
+
+fn none<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    if args.is_empty() { Ok(Value::Optional(None)) } else { Err(Error::NoSuchOverload) }
+}
+
+fn unpack<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    match args {
+        [Value::Optional(Some(value))] => Ok((**value).clone()),
+        [Value::Optional(None)] => Err(Error::fixed("optional.none() dereference")),
+        _ => Err(Error::NoSuchOverload),
+    }
+}
+
+fn has_value<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    match args {
+        [Value::Optional(value)] => Ok(Value::Bool(value.is_some())),
+        _ => Err(Error::NoSuchOverload),
+    }
+}
+
+fn first<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
+    Ok(list.get(0).transpose()?.map_or(Value::Optional(None), Value::some))
+}
+
+fn last<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
+    let last = list.len().checked_sub(1).and_then(|at| list.get(at));
+    Ok(last.transpose()?.map_or(Value::Optional(None), Value::some))
+}
+
+fn unwrap<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
+    let mut values = Vec::with_capacity(list.len());
+    for value in list.iter() {
+        match value? {
+            Value::Optional(Some(value)) => values.push((*value).clone()),
+            Value::Optional(None) => {}
+            other => return Err(Error::text(format!("value {other} is not optional"))),
+        }
+    }
+    Ok(Value::List(List::of(values)))
+}
