@@ -6,6 +6,7 @@
 mod args;
 pub mod kubernetes;
 pub mod optional;
+pub mod standard;
 pub mod strings;
 
 use crate::syntax::Macro;

@@ -1,0 +1,171 @@
+//! `==`, `<` and the like, `[]`, `in`, `size`.
+
+use super::refuse;
+use crate::library::{Overload, Strict};
+use crate::syntax::ast::operator;
+use crate::types::Type;
+use crate::value::{Error, Outcome, Value};
+use std::cmp::Ordering;
+
+/// The names of the overloads that compare [`ordered`] values.
+macro_rules! ids {
+    ($function:literal) => {
+        [
+            concat!($function, "_bool"),
+            concat!($function, "_int64"),
+            concat!($function, "_int64_double"),
+            concat!($function, "_int64_uint64"),
+            concat!($function, "_uint64"),
+            concat!($function, "_uint64_double"),
+            concat!($function, "_uint64_int64"),
+            concat!($function, "_double"),
+            concat!($function, "_double_int64"),
+            concat!($function, "_double_uint64"),
+            concat!($function, "_string"),
+            concat!($function, "_bytes"),
+            concat!($function, "_timestamp"),
+            concat!($function, "_duration"),
+        ]
+    };
+}
+
+/// What can be compared with what.
+fn ordered() -> [[Type; 2]; 14] {
+    use Type::{Bool, Bytes, Double, Duration, Int, String, Timestamp, Uint};
+    [
+        [Bool, Bool],
+        [Int, Int],
+        [Int, Double],
+        [Int, Uint],
+        [Uint, Uint],
+        [Uint, Double],
+        [Uint, Int],
+        [Double, Double],
+        [Double, Int],
+        [Double, Uint],
+        [String, String],
+        [Bytes, Bytes],
+        [Timestamp, Timestamp],
+        [Duration, Duration],
+    ]
+}
+
+pub(super) fn overloads() -> Vec<Overload> {
+    let a = || Type::param("A");
+    let list = || Type::list(Type::param("A"));
+    let map = || Type::map(Type::param("A"), Type::param("B"));
+    let function = Overload::function;
+    let equals: Strict = |args| match args {
+        [left, right] => Ok(Value::Bool(left.equals(right)?)),
+        _ => Err(Error::NoSuchOverload),
+    };
+    let differs: Strict = |args| match args {
+        [left, right] => Ok(Value::Bool(!left.equals(right)?)),
+        _ => Err(Error::NoSuchOverload),
+    };
+    let index: Strict = |args| match args {
+        [container, key] => container.index(key),
+        _ => Err(Error::NoSuchOverload),
+    };
+    let is_in: Strict = |args| match args {
+        [value, container] => Ok(Value::Bool(value.is_in(container)?)),
+        _ => Err(Error::NoSuchOverload),
+    };
+    let mut all = vec![
+        function(operator::EQUALS, "equals", vec![a(), a()], Type::Bool, equals),
+        function(operator::NOT_EQUALS, "not_equals", vec![a(), a()], Type::Bool, differs),
+    ];
+    for (name, ids, run) in [
+        (operator::LESS, ids!("less"), (|args| relation(args, less)) as Strict),
+        (operator::LESS_EQUALS, ids!("less_equals"), |args| relation(args, less_equals)),
+        (operator::GREATER, ids!("greater"), |args| relation(args, greater)),
+        (operator::GREATER_EQUALS, ids!("greater_equals"), |args| relation(args, greater_equals)),
+    ] {
+        for (params, id) in ordered().into_iter().zip(ids) {
+            all.push(function(name, id, params.into(), Type::Bool, run));
+        }
+    }
+    all.extend([
+        function(operator::INDEX, "index_list", vec![list(), Type::Int], a(), index),
+        function(operator::INDEX, "index_map", vec![map(), a()], Type::param("B"), index),
+        function(operator::IN, "in_list", vec![a(), list()], Type::Bool, is_in),
+        function(operator::IN, "in_map", vec![a(), map()], Type::Bool, is_in),
+    ]);
+    for (of, plain, method) in [
+        (Type::Bytes, "size_bytes", "bytes_size"),
+        (list(), "size_list", "list_size"),
+        (map(), "size_map", "map_size"),
+        (Type::String, "size_string", "string_size"),
+    ] {
+        all.push(function("size", plain, vec![of.clone()], Type::Int, size));
+        all.push(Overload::method("size", method, vec![of], Type::Int, size));
+    }
+    all
+}
+
+type Relation = fn(&Value<'_>, &Value<'_>) -> Result<bool, Error>;
+
+fn relation<'a>(args: &[Value<'a>], run: Relation) -> Outcome<'a> {
+    match args {
+        [left, right] => Ok(Value::Bool(run(left, right)?)),
+        _ => Err(Error::NoSuchOverload),
+    }
+}
+
+fn order(function: &'static str, left: &Value<'_>, right: &Value<'_>) -> Result<Ordering, Error> {
+    match left {
+        Value::Bool(_)
+        | Value::Int(_)
+        | Value::Uint(_)
+        | Value::Double(_)
+        | Value::String(_)
+        | Value::Bytes(_)
+        | Value::Timestamp(_)
+        | Value::Duration(_) => left.compare(right),
+        _ => Err(refuse(function, left)),
+    }
+}
+
+/// `left < right`
+///
+/// # Errors
+///
+/// If the values have no order.
+pub fn less(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
+    Ok(order(operator::LESS, left, right)?.is_lt())
+}
+
+/// `left <= right`
+///
+/// # Errors
+///
+/// If the values have no order.
+pub fn less_equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
+    Ok(order(operator::LESS_EQUALS, left, right)?.is_le())
+}
+
+/// `left > right`
+///
+/// # Errors
+///
+/// If the values have no order.
+pub fn greater(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
+    Ok(order(operator::GREATER, left, right)?.is_gt())
+}
+
+/// `left >= right`
+///
+/// # Errors
+///
+/// If the values have no order.
+pub fn greater_equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
+    Ok(order(operator::GREATER_EQUALS, left, right)?.is_ge())
+}
+
+/// `size(value)`
+fn size<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [value] = args else { return Err(Error::NoSuchOverload) };
+    let size = value.size().ok_or_else(|| refuse("size", value))?;
+    // Nothing in memory has more than 2^63 elements.
+    Ok(Value::Int(i64::try_from(size).unwrap_or(i64::MAX)))
+}

@@ -1,0 +1,85 @@
+//! What the language has of itself: operators, sizes, conversions, texts, times.
+//!
+//! Operators do the same for all their overloads, so each is one function that looks at its
+//! arguments; the evaluator calls these directly where it knows what is meant.
+
+pub mod arithmetic;
+pub mod compare;
+pub mod convert;
+mod float;
+mod texts;
+mod times;
+
+pub use texts::Matcher;
+
+use super::{Library, Overload, Run};
+use crate::syntax::ast::operator;
+use crate::syntax::macros;
+use crate::types::Type;
+use crate::value::{Error, Value};
+
+/// The language's own functions, macros and types.
+pub const LIBRARY: Library =
+    Library { name: "standard", overloads, macros: macros::STANDARD, types };
+
+fn overloads() -> Vec<Overload> {
+    let mut all = logic();
+    all.extend(arithmetic::overloads());
+    all.extend(compare::overloads());
+    all.extend(convert::overloads());
+    all.extend(texts::overloads());
+    all.extend(times::overloads());
+    all
+}
+
+fn types() -> Vec<(&'static str, Type)> {
+    vec![
+        ("bool", Type::Bool),
+        ("bytes", Type::Bytes),
+        ("double", Type::Double),
+        ("google.protobuf.Duration", Type::Duration),
+        ("int", Type::Int),
+        ("list", Type::list(Type::param("A"))),
+        ("map", Type::map(Type::param("A"), Type::param("B"))),
+        ("null_type", Type::Null),
+        ("string", Type::String),
+        ("google.protobuf.Timestamp", Type::Timestamp),
+        ("type", Type::Type(None)),
+        ("uint", Type::Uint),
+    ]
+}
+
+/// Operators that do not look at all of their arguments, and negation.
+fn logic() -> Vec<Overload> {
+    let evaluator = |function, id, params, result| Overload {
+        id,
+        function,
+        receiver: false,
+        params,
+        result,
+        run: Run::Evaluator,
+        prepare: None,
+    };
+    let a = || Type::param("A");
+    vec![
+        evaluator(operator::CONDITIONAL, "conditional", vec![Type::Bool, a(), a()], a()),
+        evaluator(operator::AND, "logical_and", vec![Type::Bool, Type::Bool], Type::Bool),
+        evaluator(operator::OR, "logical_or", vec![Type::Bool, Type::Bool], Type::Bool),
+        Overload::function(operator::NOT, "logical_not", vec![Type::Bool], Type::Bool, |args| {
+            match args {
+                [Value::Bool(bool)] => Ok(Value::Bool(!bool)),
+                _ => Err(Error::NoSuchOverload),
+            }
+        }),
+        evaluator(operator::NOT_STRICTLY_FALSE, "not_strictly_false", vec![Type::Bool], Type::Bool),
+    ]
+}
+
+/// What an operator says to a left operand that it is not for. Values that have methods of their
+/// own are asked whether this is one of them, which says less.
+fn refuse(function: &'static str, left: &Value<'_>) -> Error {
+    match left {
+        Value::String(_) | Value::Duration(_) | Value::Timestamp(_) => Error::NoSuchOverload,
+        _ => Error::NoSuchOverloadOf(function.into()),
+    }
+}

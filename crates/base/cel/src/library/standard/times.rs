@@ -1,0 +1,145 @@
+//! What durations and points in time consist of, in any time zone.
+//!
+//! Zones are known from a database in the program, so that an expression means the same on every
+//! machine.
+
+use crate::library::args::str;
+use crate::library::{Overload, Strict};
+use crate::types::Type;
+use crate::value::time::{self, Civil};
+use crate::value::{Error, Outcome, Timestamp, Value};
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use mainstay_formats::quote;
+use std::sync::LazyLock;
+
+pub(super) fn overloads() -> Vec<Overload> {
+    let mut all = Vec::new();
+    let times: [(&'static str, &'static str, &'static str, Strict); 10] = [
+        ("getFullYear", "timestamp_to_year", "timestamp_to_year_with_tz", |args| {
+            part(args, |at, _| at.year)
+        }),
+        ("getMonth", "timestamp_to_month", "timestamp_to_month_with_tz", |args| {
+            part(args, |at, _| at.month - 1)
+        }),
+        ("getDayOfYear", "timestamp_to_day_of_year", "timestamp_to_day_of_year_with_tz", |args| {
+            part(args, |at, _| at.days - time::days(at.year, 1, 1))
+        }),
+        (
+            "getDayOfMonth",
+            "timestamp_to_day_of_month",
+            "timestamp_to_day_of_month_with_tz",
+            |args| part(args, |at, _| at.day - 1),
+        ),
+        (
+            "getDate",
+            "timestamp_to_day_of_month_1_based",
+            "timestamp_to_day_of_month_1_based_with_tz",
+            |args| part(args, |at, _| at.day),
+        ),
+        (
+            "getDayOfWeek",
+            "timestamp_to_day_of_week",
+            "timestamp_to_day_of_week_with_tz",
+            // 1970 began on a Thursday.
+            |args| part(args, |at, _| (at.days + 4).rem_euclid(7)),
+        ),
+        ("getHours", "timestamp_to_hours", "timestamp_to_hours_with_tz", |args| {
+            part(args, |at, _| at.second / 3600)
+        }),
+        ("getMinutes", "timestamp_to_minutes", "timestamp_to_minutes_with_tz", |args| {
+            part(args, |at, _| at.second / 60 % 60)
+        }),
+        ("getSeconds", "timestamp_to_seconds", "timestamp_to_seconds_tz", |args| {
+            part(args, |at, _| at.second % 60)
+        }),
+        (
+            "getMilliseconds",
+            "timestamp_to_milliseconds",
+            "timestamp_to_milliseconds_with_tz",
+            |args| part(args, |_, nanos| i64::from(nanos / 1_000_000)),
+        ),
+    ];
+    let durations: [(&'static str, &'static str, Strict); 4] = [
+        ("getHours", "duration_to_hours", |args| whole(args, 3_600_000_000_000)),
+        ("getMinutes", "duration_to_minutes", |args| whole(args, 60_000_000_000)),
+        ("getSeconds", "duration_to_seconds", |args| whole(args, 1_000_000_000)),
+        ("getMilliseconds", "duration_to_milliseconds", |args| match args {
+            [Value::Duration(duration)] => Ok(Value::Int(duration / 1_000_000)),
+            _ => Err(Error::NoSuchOverload),
+        }),
+    ];
+    for (function, plain, zoned, run) in times {
+        let mut add = |id, params| all.push(Overload::method(function, id, params, Type::Int, run));
+        add(plain, vec![Type::Timestamp]);
+        add(zoned, vec![Type::Timestamp, Type::String]);
+        for (_, id, run) in durations.iter().filter(|(name, ..)| *name == function) {
+            all.push(Overload::method(function, id, vec![Type::Duration], Type::Int, *run));
+        }
+    }
+    all
+}
+
+/// A part of a time, in the zone that the second argument names.
+fn part<'a>(args: &[Value<'a>], read: fn(Civil, u32) -> i64) -> Outcome<'a> {
+    let (time, offset) = match args {
+        [Value::Timestamp(time)] => (*time, 0),
+        [Value::Timestamp(time), zone] => (*time, offset(*time, str(zone)?)?),
+        _ => return Err(Error::NoSuchOverload),
+    };
+    Ok(Value::Int(read(time.civil(offset), time.nanos)))
+}
+
+/// How often a unit is in a duration, rounded towards zero as Go does it: by way of a double.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "Go's arithmetic; the result is smaller than the duration"
+)]
+fn whole<'a>(args: &[Value<'a>], unit: i64) -> Outcome<'a> {
+    match args {
+        [Value::Duration(duration)] => {
+            let double = (duration / unit) as f64 + (duration % unit) as f64 / unit as f64;
+            Ok(Value::Int(double as i64))
+        }
+        _ => Err(Error::NoSuchOverload),
+    }
+}
+
+/// Seconds east of Greenwich at a time: `Europe/Berlin`, `+02:00`.
+fn offset(time: Timestamp, zone: &str) -> Result<i64, Error> {
+    if let Some((hours, minutes)) = zone.split_once(':') {
+        let hours = atoi(hours)?;
+        let minutes = atoi(minutes)?;
+        let minutes = if zone.starts_with('-') { minutes.wrapping_neg() } else { minutes };
+        let minutes = hours.wrapping_mul(60).wrapping_add(minutes);
+        return Ok(minutes.wrapping_mul(60_000_000_000) / 1_000_000_000);
+    }
+    // What is local is the same everywhere.
+    if matches!(zone, "" | "UTC" | "Local") {
+        return Ok(0);
+    }
+    if zone.starts_with(['/', '\\']) || zone.contains("..") || zone.contains('\\') {
+        return Err(Error::fixed("time: invalid location name"));
+    }
+    let unknown = || Error::text(format!("unknown time zone {zone}"));
+    let found = known(zone).ok_or_else(unknown)?;
+    let at = jiff::Timestamp::from_second(time.seconds).map_err(|_| unknown())?;
+    Ok(found.to_offset(at).seconds().into())
+}
+
+/// A zone of the database. Case matters, as for files.
+fn known(zone: &str) -> Option<TimeZone> {
+    static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+    ZONES.get(zone).ok().filter(|found| found.iana_name() == Some(zone))
+}
+
+/// A number as Go's `strconv.Atoi` reads it.
+fn atoi(text: &str) -> Result<i64, Error> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let what = if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        "invalid syntax"
+    } else {
+        "value out of range"
+    };
+    text.parse().map_err(|_| Error::text(format!("strconv.Atoi: parsing {}: {what}", quote(text))))
+}
