@@ -4,6 +4,8 @@
 //! what differs from one to the next is a handful of variables and types, so that extending one
 //! costs no more than copying a short list.
 
+mod kubernetes;
+
 use crate::check::{self, Checked};
 use crate::library::{Library, Overload};
 use crate::source::Issues;

@@ -1,0 +1,66 @@
+//! Kubernetes' base environment, by version.
+//!
+//! Rules: apiserver's `pkg/cel/environment/base.go`.
+
+use super::{Env, EnvOptions};
+use crate::library::kubernetes::{authorizer, cidr, format, ip, lists, quantity, semver, urls};
+use crate::library::{Library, optional, strings};
+use std::sync::OnceLock;
+
+/// Minor versions between which the environment changes: what is before the first is as the
+/// first, what is behind the last as the last.
+const FIRST: u32 = 26;
+const LAST: u32 = 34;
+
+impl Env {
+    /// What expressions may use that have to work in Kubernetes `1.minor` (and later), without
+    /// variables. Made once for each version.
+    ///
+    /// A server of Kubernetes accepts only new expressions that would work one minor version
+    /// before its own, so that it can be rolled back: 1.35 has the environment of 1.34 for them.
+    pub fn kubernetes(minor: u32) -> Self {
+        const KNOWN: usize = (LAST - FIRST) as usize + 1;
+        static ENVS: [OnceLock<Env>; KNOWN] = [const { OnceLock::new() }; KNOWN];
+        let minor = minor.clamp(FIRST, LAST);
+        ENVS[(minor - FIRST) as usize].get_or_init(|| build(minor)).clone()
+    }
+
+    /// What expressions may use that are sent to a server of Kubernetes 1.35.
+    pub fn new_expressions() -> Self {
+        Self::kubernetes(34)
+    }
+
+    /// What expressions may use that a server of Kubernetes has stored: all that any version
+    /// accepts.
+    pub fn stored_expressions() -> Self {
+        Self::kubernetes(u32::MAX)
+    }
+}
+
+fn build(minor: u32) -> Env {
+    let libraries: Vec<&Library> = [
+        (0, &urls::LIBRARY),
+        (0, &lists::LIBRARY),
+        (27, &authorizer::LIBRARY),
+        (28, &optional::LIBRARY),
+        (28, &quantity::LIBRARY),
+        (0, strings::library(if minor < 29 { 0 } else { 2 })),
+        (30, &ip::LIBRARY),
+        (30, &cidr::LIBRARY),
+        (31, &format::LIBRARY),
+        (31, &authorizer::SELECTORS),
+        (33, semver::library(1)),
+    ]
+    .into_iter()
+    .filter(|(since, _)| *since <= minor)
+    .map(|(_, library)| library)
+    .collect();
+    let options = EnvOptions {
+        optional_syntax: minor >= 28,
+        cross_type_numeric: minor >= 28,
+        homogeneous_literals: true,
+        literal_validators: minor >= 29,
+        ..EnvOptions::default()
+    };
+    Env::new(&libraries, options)
+}
