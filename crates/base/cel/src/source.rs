@@ -69,19 +69,21 @@ pub struct Issue {
 pub struct Issues {
     source: Source,
     issues: Vec<Issue>,
+    /// How many there are beyond these.
+    more: usize,
 }
 
-/// Beyond these the rest is counted, not shown (cel-go's limit).
+/// Those beyond the first that were found are counted, not shown (cel-go's limit).
 const SHOWN: usize = 100;
 
 impl Issues {
-    /// Collects what is wrong with a text; sorted by place, then by message.
+    /// Collects what is wrong with a text, in the order in which it was found; of those at one
+    /// place, this order stays.
     pub fn new(source: Source, mut issues: Vec<Issue>) -> Self {
-        let key = |issue: &Issue| issue.at.map_or((-1, 0), |at| (i64::from(at.line), at.column));
-        issues.sort_by(|one, other| {
-            key(one).cmp(&key(other)).then_with(|| one.message.cmp(&other.message))
-        });
-        Self { source, issues }
+        let more = issues.len().saturating_sub(SHOWN);
+        issues.truncate(SHOWN);
+        issues.sort_by_key(|issue| issue.at.map_or((-1, 0), |at| (i64::from(at.line), at.column)));
+        Self { source, issues, more }
     }
 
     /// Each of them.
@@ -94,7 +96,7 @@ impl std::error::Error for Issues {}
 
 impl fmt::Display for Issues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, issue) in self.issues.iter().take(SHOWN).enumerate() {
+        for (index, issue) in self.issues.iter().enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
@@ -114,8 +116,8 @@ impl fmt::Display for Issues {
                 _ => "^",
             })?;
         }
-        if self.issues.len() > SHOWN {
-            write!(f, "\n{} more errors were truncated", self.issues.len() - SHOWN)?;
+        if self.more > 0 {
+            write!(f, "\n{} more errors were truncated", self.more)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! Rules: the validator of cel-go's `ext/formatting.go`, that of its string library up to
 //! version 3.
 
-use super::validate::Validator;
+use super::validate::{Rule, Validator};
 use crate::library::strings::clause::Clause;
 use crate::syntax::ast::{Expr, ExprKind, Literal};
 use crate::types::Type;
@@ -26,10 +26,10 @@ pub(super) fn validate<'c>(
                 "too many arguments supplied to string.format (expected {count}, got {})",
                 elements.len()
             );
-            validator.issue(call.at, message);
+            validator.issue(Rule::Format, call.at, message);
         }
         Ok(_) => {}
-        Err((at, message)) => validator.issue(at.unwrap_or(call.at), message),
+        Err((at, message)) => validator.issue(Rule::Format, at.unwrap_or(call.at), message),
     }
 }
 

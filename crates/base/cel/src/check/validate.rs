@@ -11,10 +11,23 @@ use crate::syntax::ast::{Expr, ExprKind, Literal};
 use crate::types::Type;
 use crate::value::{Blob, Text, Value};
 
+/// What is looked for, in the order in which cel-go does: of what is wrong at one place, that comes
+/// first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rule {
+    List,
+    Map,
+    Duration,
+    Timestamp,
+    Pattern,
+    Format,
+}
+
 pub(super) struct Validator<'c> {
     env: &'c Env,
     pub(super) checked: &'c Checked,
-    issues: Vec<Issue>,
+    /// What is wrong, with what was looked for.
+    issues: Vec<(Rule, Issue)>,
     /// Whether texts of `format` are looked at.
     formats: bool,
 }
@@ -30,13 +43,14 @@ pub(super) fn validate(env: &Env, checked: &Checked) -> Vec<Issue> {
     }
     let mut validator = Validator { env, checked, issues: Vec::new(), formats };
     validator.visit(&checked.root, false);
-    validator.issues
+    validator.issues.sort_by_key(|(rule, _)| *rule);
+    validator.issues.into_iter().map(|(_, issue)| issue).collect()
 }
 
 impl<'c> Validator<'c> {
-    pub(super) fn issue(&mut self, at: u32, message: impl Into<String>) {
+    pub(super) fn issue(&mut self, rule: Rule, at: u32, message: impl Into<String>) {
         let at = Some(self.checked.source.location(at));
-        self.issues.push(Issue { at, message: message.into() });
+        self.issues.push((rule, Issue { at, message: message.into() }));
     }
 
     /// Looks at a node and all in it; `exempt` within calls of `format`.
@@ -46,12 +60,17 @@ impl<'c> Validator<'c> {
             ExprKind::Literal(_) | ExprKind::Ident(_) => {}
             ExprKind::Select { operand, .. } => self.visit(operand, exempt),
             ExprKind::Call { function, target, args } => {
+                let rule = match &**function {
+                    "duration" => Some(Rule::Duration),
+                    "timestamp" => Some(Rule::Timestamp),
+                    "matches" => Some(Rule::Pattern),
+                    _ => None,
+                };
                 if self.env.options().literal_validators
-                    && matches!(&**function, "duration" | "timestamp" | "matches")
-                    && let Some(first) = args.first()
-                    && !self.is_valid(node, function, first)
+                    && let (Some(rule), Some(first)) = (rule, args.first())
+                    && !self.is_valid(node, rule, first)
                 {
-                    self.issue(first.at, format!("invalid {function} argument"));
+                    self.issue(rule, first.at, format!("invalid {function} argument"));
                 }
                 let format = &**function == "format" && self.formats;
                 if format && let (Some(target), [list]) = (target, args.as_slice()) {
@@ -78,8 +97,8 @@ impl<'c> Validator<'c> {
                     let key = self.type_of(&first.key, false);
                     let value = self.type_of(&first.value, first.optional);
                     for entry in rest {
-                        self.expect(&entry.key, key, false);
-                        self.expect(&entry.value, value, entry.optional);
+                        self.expect(Rule::Map, &entry.key, key, false);
+                        self.expect(Rule::Map, &entry.value, value, entry.optional);
                     }
                 }
             }
@@ -105,17 +124,17 @@ impl<'c> Validator<'c> {
         let Some((index, first)) = elements.next() else { return };
         let wanted = self.type_of(first, is_optional(index));
         for (index, element) in elements {
-            if !self.expect(element, wanted, is_optional(index)) {
+            if !self.expect(Rule::List, element, wanted, is_optional(index)) {
                 return;
             }
         }
     }
 
-    fn expect(&mut self, node: &'c Expr, wanted: &'c Type, optional: bool) -> bool {
+    fn expect(&mut self, rule: Rule, node: &'c Expr, wanted: &'c Type, optional: bool) -> bool {
         let found = self.type_of(node, optional);
         let same = wanted == found;
         if !same {
-            self.issue(node.at, format!("expected type '{wanted}' but found '{found}'"));
+            self.issue(rule, node.at, format!("expected type '{wanted}' but found '{found}'"));
         }
         same
     }
@@ -128,15 +147,15 @@ impl<'c> Validator<'c> {
 
     /// Whether a call takes the value that is written out as its first argument (for a pattern
     /// that is not always the pattern, as in cel-go).
-    fn is_valid(&self, call: &Expr, function: &str, first: &Expr) -> bool {
+    fn is_valid(&self, call: &Expr, rule: Rule, first: &Expr) -> bool {
         let ExprKind::Literal(literal) = &first.kind else { return true };
         let value = value_of(literal);
         let Some(Reference::Overloads(overloads)) = self.checked.reference(call.id) else {
             return true;
         };
-        overloads.iter().all(|overload| match (function, overload.run, overload.prepare) {
-            ("matches", _, Some(prepare)) => prepare(&value).is_ok(),
-            ("duration" | "timestamp", Run::Strict(run), _) => {
+        overloads.iter().all(|overload| match (rule, overload.run, overload.prepare) {
+            (Rule::Pattern, _, Some(prepare)) => prepare(&value).is_ok(),
+            (Rule::Duration | Rule::Timestamp, Run::Strict(run), _) => {
                 run(std::slice::from_ref(&value)).is_ok()
             }
             _ => true,
