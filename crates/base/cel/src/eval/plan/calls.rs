@@ -140,6 +140,11 @@ impl Planner<'_> {
             }
             (_, _, Some(one)) if self.is_certain(one, exprs) => Dispatch::Known(one.clone()),
             (_, _, Some(one)) => Dispatch::Guarded(one.clone()),
+            // Operators do the same for all their overloads.
+            (_, _, None) if refusal != Refusal::Signature => match callee.overloads.first() {
+                Some(first) => Dispatch::Known(first.clone()),
+                None => Dispatch::ByArguments(Vec::new()),
+            },
             _ => Dispatch::ByArguments(callee.overloads.clone()),
         };
         let call = Call {
