@@ -4,7 +4,7 @@
 
 use super::{Env, EnvOptions};
 use crate::library::kubernetes::{authorizer, cidr, format, ip, lists, quantity, semver, urls};
-use crate::library::{Library, optional, strings};
+use crate::library::{Library, optional, standard, strings};
 use std::sync::OnceLock;
 
 /// Minor versions between which the environment changes: what is before the first is as the
@@ -39,6 +39,7 @@ impl Env {
 
 fn build(minor: u32) -> Env {
     let libraries: Vec<&Library> = [
+        (0, &standard::LIBRARY),
         (0, &urls::LIBRARY),
         (0, &lists::LIBRARY),
         (27, &authorizer::LIBRARY),
