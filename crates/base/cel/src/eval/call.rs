@@ -53,29 +53,43 @@ impl<'a> Machine<'a, '_, '_> {
 
     /// Any other call: an argument that is an error ends it.
     pub(super) fn call(&mut self, args: &'a [NodeId], call: &'a Call) -> Outcome<'a> {
-        let Some((last, before)) = args.split_last() else { return self.finish(call, &[]) };
-        if let [first] = before {
-            let values = [self.eval(*first)?, self.last(*last, call)?];
-            return self.finish(call, &values);
+        match *args {
+            [] => self.finish(call, &[]),
+            [one, other] => {
+                let one = self.eval(one)?;
+                match self.eval(other) {
+                    Ok(other) => self.finish(call, &[one, other]),
+                    Err(error) => self.second_failed(one, error, call.cost),
+                }
+            }
+            _ => {
+                let mut values = Vec::with_capacity(args.len());
+                for arg in args {
+                    match self.eval(*arg) {
+                        Ok(value) => values.push(value),
+                        Err(error) => return self.some_failed(values, args.len(), error, call),
+                    }
+                }
+                self.finish(call, &values)
+            }
         }
-        let mut values = Vec::with_capacity(args.len());
-        for arg in before {
-            values.push(self.eval(*arg)?);
-        }
-        values.push(self.last(*last, call)?);
-        self.finish(call, &values)
     }
 
-    /// The last argument of a call. If it is an error the call is paid for all the same, which it
-    /// is not if one before it is.
-    fn last(&mut self, arg: NodeId, call: &'a Call) -> Outcome<'a> {
-        let outcome = self.eval(arg);
-        if let Err(error) = &outcome
-            && !is_final(error)
-        {
-            self.budget.charge((call.cost)(&[], &Value::Null))?;
+    /// What becomes of a call if an argument is an error. If it is the last one the call is paid
+    /// for all the same.
+    #[cold]
+    fn some_failed(
+        &mut self,
+        mut before: Vec<Value<'a>>,
+        count: usize,
+        error: Error,
+        call: &'a Call,
+    ) -> Outcome<'a> {
+        if !is_final(&error) && before.len() + 1 == count {
+            before.push(Value::Null);
+            self.budget.charge((call.cost)(&before, &Value::Null))?;
         }
-        outcome
+        Err(error)
     }
 
     /// Calls a function and pays for it.

@@ -19,6 +19,9 @@ pub(super) fn native<'a>(held: &Value<'a>) -> Value<'a> {
             Value::Map(Map::Json { entries, shape })
         }
         Value::Preserved(json) => Value::of_json(json),
+        // An optional in an optional is lost.
+        Value::Optional(Some(inner)) => native(inner),
+        Value::Optional(None) => Value::Null,
         Value::Type(of) => Value::String(Text::Shared(of.name().into())),
         other => other.clone(),
     }
@@ -27,7 +30,15 @@ pub(super) fn native<'a>(held: &Value<'a>) -> Value<'a> {
 /// An index or key of a type that nothing is found by.
 #[cold]
 pub(super) fn invalid_key(key: &Value<'_>) -> Error {
-    Error::text(format!("invalid qualifier type: {}", go_type(key)))
+    let of = match key {
+        // Data without a schema is as Go has read it.
+        Value::List(List::Json { shape, .. }) if shape.is_dynamic() => "[]interface {}".to_owned(),
+        Value::Map(Map::Json { shape, .. }) if shape.is_dynamic() => {
+            "map[string]interface {}".to_owned()
+        }
+        _ => go_type(key),
+    };
+    Error::text(format!("invalid qualifier type: {of}"))
 }
 
 /// The name of the Go type of a value, as `%T` has it.

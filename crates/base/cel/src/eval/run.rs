@@ -3,6 +3,7 @@
 //! Each kind of node has a function of its own, so that the frames on the stack stay small: trees
 //! are as deep as the parser lets them be.
 
+use super::native::native;
 use super::node::{Constant, Equal, Fast, Node, NodeId, SlotId};
 use super::{Activation, Budget, Program, SlotKind};
 use crate::cost::CallCost;
@@ -93,12 +94,16 @@ impl<'a> Machine<'a, '_, '_> {
     }
 
     /// The value of a node that is a branch of a conditional or an index: there a path is free of
-    /// the cost of its beginning.
+    /// the cost of its beginning, and all that is no path is the beginning of one.
     pub(super) fn resolve(&mut self, node: NodeId) -> Outcome<'a> {
         let program: &'a Program = self.program;
         match &program.nodes[node as usize] {
             Node::Path(path) => self.walk(path),
-            _ => self.eval(node),
+            Node::Conditional(condition, yes, no) => self.conditional(*condition, *yes, *no),
+            _ => match self.eval(node)? {
+                Value::Optional(Some(held)) => Ok(Value::some(native(&held))),
+                value => Ok(value),
+            },
         }
     }
 

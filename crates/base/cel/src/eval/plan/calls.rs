@@ -208,24 +208,17 @@ impl Planner<'_> {
     ///
     /// Conversions are what cel-go computes beforehand, which makes them free, and errors of them
     /// errors of the program. Other calls are computed if their results are small, and keep their
-    /// costs; if they fail they do so when they are evaluated.
+    /// costs; if they fail they do so when they are evaluated. Calls of their results are not
+    /// computed, so that each step is still paid for by itself.
     fn fold_call(
         &self,
         call: &Call,
         overloads: &[Arc<Overload>],
         nodes: &[NodeId],
     ) -> Result<Option<Node>, Error> {
-        let mut values = Vec::with_capacity(nodes.len());
-        let mut cost: u64 = 0;
-        let mut plain = true;
-        for node in nodes {
-            let Node::Constant(constant) = self.node(*node) else { return Ok(None) };
-            values.push(constant.value.clone());
-            cost = cost.saturating_add(constant.cost);
-            plain &= constant.plain;
-        }
-        let conversion = nodes.len() == 1 && is_conversion(&call.function);
-        if conversion && plain {
+        let known: Option<Vec<_>> = nodes.iter().map(|node| self.plain(*node).cloned()).collect();
+        let Some(values) = known else { return Ok(None) };
+        if nodes.len() == 1 && is_conversion(&call.function) {
             let value = call.run(&values)?;
             return Ok(Some(Node::Constant(Constant { value, cost: 0, plain: true })));
         }
@@ -240,7 +233,7 @@ impl Planner<'_> {
             return Ok(None);
         }
         let Ok(value) = call.run(&values) else { return Ok(None) };
-        let cost = cost.saturating_add((call.cost)(&values, &value));
+        let cost = (call.cost)(&values, &value);
         Ok(Some(Node::Constant(Constant { value, cost, plain: false })))
     }
 
