@@ -118,6 +118,17 @@ impl Call {
             Dispatch::ByArguments(overloads) => {
                 match overloads.iter().find(|overload| takes(&overload.params, args)) {
                     Some(overload) => run(overload, args),
+                    // One function is behind all overloads of an operator. It knows best what it
+                    // cannot do, and does more than they say: durations have an opposite.
+                    None if matches!(self.refusal, Refusal::Operator(_)) => {
+                        let outcome = overloads.first().map(|overload| run(overload, args));
+                        return match outcome {
+                            None | Some(Err(Error::NoSuchOverload)) => {
+                                Err(self.refusal.refuse(&self.function, args))
+                            }
+                            Some(outcome) => outcome,
+                        };
+                    }
                     None => return Err(self.refusal.refuse(&self.function, args)),
                 }
             }

@@ -80,10 +80,11 @@ fn entries(f: &mut fmt::Formatter<'_>, entries: super::Entries<'_, '_>) -> fmt::
     f.write_str("}")
 }
 
-/// A type in messages about values.
+/// A type in messages about values: of these no parameters are known.
 pub(crate) fn type_text(of: &Type) -> String {
     match of {
-        Type::List(_) | Type::Map(_) => of.to_string(),
+        Type::List(_) => "list(dyn)".to_owned(),
+        Type::Map(_) => "map(dyn, dyn)".to_owned(),
         _ => of.name().to_owned(),
     }
 }

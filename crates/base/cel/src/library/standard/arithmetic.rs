@@ -1,6 +1,5 @@
 //! `+`, `-`, `*`, `/`, `%`: numbers do not wrap, texts and lists grow, times move.
 
-use super::refuse;
 use crate::library::args::LONGEST;
 use crate::library::{Overload, Strict};
 use crate::syntax::ast::operator;
@@ -119,11 +118,7 @@ pub fn add<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
         | (Value::Duration(duration), Value::Timestamp(time)) => {
             timestamp(time.checked_add(*duration))
         }
-        (
-            Value::Int(_) | Value::List(_) | Value::Double(_) | Value::Uint(_) | Value::Bytes(_),
-            _,
-        ) => Err(Error::NoSuchOverload),
-        _ => Err(refuse(operator::ADD, left)),
+        _ => Err(Error::NoSuchOverload),
     }
 }
 
@@ -163,8 +158,7 @@ pub fn subtract<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
             let back = duration.checked_neg().ok_or(INT_OVERFLOW)?;
             timestamp(time.checked_add(back))
         }
-        (Value::Int(_) | Value::Double(_) | Value::Uint(_), _) => Err(Error::NoSuchOverload),
-        _ => Err(refuse(operator::SUBTRACT, left)),
+        _ => Err(Error::NoSuchOverload),
     }
 }
 
@@ -178,8 +172,7 @@ pub fn multiply<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
         (Value::Int(left), Value::Int(right)) => int(left.checked_mul(*right)),
         (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left * right)),
         (Value::Uint(left), Value::Uint(right)) => uint(left.checked_mul(*right)),
-        (Value::Int(_) | Value::Double(_) | Value::Uint(_), _) => Err(Error::NoSuchOverload),
-        _ => Err(refuse(operator::MULTIPLY, left)),
+        _ => Err(Error::NoSuchOverload),
     }
 }
 
@@ -195,8 +188,7 @@ pub fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
         (Value::Int(left), Value::Int(right)) => int(left.checked_div(*right)),
         (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left / right)),
         (Value::Uint(left), Value::Uint(right)) => Ok(Value::Uint(left / right)),
-        (Value::Int(_) | Value::Double(_) | Value::Uint(_), _) => Err(Error::NoSuchOverload),
-        _ => Err(refuse(operator::DIVIDE, left)),
+        _ => Err(Error::NoSuchOverload),
     }
 }
 
@@ -210,8 +202,7 @@ pub fn modulo<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(MODULUS_BY_ZERO),
         (Value::Int(left), Value::Int(right)) => int(left.checked_rem(*right)),
         (Value::Uint(left), Value::Uint(right)) => Ok(Value::Uint(left % right)),
-        (Value::Int(_) | Value::Uint(_), _) => Err(Error::NoSuchOverload),
-        _ => Err(refuse(operator::MODULO, left)),
+        _ => Err(Error::NoSuchOverload),
     }
 }
 
@@ -226,7 +217,6 @@ pub fn negate<'a>(value: &Value<'a>) -> Outcome<'a> {
         Value::Double(value) => Ok(Value::Double(-value)),
         // No overload says so, but values without a type at compile time can do it.
         Value::Duration(value) => duration(value.checked_neg()),
-        Value::Bool(_) => Err(Error::NoSuchOverload),
-        _ => Err(refuse(operator::NEGATE, value)),
+        _ => Err(Error::NoSuchOverload),
     }
 }

@@ -1,11 +1,9 @@
 //! `==`, `<` and the like, `[]`, `in`, `size`.
 
-use super::refuse;
 use crate::library::{Overload, Strict};
 use crate::syntax::ast::operator;
 use crate::types::Type;
 use crate::value::{Error, Outcome, Value};
-use std::cmp::Ordering;
 
 /// The names of the overloads that compare [`ordered`] values.
 macro_rules! ids {
@@ -112,27 +110,13 @@ fn relation<'a>(args: &[Value<'a>], run: Relation) -> Outcome<'a> {
     }
 }
 
-fn order(function: &'static str, left: &Value<'_>, right: &Value<'_>) -> Result<Ordering, Error> {
-    match left {
-        Value::Bool(_)
-        | Value::Int(_)
-        | Value::Uint(_)
-        | Value::Double(_)
-        | Value::String(_)
-        | Value::Bytes(_)
-        | Value::Timestamp(_)
-        | Value::Duration(_) => left.compare(right),
-        _ => Err(refuse(function, left)),
-    }
-}
-
 /// `left < right`
 ///
 /// # Errors
 ///
 /// If the values have no order.
 pub fn less(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
-    Ok(order(operator::LESS, left, right)?.is_lt())
+    Ok(left.compare(right)?.is_lt())
 }
 
 /// `left <= right`
@@ -141,7 +125,7 @@ pub fn less(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
 ///
 /// If the values have no order.
 pub fn less_equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
-    Ok(order(operator::LESS_EQUALS, left, right)?.is_le())
+    Ok(left.compare(right)?.is_le())
 }
 
 /// `left > right`
@@ -150,7 +134,7 @@ pub fn less_equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
 ///
 /// If the values have no order.
 pub fn greater(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
-    Ok(order(operator::GREATER, left, right)?.is_gt())
+    Ok(left.compare(right)?.is_gt())
 }
 
 /// `left >= right`
@@ -159,13 +143,13 @@ pub fn greater(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
 ///
 /// If the values have no order.
 pub fn greater_equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
-    Ok(order(operator::GREATER_EQUALS, left, right)?.is_ge())
+    Ok(left.compare(right)?.is_ge())
 }
 
 /// `size(value)`
 fn size<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     let [value] = args else { return Err(Error::NoSuchOverload) };
-    let size = value.size().ok_or_else(|| refuse("size", value))?;
+    let size = value.size().ok_or(Error::NoSuchOverload)?;
     // Nothing in memory has more than 2^63 elements.
     Ok(Value::Int(i64::try_from(size).unwrap_or(i64::MAX)))
 }

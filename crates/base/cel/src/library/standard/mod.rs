@@ -74,12 +74,3 @@ fn logic() -> Vec<Overload> {
         evaluator(operator::NOT_STRICTLY_FALSE, "not_strictly_false", vec![Type::Bool], Type::Bool),
     ]
 }
-
-/// What an operator says to a left operand that it is not for. Values that have methods of their
-/// own are asked whether this is one of them, which says less.
-fn refuse(function: &'static str, left: &Value<'_>) -> Error {
-    match left {
-        Value::String(_) | Value::Duration(_) | Value::Timestamp(_) => Error::NoSuchOverload,
-        _ => Error::NoSuchOverloadOf(function.into()),
-    }
-}

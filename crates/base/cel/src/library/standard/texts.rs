@@ -66,10 +66,7 @@ fn prepare(pattern: &Value<'_>) -> Result<Arc<dyn Prepared>, Error> {
 fn matches<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     match args {
         [text, pattern] => {
-            let text = match text {
-                Value::String(text) => text,
-                _ => return Err(super::refuse("matches", text)),
-            };
+            let text = str(text)?;
             Ok(Value::Bool(remembered(str(pattern)?)?.is_match(text)))
         }
         _ => Err(Error::NoSuchOverload),

@@ -121,16 +121,34 @@ fn offset(time: Timestamp, zone: &str) -> Result<i64, Error> {
     if zone.starts_with(['/', '\\']) || zone.contains("..") || zone.contains('\\') {
         return Err(Error::fixed("time: invalid location name"));
     }
-    let unknown = || Error::text(format!("unknown time zone {zone}"));
-    let found = known(zone).ok_or_else(unknown)?;
-    let at = jiff::Timestamp::from_second(time.seconds).map_err(|_| unknown())?;
+    let found = known(zone).ok_or_else(|| unknown(zone))?;
+    // The last hours of the year 9999 are beyond what the database is asked for; nothing changes
+    // in them.
+    let at = jiff::Timestamp::from_second(time.seconds).unwrap_or(jiff::Timestamp::MAX);
     Ok(found.to_offset(at).seconds().into())
 }
 
+static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+
 /// A zone of the database. Case matters, as for files.
 fn known(zone: &str) -> Option<TimeZone> {
-    static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
     ZONES.get(zone).ok().filter(|found| found.iana_name() == Some(zone))
+}
+
+/// Why there is no such zone. Go looks for files, and so its words are about files.
+#[cold]
+fn unknown(zone: &str) -> Error {
+    let is_folder = |zone: &str| {
+        let within = |name: &str| name.strip_prefix(zone).is_some_and(|rest| rest.starts_with('/'));
+        ZONES.available().any(|name| within(name.as_str()))
+    };
+    if is_folder(zone) {
+        return Error::fixed("is a directory");
+    }
+    if zone.match_indices('/').any(|(at, _)| known(&zone[..at]).is_some()) {
+        return Error::fixed("not a directory");
+    }
+    Error::text(format!("unknown time zone {zone}"))
 }
 
 /// A number as Go's `strconv.Atoi` reads it.
