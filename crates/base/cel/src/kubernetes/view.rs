@@ -124,14 +124,12 @@ fn expected(what: &str, json: &Json) -> Error {
 /// `format: byte`: base64 with the letters of URLs, line breaks left out.
 fn bytes(text: &str) -> Outcome<'static> {
     let clean: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    match base64::engine::general_purpose::URL_SAFE.decode(&clean) {
-        Ok(bytes) => Ok(Value::Bytes(bytes.into())),
-        Err(_) => {
-            let at = clean.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
-            let at = at.unwrap_or(clean.len());
-            Err(Error::text(format!(
-                "Invalid byte formatted string {text}: illegal base64 data at input byte {at}"
-            )))
-        }
+    if let Ok(bytes) = base64::engine::general_purpose::URL_SAFE.decode(&clean) {
+        return Ok(Value::Bytes(bytes.into()));
     }
+    let at = clean.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
+    let at = at.unwrap_or(clean.len());
+    Err(Error::text(format!(
+        "Invalid byte formatted string {text}: illegal base64 data at input byte {at}"
+    )))
 }

@@ -49,6 +49,7 @@ impl<'a> Value<'a> {
     }
 
     /// [`Self::type_of`] as a value; of common types nothing is made.
+    #[must_use]
     pub fn type_value(&self) -> Self {
         static COMMON: LazyLock<[Arc<Type>; 12]> = LazyLock::new(|| {
             [

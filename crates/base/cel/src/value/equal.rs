@@ -40,7 +40,7 @@ impl Value<'_> {
             (Value::Map(Map::Json { entries, shape }), _) if !shape.is_dynamic() => {
                 declared(entries, shape, other)
             }
-            (Value::Map(one), _) => map(one, other),
+            (Value::Map(one), _) => Ok(map(one, other)),
             (Value::Object(Object::Json { fields, shape }), _) => declared(fields, shape, other),
             (
                 Value::Object(Object::Values { name, fields }),
@@ -122,27 +122,27 @@ fn list(one: &List<'_>, other: &Value<'_>) -> Equal {
     }
 }
 
-fn map(one: &Map<'_>, other: &Value<'_>) -> Equal {
+fn map(one: &Map<'_>, other: &Value<'_>) -> bool {
     let other_len = match other {
         Value::Map(map) => map.len(),
         Value::Object(object @ Object::Json { .. }) => object.len(),
-        _ => return Ok(false),
+        _ => return false,
     };
     if one.len() != other_len {
-        return Ok(false);
+        return false;
     }
-    for (key, value) in one.iter() {
+    for (key, value) in one {
         let other = match other {
             Value::Object(object) => object.get_by(&key),
             Value::Map(map) => map.get(&key),
-            _ => return Ok(false),
+            _ => return false,
         };
-        let (Ok(value), Ok(Some(other))) = (value, other) else { return Ok(false) };
+        let (Ok(value), Ok(Some(other))) = (value, other) else { return false };
         if value.equals(&other) == Ok(false) {
-            return Ok(false);
+            return false;
         }
     }
-    Ok(true)
+    true
 }
 
 /// A map or an object of an object, beside anything.

@@ -156,6 +156,24 @@ fn field<'a>(fields: &'a JsonMap<String, Json>, shape: &'a Shape, name: &str) ->
     }
 }
 
+impl<'m, 'a> IntoIterator for &'m Map<'a> {
+    type Item = (Value<'a>, Outcome<'a>);
+    type IntoIter = Entries<'m, 'a>;
+
+    fn into_iter(self) -> Entries<'m, 'a> {
+        self.iter()
+    }
+}
+
+impl<'m, 'a> IntoIterator for &'m Object<'a> {
+    type Item = (Value<'a>, Outcome<'a>);
+    type IntoIter = Entries<'m, 'a>;
+
+    fn into_iter(self) -> Entries<'m, 'a> {
+        self.iter()
+    }
+}
+
 /// The entries of a map, or the fields of an object.
 #[derive(Debug)]
 pub struct Entries<'m, 'a>(Iter<'m, 'a>);

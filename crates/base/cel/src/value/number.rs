@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 /// The whole number that a double is; none if it has a fraction or fits neither `int` nor `uint`
 /// (the least `int` does not count, as in cel-go).
 pub(super) fn whole(double: f64) -> Option<i128> {
-    let fits = double > i64::MIN as f64 && double < 2f64.powi(64) && double.fract() == 0.0;
+    let fits = double > -2f64.powi(63) && double < 2f64.powi(64) && double.fract() == 0.0;
     #[expect(clippy::cast_possible_truncation, reason = "it is a whole number of fewer bits")]
     fits.then_some(double as i128)
 }

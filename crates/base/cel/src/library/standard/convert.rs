@@ -7,9 +7,12 @@ use crate::value::{Error, Outcome, Text, Timestamp, Value, go_double, time};
 const INT_OVERFLOW: Error = Error::fixed("integer overflow");
 const UINT_OVERFLOW: Error = Error::fixed("unsigned integer overflow");
 
+/// A function, what it gives, what it does, and its overloads with what they take.
+type Conversion = (&'static str, Type, Strict, &'static [(&'static str, Type)]);
+
 pub(super) fn overloads() -> Vec<Overload> {
     use Type::{Bool, Bytes, Double, Duration, Int, String, Timestamp, Uint};
-    let groups: [(&'static str, Type, Strict, &[(&'static str, Type)]); 8] = [
+    let groups: [Conversion; 8] = [
         (
             "bool",
             Bool,

@@ -45,15 +45,14 @@ fn without_underscores(text: &str) -> Option<String> {
 /// `1.8p-2` without its prefix.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
-    let exponent: i64 = match exponent.parse::<i64>() {
-        Ok(exponent) => exponent,
-        Err(_) => {
-            let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-                return None;
-            }
-            if exponent.starts_with('-') { i64::MIN / 4 } else { i64::MAX / 4 }
+    let exponent: i64 = if let Ok(exponent) = exponent.parse::<i64>() {
+        exponent
+    } else {
+        let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
         }
+        if exponent.starts_with('-') { i64::MIN / 4 } else { i64::MAX / 4 }
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     if whole.is_empty() && fraction.is_empty() {
