@@ -9,8 +9,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     text: Arc<str>,
-    /// The code point after each line feed.
-    lines: Arc<[u32]>,
+    /// What follows each line feed: the code point, and the byte.
+    lines: Arc<[(u32, usize)]>,
 }
 
 /// A line and a column. Lines count from one, columns from zero, in code points.
@@ -18,21 +18,25 @@ pub struct Source {
 pub struct Location {
     /// The line, from one.
     pub line: u32,
-    /// Code points before it in its line.
-    pub column: u32,
+    /// Code points before it in its line; −1 for what stands nowhere.
+    pub column: i32,
 }
+
+/// The place of nodes that stand for what could not be read. It is shown before the first column.
+pub(crate) const NOWHERE: u32 = u32::MAX;
 
 impl Source {
     /// Takes a text.
     pub fn new(text: &str) -> Self {
-        let lines = text
-            .chars()
-            .enumerate()
-            .filter(|(_, character)| *character == '\n')
+        let mut lines = Vec::new();
+        let mut at = 0_u32;
+        for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+            let before = lines.last().map_or(0, |(_, byte)| *byte);
             // A text has fewer than 2^32 code points or is refused by the parser before.
-            .filter_map(|(at, _)| u32::try_from(at + 1).ok())
-            .collect();
-        Self { text: text.into(), lines }
+            at = at.saturating_add(u32::try_from(line.chars().count()).unwrap_or(u32::MAX));
+            lines.push((at, before + line.len()));
+        }
+        Self { text: text.into(), lines: lines.into() }
     }
 
     /// The whole text.
@@ -42,14 +46,23 @@ impl Source {
 
     /// The line and column of a code point.
     pub fn location(&self, at: u32) -> Location {
-        let line = self.lines.partition_point(|start| *start <= at);
-        let start = if line == 0 { 0 } else { self.lines[line - 1] };
-        Location { line: u32::try_from(line + 1).unwrap_or(u32::MAX), column: at - start }
+        if at == NOWHERE || self.text.is_empty() {
+            return Location { line: 1, column: -1 };
+        }
+        let line = self.lines.partition_point(|(start, _)| *start <= at);
+        let start = if line == 0 { 0 } else { self.lines[line - 1].0 };
+        Location {
+            line: u32::try_from(line + 1).unwrap_or(u32::MAX),
+            column: i32::try_from(at - start).unwrap_or(i32::MAX),
+        }
     }
 
     /// The text of a line, counted from one, without its line feed.
     pub fn line(&self, line: u32) -> Option<&str> {
-        self.text.split('\n').nth(line.checked_sub(1)? as usize)
+        let index = line.checked_sub(1)? as usize;
+        let start = if index == 0 { 0 } else { self.lines.get(index - 1)?.1 };
+        let end = self.lines.get(index).map_or(self.text.len(), |(_, next)| next - 1);
+        self.text.get(start..end)
     }
 }
 
@@ -68,7 +81,7 @@ pub struct Issue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issues {
     source: Source,
-    issues: Vec<Issue>,
+    found: Vec<Issue>,
     /// How many there are beyond these.
     more: usize,
 }
@@ -76,19 +89,22 @@ pub struct Issues {
 /// Those beyond the first that were found are counted, not shown (cel-go's limit).
 const SHOWN: usize = 100;
 
+/// Longer lines (in bytes) are not shown (cel-go's limit).
+const SHOWN_LINE: usize = 16_384;
+
 impl Issues {
     /// Collects what is wrong with a text, in the order in which it was found; of those at one
     /// place, this order stays.
     pub fn new(source: Source, mut issues: Vec<Issue>) -> Self {
         let more = issues.len().saturating_sub(SHOWN);
         issues.truncate(SHOWN);
-        issues.sort_by_key(|issue| issue.at.map_or((-1, 0), |at| (i64::from(at.line), at.column)));
-        Self { source, issues, more }
+        issues.sort_by_key(|issue| issue.at);
+        Self { source, found: issues, more }
     }
 
     /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = &Issue> {
-        self.issues.iter()
+        self.found.iter()
     }
 }
 
@@ -96,7 +112,7 @@ impl std::error::Error for Issues {}
 
 impl fmt::Display for Issues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, issue) in self.issues.iter().enumerate() {
+        for (index, issue) in self.found.iter().enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
@@ -104,14 +120,19 @@ impl fmt::Display for Issues {
                 write!(f, "ERROR: <input>:-1:0: {}", issue.message)?;
                 continue;
             };
+            // Columns are shown from one.
             write!(f, "ERROR: <input>:{}:{}: {}", at.line, at.column + 1, issue.message)?;
             let Some(line) = self.source.line(at.line) else { continue };
+            if self.source.text.is_empty() || line.len() > SHOWN_LINE {
+                continue;
+            }
             let line = line.replace('\t', " ");
             write!(f, "\n | {line}\n | ")?;
-            for character in line.chars().take(at.column as usize) {
+            let column = usize::try_from(at.column).unwrap_or(0);
+            for character in line.chars().take(column) {
                 f.write_str(if character.len_utf8() > 1 { "．" } else { "." })?;
             }
-            f.write_str(match line.chars().nth(at.column as usize) {
+            f.write_str(match line.chars().nth(column) {
                 Some(character) if character.len_utf8() > 1 => "＾",
                 _ => "^",
             })?;

@@ -36,8 +36,8 @@ pub(super) struct Builder<'a> {
     pub(super) options: &'a Options<'a>,
     pub(super) nodes: Nodes,
     pub(super) macro_calls: HashMap<Id, Expr>,
-    /// What is wrong, and where.
-    pub(super) errors: Vec<(u32, String)>,
+    /// What is wrong, and where; without a place if it is about the whole text.
+    pub(super) errors: Vec<(Option<u32>, String)>,
 }
 
 impl<'a> Builder<'a> {
@@ -51,7 +51,7 @@ impl<'a> Builder<'a> {
 
     /// Notes what is wrong; something to go on with.
     pub(super) fn error(&mut self, at: u32, message: impl Into<String>) -> Expr {
-        self.errors.push((at, message.into()));
+        self.errors.push((Some(at), message.into()));
         self.nodes.node(at, ExprKind::Literal(Literal::Null))
     }
 

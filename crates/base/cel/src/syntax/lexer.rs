@@ -3,7 +3,7 @@
 
 /// What a token is. The order is that of cel-go's grammar, in which sets of tokens are listed in
 /// texts of errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(super) enum Kind {
     /// The end of the text.
@@ -44,6 +44,48 @@ pub(super) enum Kind {
     Ident,
     /// A name in backquotes.
     Quoted,
+}
+
+impl Kind {
+    /// All of them, in their order.
+    pub(super) const ALL: [Self; 36] = [
+        Self::End,
+        Self::Equals,
+        Self::NotEquals,
+        Self::In,
+        Self::Less,
+        Self::LessEquals,
+        Self::GreaterEquals,
+        Self::Greater,
+        Self::And,
+        Self::Or,
+        Self::LeftBracket,
+        Self::RightBracket,
+        Self::LeftBrace,
+        Self::RightBrace,
+        Self::LeftParen,
+        Self::RightParen,
+        Self::Dot,
+        Self::Comma,
+        Self::Minus,
+        Self::Not,
+        Self::Question,
+        Self::Colon,
+        Self::Plus,
+        Self::Star,
+        Self::Slash,
+        Self::Percent,
+        Self::True,
+        Self::False,
+        Self::Null,
+        Self::Float,
+        Self::Int,
+        Self::Uint,
+        Self::String,
+        Self::Bytes,
+        Self::Ident,
+        Self::Quoted,
+    ];
 }
 
 /// A token: what it is and where.

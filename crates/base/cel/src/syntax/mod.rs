@@ -12,6 +12,7 @@ mod literal;
 pub mod macros;
 mod make;
 mod parser;
+mod recovery;
 
 pub use make::{ACCUMULATOR, MAX_DEPTH, MAX_NODES, Maker};
 
@@ -84,42 +85,25 @@ pub fn parse(text: &str, options: &Options<'_>) -> Result<Parsed, Issues> {
     }
     let source = Source::new(text);
     let mut builder = Builder::new(text, options);
-    match parser::read(&mut builder) {
-        Ok(root) if builder.errors.is_empty() => Ok(Parsed {
-            source,
-            root,
-            last_id: builder.nodes.last_id(),
-            macro_calls: builder.macro_calls,
-        }),
-        Ok(_) => Err(issues(source, builder.errors)),
-        Err(_) => {
-            if let Some(message) = builder.nodes.beyond {
-                let issue = Issue { at: None, message: message.to_owned() };
-                return Err(Issues::new(source, vec![issue]));
-            }
-            let mut lexer = lexer::Lexer::new(text);
-            let wrong = loop {
-                match lexer.token() {
-                    Ok(token) if token.kind == lexer::Kind::End => {
-                        break (token.at, "Syntax error: mismatched input '<EOF>'".to_owned());
-                    }
-                    Ok(_) => {}
-                    Err(stray) => {
-                        let text = &text[stray.start as usize..stray.end as usize];
-                        let message = format!("Syntax error: token recognition error at: '{text}'");
-                        break (stray.at, message);
-                    }
-                }
-            };
-            Err(issues(source, vec![wrong]))
+    let errors = match parser::read(&mut builder) {
+        Ok(root) if builder.errors.is_empty() => {
+            return Ok(Parsed {
+                source,
+                root,
+                last_id: builder.nodes.last_id(),
+                macro_calls: builder.macro_calls,
+            });
         }
-    }
-}
-
-fn issues(source: Source, errors: Vec<(u32, String)>) -> Issues {
+        Ok(_) => builder.errors,
+        Err(_) => {
+            builder = Builder::new(text, options);
+            recovery::explain(&mut builder);
+            builder.errors
+        }
+    };
     let issues = errors
         .into_iter()
-        .map(|(at, message)| Issue { at: Some(source.location(at)), message })
+        .map(|(at, message)| Issue { at: at.map(|at| source.location(at)), message })
         .collect();
-    Issues::new(source, issues)
+    Err(Issues::new(source, issues))
 }

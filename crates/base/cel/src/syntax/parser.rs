@@ -67,7 +67,7 @@ const RELATION: u8 = 1;
 const SUM: u8 = 2;
 
 /// A binary operator's level (the higher, the closer it binds) and name.
-fn binary(kind: Kind) -> Option<(u8, &'static str)> {
+pub(super) fn binary(kind: Kind) -> Option<(u8, &'static str)> {
     Some(match kind {
         Kind::Equals => (RELATION, operator::EQUALS),
         Kind::NotEquals => (RELATION, operator::NOT_EQUALS),
