@@ -59,6 +59,17 @@ struct Local<'c> {
     entries: Option<Entries>,
 }
 
+/// What a variable of a loop is.
+#[derive(Clone, Copy)]
+enum Part {
+    /// An index or a key.
+    Key,
+    /// What lies there.
+    Value,
+    /// The element of a list, or the key of a map.
+    Element,
+}
+
 /// An argument of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Argument<'c> {
@@ -198,25 +209,13 @@ impl<'c> Coster<'c> {
         let mut sum = self.cost(&loops.range).plus(self.cost(&loops.accu_init));
         self.push_bound(&loops.accu_var, &loops.accu_init);
 
-        let path = self.path(&loops.range);
-        let entries = self.entries(&loops.range);
-        let list = entries.map_or_else(
-            || matches!(self.type_of(&loops.range), Type::List(_)),
-            |entries| entries.list,
-        );
-        let mut push = |name: &'c str, step, size| {
-            let local = Local { path: path.then(step), size, entries: None };
-            self.locals.push((name, local));
-        };
-        let key = entries.map(|entries| entries.key);
-        let value = entries.map(|entries| entries.value);
         if let Some(second) = &loops.iter_var2 {
-            push(&loops.iter_var, if list { "@indices" } else { "@keys" }, key);
-            push(second, if list { "@items" } else { "@values" }, value);
-        } else if list {
-            push(&loops.iter_var, "@items", value);
+            self.push_element(&loops.iter_var, &loops.range, Part::Key);
+            // If the first variable has the name of what is gone through, cel-go takes the second
+            // for a part of the first.
+            self.push_element(second, &loops.range, Part::Value);
         } else {
-            push(&loops.iter_var, "@keys", key);
+            self.push_element(&loops.iter_var, &loops.range, Part::Element);
         }
 
         let condition = self.cost(&loops.condition);
@@ -253,6 +252,22 @@ impl<'c> Coster<'c> {
         self.locals.pop();
         self.copy_sizes(node, &bind.result);
         sum
+    }
+
+    /// A variable that is a part of what is gone through.
+    fn push_element(&mut self, name: &'c str, range: &'c Expr, part: Part) {
+        let entries = self.entries(range);
+        let list = entries
+            .map_or_else(|| matches!(self.type_of(range), Type::List(_)), |entries| entries.list);
+        let (step, key) = match (part, list) {
+            (Part::Key, true) => ("@indices", true),
+            (Part::Key | Part::Element, false) => ("@keys", true),
+            (Part::Value | Part::Element, true) => ("@items", false),
+            (Part::Value, false) => ("@values", false),
+        };
+        let size = entries.map(|entries| if key { entries.key } else { entries.value });
+        let path = self.path(range).then(step);
+        self.locals.push((name, Local { path, size, entries: None }));
     }
 
     /// A variable that is what an expression is.
