@@ -6,6 +6,7 @@
 
 pub mod limits;
 pub mod names;
+pub mod rules;
 mod shape;
 mod sizes;
 mod types;
