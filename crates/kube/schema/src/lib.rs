@@ -7,6 +7,7 @@
 //!
 //! Nothing here stores, serves or waits: it is plain functions of plain values.
 
+mod paths;
 mod trail;
 
 pub mod builtin;

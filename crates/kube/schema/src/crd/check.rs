@@ -5,8 +5,8 @@
 use super::approval::{APPROVED, Approval, is_protected};
 use super::hub::{self, Hub, has_status};
 use super::schemas::Schemas;
-use super::{paths, present, shown};
-use crate::webhook;
+use super::{present, shown};
+use crate::{paths, webhook};
 use mainstay_object::gotext::is_printable;
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath, Object, names};
 use serde_json::Value;
@@ -170,7 +170,8 @@ impl Check<'_> {
         let schema = hub.schema.own(version, "schema");
         if hub::inner(schema).is_some() {
             let path = path.child("schema").child("openAPIV3Schema");
-            self.found.extend(self.schemas.check(at, has_status(version), &path));
+            let unchanged = self.is_unchanged(version);
+            self.found.extend(self.schemas.check(at, has_status(version), unchanged, &path));
         }
         if let Some(own) = hub.subresources.own(version, "subresources") {
             self.subresources(own, &path.child("subresources"));
@@ -196,7 +197,8 @@ impl Check<'_> {
         let schema = hub.schema.top();
         if hub::inner(schema).is_some() {
             let path = spec.child("validation").child("openAPIV3Schema");
-            self.found.extend(self.schemas.check(0, hub.any_status(), &path));
+            let unchanged = hub.versions.first().is_some_and(|first| self.is_unchanged(first));
+            self.found.extend(self.schemas.check(0, hub.any_status(), unchanged, &path));
         }
         if let Some(subresources) = hub.subresources.top() {
             self.subresources(subresources, &spec.child("subresources"));
@@ -215,6 +217,13 @@ impl Check<'_> {
                 }
             }
         }
+    }
+
+    /// Whether the stored definition has the very same schema for the version.
+    fn is_unchanged(&self, version: &Value) -> bool {
+        let versions = self.old.map_or(&[][..], |old| old.array(&["spec", "versions"]));
+        let old = versions.iter().find(|old| str_of(old, "name") == str_of(version, "name"));
+        old.is_some_and(|old| old.get("schema") == version.get("schema"))
     }
 
     fn deprecation(&mut self, version: &Value, path: &FieldPath) {

@@ -9,8 +9,8 @@
 
 mod approval;
 mod check;
+mod expressions;
 mod hub;
-mod paths;
 mod rules;
 mod scale;
 mod schemas;
@@ -23,6 +23,7 @@ pub use version::compare_versions;
 use schemas::Schemas;
 
 use crate::structural::Schema;
+use crate::structural::expressions::Compiled;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Resource, Scope};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -68,6 +69,8 @@ pub struct Version {
     pub deprecation: Option<String>,
     /// What objects look like. Versions with the same schema share one.
     pub schema: Arc<Schema>,
+    /// The rules of the schema that are expressions, once somebody asked for them.
+    rules: Arc<OnceLock<Option<Compiled>>>,
     /// `openAPIV3Schema` as it stands, for documents.
     pub source: Arc<Value>,
     /// Whether `/status` exists.
@@ -83,6 +86,19 @@ pub struct Version {
 }
 
 impl Version {
+    /// The rules of the schema that are expressions; none if there are none. Compiled when first
+    /// asked for, once for all versions that share a schema.
+    pub fn rules(&self) -> Option<&Compiled> {
+        self.rules.get_or_init(|| Compiled::new(&self.schema, true)).as_ref()
+    }
+
+    /// Takes over what another definition's version has compiled, if its schema is the same.
+    fn take_over(&mut self, other: &Self) {
+        if *self.source == *other.source {
+            self.rules.clone_from(&other.rules);
+        }
+    }
+
     /// A hash of the schema's text.
     pub(crate) fn digest(&self) -> &[u8; 32] {
         self.digest.get_or_init(|| Sha256::digest(self.source.to_string()).into())
@@ -156,6 +172,18 @@ impl Definition {
         }
     }
 
+    /// Takes over what another reading of the definition has compiled, for versions whose schema is
+    /// the same.
+    #[must_use]
+    pub fn after(mut self, before: &Self) -> Self {
+        for version in &mut self.versions {
+            if let Some(old) = before.version(&version.name) {
+                version.take_over(old);
+            }
+        }
+        self
+    }
+
     /// Whether objects live in namespaces.
     pub const fn is_namespaced(&self) -> bool {
         matches!(self.scope, Scope::Namespaced)
@@ -206,17 +234,12 @@ fn versions(object: &Object, schemas: &Schemas) -> Vec<Version> {
         .zip(rows)
         .map(|(source, row)| {
             let deprecation = deprecation(sources, source, &group, &kind);
-            version(source, row.schema.clone(), row.source.clone(), deprecation)
+            version(source, row, deprecation)
         })
         .collect()
 }
 
-fn version(
-    source: &Value,
-    schema: Arc<Schema>,
-    schema_source: Arc<Value>,
-    deprecation: Option<String>,
-) -> Version {
+fn version(source: &Value, row: &schemas::Row, deprecation: Option<String>) -> Version {
     let flag = |name: &str| source.get(name).and_then(Value::as_bool).unwrap_or_default();
     let rows = |name: &str| source.get(name).and_then(Value::as_array).into_iter().flatten();
     let scale = source.pointer("/subresources/scale").map(|scale| Scale {
@@ -229,8 +252,9 @@ fn version(
         served: flag("served"),
         storage: flag("storage"),
         deprecation,
-        schema,
-        source: schema_source,
+        schema: row.schema.clone(),
+        rules: row.rules.clone(),
+        source: row.source.clone(),
         status: source.pointer("/subresources/status").is_some(),
         scale,
         columns: rows("additionalPrinterColumns")

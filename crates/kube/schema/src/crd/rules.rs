@@ -1,6 +1,8 @@
 //! What a schema in a definition may not have, beyond being structural.
 
-use super::{fields, paths, shown};
+use super::expressions::{self, Costs, Place};
+use super::{fields, shown};
+use crate::paths;
 use crate::structural::is_known_format;
 use crate::trail::{self, Trail};
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
@@ -38,8 +40,10 @@ const ROOT_FIELDS: [&str; 22] = [
 /// What [`every`] found.
 pub(super) struct Found {
     pub(super) errors: Vec<FieldError>,
-    /// What is wrong with expressions, if the schema is good otherwise.
+    /// What is wrong with expressions, where the schema is good otherwise.
     pub(super) expressions: Vec<FieldError>,
+    /// What the expressions cost.
+    pub(super) costs: Costs,
     /// Why the schema cannot be read as a structural one at all: the original then does not ask
     /// whether the rest is structural.
     pub(super) unsupported: Option<String>,
@@ -81,12 +85,19 @@ pub(super) fn root(schema: &Value, has_status: bool, path: &FieldPath) -> Vec<Fi
     found
 }
 
-/// The rules for every schema from the root down.
-pub(super) fn every(schema: &Value, path: &FieldPath) -> Found {
+/// The rules for every schema from the root down. With `place` expressions are looked at too: that
+/// takes a schema that could be read.
+pub(super) fn every(
+    schema: &Value,
+    place: Option<Place<'_>>,
+    costs: Costs,
+    path: &FieldPath,
+) -> Found {
     let path = &Trail::below(path.as_str());
-    let mut walk = Walk { found: Vec::new(), expressions: Vec::new(), unsupported: None };
-    walk.schema(schema, Inside { root: true, ..Inside::default() }, path);
-    Found { errors: walk.found, expressions: walk.expressions, unsupported: walk.unsupported }
+    let mut walk = Walk { found: Vec::new(), expressions: Vec::new(), costs, unsupported: None };
+    walk.schema(schema, Inside { root: true, place, ..Inside::default() }, path);
+    let Walk { found, expressions, costs, unsupported } = walk;
+    Found { errors: found, expressions, costs, unsupported }
 }
 
 /// Whether a field says something: Go's zero values do not.
@@ -114,14 +125,15 @@ struct Inside<'a> {
     no_defaults: Option<&'a str>,
     /// The outermost schema whose parts cannot be told to be the same before and after a change.
     uncorrelated: Option<&'a Trail<'a>>,
-    /// Below `allOf`, `anyOf`, `oneOf` or `not`, where expressions are not looked at.
-    nested: bool,
+    /// Where expressions are looked at: not below `allOf`, `anyOf`, `oneOf` or `not`.
+    place: Option<Place<'a>>,
 }
 
 struct Walk {
     found: Vec<FieldError>,
     /// What is wrong with expressions: told after everything else.
     expressions: Vec<FieldError>,
+    costs: Costs,
     unsupported: Option<String>,
 }
 
@@ -140,6 +152,8 @@ impl Walk {
 
     fn schema(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
         let before = self.found.len();
+        let own = inside.place.and_then(|place| place.own_shape());
+        let inside = Inside { place: inside.place.map(|place| place.with(own.as_ref())), ..inside };
         self.plain(schema, inside, path);
         if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
             let detail =
@@ -156,8 +170,13 @@ impl Walk {
         }
         self.lists_and_maps(schema, path);
         self.cel_rules(schema, path);
-        if self.found.len() == before && !inside.nested {
-            self.old_values(schema, inside, path);
+        if self.found.len() == before
+            && is_set(schema, "x-kubernetes-validations")
+            && let Some(place) = &inside.place
+        {
+            let wrong =
+                expressions::check(schema, place, inside.uncorrelated, path, &mut self.costs);
+            self.expressions.extend(wrong);
         }
     }
 
@@ -210,7 +229,7 @@ impl Walk {
 
     fn below(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
         let here = Inside { root: false, ..inside };
-        let nested = Inside { nested: true, ..here };
+        let nested = Inside { place: None, ..here };
         if let Some(additional) = schema.get("additionalProperties") {
             if is_set(schema, "properties") && *additional != Value::Bool(true) {
                 let detail = "additionalProperties and properties are mutual exclusive";
@@ -218,6 +237,7 @@ impl Walk {
             }
             if additional.is_object() {
                 let mut here = here;
+                here.place = here.place.and_then(|place| place.additional(schema));
                 if inside.meta {
                     here.no_defaults =
                         Some("inside additionalProperties applying to object metadata");
@@ -229,7 +249,10 @@ impl Walk {
         for (name, property) in schema.get("properties").map(fields).into_iter().flatten() {
             let mut here = here;
             let reason: String;
-            if schema.get("x-kubernetes-map-type").is_some_and(|it| it == "atomic") {
+            here.place = here.place.and_then(|place| place.property(name, schema));
+            // Of other kinds of maps nothing is known; there are none.
+            let map_type = schema.get("x-kubernetes-map-type").and_then(Value::as_str);
+            if map_type.is_some_and(|it| !matches!(it, "atomic" | "granular")) {
                 here.uncorrelated = here.uncorrelated.or(Some(path));
             }
             if (inside.root || embedded)
@@ -253,11 +276,12 @@ impl Walk {
             }
         }
         for (name, definition) in schema.get("definitions").map(fields).into_iter().flatten() {
-            self.schema(definition, here, &path.child("definitions").key(name));
+            self.schema(definition, nested, &path.child("definitions").key(name));
         }
         match schema.get("items") {
             Some(items @ Value::Object(_)) => {
                 let mut here = here;
+                here.place = here.place.and_then(|place| place.items(schema));
                 if schema.get("x-kubernetes-list-type").is_none_or(|it| it != "map") {
                     here.uncorrelated = here.uncorrelated.or(Some(path));
                 }
@@ -265,14 +289,14 @@ impl Walk {
             }
             Some(Value::Array(all)) => {
                 for (at, items) in all.iter().enumerate() {
-                    self.schema(items, here, &path.child("items").index(at));
+                    self.schema(items, nested, &path.child("items").index(at));
                 }
             }
             _ => {}
         }
         for (name, inner) in schema.get("dependencies").map(fields).into_iter().flatten() {
             if inner.is_object() {
-                self.schema(inner, here, &path.child("dependencies").key(name));
+                self.schema(inner, nested, &path.child("dependencies").key(name));
             }
         }
     }
@@ -418,30 +442,7 @@ impl Walk {
         }
     }
 
-    /// Whether rules may look at the value before a change. Expressions are read no further than
-    /// for the name of that value.
-    fn old_values(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
-        let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
-        for (at, rule) in rules.into_iter().flatten().enumerate() {
-            let base = path.child("x-kubernetes-validations");
-            let path = base.index(at);
-            let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
-            if uses_old_self(text) {
-                if let Some(outer) = inside.uncorrelated {
-                    let detail = format!(
-                        "oldSelf cannot be used on the uncorrelatable portion of the schema within {outer}"
-                    );
-                    self.expressions.push(trail::invalid(&path.child("rule"), text, detail));
-                }
-            } else if let Some(optional) = pointer(rule, "optionalOldSelf") {
-                let detail = "may not be set if oldSelf is not used in rule";
-                let path = path.child("optionalOldSelf");
-                self.expressions.push(trail::invalid(&path, optional.clone(), detail));
-            }
-        }
-    }
-
-    /// The form of CEL rules; their expressions are not looked at.
+    /// The form of rules that are expressions.
     fn cel_rules(&mut self, schema: &Value, path: &Trail<'_>) {
         let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
         for (at, rule) in rules.into_iter().flatten().enumerate() {
@@ -487,33 +488,6 @@ impl Walk {
             }
         }
     }
-}
-
-/// Whether an expression names `oldSelf` outside of its texts.
-fn uses_old_self(expression: &str) -> bool {
-    let mut rest = expression;
-    while let Some(letter) = rest.chars().next() {
-        if matches!(letter, '"' | '\'') {
-            let mut escaped = false;
-            let close = rest[1..].find(|c| {
-                let ends = c == letter && !escaped;
-                escaped = c == '\\' && !escaped;
-                ends
-            });
-            let Some(close) = close else { return false };
-            rest = &rest[close + 2..];
-        } else if letter == '_' || letter.is_ascii_alphabetic() {
-            let is_part = |c: char| c == '_' || c.is_ascii_alphanumeric();
-            let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-            if &rest[..end] == "oldSelf" {
-                return true;
-            }
-            rest = &rest[end..];
-        } else {
-            rest = &rest[letter.len_utf8()..];
-        }
-    }
-    false
 }
 
 /// Collects formats of texts that are not known.

@@ -1,11 +1,13 @@
 //! The schemas of a definition's versions, read once, and what is wrong with them.
 
+use super::expressions::{Costs, Place};
 use super::hub::{self, Hub};
 use super::rules;
 use crate::structural::Schema;
+use crate::structural::expressions::Compiled;
 use mainstay_object::{FieldError, FieldPath};
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The schemas of all versions, in the definition's order.
 #[derive(Default)]
@@ -17,6 +19,8 @@ pub(super) struct Schemas {
 pub(super) struct Row {
     pub(super) source: Arc<Value>,
     pub(super) schema: Arc<Schema>,
+    /// The rules of the schema that are expressions, for whoever needs them first.
+    pub(super) rules: Arc<OnceLock<Option<Compiled>>>,
     /// What keeps it from being structural.
     wrong: Vec<FieldError>,
 }
@@ -34,6 +38,7 @@ impl Schemas {
                 Some(known) if known.wrong.is_empty() || shared => Row {
                     source: known.source.clone(),
                     schema: known.schema.clone(),
+                    rules: known.rules.clone(),
                     wrong: Vec::new(),
                 },
                 _ => Row::read(source, &path(shared, at)),
@@ -53,27 +58,36 @@ impl Schemas {
         self.rows.iter().any(|row| row.schema.has_defaults())
     }
 
-    /// All that is wrong with the schema of a version, which stands at `path`.
-    pub(super) fn check(&self, at: usize, has_status: bool, path: &FieldPath) -> Vec<FieldError> {
+    /// All that is wrong with the schema of a version, which stands at `path`. `unchanged`: it is
+    /// what it was, so that its rules may cost what they did.
+    pub(super) fn check(
+        &self,
+        at: usize,
+        has_status: bool,
+        unchanged: bool,
+        path: &FieldPath,
+    ) -> Vec<FieldError> {
         let Some(row) = self.rows.get(at) else { return Vec::new() };
         let mut errors = rules::root(&row.source, has_status, path);
-        let rules = rules::every(&row.source, path);
+        let mut found = rules::every(&row.source, None, Costs::new(false), path);
         // A schema with parts that are not supported cannot be read as a structural one.
-        match (&rules.unsupported, row.wrong.is_empty()) {
-            (None, true) => errors.extend(row.schema.check(path)),
-            (None, false) => errors.extend(row.wrong.iter().cloned()),
-            (Some(_), _) => {}
+        if found.unsupported.is_none() {
+            let wrong =
+                if row.wrong.is_empty() { row.schema.check(path) } else { row.wrong.clone() };
+            if wrong.is_empty() && row.schema.has_expressions() {
+                let costs = Costs::new(unchanged);
+                found = rules::every(&row.source, Some(Place::root(&row.schema)), costs, path);
+            }
+            errors.extend(wrong);
         }
-        let structural = errors.is_empty();
-        errors.extend(rules.errors);
-        if structural && rules.unsupported.is_none() {
-            errors.extend(rules.expressions);
-        }
+        errors.extend(found.errors);
+        errors.extend(found.expressions);
         if errors.is_empty()
-            && let Some(why) = rules.unsupported
+            && let Some(why) = found.unsupported
         {
             errors.push(FieldError::invalid(path, "", why));
         }
+        errors.extend(found.costs.errors(path));
         errors
     }
 }
@@ -84,7 +98,12 @@ impl Row {
             Ok(schema) => (schema, Vec::new()),
             Err(wrong) => (Schema::default_schema(), wrong),
         };
-        Self { source: Arc::new(source.clone()), schema: Arc::new(schema), wrong }
+        Self {
+            source: Arc::new(source.clone()),
+            schema: Arc::new(schema),
+            rules: Arc::default(),
+            wrong,
+        }
     }
 }
 

@@ -140,6 +140,13 @@ pub(super) fn schema(value: &Value) -> String {
     out
 }
 
+/// A rule that is an expression.
+pub(super) fn rule(value: &Value) -> String {
+    let mut out = String::new();
+    structure(RULE, value, &mut out);
+    out
+}
+
 /// All versions, less what they share.
 pub(super) fn versions(hub: &Hub<'_>, declared: bool) -> String {
     if !declared {

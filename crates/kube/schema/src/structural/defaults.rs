@@ -1,17 +1,19 @@
 //! What is wrong with the defaults of a schema.
 //!
 //! A default must be what it defaults: complete but for other defaults, without unknown fields,
-//! and valid. Inside of `metadata`, `kind` and `apiVersion` it cannot be judged alone; there an
+//! and valid, also for rules that are expressions. Inside of `metadata`, `kind` and `apiVersion` it cannot be judged alone; there an
 //! object is made around it.
 
+use super::expressions::Compiled;
 use super::{Schema, embedded, is_meta, prune, validate};
 use crate::trail::{Trail, invalid};
+use mainstay_cel::kubernetes::limits;
 use mainstay_object::FieldError;
 use serde_json::{Map, Value};
 
 /// Checks all defaults below a schema of whole objects.
 pub(super) fn check(schema: &Schema, path: &Trail<'_>) -> Vec<FieldError> {
-    let mut walk = Walk { found: Vec::new() };
+    let mut walk = Walk { found: Vec::new(), budget: limits::OBJECT, stopped: false };
     if schema.any_default {
         let around = Around { root: schema, above: None };
         walk.schema(schema, &around, false, path);
@@ -56,11 +58,15 @@ impl Around<'_> {
 
 struct Walk {
     found: Vec<FieldError>,
+    /// What rules may still cost, for all defaults together.
+    budget: u64,
+    /// Whether that is used up: then nothing more is looked at.
+    stopped: bool,
 }
 
 impl Walk {
     fn schema(&mut self, schema: &Schema, around: &Around<'_>, meta: bool, path: &Trail<'_>) {
-        if !schema.any_default {
+        if !schema.any_default || self.stopped {
             return;
         }
         let own = Around { root: schema, above: None };
@@ -100,6 +106,9 @@ impl Walk {
                 if self.found.len() == before {
                     self.found.extend(validate::default(schema, &coerced, &path));
                 }
+                if self.found.len() == before {
+                    self.rules(schema, &coerced, embedded, at);
+                }
             }
             Err(error) => self.found.push(error),
         }
@@ -123,12 +132,23 @@ impl Walk {
             }
             Err(error) => Some(error.to_string()),
         };
-        match error {
-            Some(error) => {
-                let detail = format!("must result in valid metadata: {error}");
-                self.found.push(invalid(at, default.clone(), detail));
-            }
-            None => self.found.extend(validate::default(schema, default, &at.to_path())),
+        if let Some(error) = error {
+            let detail = format!("must result in valid metadata: {error}");
+            self.found.push(invalid(at, default.clone(), detail));
+            return;
+        }
+        let before = self.found.len();
+        self.found.extend(validate::default(schema, default, &at.to_path()));
+        if self.found.len() == before {
+            self.rules(schema, default, std::ptr::eq(schema, around.root), at);
+        }
+    }
+
+    /// Holds the rules that are expressions against a default that is valid otherwise.
+    fn rules(&mut self, schema: &Schema, default: &Value, root: bool, at: &Trail<'_>) {
+        if let Some(rules) = Compiled::new(schema, root) {
+            let (budget, found) = (&mut self.budget, &mut self.found);
+            self.stopped = !rules.evaluate_default(schema, default, at, budget, found);
         }
     }
 }

@@ -9,7 +9,8 @@
 //! The schema of a value and the schemas below `allOf`, `anyOf`, `oneOf` and `not` are the same
 //! type; what the latter may not have is refused when the schema is read.
 //!
-//! CEL rules (`x-kubernetes-validations`) are not evaluated here.
+//! Rules that are expressions (`x-kubernetes-validations`) are compiled and evaluated in
+//! [`expressions`], which whoever writes objects asks after everything else.
 //!
 //! Depth: every walk goes down schema and value together. Values come from `serde_json`, which
 //! refuses more than 128 levels, and schemas likewise.
@@ -17,7 +18,9 @@
 mod default;
 mod defaults;
 mod embedded;
+pub mod expressions;
 mod lists;
+mod old;
 mod parse;
 mod pattern;
 mod prune;
@@ -25,6 +28,7 @@ mod validate;
 mod view;
 
 use crate::trail::Trail;
+use expressions::Expression;
 use mainstay_formats::Format;
 use mainstay_object::{FieldError, FieldPath};
 use pattern::Pattern;
@@ -107,6 +111,7 @@ struct Rules {
     any_of: Vec<Schema>,
     one_of: Vec<Schema>,
     not: Option<Box<Schema>>,
+    expressions: Vec<Expression>,
 }
 
 impl Kind {
@@ -271,7 +276,8 @@ impl Schema {
             _ => Vec::new(),
         };
         found.extend(more);
-        self.structure(object, Some(old), &FieldPath::root(), &mut found);
+        // Embedded objects are nobody's business here either.
+        self.elements(object, Some(old), &FieldPath::root(), &mut found);
         found
     }
 
@@ -284,6 +290,17 @@ impl Schema {
         found: &mut Vec<FieldError>,
     ) {
         embedded::validate(self, value, path, found);
+        self.elements(value, old, path, found);
+    }
+
+    /// Sets and maps.
+    fn elements(
+        &self,
+        value: &Value,
+        old: Option<&Value>,
+        path: &FieldPath,
+        found: &mut Vec<FieldError>,
+    ) {
         let mut repeated = Vec::new();
         lists::validate(self, value, path, &mut repeated);
         if repeated.is_empty() {
@@ -308,6 +325,23 @@ impl Schema {
     /// The type's name, as the schema has it; none if it leaves the type open.
     pub fn type_name(&self) -> Option<&'static str> {
         self.kind.map(Kind::as_str)
+    }
+
+    /// The rules that are expressions.
+    pub(crate) fn expressions(&self) -> &[Expression] {
+        self.rules.as_ref().map_or(&[], |rules| &rules.expressions)
+    }
+
+    /// Whether this or a schema below has rules that are expressions.
+    pub(crate) fn has_expressions(&self) -> bool {
+        let properties = self.properties.iter().map(|property| &property.1);
+        let mut below = properties.chain(self.additional()).chain(self.items.as_deref());
+        !self.expressions().is_empty() || below.any(Self::has_expressions)
+    }
+
+    /// Whether values are objects or lists.
+    const fn is_compound(&self) -> bool {
+        matches!(self.kind, Some(Kind::Object | Kind::Array))
     }
 
     const fn has_embedded(&self) -> bool {

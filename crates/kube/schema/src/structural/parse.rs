@@ -1,5 +1,6 @@
 //! Reading a schema, and refusing what is not structural.
 
+use super::expressions::Expression;
 use super::pattern::Pattern;
 use super::{Additional, Kind, ListType, Rules, Schema};
 use crate::trail::{Trail, forbidden, invalid, required};
@@ -70,6 +71,10 @@ impl Reader {
         let below = |level: Level| if level.is_rules() { Level::Rules } else { Level::Field };
         self.structure(source, &mut schema, level, below(level), path);
         self.rules(source, &mut schema, level, path);
+        let expressions = Expression::read_all(value);
+        if !expressions.is_empty() {
+            schema.rules.get_or_insert_default().expressions = expressions;
+        }
         if !level.is_rules() {
             self.invariants(source, &schema, level, path);
         }

@@ -4,7 +4,8 @@
 //! farthest, measured by how many of its checks passed. So the count of passed checks is kept here
 //! too; it has no other use.
 
-use super::{Kind, ListType, Rules, Schema};
+use super::old::Old;
+use super::{Kind, Rules, Schema};
 use crate::trail::{Step, Trail};
 use mainstay_object::gotext::{float, json, quote};
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
@@ -59,58 +60,6 @@ pub(super) fn value(
 /// one that was sent, and loses on the way that an int-or-string has types.
 pub(super) fn default(schema: &Schema, value: &Value, base: &FieldPath) -> Vec<FieldError> {
     Validator { base, in_definition: true }.check(schema, value, None, &Trail::default()).errors
-}
-
-/// The value that stood here before, and the schema of what stands here: not of rules, which may
-/// say less than there is.
-#[derive(Clone, Copy)]
-struct Old<'a> {
-    schema: &'a Schema,
-    value: &'a Value,
-}
-
-impl Old<'_> {
-    /// What stood in a field. Of a field that the schema does not have nothing is known.
-    fn field(self, name: &str) -> Option<Self> {
-        let (schema, value) = (self.schema.field(name)?, self.value.get(name)?);
-        Some(Self { schema, value })
-    }
-
-    /// The element that a new one comes from: known only in lists that are maps.
-    fn element(self, item: &Value) -> Option<Self> {
-        if self.schema.list_type != Some(ListType::Map) {
-            return None;
-        }
-        let keys = &self.schema.list_map_keys;
-        let schema = self.schema.items.as_deref()?;
-        let olds = self.value.as_array()?.iter();
-        let mut olds = olds.filter(|old| old.is_object() && item.is_object());
-        let value = olds.find(|old| keys.iter().all(|key| old.get(&**key) == item.get(&**key)))?;
-        Some(Self { schema, value })
-    }
-
-    /// Whether the value is what it was: elements of maps may have changed their places. What the
-    /// schema does not know cannot be told to be the same.
-    fn is(self, value: &Value) -> bool {
-        match (value, self.value) {
-            (Value::Array(new), Value::Array(old)) => {
-                if new.len() != old.len() {
-                    return false;
-                }
-                if self.schema.list_type != Some(ListType::Map) {
-                    return new == old;
-                }
-                new.iter().all(|item| self.element(item).is_some_and(|old| old.is(item)))
-            }
-            (Value::Object(new), Value::Object(old)) => {
-                new.len() == old.len()
-                    && new
-                        .iter()
-                        .all(|(name, value)| self.field(name).is_some_and(|old| old.is(value)))
-            }
-            (new, old) => new == old,
-        }
-    }
 }
 
 struct Validator<'a> {
@@ -450,8 +399,11 @@ impl Validator<'_> {
         out: &mut Outcome,
     ) {
         if let Some(below) = &schema.items {
+            let olds = old.and_then(Old::elements);
             for (at, item) in items.iter().enumerate() {
-                let old = old.and_then(|old| old.element(item));
+                let old = old.zip(olds.as_ref()).and_then(|(old, olds)| {
+                    Some(Old { schema: old.schema.items.as_deref()?, value: olds.get(item)? })
+                });
                 out.merge(self.check(below, item, old, &trail.then(Step::Index(at))));
             }
         }

@@ -6,5 +6,6 @@ mod crd;
 mod openapi;
 mod properties;
 mod protobuf;
+mod rules;
 mod strict;
 mod structural;

@@ -1,6 +1,5 @@
 //! Paths into schemas, as `selectableFields` and the `fieldPath` of rules write them.
 
-use super::present;
 use serde_json::Value;
 
 /// Follows a path such as `.spec.color` or `.labels['a.b']` through a schema: the path in its
@@ -8,7 +7,7 @@ use serde_json::Value;
 ///
 /// # Errors
 /// In the original's words, why the path leads nowhere.
-pub(super) fn resolve<'a>(
+pub(crate) fn resolve<'a>(
     path: &str,
     schema: &'a Value,
     arrays: bool,
@@ -51,7 +50,7 @@ fn step<'a>(at: &'a Value, name: &str, found: &mut String) -> Option<&'a Value> 
         found.push_str(name);
         return properties.get(name);
     }
-    let below = present(at.get("additionalProperties"))?;
+    let below = at.get("additionalProperties").filter(|below| !below.is_null())?;
     found.push('[');
     found.push_str(name);
     found.push(']');
@@ -62,13 +61,24 @@ fn unescape(text: &str) -> Result<String, String> {
     let mut out = String::new();
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
-        match letter {
-            '\\' => match letters.next() {
-                Some(escaped @ ('\'' | '\\')) => out.push(escaped),
-                _ => return Err("invalid string literal: invalid escape sequence".to_owned()),
-            },
-            other => out.push(other),
+        if letter != '\\' {
+            out.push(letter);
+            continue;
         }
+        out.push(match letters.next() {
+            Some('a') => '\u{7}',
+            Some('b') => '\u{8}',
+            Some('f') => '\u{c}',
+            Some('n') => '\n',
+            Some('r') => '\r',
+            Some('t') => '\t',
+            Some('v') => '\u{b}',
+            Some(same @ ('\'' | '\\')) => same,
+            None => '\\',
+            Some(other) => {
+                return Err(format!("invalid string literal: invalid escape char \\{other}"));
+            }
+        });
     }
     Ok(out)
 }
@@ -114,6 +124,8 @@ mod tests {
         for (path, outcome) in [
             (".a", Ok("a")),
             (".m['x.y']", Ok("m[x.y]")),
+            (r".m['x\'\ty']", Ok("m[x'\ty]")),
+            (r".m['\x']", Err(r"invalid string literal: invalid escape char \x")),
             (".m.x", Ok("m[x]")),
             ("['a']", Ok("a")),
             ("a", Err("expected [ or . but got: a")),

@@ -1,0 +1,110 @@
+//! Rules as programs, in a tree that follows the schema's.
+
+use super::super::Schema;
+use super::{Expression, shape};
+use mainstay_cel::eval::Program;
+use mainstay_cel::kubernetes::rules::Scope;
+use mainstay_cel::kubernetes::{Shape, ShapeKind};
+
+/// The rules of a schema of whole objects, compiled.
+#[derive(Debug)]
+pub struct Compiled {
+    pub(super) root: Node,
+}
+
+/// The rules of one schema and of those below it.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// What they see.
+    pub(super) shape: Shape,
+    /// As many as the schema has.
+    pub(super) rules: Vec<Rule>,
+    /// Whether any of the rules looks at what stood there before.
+    pub(super) uses_old: bool,
+    /// Of the properties that have rules: where they are among the schema's.
+    pub(super) properties: Vec<(usize, Self)>,
+    /// Of the values of a map.
+    pub(super) additional: Option<Box<Self>>,
+    /// Of the elements of a list.
+    pub(super) items: Option<Box<Self>>,
+}
+
+/// A rule, compiled.
+#[derive(Debug)]
+pub(super) struct Rule {
+    /// The program, or why there is none.
+    pub(super) program: Result<Program, String>,
+    pub(super) uses_old: bool,
+    /// What says what is wrong, if that is an expression.
+    pub(super) message: Option<Program>,
+}
+
+impl Compiled {
+    /// Compiles the rules of a schema; none if there are none. `root`: its values are objects with
+    /// a type and metadata of their own.
+    ///
+    /// What cannot be compiled is kept as what is wrong: definitions with such rules are refused,
+    /// so only one from elsewhere has them.
+    pub(crate) fn new(schema: &Schema, root: bool) -> Option<Self> {
+        schema
+            .has_expressions()
+            .then(|| shape(schema, root))
+            .and_then(|shape| Node::new(schema, &shape).map(|root| Self { root }))
+    }
+}
+
+impl Node {
+    fn new(schema: &Schema, shape: &Shape) -> Option<Self> {
+        // What rules cannot see has none, and nothing below it.
+        let scope = Scope::new(shape)?;
+        let rules: Vec<Rule> =
+            schema.expressions().iter().map(|rule| Rule::new(rule, &scope)).collect();
+        let mut node = Self {
+            shape: shape.clone(),
+            uses_old: rules.iter().any(|rule| rule.uses_old),
+            rules,
+            properties: Vec::new(),
+            additional: None,
+            items: None,
+        };
+        match &shape.kind {
+            ShapeKind::Object(object) => {
+                for (at, (name, schema)) in schema.properties.iter().enumerate() {
+                    if let Some(field) = object.fields.get(name)
+                        && let Some(below) = Self::new(schema, &field.shape)
+                    {
+                        node.properties.push((at, below));
+                    }
+                }
+            }
+            ShapeKind::Map(values) => {
+                let below = schema.additional().and_then(|schema| Self::new(schema, values));
+                node.additional = below.map(Box::new);
+            }
+            ShapeKind::List { items, .. } => {
+                let below = schema.items.as_ref().and_then(|schema| Self::new(schema, items));
+                node.items = below.map(Box::new);
+            }
+            _ => {}
+        }
+        let any = !node.rules.is_empty()
+            || !node.properties.is_empty()
+            || node.additional.is_some()
+            || node.items.is_some();
+        any.then_some(node)
+    }
+}
+
+impl Rule {
+    fn new(rule: &Expression, scope: &Scope<'_>) -> Self {
+        let compiled = scope.rule(&rule.rule, rule.optional_old);
+        let message = (!rule.message_expression.is_empty() && compiled.is_ok())
+            .then(|| scope.message(&rule.message_expression, rule.optional_old).ok())
+            .flatten();
+        Self {
+            uses_old: compiled.as_ref().is_ok_and(|compiled| compiled.uses_old_self),
+            program: compiled.map(|compiled| compiled.program),
+            message: message.map(|message| message.program),
+        }
+    }
+}
