@@ -256,7 +256,14 @@ fn settle(
     {
         object.set(&["metadata", "generation"], (old.generation() + 1).into());
     }
-    write::validate(row, part, &object, Some(old))?;
+    let mut told = Vec::new();
+    if let Err(refusal) = write::validate(row, part, &object, Some(old), &mut told) {
+        for text in told {
+            request.warn(text);
+        }
+        return Err(refusal);
+    }
+    warnings.extend(told);
     write::finish(row, &mut object);
     let target = Target { group: &row.group, subresource: part.name() };
     warnings.extend(row.strategy.warnings(&object, Some(old), target));

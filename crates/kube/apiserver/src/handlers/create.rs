@@ -118,7 +118,7 @@ fn prepare(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     if counts_generations(row) {
         object.set(&["metadata", "generation"], 1.into());
     }
-    write::validate(row, Part::Main, object, None)?;
+    write::validate(row, Part::Main, object, None, &mut Vec::new())?;
     if &*row.storage == "batch/jobs" {
         // The labels that its pods were given just now are its own too, but nobody judges them.
         write::default(row, object);

@@ -5,7 +5,7 @@ use super::{Request, definitions, meta};
 use crate::convert;
 use crate::registry::{KindRow, Source};
 use crate::strategy::{Metadata, Target};
-use mainstay_object::{FieldError, Object, Reason, Status};
+use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, Reason, Status};
 use mainstay_schema::crd;
 use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
 use serde_json::Value;
@@ -29,12 +29,14 @@ pub(super) fn default(row: &KindRow, object: &mut Object) {
     }
 }
 
-/// Checks a whole object; on update against what is stored. 422 names every broken rule.
+/// Checks a whole object; on update against what is stored. 422 names every broken rule; `told` gets
+/// what the client is to be warned of in either case: rules that were broken before.
 pub(super) fn validate(
     row: &KindRow,
     part: Part,
     object: &Object,
     old: Option<&Object>,
+    told: &mut Vec<String>,
 ) -> Result<(), Status> {
     let target = Target { group: &row.group, subresource: part.name() };
     let mut errors = match old {
@@ -55,12 +57,13 @@ pub(super) fn validate(
         errors = definitions::validate(part, object, old, errors);
     }
     if let Source::Custom(custom) = &row.source {
-        let spoken = old.filter(|_| !convert::is_identity(row)).map(|old| {
-            let mut old = old.clone();
-            convert::from_storage(row, &mut old);
-            old
-        });
-        errors.extend(against_schema(custom.version(), part, object, spoken.as_ref().or(old)));
+        let spoken = |object: &Object| {
+            let mut object = object.clone();
+            convert::from_storage(row, &mut object);
+            object.into_value()
+        };
+        let (new, old) = (spoken(object), old.map(spoken));
+        against_schema(custom.version(), part, &new, old.as_ref(), &mut errors, told);
     }
     refuse(row, object, &errors)
 }
@@ -95,21 +98,50 @@ pub(super) fn finish(row: &KindRow, object: &mut Object) {
     }
 }
 
-/// What the schema of a custom kind finds, and what its scale asks.
+/// What the schema of a custom kind finds in a value, what its scale asks, and what its rules say:
+/// these only if the value has no mistake that could mislead them.
 fn against_schema(
     version: &crd::Version,
     part: Part,
-    object: &Object,
-    old: Option<&Object>,
-) -> Vec<FieldError> {
-    let (value, old) = (object.to_value(), old.map(Object::to_value));
+    value: &Value,
+    old: Option<&Value>,
+    errors: &mut Vec<FieldError>,
+    told: &mut Vec<String>,
+) {
     let scale = version.scale.as_ref();
-    let mut more = scale.map(|scale| scale.check_status(&value)).unwrap_or_default();
-    if part == Part::Status {
-        return version.schema.validate_status(&value, old.as_ref().unwrap_or(&Value::Null), more);
+    let mut more = scale.map(|scale| scale.check_status(value)).unwrap_or_default();
+    errors.extend(if part == Part::Status {
+        version.schema.validate_status(value, old.unwrap_or(&Value::Null), more)
+    } else {
+        more.splice(..0, scale.map(|scale| scale.check_spec(value)).unwrap_or_default());
+        version.schema.validate_object(value, old, more)
+    });
+    let (Some(rules), Some(fields)) = (version.rules(), value.as_object()) else { return };
+    if errors.iter().any(misleads) {
+        errors.push(FieldError {
+            field: "<nil>".to_owned(),
+            kind: FieldErrorKind::Invalid(Value::Null),
+            detail: "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation".to_owned(),
+        });
+        return;
     }
-    more.splice(..0, scale.map(|scale| scale.check_spec(&value)).unwrap_or_default());
-    version.schema.validate_object(&value, old.as_ref(), more)
+    let old = old.and_then(Value::as_object);
+    let verdict = rules.evaluate(&version.schema, fields, old);
+    errors.extend(verdict.errors);
+    told.extend(verdict.warnings);
+}
+
+/// Whether a value with this mistake may be other than rules were promised.
+const fn misleads(error: &FieldError) -> bool {
+    matches!(
+        error.kind,
+        FieldErrorKind::NotSupported(..)
+            | FieldErrorKind::Printed(PrintedKind::NotSupported(_), _)
+            | FieldErrorKind::Required
+            | FieldErrorKind::TooLong(_)
+            | FieldErrorKind::TooMany(..)
+            | FieldErrorKind::TypeInvalid(_)
+    )
 }
 
 /// What a write made.

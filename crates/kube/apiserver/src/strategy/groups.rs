@@ -237,21 +237,3 @@ fn default_match(resources: &mut Fields) {
         each(resources, rules, |rule| fill(rule, "scope", "*"));
     }
 }
-
-/// Warns that the CEL rules of a definition are not evaluated.
-pub(super) fn definition_warnings(object: &Object) -> Vec<String> {
-    const RULES: &str = "x-kubernetes-validations";
-    let mut open: Vec<&Value> = object.array(&["spec", "versions"]).iter().collect();
-    while let Some(value) = open.pop() {
-        match value {
-            // A property may have the name too; its schema is no list.
-            Value::Object(fields) if fields.get(RULES).is_some_and(Value::is_array) => {
-                return vec![format!("{RULES}: the rules are kept but not evaluated yet")];
-            }
-            Value::Object(fields) => open.extend(fields.values()),
-            Value::Array(items) => open.extend(items),
-            _ => {}
-        }
-    }
-    Vec::new()
-}

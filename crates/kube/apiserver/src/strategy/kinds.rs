@@ -521,7 +521,6 @@ rules! {
     };
     DEFINITION = Rules {
         unconditional_update: false,
-        warnings: |object, _| groups::definition_warnings(object),
         ..COUNTED
     };
     SIGNING_REQUEST = Rules {

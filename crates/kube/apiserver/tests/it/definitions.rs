@@ -292,35 +292,3 @@ async fn a_definition_can_be_changed() {
     assert_eq!(changed["status"]["storedVersions"], json!(["v1", "v1beta1"]));
     assert_eq!(api.get(&format!("{THINGS}/a")).await.ok()["apiVersion"], "example.com/v1");
 }
-
-#[tokio::test]
-async fn a_definition_with_rules_is_warned_that_they_are_not_evaluated() {
-    let api = Api::new().await;
-    let mut body = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "ruled.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "ruled", "singular": "rule", "kind": "Rule", "listKind": "RuleList"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
-                "openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}},
-            }}],
-        },
-    });
-    let all = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let made = api.post(all, &body).await;
-    assert!(made.warnings().is_empty(), "{:?}", made.warnings());
-    let warning = "299 - \"x-kubernetes-validations: the rules are kept but not evaluated yet\"";
-    body["metadata"]["resourceVersion"] = made.ok()["metadata"]["resourceVersion"].clone();
-    body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] =
-        json!([{"rule": "true"}]);
-    let changed = api.put(&format!("{all}/ruled.example.com"), &body).await;
-    assert_eq!(changed.code, 200);
-    assert_eq!(changed.warnings(), [warning]);
-    let also = "rules.example.com";
-    body["metadata"] = json!({"name": also});
-    body["spec"]["names"] =
-        json!({"plural": "rules", "singular": "rul", "kind": "Rul", "listKind": "RulList"});
-    let made = api.post(all, &body).await;
-    assert_eq!((made.code, made.warnings()), (201, vec![warning]));
-}

@@ -18,6 +18,7 @@ mod hostile;
 mod lists;
 mod patches;
 mod replay;
+mod rules;
 mod services;
 mod subresources;
 mod watches;

@@ -153,11 +153,14 @@ pub(super) fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
 /// Serves the kinds of a definition that is about to be written. The caller holds the lock on
 /// definitions.
 pub(super) fn admit(server: &Arc<ApiServer>, object: &Object, dry_run: bool) -> Admitted {
-    let definition = Definition::read(object);
-    let taken = claims_of_others(server, object);
-    let names = status::names(object, &taken);
     let name: Arc<str> = object.name().into();
     let before = server.registry.custom(&name);
+    let mut definition = Definition::read(object);
+    if let Some(before) = &before {
+        definition = definition.after(&before.definition);
+    }
+    let taken = claims_of_others(server, object);
+    let names = status::names(object, &taken);
     let since = before.as_ref().map_or(NOT_YET, |before| before.since_of(&definition));
     let claims = Claims::of(&names.accepted);
     let kind = registry::rows_of(object, definition, names.conflict.is_none(), claims, since);

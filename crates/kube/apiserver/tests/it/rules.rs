@@ -1,0 +1,149 @@
+//! Rules of definitions (`x-kubernetes-validations`), from the definition to the refused write.
+
+use crate::harness::Api;
+use http::Method;
+use serde_json::{Value, json};
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/boxes.example.com";
+const BOXES: &str = "/apis/example.com/v1/namespaces/default/boxes";
+const BOX: &str = "/apis/example.com/v1/namespaces/default/boxes/a";
+
+fn definition(spec: &Value, status: &Value) -> Value {
+    let schema = json!({"openAPIV3Schema": {
+        "type": "object", "properties": {"spec": spec, "status": status},
+    }});
+    let subresources = json!({"status": {}, "scale": {
+        "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+    }});
+    let version = |name: &str, storage: bool| {
+        json!({
+            "name": name, "served": true, "storage": storage, "schema": schema,
+            "subresources": subresources,
+        })
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "boxes.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "boxes", "kind": "Box"},
+            "versions": [version("v1", true), version("v1beta1", false)],
+        },
+    })
+}
+
+fn spec(rules: &Value) -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "replicas": {"type": "integer"},
+            "name": {"type": "string", "maxLength": 20},
+            "color": {"type": "string", "maxLength": 20},
+        },
+        "x-kubernetes-validations": rules,
+    })
+}
+
+fn status() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"replicas": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": "self.replicas < 10"}],
+    })
+}
+
+fn object(spec: &Value) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "a"}, "spec": spec})
+}
+
+/// A kind whose name never changes, and that has no more than five replicas.
+async fn boxes(api: &Api) {
+    let rules = json!([
+        {"rule": "self.replicas <= 5", "messageExpression": "'too many of ' + self.name", "fieldPath": ".replicas"},
+        {"rule": "!has(oldSelf.name) || self.name == oldSelf.name", "message": "name stays", "reason": "FieldValueForbidden"},
+        {"rule": "!has(self.color) || self.color != 'red'"},
+    ]);
+    api.define(&definition(&spec(&rules), &status())).await;
+}
+
+#[tokio::test]
+async fn rules_that_mean_nothing_or_cost_too_much_are_refused_with_their_definition() {
+    let api = Api::new().await;
+    let rules = json!([{"rule": "self.nothing > 1"}]);
+    let (code, message) = api.post(CRDS, &definition(&spec(&rules), &status())).await.refused();
+    assert_eq!(code, 422);
+    assert!(message.contains("compilation failed: ERROR: <input>:1:5: undefined field 'nothing'"));
+    let mut costly = spec(&json!([{"rule": "self.name.contains(self.color)"}]));
+    for name in ["name", "color"] {
+        costly["properties"][name] = json!({"type": "string"});
+    }
+    let (code, message) = api.post(CRDS, &definition(&costly, &status())).await.refused();
+    assert_eq!(code, 422);
+    assert!(message.contains("estimated rule cost exceeds budget by factor of more than 100x"));
+}
+
+#[tokio::test]
+async fn every_way_to_write_an_object_meets_the_rules() {
+    let api = Api::new().await;
+    boxes(&api).await;
+    let made = api.post(BOXES, &object(&json!({"replicas": 6, "name": "x"}))).await.refused();
+    let refusal = |why: &str| (422, format!("Box.example.com \"a\" is invalid: {why}"));
+    assert_eq!(made, refusal("spec.replicas: Invalid value: too many of x"));
+    let mut stored = api.post(BOXES, &object(&json!({"replicas": 1, "name": "x"}))).await.ok();
+    stored["spec"]["name"] = "y".into();
+    let changed = api.put(BOX, &stored).await.refused();
+    assert_eq!(changed, refusal("spec: Forbidden: name stays"));
+    let patched = api.patch(BOX, "merge", &json!({"spec": {"replicas": 9}})).await.refused();
+    assert_eq!(patched, refusal("spec.replicas: Invalid value: too many of x"));
+    let scaled =
+        api.patch(&format!("{BOX}/scale"), "merge", &json!({"spec": {"replicas": 7}})).await;
+    assert_eq!(scaled.refused(), refusal("spec.replicas: Invalid value: too many of x"));
+    let reported =
+        api.patch(&format!("{BOX}/status"), "merge", &json!({"status": {"replicas": 10}})).await;
+    assert_eq!(
+        reported.refused(),
+        refusal("status: Invalid value: failed rule: self.replicas < 10")
+    );
+    let config = object(&json!({"replicas": 8, "name": "x"}));
+    let path = format!("{BOX}?fieldManager=me&force=true");
+    let headers = [("content-type", "application/apply-patch+yaml")];
+    let applied = api.call(Method::PATCH, &path, &headers, config.to_string()).await;
+    assert_eq!(applied.refused(), refusal("spec.replicas: Invalid value: too many of x"));
+    let other = "/apis/example.com/v1beta1/namespaces/default/boxes/a";
+    let patched = api.patch(other, "merge", &json!({"spec": {"name": "z"}})).await.refused();
+    assert_eq!(patched, refusal("spec: Forbidden: name stays"));
+    api.patch(BOX, "merge", &json!({"spec": {"replicas": 5}})).await.ok();
+}
+
+#[tokio::test]
+async fn rules_are_not_asked_of_objects_that_could_mislead_them() {
+    let api = Api::new().await;
+    boxes(&api).await;
+    let (code, message) =
+        api.post(BOXES, &object(&json!({"replicas": "9", "name": "x"}))).await.refused();
+    assert_eq!(code, 422);
+    assert!(message.contains("spec.replicas in body must be of type integer: \"string\""));
+    assert!(message.contains("<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"));
+    assert!(!message.contains("too many"));
+}
+
+#[tokio::test]
+async fn what_was_wrong_before_the_rule_came_may_stay_as_it_is() {
+    let api = Api::new().await;
+    api.define(&definition(&spec(&json!([])), &status())).await;
+    api.post(BOXES, &object(&json!({"replicas": 1, "color": "red"}))).await.ok();
+    let mut changed = api.get(CRD).await.ok();
+    for version in changed["spec"]["versions"].as_array_mut().unwrap() {
+        let spec = &mut version["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        spec["x-kubernetes-validations"] = json!([{"rule": "self.color != 'red'"}]);
+    }
+    api.put(CRD, &changed).await.ok();
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    let patched = api.patch(BOX, "merge", &labels).await;
+    assert_eq!(patched.code, 200);
+    let warning = "299 - \"spec: Invalid value: failed rule: self.color != 'red'\"";
+    assert_eq!(patched.warnings(), [warning]);
+    let (code, _) = api.patch(BOX, "merge", &json!({"spec": {"replicas": 2}})).await.refused();
+    assert_eq!(code, 422);
+}
