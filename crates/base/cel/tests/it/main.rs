@@ -1,5 +1,6 @@
 //! The rules of the language, told by expressions and what comes of them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod eval;
 mod properties;
 mod spec;

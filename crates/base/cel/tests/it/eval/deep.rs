@@ -1,0 +1,43 @@
+//! Expressions that are as deep as the parser lets them be.
+
+use mainstay_cel::{Budget, Env, Program};
+
+/// The stack of a thread that nobody has asked to have more.
+const STACK: usize = 2 << 20;
+
+#[test]
+fn the_deepest_expressions_fit_on_a_small_stack() {
+    type Make = fn(usize) -> String;
+    let shapes: [(&str, Make); 14] = [
+        ("parentheses", |depth| format!("{}1{}", "(".repeat(depth), ")".repeat(depth))),
+        ("not", |depth| format!("{}true", "!".repeat(depth))),
+        ("negation", |depth| format!("{}1", "-(".repeat(depth)) + &")".repeat(depth)),
+        ("sum", |depth| format!("1{}", "+1".repeat(depth))),
+        ("sum on the right", |depth| format!("{}1{}", "1+(".repeat(depth), ")".repeat(depth))),
+        ("and", |depth| format!("true{}", " && true".repeat(depth))),
+        ("conditional", |depth| format!("{}1", "true ? 1 : ".repeat(depth))),
+        ("list", |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth))),
+        ("map", |depth| format!("{}1{}", "{1: ".repeat(depth), "}".repeat(depth))),
+        ("path", |depth| format!("dyn({{}}){}", ".?a".repeat(depth))),
+        ("index", |depth| format!("{}0{}", "[0][".repeat(depth), "]".repeat(depth))),
+        ("method", |depth| format!("\"a\"{}", ".trim()".repeat(depth))),
+        ("loop", |depth| {
+            let begins: String = (0..depth).map(|at| format!("[1].all(x{at}, ")).collect();
+            format!("{begins}true{}", ")".repeat(depth))
+        }),
+        ("map of a map", |depth| {
+            let begins: String = (0..depth).map(|at| format!("[1].map(x{at}, ")).collect();
+            format!("{begins}1{}", ")".repeat(depth))
+        }),
+    ];
+    let env = Env::new_expressions();
+    let thread = std::thread::Builder::new().stack_size(STACK);
+    let run = move || {
+        for (name, make) in shapes {
+            let checked = (10..300).rev().find_map(|depth| env.compile(&make(depth)).ok());
+            let program = Program::new(&checked.expect(name)).unwrap();
+            program.eval(&(), &mut Budget::unlimited()).map_err(|error| (name, error)).unwrap();
+        }
+    };
+    thread.spawn(run).unwrap().join().unwrap();
+}
