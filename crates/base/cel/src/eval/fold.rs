@@ -5,7 +5,7 @@
 
 use super::construct::{held, no_optional_element};
 use super::native::go_type;
-use super::node::{Item, Loop, Node, NodeId, SlotId};
+use super::node::{Item, Loop, Node, NodeId, Quantifier, SlotId};
 use super::run::{Machine, Slot, is_final};
 use crate::cost::LIST_CREATE;
 use crate::value::{Entries, Error, Key, List, Map, Outcome, Value};
@@ -16,19 +16,40 @@ impl<'a> Machine<'a, '_, '_> {
     /// A loop.
     pub(super) fn fold(&mut self, fold: &'a Loop) -> Outcome<'a> {
         let range = self.eval(fold.range)?;
-        self.slots[fold.gathered as usize] = Slot::Empty;
-        match &range {
-            Value::List(list) => self.over_list(fold, list)?,
-            Value::Map(map) => self.over_entries(fold, map.iter())?,
-            Value::Object(object) => self.over_entries(fold, object.iter())?,
-            other => return Err(not_iterable(fold, other)),
+        if let Some(quantifier) = &fold.quantifier {
+            let mut answer = Ok(!quantifier.decides);
+            self.over(fold, &range, |machine| machine.ask(quantifier, &mut answer))?;
+            self.budget.charge(1)?;
+            return answer.map(Value::Bool);
         }
+        self.slots[fold.gathered as usize] = Slot::Empty;
+        self.over(fold, &range, |machine| machine.turn(fold))?;
         let result = self.eval(fold.result);
         self.slots[fold.gathered as usize] = Slot::Empty;
         result
     }
 
-    fn over_list(&mut self, fold: &'a Loop, list: &List<'a>) -> Result<(), Error> {
+    /// Takes turns, one for each element, until one says that there is to be no other.
+    fn over(
+        &mut self,
+        fold: &'a Loop,
+        range: &Value<'a>,
+        turn: impl FnMut(&mut Self) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        match range {
+            Value::List(list) => self.over_list(fold, list, turn),
+            Value::Map(map) => self.over_entries(fold, map.iter(), turn),
+            Value::Object(object) => self.over_entries(fold, object.iter(), turn),
+            other => Err(not_iterable(fold, other)),
+        }
+    }
+
+    fn over_list(
+        &mut self,
+        fold: &'a Loop,
+        list: &List<'a>,
+        mut turn: impl FnMut(&mut Self) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
         for (at, element) in list.iter().enumerate() {
             let element = Slot::of(element);
             if let Some(second) = fold.second {
@@ -38,24 +59,57 @@ impl<'a> Machine<'a, '_, '_> {
             } else {
                 self.slots[fold.first as usize] = element;
             }
-            if !self.turn(fold)? {
+            if !turn(self)? {
                 break;
             }
+            self.budget.turn()?;
         }
         Ok(())
     }
 
-    fn over_entries(&mut self, fold: &'a Loop, entries: Entries<'_, 'a>) -> Result<(), Error> {
+    fn over_entries(
+        &mut self,
+        fold: &'a Loop,
+        entries: Entries<'_, 'a>,
+        mut turn: impl FnMut(&mut Self) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
         for (key, value) in entries {
             self.slots[fold.first as usize] = Slot::Value(key);
             if let Some(second) = fold.second {
                 self.slots[second as usize] = Slot::of(value);
             }
-            if !self.turn(fold)? {
+            if !turn(self)? {
                 break;
             }
+            self.budget.turn()?;
         }
         Ok(())
+    }
+
+    /// One turn of `all` or `exists`; false if the answer is known already.
+    fn ask(
+        &mut self,
+        quantifier: &'a Quantifier,
+        answer: &mut Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        // The answer so far is looked at, whether to go on is asked (of the opposite, in
+        // `exists`), and the answer is looked at again.
+        self.budget.charge(1)?;
+        if quantifier.decides {
+            self.budget.charge(1)?;
+        }
+        self.budget.charge(1)?;
+        let failed = match answer {
+            Ok(known) if *known == quantifier.decides => return Ok(false),
+            Ok(_) => None,
+            Err(error) => Some(error.clone()),
+        };
+        self.budget.charge(1)?;
+        *answer = self.more_sides(failed, &quantifier.sides, quantifier.decides);
+        match answer {
+            Err(error) if is_final(error) => Err(error.clone()),
+            _ => Ok(true),
+        }
     }
 
     /// One turn; false if the loop was not to go on.
@@ -69,7 +123,6 @@ impl<'a> Machine<'a, '_, '_> {
             Err(error) if is_final(&error) => return Err(error),
             gathered => self.slots[fold.gathered as usize] = Slot::of(gathered),
         }
-        self.budget.turn()?;
         Ok(true)
     }
 

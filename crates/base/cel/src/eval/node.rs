@@ -218,4 +218,16 @@ pub(super) struct Loop {
     pub step: NodeId,
     /// What comes out.
     pub result: NodeId,
+    /// What is asked of each element, if all that this loop does is to ask whether that holds for
+    /// all of them, or for one.
+    pub quantifier: Option<Quantifier>,
+}
+
+/// `all` and `exists`.
+#[derive(Debug)]
+pub(super) struct Quantifier {
+    /// What is asked, as the sides of `&&` or `||`.
+    pub sides: Box<[NodeId]>,
+    /// What one element has to answer for the others not to be asked.
+    pub decides: bool,
 }

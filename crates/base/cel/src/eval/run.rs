@@ -147,10 +147,19 @@ impl<'a> Machine<'a, '_, '_> {
     /// `&&` and `||`: the first side that decides does so, whatever the others are; if none does,
     /// the first error.
     fn junction(&mut self, sides: &'a [NodeId], decides: bool) -> Outcome<'a> {
-        let mut failed = None;
+        self.more_sides(None, sides, decides).map(Value::Bool)
+    }
+
+    /// `&&` and `||` behind sides that did not decide, of which one may have failed.
+    pub(super) fn more_sides(
+        &mut self,
+        mut failed: Option<Error>,
+        sides: &'a [NodeId],
+        decides: bool,
+    ) -> Result<bool, Error> {
         for side in sides {
             let error = match self.eval(*side) {
-                Ok(Value::Bool(value)) if value == decides => return Ok(Value::Bool(decides)),
+                Ok(Value::Bool(value)) if value == decides => return Ok(decides),
                 Ok(Value::Bool(_)) => continue,
                 Ok(_) => Error::NoSuchOverload,
                 Err(error) if is_final(&error) => return Err(error),
@@ -160,7 +169,7 @@ impl<'a> Machine<'a, '_, '_> {
         }
         match failed {
             Some(error) => Err(error),
-            None => Ok(Value::Bool(!decides)),
+            None => Ok(!decides),
         }
     }
 

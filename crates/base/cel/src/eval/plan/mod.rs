@@ -1,6 +1,7 @@
 //! From trees to programs.
 
 mod calls;
+mod loops;
 mod names;
 
 use super::construct::{add_entry, held, no_optional_element};
@@ -8,9 +9,8 @@ use super::node::{Constant, Item, Loop, Node, NodeId, SlotId};
 use super::{Program, SlotKind};
 use crate::check::{Checked, Reference};
 use crate::env::Env;
-use crate::syntax::ast::{
-    Comprehension, Expr, ExprKind, FieldEntry, Literal, MapEntry, Parsed, operator,
-};
+use crate::syntax::ACCUMULATOR;
+use crate::syntax::ast::{Comprehension, Expr, ExprKind, FieldEntry, Literal, MapEntry, Parsed};
 use crate::types::Type;
 use crate::value::{Blob, Error, List, Map, Text, Value};
 use std::collections::{BTreeMap, HashMap};
@@ -210,6 +210,11 @@ impl<'p> Planner<'p> {
         self.scope.push((fold.accu_var.clone(), gathered));
         let result = self.plan(&fold.result)?;
         self.scope.truncate(outer);
+        let quantifier = if *fold.accu_var == *ACCUMULATOR {
+            self.quantifier(gathered, first_value, [condition, step, result])
+        } else {
+            None
+        };
         self.grow_in_place(step, gathered, first_value);
         Ok(self.add(Node::Loop(Box::new(Loop {
             range,
@@ -219,61 +224,10 @@ impl<'p> Planner<'p> {
             condition,
             step,
             result,
+            quantifier,
         }))))
     }
-
-    /// Where a step adds to the list or map that is gathered, lets that grow where it is.
-    fn grow_in_place(&mut self, step: NodeId, gathered: SlotId, first_value: NodeId) {
-        let of_list = match self.plain(first_value) {
-            Some(Value::List(list)) if list.is_empty() => true,
-            Some(Value::Map(map)) if map.is_empty() => false,
-            _ => return,
-        };
-        // Only what becomes the gathered value itself can be taken out of its place for that.
-        let mut tails = vec![step];
-        while let Some(tail) = tails.pop() {
-            let grown = match self.node(tail) {
-                Node::Conditional(_, yes, no) => {
-                    tails.extend([*yes, *no]);
-                    continue;
-                }
-                Node::Binary(_, [to, list], call)
-                    if of_list
-                        && &*call.function == operator::ADD
-                        && self.is_bare(*to, gathered)
-                        && self.is_list(*list) =>
-                {
-                    Node::Push(gathered, *list)
-                }
-                Node::Binary(_, [to, map], call)
-                    if !of_list && &*call.function == MAP_INSERT && self.is_bare(*to, gathered) =>
-                {
-                    Node::Insert(gathered, Box::new([*map]))
-                }
-                Node::Call(args, call) if !of_list && &*call.function == MAP_INSERT => {
-                    match &**args {
-                        [to, key, value] if self.is_bare(*to, gathered) => {
-                            Node::Insert(gathered, Box::new([*key, *value]))
-                        }
-                        _ => continue,
-                    }
-                }
-                _ => continue,
-            };
-            self.nodes[tail as usize] = grown;
-        }
-    }
-
-    fn is_list(&self, id: NodeId) -> bool {
-        matches!(
-            self.node(id),
-            Node::List(_) | Node::Constant(Constant { value: Value::List(_), .. })
-        )
-    }
 }
-
-/// The function that macros of two variables gather maps with.
-const MAP_INSERT: &str = "cel.@mapInsert";
 
 /// The number of something that there are fewer of than code points in a text.
 fn number(count: usize) -> u32 {
