@@ -207,7 +207,10 @@ fn self_compare(list: Option<&Value<'_>>) -> u64 {
         List::Json { items, shape, .. } => {
             items.first().is_some_and(Json::is_string) && !is_time(&shape.element().kind)
         }
-        List::Values(values) | List::Joined { values, .. } => {
+        List::Joined { .. } => {
+            matches!(list.get(0), Some(Ok(Value::String(_) | Value::Bytes(_))))
+        }
+        List::Values(values) => {
             matches!(values.first(), Some(Value::String(_) | Value::Bytes(_)))
         }
     };
@@ -272,10 +275,7 @@ fn bytes_size(bytes: &Blob<'_>) -> u64 {
 }
 
 fn list_size(list: &List<'_>) -> u64 {
-    match list {
-        List::Json { items, .. } => items.len() as u64,
-        List::Values(values) | List::Joined { values, .. } => values.len() as u64,
-    }
+    list.len() as u64
 }
 
 /// What going through a value costs, with all that is in it.
@@ -284,8 +284,9 @@ fn traversal(value: &Value<'_>) -> u64 {
         Value::String(text) => traversed(text_of(text).len()),
         Value::Bytes(Blob::Borrowed(bytes)) => traversed(bytes.len()),
         Value::Bytes(Blob::Shared(bytes)) => traversed(bytes.len()),
-        Value::List(List::Values(values) | List::Joined { values, .. }) => {
-            values.iter().map(traversal).sum()
+        Value::List(List::Values(values)) => values.iter().map(traversal).sum(),
+        Value::List(list @ List::Joined { .. }) => {
+            list.iter().map(|value| value.map_or(1, |value| traversal(&value))).sum()
         }
         Value::List(List::Json { items, shape, .. }) => {
             items.iter().map(|item| json_traversal(item, shape.element())).sum()

@@ -2,7 +2,7 @@
 //! optionals.
 
 use crate::kubernetes::Shape;
-use crate::value::{Error, List, Map, Object, Text, Value};
+use crate::value::{Element, Error, List, Map, Object, Text, Value};
 
 /// Data of which no schema says what it is.
 static DYNAMIC: Shape = Shape::dynamic();
@@ -13,7 +13,13 @@ pub(super) fn native<'a>(held: &Value<'a>) -> Value<'a> {
     let shape = &DYNAMIC;
     match held {
         Value::List(List::Json { items, .. }) => Value::List(List::Json { items, shape }),
-        Value::List(List::Joined { values, .. }) => Value::List(List::Values(values.clone())),
+        Value::List(List::Joined { elements, .. }) => {
+            let of = |element: &Element<'a>| match element {
+                Element::Lying(json) => Value::of_json(json),
+                Element::Added(value) => value.clone(),
+            };
+            Value::list(elements.iter().map(of).collect())
+        }
         Value::Map(Map::Json { entries, .. })
         | Value::Object(Object::Json { fields: entries, .. }) => {
             Value::Map(Map::Json { entries, shape })

@@ -71,9 +71,7 @@ impl Shape {
             (ShapeKind::Integer, _) => {
                 json.as_i64().map(Value::Int).ok_or_else(|| expected("int", json))
             }
-            (ShapeKind::IntOrString, _) => json.as_i64().map(Value::Int).ok_or(Error::fixed(
-                "invalid data, expected XIntOrString value to be either a string or integer",
-            )),
+            (ShapeKind::IntOrString, _) => json.as_i64().map(Value::Int).ok_or(INT_OR_STRING),
             (ShapeKind::Number, _) => {
                 json.as_f64().map(Value::Double).ok_or_else(|| expected("float", json))
             }
@@ -82,6 +80,79 @@ impl Shape {
             }
             (ShapeKind::Preserved, _) => Ok(Value::Preserved(json)),
         }
+    }
+}
+
+impl Shape {
+    /// Looks at a value as if it lay in an object: what Kubernetes makes of the elements that rules
+    /// add to a list. Texts that a schema reads as something else (times) have to be texts.
+    pub(crate) fn view_again<'a>(&'a self, value: &Value<'a>) -> Outcome<'a> {
+        const NO_MAP: Error =
+            Error::fixed("invalid data, expected a map for the provided schema with type=object");
+        const NO_LIST: Error =
+            Error::fixed("invalid data, expected an array for the provided schema with type=array");
+        let wrong = |what: &str| Err(unexpected(what, native(value)));
+        match (&self.kind, value) {
+            (ShapeKind::Dynamic | ShapeKind::Preserved, _)
+            | (ShapeKind::List { .. }, Value::List(List::Joined { .. }))
+            | (ShapeKind::String | ShapeKind::IntOrString, Value::String(_))
+            | (ShapeKind::Integer | ShapeKind::IntOrString, Value::Int(_))
+            | (ShapeKind::Number, Value::Double(_))
+            | (ShapeKind::Boolean, Value::Bool(_)) => Ok(value.clone()),
+            (
+                ShapeKind::Object(_),
+                Value::Object(Object::Json { fields, .. })
+                | Value::Map(Map::Json { entries: fields, .. }),
+            ) => Ok(Value::Object(Object::Json { fields, shape: self })),
+            (
+                ShapeKind::Map(_),
+                Value::Object(Object::Json { fields: entries, .. })
+                | Value::Map(Map::Json { entries, .. }),
+            ) => Ok(Value::Map(Map::Json { entries, shape: self })),
+            (ShapeKind::Object(_) | ShapeKind::Map(_), _) => Err(NO_MAP),
+            (ShapeKind::List { .. }, Value::List(List::Json { items, .. })) => {
+                Ok(Value::List(List::Json { items, shape: self }))
+            }
+            (ShapeKind::List { .. }, _) => Err(NO_LIST),
+            (ShapeKind::Duration, Value::String(text)) => time::schema_duration(text),
+            (ShapeKind::Date, Value::String(text)) => time::schema_date(text),
+            (ShapeKind::DateTime, Value::String(text)) => time::schema_date_time(text),
+            (ShapeKind::Bytes, Value::String(text)) => bytes(text),
+            #[expect(clippy::cast_precision_loss, reason = "the nearest double is meant")]
+            (ShapeKind::Number, Value::Int(int)) => Ok(Value::Double(*int as f64)),
+            (ShapeKind::IntOrString, _) => Err(INT_OR_STRING),
+            (ShapeKind::Integer, _) => wrong("int"),
+            (ShapeKind::Number, _) => wrong("float"),
+            (ShapeKind::Boolean, _) => wrong("bool"),
+            (
+                ShapeKind::String
+                | ShapeKind::Bytes
+                | ShapeKind::Duration
+                | ShapeKind::Date
+                | ShapeKind::DateTime,
+                _,
+            ) => wrong("string"),
+        }
+    }
+}
+
+/// What Go has of a value that has no schema.
+fn native(value: &Value<'_>) -> &'static str {
+    match value {
+        Value::Null => "structpb.NullValue",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Uint(_) => "uint64",
+        Value::Double(_) => "float64",
+        Value::String(_) | Value::Type(_) => "string",
+        Value::Bytes(_) => "[]uint8",
+        Value::Duration(_) => "time.Duration",
+        Value::Timestamp(_) => "time.Time",
+        Value::List(List::Values(_)) => "[]ref.Val",
+        Value::List(_) => "[]interface {}",
+        Value::Map(Map::Values(_)) => "map[ref.Val]ref.Val",
+        Value::Map(_) | Value::Object(_) | Value::Preserved(_) => "map[string]interface {}",
+        Value::Optional(_) | Value::Opaque(_) => "<nil>",
     }
 }
 
@@ -118,8 +189,15 @@ fn expected(what: &str, json: &Json) -> Error {
         Json::Array(_) => "[]interface {}",
         Json::Object(_) => "map[string]interface {}",
     };
+    unexpected(what, got)
+}
+
+fn unexpected(what: &str, got: &str) -> Error {
     Error::text(format!("invalid data, expected {what}, got {got}"))
 }
+
+const INT_OR_STRING: Error =
+    Error::fixed("invalid data, expected XIntOrString value to be either a string or integer");
 
 /// `format: byte`: base64 with the letters of URLs, line breaks left out.
 fn bytes(text: &str) -> Outcome<'static> {

@@ -1,6 +1,6 @@
 //! Lists: how their elements are reached, and how they grow.
 
-use super::{Error, List, Outcome, Value, keyed};
+use super::{Element, Error, List, Outcome, Value, keyed};
 use crate::kubernetes::{ListShape, Shape, ShapeKind};
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ impl<'a> List<'a> {
     pub fn len(&self) -> usize {
         match self {
             Self::Json { items, .. } => items.len(),
-            Self::Values(values) | Self::Joined { values, .. } => values.len(),
+            Self::Values(values) => values.len(),
+            Self::Joined { elements, .. } => elements.len(),
         }
     }
 
@@ -28,7 +29,14 @@ impl<'a> List<'a> {
     pub fn get(&self, at: usize) -> Option<Outcome<'a>> {
         match self {
             Self::Json { items, shape } => Some(shape.element().view(items.get(at)?)),
-            Self::Values(values) | Self::Joined { values, .. } => Some(Ok(values.get(at)?.clone())),
+            Self::Values(values) => Some(Ok(values.get(at)?.clone())),
+            Self::Joined { elements, shape } => {
+                let shape = shape.element();
+                Some(match elements.get(at)? {
+                    Element::Lying(json) => shape.view(json),
+                    Element::Added(value) => shape.view_again(value),
+                })
+            }
         }
     }
 
@@ -84,50 +92,62 @@ impl<'a> List<'a> {
     ///
     /// If data is not what its schema says.
     pub fn join(self, other: &Self) -> Result<Self, Error> {
-        let declared = self.declared();
-        if declared.is_none() {
-            if self.is_empty() {
-                return Ok(other.clone());
+        let (Some(kind), Some(shape)) = (self.declared(), self.shape()) else {
+            return self.join_plain(other);
+        };
+        let mut shared = match self {
+            Self::Joined { elements, .. } => elements,
+            Self::Json { items, .. } => {
+                let mut elements = Vec::with_capacity(items.len() + other.len());
+                elements.extend(items.iter().map(Element::Lying));
+                Arc::new(elements)
             }
-            if other.is_empty() {
-                return Ok(self);
+            // No schema says what such a list is.
+            Self::Values(_) => return Err(Error::NoSuchOverload),
+        };
+        let elements = Arc::make_mut(&mut shared);
+        match kind {
+            ListShape::Atomic => {
+                elements.reserve(other.len());
+                for value in other.iter() {
+                    elements.push(Element::Added(value?));
+                }
             }
+            ListShape::Set => keyed::join_set(elements, other)?,
+            ListShape::Map(keys) => keyed::join_by_keys(elements, other, keys)?,
         }
-        let shape = self.shape().filter(|_| declared.is_some());
-        let mut shared = self.into_values(other.len())?;
-        let values = Arc::make_mut(&mut shared);
-        match declared {
-            None | Some(ListShape::Atomic) => extend(values, other)?,
-            Some(ListShape::Set) => keyed::join_set(values, other)?,
-            Some(ListShape::Map(keys)) => keyed::join_by_keys(values, other, keys)?,
-        }
-        Ok(match shape {
-            Some(shape) => Self::Joined { values: shared, shape },
-            None => Self::Values(shared),
-        })
+        Ok(Self::Joined { elements: shared, shape })
     }
 
-    fn into_values(self, more: usize) -> Result<Arc<Vec<Value<'a>>>, Error> {
-        match self {
-            Self::Values(values) | Self::Joined { values, .. } => Ok(values),
-            Self::Json { .. } => {
-                let mut values = Vec::with_capacity(self.len() + more);
-                extend(&mut values, &self)?;
-                Ok(Arc::new(values))
-            }
+    /// As [`Self::join`], of a list that no schema is about.
+    fn join_plain(self, other: &Self) -> Result<Self, Error> {
+        if self.is_empty() {
+            return Ok(other.clone());
         }
+        if other.is_empty() {
+            return Ok(self);
+        }
+        let mut shared = match self {
+            Self::Values(values) => values,
+            list => {
+                let mut values = Vec::with_capacity(list.len() + other.len());
+                extend(&mut values, &list)?;
+                Arc::new(values)
+            }
+        };
+        extend(Arc::make_mut(&mut shared), other)?;
+        Ok(Self::Values(shared))
     }
 }
 
 fn extend<'a>(values: &mut Vec<Value<'a>>, more: &List<'a>) -> Result<(), Error> {
-    match more {
-        List::Values(more) | List::Joined { values: more, .. } => values.extend_from_slice(more),
-        List::Json { .. } => {
-            values.reserve(more.len());
-            for value in more.iter() {
-                values.push(value?);
-            }
-        }
+    if let List::Values(more) = more {
+        values.extend_from_slice(more);
+        return Ok(());
+    }
+    values.reserve(more.len());
+    for value in more.iter() {
+        values.push(value?);
     }
     Ok(())
 }

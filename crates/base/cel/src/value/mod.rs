@@ -109,10 +109,20 @@ pub enum List<'a> {
     /// A list of an object to which something was added: it compares and grows as that does.
     Joined {
         /// The elements.
-        values: Arc<Vec<Value<'a>>>,
+        elements: Arc<Vec<Element<'a>>>,
         /// What the list is.
         shape: &'a Shape,
     },
+}
+
+/// An element of a list of an object that has grown.
+#[derive(Clone, Debug)]
+pub enum Element<'a> {
+    /// It lies in the object.
+    Lying(&'a Json),
+    /// It was added. The list takes it for data and looks at it as its schema says, as it does with
+    /// its own: what was a text to begin with must be one still.
+    Added(Value<'a>),
 }
 
 /// A map.
