@@ -222,8 +222,7 @@ impl<'a> Candidates<'a> {
                 errors.push(reason.clone());
                 continue;
             }
-            let evaluated = |(_, it): &(usize, &Predicate)| it.cel().is_none();
-            for (number, requirement) in facts.requirements.iter().enumerate().filter(evaluated) {
+            for (number, requirement) in facts.requirements.iter().enumerate() {
                 let key = (at.source, requirement);
                 let vars = if let Some(known) = self.known_providers.get(&key) {
                     known.clone()

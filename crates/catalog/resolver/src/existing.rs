@@ -1,6 +1,5 @@
 //! Existing `ClusterServiceVersion`s as entries of a catalog of their own.
 
-use crate::predicate::Predicate;
 use crate::property::{Api, Facts, Property, go_error};
 use crate::snapshot::{EntryFacts, Snapshot, SnapshotBuilder};
 use crate::world::{CrdReference, Csv, World};
@@ -105,9 +104,11 @@ fn facts(world: &World<'_>, csv: &Csv) -> Result<(String, Facts), String> {
                 .add(Property { kind: &kind, json: json.as_deref().map_or("null", RawValue::get) });
         }
     } else {
-        facts.apis.extend(owned);
+        for api in owned {
+            facts.provide(api);
+        }
         for api in required {
-            facts.require(Predicate::Api(api));
+            facts.require_api(api);
         }
         if let Some(package) = inferred_package(world, csv) {
             let version = csv.version.as_ref().map(ToString::to_string);

@@ -22,8 +22,7 @@
 //!   name, then Subscriptions by name.
 //! * A failure names an irreducible set of reasons: each of them is needed for the contradiction.
 //!
-//! Messages that end up in conditions are the original's. What is not supported yet is refused by
-//! name, see [`FailureKind::Unsupported`].
+//! Messages that end up in conditions are the original's.
 //!
 //! What this does not do: make install plans, look at roles or install modes, or talk to anything.
 
@@ -35,6 +34,7 @@ mod outcome;
 mod predicate;
 mod problem;
 mod property;
+mod rule;
 mod snapshot;
 mod solve;
 mod texts;

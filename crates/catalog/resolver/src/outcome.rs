@@ -99,8 +99,6 @@ pub enum FailureKind {
     NotSatisfiable,
     /// Something is broken: a catalog, a channel, an annotation.
     Error,
-    /// It needs something that is not supported yet; the message names it.
-    Unsupported,
 }
 
 impl FailureKind {
@@ -108,7 +106,7 @@ impl FailureKind {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NotSatisfiable => "ConstraintsNotSatisfiable",
-            Self::Error | Self::Unsupported => "ErrorPreventedResolution",
+            Self::Error => "ErrorPreventedResolution",
         }
     }
 }
@@ -165,7 +163,6 @@ fn search(candidates: &Candidates<'_>) -> Result<Vec<(Var, EntryRef)>, Box<Failu
         failure.cause = explain::contradiction(candidates, &core);
         return Err(failure);
     };
-    refuse_rules(candidates, &answer)?;
     Ok(answer
         .into_iter()
         .filter_map(|var| match candidates.problem.subjects[var.index()] {
@@ -173,25 +170,6 @@ fn search(candidates: &Candidates<'_>) -> Result<Vec<(Var, EntryRef)>, Box<Failu
             _ => None,
         })
         .collect())
-}
-
-/// Refuses an answer that depends on a rule that cannot be evaluated yet.
-fn refuse_rules(candidates: &Candidates<'_>, answer: &[Var]) -> Result<(), Box<Failure>> {
-    for var in answer {
-        let Subject::Bundle(at) = candidates.problem.subjects[var.index()] else { continue };
-        let (entry, facts) = candidates.entry(at);
-        if let Some(rule) = facts.requirements.iter().find_map(|requirement| requirement.cel()) {
-            return Err(failure(
-                FailureKind::Unsupported,
-                format!(
-                    "bundle {} has the CEL constraint {}, which is not supported yet",
-                    entry.name,
-                    quote(rule)
-                ),
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn outcome(

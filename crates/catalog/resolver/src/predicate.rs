@@ -2,9 +2,10 @@
 
 use crate::property::Facts;
 use crate::property::{Api, GoFields, go_error, go_kind};
+use crate::rule::Rule;
 use crate::snapshot::Entry;
 use mainstay_version::{Range, quote};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
 
 /// The greatest `olm.constraint` that is read, in bytes.
@@ -27,10 +28,10 @@ pub(crate) enum Predicate {
     Any(Vec<Self>),
     /// None holds.
     Not(Vec<Self>),
-    /// A rule in the Common Expression Language; not evaluated yet.
+    /// A rule in the Common Expression Language.
     Cel {
         /// The rule.
-        rule: String,
+        rule: Rule,
         /// What its author says when nothing satisfies it.
         message: String,
     },
@@ -55,21 +56,7 @@ impl Predicate {
             Self::All(all) => all.iter().all(|one| one.holds(entry, facts)),
             Self::Any(any) => any.iter().any(|one| one.holds(entry, facts)),
             Self::Not(none) => !none.iter().any(|one| one.holds(entry, facts)),
-            // Never asked: see `cel`.
-            Self::Cel { .. } => false,
-        }
-    }
-
-    /// A rule inside that cannot be evaluated yet. A requirement with such a rule is left out of
-    /// the problem; when the answer holds a bundle that has one, the answer is refused. Nothing
-    /// else is lost by that: a rule only restricts its own bundle.
-    pub(crate) fn cel(&self) -> Option<&str> {
-        match self {
-            Self::Cel { rule, .. } => Some(rule),
-            Self::All(inner) | Self::Any(inner) | Self::Not(inner) => {
-                inner.iter().find_map(Self::cel)
-            }
-            _ => None,
+            Self::Cel { rule, .. } => rule.holds(facts.told()),
         }
     }
 }
@@ -89,7 +76,7 @@ impl fmt::Display for Predicate {
             // The original says "not" between the parts only.
             Self::Not(none) => join(f, none, " and not "),
             Self::Cel { rule, message } => {
-                write!(f, "with constraint: {} and message: {}", quote(rule), quote(message))
+                write!(f, "with constraint: {} and message: {}", quote(rule.text()), quote(message))
             }
         }
     }
@@ -137,6 +124,25 @@ pub(crate) fn from_legacy(
         "olm.label" => Ok(Some(label(json))),
         "olm.constraint" => Ok(Some(constraint(json))),
         _ => Ok(None),
+    }
+}
+
+/// The value of a requirement in the older form, in the form that properties have.
+pub(crate) fn modern(kind: &str, json: &str) -> String {
+    let fields: Value = serde_json::from_str(json).unwrap_or_default();
+    let text = |name| {
+        GoFields::new_or_null(&fields).and_then(|fields| fields.text(name).ok()).unwrap_or_default()
+    };
+    match kind {
+        "olm.gvk" => {
+            let (group, version) = (text("group"), text("version"));
+            json!({"group": group, "version": version, "kind": text("kind")}).to_string()
+        }
+        "olm.package" => {
+            let range = text("version");
+            json!({"packageName": text("packageName"), "versionRange": range}).to_string()
+        }
+        _ => json.to_owned(),
     }
 }
 
@@ -302,7 +308,10 @@ fn tree(value: &Value) -> Result<Predicate, String> {
     } else if let Some(not) = given("not") {
         inner(not).map(Predicate::Not)
     } else if let Some(cel) = given("cel").and_then(GoFields::new_or_null) {
-        Ok(Predicate::Cel { rule: cel.text("rule")?, message: fields.text("failureMessage")? })
+        Ok(Predicate::Cel {
+            rule: Rule::parse(&cel.text("rule")?)?,
+            message: fields.text("failureMessage")?,
+        })
     } else {
         Err(empty())
     }

@@ -1,9 +1,11 @@
 //! Properties: what a bundle says about itself, decoded once.
 
 use crate::predicate::{self, Predicate};
+use crate::rule;
 use mainstay_version::{Version, parse_strict};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::fmt;
+use std::sync::OnceLock;
 
 /// A kind of object that an operator provides or requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,6 +26,10 @@ impl Api {
         kind: impl Into<String>,
     ) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into() }
+    }
+
+    fn to_json(&self) -> String {
+        json!({"group": self.group, "version": self.version, "kind": self.kind}).to_string()
     }
 
     pub(crate) fn from_fields(fields: &GoFields<'_>) -> Result<Self, String> {
@@ -77,11 +83,16 @@ pub(crate) struct Facts {
     pub unreadable: Option<String>,
     /// Why its properties cannot be written into an install plan: the first reason.
     pub unwritable: Option<String>,
+    /// All its properties, type and value, in their order: rules look at them.
+    said: Vec<(Box<str>, Box<str>)>,
+    /// The same, decoded when a rule first asks.
+    told: OnceLock<Value>,
 }
 
 impl Facts {
     /// Takes note of one property.
     pub(crate) fn add(&mut self, property: Property<'_>) {
+        self.said.push((property.kind.into(), property.json.into()));
         let value = match serde_json::from_str::<Value>(property.json) {
             Ok(value) => Some(value),
             Err(error) => {
@@ -124,6 +135,36 @@ impl Facts {
                 None => {}
             },
         }
+    }
+
+    /// Takes note of a kind that it provides where no property says so.
+    pub(crate) fn provide(&mut self, api: Api) {
+        self.said.push(("olm.gvk".into(), api.to_json().into()));
+        self.apis.push(api);
+    }
+
+    /// Takes note of a kind that it requires where no property says so.
+    pub(crate) fn require_api(&mut self, api: Api) {
+        self.said.push(("olm.gvk.required".into(), api.to_json().into()));
+        self.require(Predicate::Api(api));
+    }
+
+    /// Takes note of a requirement in the older form, which rules see as a property.
+    pub(crate) fn require_legacy(&mut self, dependency: LegacyDependency<'_>) {
+        let LegacyDependency { kind, json } = dependency;
+        let property = match kind {
+            "olm.gvk" => "olm.gvk.required",
+            "olm.package" => "olm.package.required",
+            "olm.label" => "olm.label.required",
+            _ => kind,
+        };
+        self.said.push((property.into(), predicate::modern(kind, json).into()));
+    }
+
+    /// What it says about itself, as rules see it.
+    pub(crate) fn told(&self) -> &Value {
+        self.told
+            .get_or_init(|| rule::told(self.said.iter().map(|(kind, json)| (&**kind, &**json))))
     }
 
     /// Takes note of a requirement; one that is known already changes nothing.

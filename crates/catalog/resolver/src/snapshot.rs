@@ -170,20 +170,26 @@ fn catalog_facts(package: &str, bundle: &BundleFacts<'_>) -> Option<Facts> {
         facts.add(*property);
     }
     if bundle.properties.is_empty() {
-        facts.apis.extend(sorted(bundle.provided_apis));
+        for api in sorted(bundle.provided_apis) {
+            facts.provide(api);
+        }
     }
     for dependency in bundle.dependencies {
-        match predicate::from_legacy(dependency.kind, dependency.json).ok()? {
-            Some(Ok(requirement)) => facts.require(requirement),
-            Some(Err(reason)) => {
+        let Some(requirement) = predicate::from_legacy(dependency.kind, dependency.json).ok()?
+        else {
+            continue;
+        };
+        facts.require_legacy(*dependency);
+        match requirement {
+            Ok(requirement) => facts.require(requirement),
+            Err(reason) => {
                 facts.unreadable.get_or_insert(reason);
             }
-            None => {}
         }
     }
     if bundle.dependencies.is_empty() {
         for api in sorted(bundle.required_apis) {
-            facts.require(Predicate::Api(api));
+            facts.require_api(api);
         }
     }
     if !bundle.properties.iter().any(|property| property.kind == "olm.package") {

@@ -244,18 +244,55 @@ fn requirements_are_met_by_what_is_there_already_or_by_new_subscriptions() {
 }
 
 #[test]
-fn rules_that_cannot_be_evaluated_are_refused_by_name() {
-    assert_snapshot!(
-        outcome("
+fn a_rule_is_met_by_one_bundle_or_refuses_by_its_text() {
+    let world = |rule: &str| {
+        format!(
+            "
             catalog cat
-              bundle a.v1 1.0.0 rule true
+              bundle a.v1 1.0.0 rule {rule}
               channel a/c* a.v1
-            sub a a/c cat"),
+              bundle b.v1 1.0.0 provides Bread
+              channel b/c* b.v1
+            sub a a/c cat"
+        )
+    };
+    assert_snapshot!(
+        outcome(&world("properties.exists(p,p.type=='olm.gvk'&&p.value.kind=='Bread')")),
         @r#"
-        ErrorPreventedResolution (Unsupported): bundle a.v1 has the CEL constraint "true", which is not supported yet
-        bundle a.v1 has the CEL constraint "true", which is not supported yet
+        install a.v1 of a/c from cat/tenant, for a
+        install b.v1 of b/c from cat/tenant
+        subscribe b-c-cat-tenant to b.v1
+        update a to a.v1
         "#
     );
+    assert_snapshot!(
+        outcome(&world("semver_compare('1.2','v1.2.0')==1")),
+        @r#"
+        ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: bundle a.v1 requires an operator with constraint: "semver_compare('1.2','v1.2.0')==1" and message: "", subscription a exists, subscription a requires cat/tenant/c/a.v1
+        no set of operators meets every wish
+          because subscription a requires cat/tenant/c/a.v1
+          because bundle a.v1 requires an operator with constraint: "semver_compare('1.2','v1.2.0')==1" and message: ""
+        "#
+    );
+    assert_snapshot!(outcome(&world("properties.exists(p,p.kind")), @r#"
+        ErrorPreventedResolution (Error): convert olm.constraint to resolver predicate: ERROR: <input>:1:27: Syntax error: missing ')' at '<EOF>'
+         | properties.exists(p,p.kind
+         | ..........................^
+        convert olm.constraint to resolver predicate: ERROR: <input>:1:27: Syntax error: missing ')' at '<EOF>'
+             | properties.exists(p,p.kind
+             | ..........................^
+        "#);
+    assert_snapshot!(outcome(&world("properties.size()")), @r#"
+        ErrorPreventedResolution (Error): convert olm.constraint to resolver predicate: cel expressions must have type Bool
+        convert olm.constraint to resolver predicate: cel expressions must have type Bool
+        "#);
+    // What fails while it is evaluated is not met.
+    assert_snapshot!(outcome(&world("properties.all(p,p.value.nothing==1)")), @r#"
+        ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: bundle a.v1 requires an operator with constraint: "properties.all(p,p.value.nothing==1)" and message: "", subscription a exists, subscription a requires cat/tenant/c/a.v1
+        no set of operators meets every wish
+          because subscription a requires cat/tenant/c/a.v1
+          because bundle a.v1 requires an operator with constraint: "properties.all(p,p.value.nothing==1)" and message: ""
+        "#);
 }
 
 #[test]

@@ -369,7 +369,6 @@ pub(crate) fn to_json(outcome: &Outcome) -> Value {
         let kind = match failure.kind {
             FailureKind::NotSatisfiable => "NotSatisfiable",
             FailureKind::Error => "Other",
-            FailureKind::Unsupported => "Unsupported",
         };
         return json!({"error": failure.message, "errorKind": kind});
     }
