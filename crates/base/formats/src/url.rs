@@ -188,7 +188,7 @@ fn read_authority(authority: &str, url: &mut Url) -> Result<(), String> {
         Some((user, host)) => (Some(user), host),
         None => (None, authority),
     };
-    url.host = read_host(&url.scheme, host)?;
+    url.host = read_host(host)?;
     if let Some(user) = user {
         let good = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
         if !user.chars().all(good) {
@@ -206,15 +206,14 @@ fn read_authority(authority: &str, url: &mut Url) -> Result<(), String> {
     Ok(())
 }
 
-fn read_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
+fn read_host(host: &str) -> Result<Vec<u8>, String> {
     match host.rfind('[') {
         Some(0) => return read_literal(host),
         Some(_) => return Err("invalid IP-literal".to_owned()),
         None => {}
     }
-    // Colons in a host are forbidden, but other schemes than HTTP's know lists of hosts.
-    let strict = matches!(scheme, "http" | "https");
-    if let Some(colon) = if strict { host.find(':') } else { host.rfind(':') } {
+    // Only the last colon counts: newer Go is stricter with HTTP's URLs, Kubernetes 1.35 is not.
+    if let Some(colon) = host.rfind(':') {
         check_port(&host[colon..])?;
     }
     unescape(host, Part::Host)

@@ -99,11 +99,8 @@ impl Quantity {
     /// The sum; none if it has too many digits.
     #[must_use]
     pub fn add(&self, other: &Self) -> Option<Self> {
-        if let (
-            &Amount::Small { value, power },
-            &Amount::Small { value: other_value, power: other_power },
-        ) = (&self.0, &other.0)
-            && let Some((value, power)) = add_small((value, power), (other_value, other_power))
+        if let (Some(one), Some(other)) = (self.small(), other.small())
+            && let Some((value, power)) = add_small(one, other)
         {
             return Some(Self(Amount::Small { value, power }));
         }
@@ -113,13 +110,21 @@ impl Quantity {
     /// The difference; none if it has too many digits.
     #[must_use]
     pub fn sub(&self, other: &Self) -> Option<Self> {
-        self.add(&Self(match &other.0 {
-            // The least of all integers is its own opposite, as upstream.
-            Amount::Small { value, power } => {
-                Amount::Small { value: value.wrapping_neg(), power: *power }
-            }
-            Amount::Large(amount) => Amount::Large(amount.negated()),
-        }))
+        if let (Some(one), Some((value, power))) = (self.small(), other.small())
+            // The least of all integers is its own opposite here, as upstream.
+            && let Some((value, power)) = add_small(one, (value.wrapping_neg(), power))
+        {
+            return Some(Self(Amount::Small { value, power }));
+        }
+        let difference = self.decimal().add(&other.decimal().negated());
+        difference.map(|difference| Self(Amount::Large(difference)))
+    }
+
+    const fn small(&self) -> Option<(i64, i32)> {
+        match self.0 {
+            Amount::Small { value, power } => Some((value, power)),
+            Amount::Large(_) => None,
+        }
     }
 
     fn decimal(&self) -> Decimal {

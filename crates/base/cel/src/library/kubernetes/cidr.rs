@@ -120,7 +120,8 @@ fn contains_ip<'a>(args: &[Value<'a>]) -> Outcome<'a> {
 fn contains_ip_string<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     let [network, address] = exactly(args)?;
     let (network, address) = (network_of(network)?, str(address)?);
-    Ok(Value::Bool(network.contains(ip::parse(address)?)))
+    let address = ip::parse(address).map_err(|_| Error::fixed("no such overload"))?;
+    Ok(Value::Bool(network.contains(address)))
 }
 
 fn contains_cidr<'a>(args: &[Value<'a>]) -> Outcome<'a> {

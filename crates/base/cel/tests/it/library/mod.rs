@@ -1,0 +1,111 @@
+//! Functions of libraries, called one by one: what they give and what they refuse.
+
+mod recorded;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use mainstay_cel::library::{self, Library, Overload, Run, kubernetes};
+use mainstay_cel::value::{Key, Map, Outcome, Timestamp, Value};
+use serde_json::{Value as Json, json};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
+
+/// Every overload by its name.
+static OVERLOADS: LazyLock<HashMap<&'static str, Overload>> = LazyLock::new(|| {
+    let libraries: &[&Library] = &[
+        library::strings::library(u32::MAX),
+        &kubernetes::quantity::LIBRARY,
+        &kubernetes::lists::LIBRARY,
+        &kubernetes::ip::LIBRARY,
+        &kubernetes::cidr::LIBRARY,
+        &kubernetes::urls::LIBRARY,
+        &kubernetes::format::LIBRARY,
+        kubernetes::semver::library(1),
+        &kubernetes::json_patch::LIBRARY,
+        &kubernetes::authorizer::LIBRARY,
+        &kubernetes::authorizer::SELECTORS,
+    ];
+    let overloads = libraries.iter().flat_map(|library| (library.overloads)());
+    overloads.map(|overload| (overload.id, overload)).collect()
+});
+
+/// Calls an overload.
+fn call(id: &str, args: &[Value<'static>]) -> Outcome<'static> {
+    match OVERLOADS[id].run {
+        Run::Strict(run) => run(args),
+        Run::Evaluator => panic!("{id} is the evaluator's"),
+    }
+}
+
+/// Evaluates a tree of calls: `["id", argument, …]`, texts, numbers, and what else has a type as
+/// `{"double": "1.5"}`.
+fn evaluate(tree: &Json) -> Outcome<'static> {
+    match tree {
+        Json::Null => Ok(Value::Null),
+        Json::Bool(value) => Ok(Value::Bool(*value)),
+        Json::Number(value) => Ok(Value::Int(value.as_i64().unwrap())),
+        Json::String(value) => Ok(Value::text(value.clone())),
+        Json::Array(tree) => {
+            let args: Vec<_> = tree[1..].iter().map(evaluate).collect::<Result<_, _>>()?;
+            call(tree[0].as_str().unwrap(), &args)
+        }
+        Json::Object(value) => {
+            let (kind, value) = value.iter().next().unwrap();
+            let text = value.as_str().unwrap_or_default();
+            Ok(match kind.as_str() {
+                "dyn" => return evaluate(value),
+                "double" => Value::Double(text.parse().unwrap()),
+                "uint" => Value::Uint(text.parse().unwrap()),
+                "bytes" => {
+                    let bytes = BASE64_STANDARD.decode(text);
+                    Value::Bytes(bytes.unwrap().into())
+                }
+                "nanos" => Value::Duration(value.as_i64().unwrap()),
+                "timestamp" => Value::Timestamp(Timestamp::parse(text).unwrap()),
+                "list" => {
+                    let values = value.as_array().unwrap().iter().map(evaluate);
+                    Value::list(values.collect::<Result<_, _>>()?)
+                }
+                "map" => {
+                    let mut entries = BTreeMap::new();
+                    for entry in value.as_array().unwrap() {
+                        let key = Key::of(&evaluate(&entry[0])?).unwrap();
+                        entries.insert(key, evaluate(&entry[1])?);
+                    }
+                    Value::Map(Map::of(entries))
+                }
+                other => panic!("no value: {other}"),
+            })
+        }
+    }
+}
+
+/// A value as recordings write it.
+fn shown(value: &Value<'_>) -> Json {
+    match value {
+        Value::Null => json!({"null": true}),
+        Value::Bool(value) => json!({"bool": value}),
+        Value::Int(value) => json!({"int": value.to_string()}),
+        Value::Uint(value) => json!({"uint": value.to_string()}),
+        Value::Double(value) if value.is_nan() => json!({"double": "NaN"}),
+        Value::Double(value) => json!({"double": format!("{:016x}", value.to_bits())}),
+        Value::String(value) => json!({"string": value.as_str()}),
+        Value::Bytes(value) => json!({"bytes": BASE64_STANDARD.encode(value.as_slice())}),
+        Value::Duration(value) => json!({"nanos": value}),
+        Value::Timestamp(value) => json!({"timestamp": value.to_string()}),
+        Value::List(list) => {
+            json!({"list": list.iter().map(|value| shown(&value.unwrap())).collect::<Vec<_>>()})
+        }
+        Value::Map(map) => {
+            let entries = map.iter().map(|(key, value)| (key, value.unwrap()));
+            let mut entries: Vec<_> =
+                entries.map(|(key, value)| json!([shown(&key), shown(&value)])).collect();
+            entries.sort_by_key(|entry| entry[0].to_string());
+            json!({"map": entries})
+        }
+        Value::Optional(None) => json!({"optional": null}),
+        Value::Optional(Some(value)) => json!({"optional": shown(value)}),
+        Value::Type(of) => json!({"type": of.to_string()}),
+        other => json!({"other": other.type_of().name()}),
+    }
+}
