@@ -3,7 +3,9 @@
 //! Rules: apiserver's `pkg/cel/environment/base.go`.
 
 use super::{Env, EnvOptions};
-use crate::library::kubernetes::{authorizer, cidr, format, ip, lists, quantity, semver, urls};
+use crate::library::kubernetes::{
+    authorizer, cidr, format, ip, lists, quantity, regex, semver, urls,
+};
 use crate::library::{Library, optional, standard, strings};
 use std::sync::OnceLock;
 
@@ -42,6 +44,7 @@ fn build(minor: u32) -> Env {
         (0, &standard::LIBRARY),
         (0, &urls::LIBRARY),
         (0, &lists::LIBRARY),
+        (0, &regex::LIBRARY),
         (27, &authorizer::LIBRARY),
         (28, &optional::LIBRARY),
         (28, &quantity::LIBRARY),

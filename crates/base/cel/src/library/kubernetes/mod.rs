@@ -7,5 +7,6 @@ pub mod ip;
 pub mod json_patch;
 pub mod lists;
 pub mod quantity;
+pub mod regex;
 pub mod semver;
 pub mod urls;

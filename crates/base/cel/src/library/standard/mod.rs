@@ -11,6 +11,7 @@ mod texts;
 mod times;
 
 pub use texts::Matcher;
+pub(crate) use texts::remembered;
 
 use super::{Library, Overload, Run};
 use crate::syntax::ast::operator;

@@ -78,7 +78,7 @@ fn matches<'a>(args: &[Value<'a>]) -> Outcome<'a> {
 const KEPT: usize = 8;
 
 /// Compiles an expression, or finds it among those that were asked for last.
-fn remembered(pattern: &str) -> Result<Regex, Error> {
+pub(crate) fn remembered(pattern: &str) -> Result<Regex, Error> {
     static LAST: Mutex<VecDeque<(Box<str>, Regex)>> = Mutex::new(VecDeque::new());
     // What is in there stays whole whatever happens to whoever holds it.
     let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,6 +16,7 @@ static OVERLOADS: LazyLock<HashMap<&'static str, Overload>> = LazyLock::new(|| {
         library::strings::library(u32::MAX),
         &kubernetes::quantity::LIBRARY,
         &kubernetes::lists::LIBRARY,
+        &kubernetes::regex::LIBRARY,
         &kubernetes::ip::LIBRARY,
         &kubernetes::cidr::LIBRARY,
         &kubernetes::urls::LIBRARY,

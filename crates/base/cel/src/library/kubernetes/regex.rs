@@ -1,0 +1,88 @@
+//! Parts of strings that match a regular expression: `"abc 123".find("[0-9]+")`.
+
+use crate::library::args::{exactly, int, list, part, str, text};
+use crate::library::standard::remembered;
+use crate::library::{Library, Overload, Prepared};
+use crate::types::Type;
+use crate::value::{Error, Outcome, Text, Value};
+use mainstay_formats::regexp;
+use regex::Regex;
+use std::sync::Arc;
+
+/// `find` and `findAll`.
+pub static LIBRARY: Library =
+    Library { name: "kubernetes.regex", overloads, macros: &[], types: Vec::new };
+
+fn overloads() -> Vec<Overload> {
+    use Type::{Int, String};
+    let strings = || Type::list(String);
+    let method = Overload::method;
+    vec![
+        method("find", "string_find_string", vec![String, String], String, |args| {
+            let [_, pattern] = exactly(args)?;
+            find(args, &compiled(pattern)?)
+        })
+        .prepared(|pattern| prepare(pattern, find)),
+        method("findAll", "string_find_all_string", vec![String, String], strings(), |args| {
+            let [_, pattern] = exactly(args)?;
+            find_all(args, &compiled(pattern)?)
+        })
+        .prepared(|pattern| prepare(pattern, find_all)),
+        method(
+            "findAll",
+            "string_find_all_string_int",
+            vec![String, String, Int],
+            strings(),
+            |args| {
+                let [_, pattern, _] = exactly(args)?;
+                find_all(args, &compiled(pattern)?)
+            },
+        )
+        .prepared(|pattern| prepare(pattern, find_all)),
+    ]
+}
+
+/// A function that looks for a pattern in its first argument.
+type Find = for<'a> fn(&[Value<'a>], &Regex) -> Outcome<'a>;
+
+#[derive(Debug)]
+struct Known {
+    pattern: Regex,
+    find: Find,
+}
+
+impl Prepared for Known {
+    fn run<'a>(&self, args: &[Value<'a>]) -> Outcome<'a> {
+        (self.find)(args, &self.pattern)
+    }
+}
+
+fn prepare(pattern: &Value<'_>, find: Find) -> Result<Arc<dyn Prepared>, Error> {
+    let pattern = regexp::compile(str(pattern)?).map_err(Error::text)?;
+    Ok(Arc::new(Known { pattern, find }))
+}
+
+fn compiled(pattern: &Value<'_>) -> Result<Regex, Error> {
+    remembered(str(pattern)?).map_err(|why| Error::text(format!("Illegal regex: {why}")))
+}
+
+fn find<'a>(args: &[Value<'a>], pattern: &Regex) -> Outcome<'a> {
+    let [whole, _] = exactly(args)?;
+    let whole = text(whole)?;
+    Ok(match pattern.find(whole) {
+        Some(found) => part(whole, found.range()),
+        None => Value::String(Text::Borrowed("")),
+    })
+}
+
+/// At most as many as the third argument says; all if there is none or it is below zero.
+fn find_all<'a>(args: &[Value<'a>], pattern: &Regex) -> Outcome<'a> {
+    let (whole, most) = match args {
+        [whole, _] => (whole, usize::MAX),
+        [whole, _, most] => (whole, usize::try_from(int(most)?).unwrap_or(usize::MAX)),
+        _ => return Err(Error::NoSuchOverload),
+    };
+    let whole = text(whole)?;
+    let found = pattern.find_iter(whole).take(most).map(|found| part(whole, found.range()));
+    Ok(list(found.collect()))
+}
