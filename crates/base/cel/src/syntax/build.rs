@@ -136,13 +136,14 @@ impl<'a> Builder<'a> {
         None
     }
 
-    /// `operand.field` or `operand.?field`.
+    /// `operand.field` or `operand.?field`; `blamed` is where the name should begin.
     pub(super) fn select(
         &mut self,
         operand: Expr,
         (dot, optional, field): (Token, bool, Token),
+        blamed: u32,
     ) -> Expr {
-        let name = self.field(field, field.at).unwrap_or_default();
+        let name = self.field(field, blamed).unwrap_or_default();
         if !optional {
             let operand = Box::new(operand);
             let kind = ExprKind::Select { operand, field: name, test_only: false };
@@ -151,7 +152,7 @@ impl<'a> Builder<'a> {
         if !self.options.optional {
             return self.error(dot.at, "unsupported syntax '.?'");
         }
-        let name = self.nodes.node(field.at, ExprKind::Literal(Literal::String(name)));
+        let name = self.nodes.node(blamed, ExprKind::Literal(Literal::String(name)));
         self.nodes.call(dot.at, operator::OPT_SELECT, vec![operand, name])
     }
 

@@ -13,8 +13,10 @@ pub mod macros;
 mod make;
 mod parser;
 mod recovery;
+mod unparse;
 
 pub use make::{ACCUMULATOR, MAX_DEPTH, MAX_NODES, Maker};
+pub use unparse::unparse;
 
 use crate::source::{Issue, Issues, Source};
 use ast::{Expr, Parsed};

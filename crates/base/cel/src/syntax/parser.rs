@@ -277,7 +277,7 @@ impl Parser<'_, '_> {
                         let args = self.args()?;
                         self.builder.method(expr, (name, open), args)
                     }
-                    _ => self.builder.select(expr, (dot, optional, name)),
+                    _ => self.builder.select(expr, (dot, optional, name), name.at),
                 };
             } else if let Some(open) = self.take_if(Kind::LeftBracket) {
                 let optional = self.take_if(Kind::Question).is_some();

@@ -177,7 +177,7 @@ impl Visitor<'_, '_> {
         let optional = self.tree.token(at, Label::Optional).is_some();
         let start = self.tree.start(name).at;
         let field = self.name(Some(name), start).unwrap_or(missing(Kind::Ident, start));
-        Ok(self.builder.select(operand, (dot, optional, field)))
+        Ok(self.builder.select(operand, (dot, optional, field), start))
     }
 
     fn method(&mut self, at: Branch) -> Visited {

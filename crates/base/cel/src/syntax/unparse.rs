@@ -1,0 +1,365 @@
+//! From trees to text.
+//!
+//! The text is the one that cel-go's `Unparse` gives, on one line. Where that would be read as
+//! another tree (two signs in a row, `(a && b) && (c && d)` in another balance, large numbers),
+//! parentheses or digits are other ones: what is read again is always the same tree.
+
+use super::ast::{Expr, ExprKind, Literal, Parsed, operator};
+use std::fmt::Write as _;
+
+/// The text of an expression, with its macros as they were written.
+pub fn unparse(parsed: &Parsed) -> String {
+    let mut printer = Printer { parsed, out: String::new() };
+    printer.expr(&parsed.root);
+    printer.out
+}
+
+/// What stands between the operands of a binary operator, and how weakly it binds.
+fn binary(function: &str) -> Option<(&'static str, u8)> {
+    Some(match function {
+        operator::OR => ("||", 7),
+        operator::AND => ("&&", 6),
+        operator::EQUALS => ("==", 5),
+        operator::GREATER => (">", 5),
+        operator::GREATER_EQUALS => (">=", 5),
+        operator::IN => ("in", 5),
+        operator::LESS => ("<", 5),
+        operator::LESS_EQUALS => ("<=", 5),
+        operator::NOT_EQUALS => ("!=", 5),
+        operator::ADD => ("+", 4),
+        operator::SUBTRACT => ("-", 4),
+        operator::DIVIDE => ("/", 3),
+        operator::MODULO => ("%", 3),
+        operator::MULTIPLY => ("*", 3),
+        _ => return None,
+    })
+}
+
+fn sign(function: &str) -> Option<char> {
+    match function {
+        operator::NOT => Some('!'),
+        operator::NEGATE => Some('-'),
+        _ => None,
+    }
+}
+
+/// The name and the arguments of a call, if it is one.
+fn call(expr: &Expr) -> Option<(&str, &[Expr])> {
+    match &expr.kind {
+        ExprKind::Call { function, args, .. } => Some((function, args)),
+        _ => None,
+    }
+}
+
+/// Whether it is a call with more than one argument, operators included.
+fn is_complex(expr: &Expr) -> bool {
+    call(expr).is_some_and(|(_, args)| args.len() >= 2)
+}
+
+fn weakness(expr: &Expr) -> Option<u8> {
+    call(expr).and_then(|(function, _)| binary(function)).map(|(_, weakness)| weakness)
+}
+
+/// Whether it is an operator, which cannot be selected from without parentheses.
+fn is_operator(expr: &Expr) -> bool {
+    call(expr).is_some_and(|(function, _)| {
+        function == operator::CONDITIONAL || binary(function).is_some() || sign(function).is_some()
+    })
+}
+
+/// Whether it is an operator that binds more weakly.
+fn is_weaker(expr: &Expr, than: u8) -> bool {
+    call(expr).is_some_and(|(function, _)| {
+        function == operator::CONDITIONAL
+            || binary(function).is_some_and(|(_, weakness)| weakness > than)
+    })
+}
+
+/// Whether the chain of one logical operator that ends here would be read as this tree.
+fn is_balanced(expr: &Expr, function: &str) -> bool {
+    let mut sizes = Vec::new();
+    chain(expr, function, &mut sizes);
+    // The operator in the middle is at the top; of two in the middle the later.
+    sizes.iter().all(|(left, right)| (left + right).div_ceil(2) == *left)
+}
+
+/// How many operands a chain has; notes for each operator those on its sides.
+fn chain(expr: &Expr, function: &str, sizes: &mut Vec<(usize, usize)>) -> usize {
+    match call(expr) {
+        Some((its, [left, right])) if its == function => {
+            let left = chain(left, function, sizes);
+            let right = chain(right, function, sizes);
+            sizes.push((left, right));
+            left + right
+        }
+        _ => 1,
+    }
+}
+
+struct Printer<'a> {
+    parsed: &'a Parsed,
+    out: String,
+}
+
+impl<'a> Printer<'a> {
+    /// A node as it was written: of what a macro became the macro's call.
+    fn written(&self, expr: &'a Expr) -> &'a Expr {
+        self.parsed.macro_calls.get(&expr.id).unwrap_or(expr)
+    }
+
+    fn expr(&mut self, expr: &'a Expr) {
+        match &self.written(expr).kind {
+            ExprKind::Literal(literal) => self.literal(literal),
+            ExprKind::Ident(name) => self.out.push_str(name),
+            ExprKind::Select { operand, field, test_only } => {
+                if *test_only {
+                    self.out.push_str("has(");
+                }
+                self.operand(operand);
+                self.out.push('.');
+                self.field(field);
+                if *test_only {
+                    self.out.push(')');
+                }
+            }
+            ExprKind::Call { function, target, args } => {
+                self.any_call(expr, function, target.as_deref(), args);
+            }
+            ExprKind::List { elements, optional } => {
+                self.out.push('[');
+                for (index, element) in elements.iter().enumerate() {
+                    self.comma(index);
+                    if optional.iter().any(|marked| *marked as usize == index) {
+                        self.out.push('?');
+                    }
+                    self.expr(element);
+                }
+                self.out.push(']');
+            }
+            ExprKind::Map(entries) => {
+                self.out.push('{');
+                for (index, entry) in entries.iter().enumerate() {
+                    self.comma(index);
+                    self.out.push_str(if entry.optional { "?" } else { "" });
+                    self.expr(&entry.key);
+                    self.out.push_str(": ");
+                    self.expr(&entry.value);
+                }
+                self.out.push('}');
+            }
+            ExprKind::Struct { name, fields } => {
+                self.out.push_str(name);
+                self.out.push('{');
+                for (index, field) in fields.iter().enumerate() {
+                    self.comma(index);
+                    self.out.push_str(if field.optional { "?" } else { "" });
+                    self.field(&field.field);
+                    self.out.push_str(": ");
+                    self.expr(&field.value);
+                }
+                self.out.push('}');
+            }
+            // No text is read as one but through macros, whose calls are kept.
+            ExprKind::Comprehension(it) => {
+                let _ = write!(self.out, "__comprehension__({}, ", it.iter_var);
+                if let Some(second) = &it.iter_var2 {
+                    let _ = write!(self.out, "{second}, ");
+                }
+                self.expr(&it.range);
+                let _ = write!(self.out, ", {}", it.accu_var);
+                for part in [&it.accu_init, &it.condition, &it.step, &it.result] {
+                    self.out.push_str(", ");
+                    self.expr(part);
+                }
+                self.out.push(')');
+            }
+        }
+    }
+
+    fn comma(&mut self, index: usize) {
+        if index > 0 {
+            self.out.push_str(", ");
+        }
+    }
+
+    fn nested(&mut self, expr: &'a Expr, nested: bool) {
+        if nested {
+            self.out.push('(');
+        }
+        self.expr(expr);
+        if nested {
+            self.out.push(')');
+        }
+    }
+
+    /// What something is selected from.
+    fn operand(&mut self, expr: &'a Expr) {
+        let nested = is_operator(expr);
+        self.nested(expr, nested);
+    }
+
+    fn field(&mut self, name: &str) {
+        let starts = |first: char| first.is_ascii_alphabetic() || first == '_';
+        let is_plain = name.starts_with(starts)
+            && name.chars().all(|other| starts(other) || other.is_ascii_digit())
+            && !["in", "true", "false", "null"].contains(&name);
+        if is_plain {
+            self.out.push_str(name);
+        } else {
+            let _ = write!(self.out, "`{name}`");
+        }
+    }
+
+    fn any_call(
+        &mut self,
+        expr: &'a Expr,
+        function: &str,
+        target: Option<&'a Expr>,
+        args: &'a [Expr],
+    ) {
+        match (function, args) {
+            (operator::CONDITIONAL, [condition, then, otherwise]) => {
+                for (before, part) in [("", condition), (" ? ", then), (" : ", otherwise)] {
+                    self.out.push_str(before);
+                    let nested = is_complex(part);
+                    self.nested(part, nested);
+                }
+            }
+            (operator::OPT_SELECT, [operand, field]) => {
+                self.operand(operand);
+                self.out.push_str(".?");
+                if let ExprKind::Literal(Literal::String(name)) = &field.kind {
+                    self.field(name);
+                }
+            }
+            (operator::INDEX | operator::OPT_INDEX, [operand, index]) => {
+                self.operand(operand);
+                self.out.push_str(if function == operator::INDEX { "[" } else { "[?" });
+                self.expr(index);
+                self.out.push(']');
+            }
+            (_, [operand]) if let Some(sign) = sign(function) => {
+                self.out.push(sign);
+                let nested = is_complex(operand)
+                    || is_operator(operand)
+                    || (sign == '-' && self.begins_with_number(operand));
+                self.nested(operand, nested);
+            }
+            (_, [left, right]) if let Some((sign, strength)) = binary(function) => {
+                let is_logical = strength >= 6;
+                let is_same = |side| weakness(side) == Some(strength);
+                // A chain of one logical operator needs none where it is balanced as it is read.
+                let apart = is_logical && !is_balanced(expr, function);
+                let left_nested = is_weaker(left, strength) || (apart && is_same(left));
+                let right_nested =
+                    is_weaker(right, strength) || ((apart || !is_logical) && is_same(right));
+                self.nested(left, left_nested);
+                let _ = write!(self.out, " {sign} ");
+                self.nested(right, right_nested);
+            }
+            _ => {
+                if let Some(target) = target {
+                    self.operand(target);
+                    self.out.push('.');
+                }
+                self.out.push_str(function);
+                self.out.push('(');
+                for (index, arg) in args.iter().enumerate() {
+                    self.comma(index);
+                    self.expr(arg);
+                }
+                self.out.push(')');
+            }
+        }
+    }
+
+    /// Whether a minus sign before it would become a number's.
+    fn begins_with_number(&self, mut expr: &'a Expr) -> bool {
+        loop {
+            expr = match &self.written(expr).kind {
+                ExprKind::Literal(literal) => {
+                    return matches!(literal, Literal::Int(_) | Literal::Double(_));
+                }
+                ExprKind::Select { operand, test_only: false, .. } => operand,
+                ExprKind::Call { target: Some(target), .. } => target,
+                ExprKind::Call { function, args, .. }
+                    if matches!(
+                        &**function,
+                        operator::INDEX | operator::OPT_INDEX | operator::OPT_SELECT
+                    ) =>
+                {
+                    &args[0]
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    fn literal(&mut self, literal: &Literal) {
+        let _ = match literal {
+            Literal::Null => write!(self.out, "null"),
+            Literal::Bool(value) => write!(self.out, "{value}"),
+            Literal::Int(value) => write!(self.out, "{value}"),
+            Literal::Uint(value) => write!(self.out, "{value}u"),
+            Literal::Double(value) => {
+                self.out.push_str(&double(*value));
+                Ok(())
+            }
+            Literal::String(value) => {
+                quote(value, &mut self.out);
+                Ok(())
+            }
+            Literal::Bytes(bytes) => {
+                self.out.push_str("b\"");
+                for byte in bytes.iter() {
+                    let _ = write!(self.out, "\\{byte:03o}");
+                }
+                write!(self.out, "\"")
+            }
+        };
+    }
+}
+
+/// The shortest digits that mean a number; with an exponent as Go's `%g` has it.
+fn double(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if value != 0.0 && !(-4..6).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        _ => {
+            let plain = format!("{value}");
+            if plain.contains('.') { plain } else { plain + ".0" }
+        }
+    }
+}
+
+/// A string in double quotes, as Go's `strconv.Quote` writes it.
+fn quote(text: &str, out: &mut String) {
+    out.push('"');
+    for character in text.chars() {
+        let _ = match character {
+            '"' => write!(out, "\\\""),
+            '\\' => write!(out, "\\\\"),
+            '\x07' => write!(out, "\\a"),
+            '\x08' => write!(out, "\\b"),
+            '\x0C' => write!(out, "\\f"),
+            '\n' => write!(out, "\\n"),
+            '\r' => write!(out, "\\r"),
+            '\t' => write!(out, "\\t"),
+            '\x0B' => write!(out, "\\v"),
+            '\0'..='\x1F' | '\x7F' => write!(out, "\\x{:02x}", u32::from(character)),
+            _ if is_printable(character) => write!(out, "{character}"),
+            '\0'..='\u{FFFF}' => write!(out, "\\u{:04x}", u32::from(character)),
+            _ => write!(out, "\\U{:08x}", u32::from(character)),
+        };
+    }
+    out.push('"');
+}
+
+/// Whether a character can be seen where it stands behind another.
+fn is_printable(character: char) -> bool {
+    character.is_ascii() || format!("a{character}").escape_debug().nth(1) == Some(character)
+}
