@@ -56,12 +56,17 @@ impl Compiled {
 impl Node {
     fn new(schema: &Schema, shape: &Shape) -> Option<Self> {
         // What rules cannot see has none, and nothing below it.
-        let scope = Scope::new(shape)?;
-        let rules: Vec<Rule> =
-            schema.expressions().iter().map(|rule| Rule::new(rule, &scope)).collect();
+        if !shape.is_typed() {
+            return None;
+        }
+        let mut rules = Vec::new();
+        if !schema.expressions().is_empty() {
+            let scope = Scope::new(shape)?;
+            rules.extend(schema.expressions().iter().map(|rule| Rule::new(rule, &scope)));
+        }
         let mut node = Self {
             shape: shape.clone(),
-            uses_old: rules.iter().any(|rule| rule.uses_old),
+            uses_old: rules.iter().any(|rule: &Rule| rule.uses_old),
             rules,
             properties: Vec::new(),
             additional: None,
