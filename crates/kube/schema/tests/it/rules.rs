@@ -1,8 +1,12 @@
-//! Rules that are expressions, against what the original's own code answered (`recorded/`).
+//! Rules that are expressions, against what the original's own code answered (`recorded/`), and
+//! against definitions that people have published.
 
 use mainstay_object::{FieldError, Object};
 use mainstay_schema::crd::{self, Definition};
+use mainstay_testdata::{ran, unpack};
+use mainstay_yaml::Options;
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 fn definition(schema: &Value) -> Object {
     let mut object = Object::from_value(json!({
@@ -88,4 +92,64 @@ fn rules_of_an_unchanged_schema_may_cost_what_they_did() {
     value.pointer_mut(parent).unwrap()[name] = "new".into();
     let other = Object::from_value(value).unwrap();
     assert_eq!(rows(&crd::validate_update(&other, &old)), wrong);
+}
+
+/// All files below a folder.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+fn count_rules(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| match value {
+                Value::Array(rules) if name == "x-kubernetes-validations" => rules.len(),
+                value => count_rules(value),
+            })
+            .sum(),
+        Value::Array(items) => items.iter().map(count_rules).sum(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn published_definitions_with_rules_are_accepted() {
+    for (archive, what) in [("crds", "definitions"), ("bundles-249", "bundles")] {
+        let Some(folder) = unpack(archive, &format!("rules of published {what}")) else { continue };
+        let mut all = Vec::new();
+        files(folder.path(), &mut all);
+        all.sort();
+        let (mut definitions, mut rules) = (0, 0);
+        for path in all {
+            let bytes = std::fs::read(&path).unwrap();
+            if !String::from_utf8_lossy(&bytes).contains("x-kubernetes-validations") {
+                continue;
+            }
+            for document in mainstay_yaml::documents(&bytes, &Options::default()).flatten() {
+                let count = count_rules(&document.value);
+                if document.value["kind"] != "CustomResourceDefinition" || count == 0 {
+                    continue;
+                }
+                let mut object = Object::from_value(document.value).unwrap();
+                crd::default(&mut object);
+                let wrong = crd::validate(&object);
+                let wrong = wrong.iter().filter(|error| error.field.contains("openAPIV3Schema"));
+                assert_eq!(wrong.count(), 0, "{}: {:?}", path.display(), crd::validate(&object));
+                let read = Definition::read(&object);
+                assert!(read.versions.iter().any(|version| version.rules().is_some()));
+                definitions += 1;
+                rules += count;
+            }
+        }
+        assert!(definitions > 5 && rules > 20, "{definitions} definitions, {rules} rules");
+        ran(&format!("{definitions} published definitions with {rules} rules ({archive})"));
+    }
 }
