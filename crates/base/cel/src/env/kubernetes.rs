@@ -6,7 +6,8 @@ use super::{Env, EnvOptions};
 use crate::library::kubernetes::{
     authorizer, cidr, format, ip, lists, quantity, regex, semver, urls,
 };
-use crate::library::{Library, optional, standard, strings};
+use crate::library::lists as ext_lists;
+use crate::library::{Library, optional, sets, standard, strings, two_variables};
 use std::sync::OnceLock;
 
 /// Minor versions between which the environment changes: what is before the first is as the
@@ -49,11 +50,14 @@ fn build(minor: u32) -> Env {
         (28, &optional::LIBRARY),
         (28, &quantity::LIBRARY),
         (0, strings::library(if minor < 29 { 0 } else { 2 })),
+        (29, &sets::LIBRARY),
         (30, &ip::LIBRARY),
         (30, &cidr::LIBRARY),
         (31, &format::LIBRARY),
         (31, &authorizer::SELECTORS),
+        (32, &two_variables::LIBRARY),
         (33, semver::library(1)),
+        (34, ext_lists::library(3)),
     ]
     .into_iter()
     .filter(|(since, _)| *since <= minor)

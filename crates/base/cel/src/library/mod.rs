@@ -4,10 +4,16 @@
 //! are known is a property of the environment ([`crate::Env`]).
 
 mod args;
+pub mod bindings;
+pub mod encoders;
 pub mod kubernetes;
+pub mod lists;
+pub mod math;
 pub mod optional;
+pub mod sets;
 pub mod standard;
 pub mod strings;
+pub mod two_variables;
 
 use crate::syntax::Macro;
 use crate::types::Type;

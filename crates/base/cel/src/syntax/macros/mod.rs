@@ -6,6 +6,7 @@ mod two_variables;
 
 pub use bind::{BIND, OPTIONAL};
 pub use standard::STANDARD;
+pub(crate) use standard::map;
 pub use two_variables::TWO_VARIABLES;
 
 use super::ast::{Expr, ExprKind};

@@ -150,7 +150,11 @@ fn gather(
     Ok(Expanded::Instead(comprehension(make, range, iter_var, accu_init, go_on, step, result)))
 }
 
-fn map(make: &mut Maker<'_>, target: Option<Expr>, args: Vec<Expr>) -> Result<Expanded, Refusal> {
+pub(crate) fn map(
+    make: &mut Maker<'_>,
+    target: Option<Expr>,
+    args: Vec<Expr>,
+) -> Result<Expanded, Refusal> {
     match parts(target, args) {
         Ok((range, [name, element])) => gather(make, range, &name, None, Some(element)),
         Err(stays) => Ok(stays),

@@ -14,6 +14,11 @@ use std::sync::LazyLock;
 static OVERLOADS: LazyLock<HashMap<&'static str, Overload>> = LazyLock::new(|| {
     let libraries: &[&Library] = &[
         library::strings::library(u32::MAX),
+        library::lists::library(u32::MAX),
+        &library::sets::LIBRARY,
+        &library::two_variables::LIBRARY,
+        &library::math::LIBRARY,
+        &library::encoders::LIBRARY,
         &kubernetes::quantity::LIBRARY,
         &kubernetes::lists::LIBRARY,
         &kubernetes::regex::LIBRARY,

@@ -1,0 +1,255 @@
+//! Lists made of lists (cel-go's `ext.Lists`): `slice`, `flatten`, `sort`, `distinct`, ….
+
+use super::args::{exactly, int, list as made};
+use super::{Library, Overload, Strict};
+use crate::syntax::ast::{Expr, ExprKind};
+use crate::syntax::{Expanded, Macro, Maker, Refusal, macros};
+use crate::types::Type;
+use crate::value::{Error, Key, List, Outcome, Value};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::mem::discriminant;
+
+/// Lists of a version: 0 has `slice`; 1 adds `flatten`; 2 adds `sort`, `sortBy`, `lists.range`,
+/// `reverse` and `distinct`; 3 has other costs. Versions above are the latest.
+pub fn library(version: u32) -> &'static Library {
+    const NAME: &str = "cel.lib.ext.lists";
+    static VERSIONS: [Library; 3] = [
+        Library { name: NAME, overloads: || overloads(0), macros: &[], types: Vec::new },
+        Library { name: NAME, overloads: || overloads(1), macros: &[], types: Vec::new },
+        Library { name: NAME, overloads: || overloads(2), macros: SORT_BY, types: Vec::new },
+    ];
+    &VERSIONS[(version as usize).min(VERSIONS.len() - 1)]
+}
+
+/// The most elements that a function makes: a budget stops programs before, but what a function
+/// makes is paid for only when it is made.
+const MOST: usize = 1 << 24;
+
+const SORT_BY: &[Macro] =
+    &[Macro { name: "sortBy", receiver: true, args: Some(2), expand: sort_by }];
+
+/// `list.sortBy(e, key)` becomes `@list.@sortByAssociatedKeys(@list.map(e, key))`.
+fn sort_by(
+    make: &mut Maker<'_>,
+    target: Option<Expr>,
+    args: Vec<Expr>,
+) -> Result<Expanded, Refusal> {
+    const INPUT: &str = "@__sortBy_input__";
+    let Some(target) = target else { return Ok(Expanded::Stays(None, args)) };
+    if matches!(target.kind, ExprKind::Literal(_) | ExprKind::Map(_) | ExprKind::Struct { .. }) {
+        let message = "sortBy can only be applied to a list, identifier, comprehension, call or \
+                       select expression";
+        return Err(Refusal { at: target.at, message: message.to_owned() });
+    }
+    let input = make.ident(INPUT);
+    let keys = match macros::map(make, Some(input), args)? {
+        Expanded::Instead(keys) => keys,
+        Expanded::Stays(_, args) => return Ok(Expanded::Stays(Some(target), args)),
+    };
+    let input = make.ident(INPUT);
+    let sorted = make.method(input, "@sortByAssociatedKeys", vec![keys]);
+    let name = make.name(INPUT);
+    Ok(Expanded::Instead(make.bind(name, target, sorted)))
+}
+
+/// The types that lists are sorted by, with their names in ids.
+macro_rules! sorted {
+    ($all:ident, $($type:ident $name:literal),*) => {
+        $($all.push(Overload::method(
+            "sort",
+            concat!("list_", $name, "_sort"),
+            vec![Type::list(Type::$type)],
+            Type::list(Type::$type),
+            sort,
+        ));
+        $all.push(Overload::method(
+            "@sortByAssociatedKeys",
+            concat!("list_", $name, "_sortByAssociatedKeys"),
+            vec![Type::list(Type::param("T")), Type::list(Type::$type)],
+            Type::list(Type::param("T")),
+            sort_by_keys,
+        ));)*
+    };
+}
+
+fn overloads(version: u32) -> Vec<Overload> {
+    let list = || Type::list(Type::param("T"));
+    let same = |name, id, run: Strict| Overload::method(name, id, vec![list()], list(), run);
+    let mut all = vec![Overload::method(
+        "slice",
+        "list_slice",
+        vec![list(), Type::Int, Type::Int],
+        list(),
+        slice,
+    )];
+    if version >= 1 {
+        let dynamic = || Type::list(Type::Dyn);
+        all.push(Overload::method(
+            "flatten",
+            "list_flatten",
+            vec![Type::list(list())],
+            list(),
+            flatten,
+        ));
+        all.push(Overload::method(
+            "flatten",
+            "list_flatten_int",
+            vec![dynamic(), Type::Int],
+            dynamic(),
+            flatten,
+        ));
+    }
+    if version >= 2 {
+        sorted!(
+            all,
+            Int "int",
+            Uint "uint",
+            Double "double",
+            Bool "bool",
+            Duration "google.protobuf.Duration",
+            Timestamp "google.protobuf.Timestamp",
+            String "string",
+            Bytes "bytes"
+        );
+        all.push(Overload::function(
+            "lists.range",
+            "lists_range",
+            vec![Type::Int],
+            Type::list(Type::Int),
+            range,
+        ));
+        all.push(same("reverse", "list_reverse", |args| {
+            let [list] = exactly(args)?;
+            Ok(made(elements(list)?.iter().rev().collect::<Result<_, _>>()?))
+        }));
+        all.push(same("distinct", "list_distinct", distinct));
+    }
+    all
+}
+
+fn elements<'v, 'a>(value: &'v Value<'a>) -> Result<&'v List<'a>, Error> {
+    match value {
+        Value::List(list) => Ok(list),
+        _ => Err(Error::NoSuchOverload),
+    }
+}
+
+fn slice<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [list, start, end] = exactly(args)?;
+    let (list, start, end) = (elements(list)?, int(start)?, int(end)?);
+    let refuse = |why| Err(Error::text(format!("cannot slice({start}, {end}), {why}")));
+    let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
+        return refuse("negative indexes not supported".to_owned());
+    };
+    if from > to {
+        return refuse("start index must be less than or equal to end index".to_owned());
+    }
+    if to > list.len() {
+        return refuse(format!("list is length {}", list.len()));
+    }
+    Ok(made(list.iter().skip(from).take(to - from).collect::<Result<_, _>>()?))
+}
+
+fn flatten<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let (list, depth) = match args {
+        [list] => (list, 1),
+        [list, depth] => (list, int(depth)?),
+        _ => return Err(Error::NoSuchOverload),
+    };
+    if depth < 0 {
+        return Err(Error::fixed("level must be non-negative"));
+    }
+    let mut flat = Vec::new();
+    flatten_into(elements(list)?, depth, &mut flat)?;
+    Ok(made(flat))
+}
+
+/// Lists are no deeper than the expressions and objects that they are of, whose depth is limited.
+fn flatten_into<'a>(list: &List<'a>, depth: i64, flat: &mut Vec<Value<'a>>) -> Result<(), Error> {
+    for value in list.iter() {
+        match value? {
+            Value::List(inner) if depth > 0 => flatten_into(&inner, depth - 1, flat)?,
+            value => flat.push(value),
+        }
+        if flat.len() > MOST {
+            return Err(Error::CostLimit);
+        }
+    }
+    Ok(())
+}
+
+fn range<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [end] = exactly(args)?;
+    let end = int(end)?;
+    if usize::try_from(end).is_ok_and(|end| end > MOST) {
+        return Err(Error::CostLimit);
+    }
+    Ok(made((0..end).map(Value::Int).collect()))
+}
+
+fn sort<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [list] = exactly(args)?;
+    let list = elements(list)?;
+    sorted_by(list, list)
+}
+
+fn sort_by_keys<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [list, keys] = exactly(args)?;
+    sorted_by(elements(list)?, elements(keys)?)
+}
+
+/// The elements of a list in the order of keys, those of equal keys in their order.
+///
+/// Upstream leaves the order of equal keys open, and where one is `NaN`.
+fn sorted_by<'a>(list: &List<'a>, keys: &List<'a>) -> Outcome<'a> {
+    if list.len() != keys.len() {
+        return Err(Error::text(format!(
+            "@sortByAssociatedKeys() expected a list of the same size as the associated keys \
+             list, but got {} and {} elements respectively",
+            list.len(),
+            keys.len()
+        )));
+    }
+    let keys: Vec<Value<'a>> = keys.iter().collect::<Result<_, _>>()?;
+    let Some(first) = keys.first() else { return Ok(Value::List(list.clone())) };
+    if first.compare(first) == Err(Error::NoSuchOverload) {
+        return Err(Error::fixed("list elements must be comparable"));
+    }
+    if keys.iter().any(|key| discriminant(key) != discriminant(first)) {
+        return Err(Error::fixed("list elements must have the same type"));
+    }
+    let mut pairs: Vec<(&Value<'a>, Value<'a>)> = Vec::with_capacity(keys.len());
+    for (key, value) in keys.iter().zip(list.iter()) {
+        pairs.push((key, value?));
+    }
+    pairs.sort_by(|(one, _), (other, _)| order(one, other));
+    Ok(made(pairs.into_iter().map(|(_, value)| value).collect()))
+}
+
+/// `NaN` is behind all other numbers, so that there is an order at all.
+fn order(one: &Value<'_>, other: &Value<'_>) -> Ordering {
+    let nan = |value: &Value<'_>| matches!(value, Value::Double(number) if number.is_nan());
+    one.compare(other).unwrap_or_else(|_| nan(one).cmp(&nan(other)))
+}
+
+/// The elements without those that are equal to one before them.
+fn distinct<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [list] = exactly(args)?;
+    let values: Vec<Value<'a>> = elements(list)?.iter().collect::<Result<_, _>>()?;
+    // Nearly always strings or whole numbers, which need not be compared each with each.
+    let keys: Option<Vec<Key<'a>>> = values.iter().map(Key::of).collect();
+    if let Some(keys) = keys {
+        let mut seen = BTreeSet::new();
+        let first = keys.into_iter().map(|key| seen.insert(key));
+        let unique = first.zip(values).filter(|(first, _)| *first).map(|(_, value)| value);
+        return Ok(made(unique.collect()));
+    }
+    let mut unique: Vec<Value<'a>> = Vec::new();
+    for value in values {
+        if !unique.iter().any(|known| value.equals(known) == Ok(true)) {
+            unique.push(value);
+        }
+    }
+    Ok(made(unique))
+}

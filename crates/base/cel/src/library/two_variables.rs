@@ -1,0 +1,83 @@
+//! Loops over places and elements, or over keys and values (cel-go's `ext.TwoVarComprehensions`).
+//!
+//! The macros are those of [`crate::syntax::macros`]; those that make maps do it with a function
+//! that is here.
+
+use super::args::exactly;
+use super::{Library, Overload};
+use crate::syntax::macros;
+use crate::types::Type;
+use crate::value::{Error, Key, Map, Outcome, Value};
+use std::collections::BTreeMap;
+
+/// The macros, and `cel.@mapInsert`, which only they call.
+pub static LIBRARY: Library = Library {
+    name: "cel.lib.ext.comprev2",
+    overloads,
+    macros: macros::TWO_VARIABLES,
+    types: Vec::new,
+};
+
+fn overloads() -> Vec<Overload> {
+    let [key, value] = ["K", "V"].map(Type::param);
+    let map = || Type::map(key.clone(), value.clone());
+    vec![
+        Overload::function(
+            "cel.@mapInsert",
+            "@mapInsert_map_key_value",
+            vec![map(), key.clone(), value.clone()],
+            map(),
+            |args| {
+                let [map, key, value] = exactly(args)?;
+                let mut entries = entries_of(map)?;
+                insert(&mut entries, key, value.clone())?;
+                Ok(Value::Map(Map::of(entries)))
+            },
+        ),
+        Overload::function(
+            "cel.@mapInsert",
+            "@mapInsert_map_map",
+            vec![map(), map()],
+            map(),
+            merge,
+        ),
+    ]
+}
+
+fn entries_of<'a>(map: &Value<'a>) -> Result<BTreeMap<Key<'a>, Value<'a>>, Error> {
+    let Value::Map(map) = map else { return Err(Error::NoSuchOverload) };
+    let mut entries = BTreeMap::new();
+    for (key, value) in map {
+        let Some(key) = Key::of(&key) else { return Err(Error::NoSuchOverload) };
+        entries.insert(key, value?);
+    }
+    Ok(entries)
+}
+
+/// Adds an entry whose key is not there yet.
+fn insert<'a>(
+    entries: &mut BTreeMap<Key<'a>, Value<'a>>,
+    key: &Value<'a>,
+    value: Value<'a>,
+) -> Result<(), Error> {
+    let Some(owned) = Key::of(key) else { return Err(Error::fixed("unsupported key type")) };
+    match entries.entry(owned) {
+        std::collections::btree_map::Entry::Vacant(place) => {
+            place.insert(value);
+            Ok(())
+        }
+        std::collections::btree_map::Entry::Occupied(_) => {
+            Err(Error::text(format!("insert failed: key {key} already exists")))
+        }
+    }
+}
+
+fn merge<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let [map, more] = exactly(args)?;
+    let mut entries = entries_of(map)?;
+    let Value::Map(more) = more else { return Err(Error::NoSuchOverload) };
+    for (key, value) in more {
+        insert(&mut entries, &key, value?)?;
+    }
+    Ok(Value::Map(Map::of(entries)))
+}
