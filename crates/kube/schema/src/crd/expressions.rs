@@ -228,7 +228,7 @@ impl Rules<'_> {
             Ok(compiled) => {
                 let cost = compiled.max_cost.saturating_mul(self.count);
                 self.cost("estimated rule cost", cost, &at);
-                if !rule.message_expression.is_empty() {
+                if !rule.words.is_empty() {
                     self.message(rule, source, &path.child("messageExpression"));
                 }
                 compiled.uses_old_self
@@ -256,7 +256,7 @@ impl Rules<'_> {
     }
 
     fn message(&mut self, rule: &Expression, source: &Value, at: &Trail<'_>) {
-        match self.scope.message(&rule.message_expression, rule.optional_old) {
+        match self.scope.message(&rule.words, rule.optional_old) {
             Ok(compiled) => {
                 self.cost("estimated messageExpression cost", compiled.max_cost, at);
             }

@@ -2,6 +2,7 @@
 
 use mainstay_api::{crds, resources};
 use mainstay_object::{Object, value_at};
+use mainstay_schema::crd::{self, Definition};
 use mainstay_testdata::{ran, unpack};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -19,6 +20,34 @@ fn there_is_one_definition_for_each_kind() {
         assert_eq!(crd.str(&["spec", "names", "kind"]), Some(&*resource.kind));
         let storage = crd.array(&["spec", "versions"]).iter().find(|it| it["storage"] == true);
         assert_eq!(storage.unwrap()["name"], json!(resource.version));
+    }
+}
+
+#[test]
+fn an_api_server_accepts_every_definition_with_its_rules() {
+    for mut crd in crds() {
+        crd::default(&mut crd);
+        assert_eq!(crd::validate(&crd), [], "{}", crd.name());
+    }
+}
+
+#[test]
+fn releases_are_identifiers_with_dots_between() {
+    let name = "clusterserviceversions.operators.coreos.com";
+    let definition = crds().into_iter().find(|crd| crd.name() == name).unwrap();
+    let definition = Definition::read(&definition);
+    let version = definition.storage_version().unwrap();
+    for (release, errors) in
+        [("1.0.a-b", 0), ("0", 0), ("1..0", 1), ("1.01", 1), ("ä.007", 2), ("0a.07a", 0)]
+    {
+        let object = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {"name": "a"}, "spec": {"release": release},
+        });
+        let rules = version.rules().unwrap();
+        let verdict = rules.evaluate(&version.schema, object.as_object().unwrap(), None);
+        assert_eq!(verdict.errors.len(), errors, "{release}: {:?}", verdict.errors);
+        assert!(verdict.errors.iter().all(|error| error.field == "spec.release"));
     }
 }
 

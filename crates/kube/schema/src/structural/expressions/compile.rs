@@ -103,8 +103,8 @@ impl Node {
 impl Rule {
     fn new(rule: &Expression, scope: &Scope<'_>) -> Self {
         let compiled = scope.rule(&rule.rule, rule.optional_old);
-        let message = (!rule.message_expression.is_empty() && compiled.is_ok())
-            .then(|| scope.message(&rule.message_expression, rule.optional_old).ok())
+        let message = (!rule.words.is_empty() && compiled.is_ok())
+            .then(|| scope.message(&rule.words, rule.optional_old).ok())
             .flatten();
         Self {
             uses_old: compiled.as_ref().is_ok_and(|compiled| compiled.uses_old_self),

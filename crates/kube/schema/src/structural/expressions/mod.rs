@@ -28,7 +28,7 @@ pub struct Expression {
     /// What is said if it does not; may be empty.
     message: Box<str>,
     /// An expression that says it; may be empty.
-    pub(crate) message_expression: Box<str>,
+    pub(crate) words: Box<str>,
     reason: Reason,
     /// The path of the field that is to blame, below this one, as errors print it; may be empty.
     field_path: Box<str>,
@@ -58,7 +58,7 @@ impl Expression {
         Self {
             rule: text("rule").into(),
             message: text("message").into(),
-            message_expression: text("messageExpression").into(),
+            words: text("messageExpression").into(),
             reason: match text("reason") {
                 "FieldValueForbidden" => Reason::Forbidden,
                 "FieldValueRequired" => Reason::Required,
