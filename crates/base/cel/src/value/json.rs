@@ -28,7 +28,7 @@ impl Value<'_> {
             Self::Bytes(bytes) => {
                 Json::from(base64::engine::general_purpose::STANDARD.encode(bytes.as_slice()))
             }
-            Self::Duration(duration) => Json::from(format!("{}s", time::seconds(*duration))),
+            Self::Duration(duration) => Json::from(time::seconds(*duration)),
             Self::Timestamp(time) => Json::from(time.to_string()),
             Self::List(list) => {
                 let values = list.iter().map(|value| value?.to_json());

@@ -16,7 +16,7 @@ mod text;
 pub mod time;
 
 pub use map::{Entries, Found};
-pub use show::go_double;
+pub use show::{go_decimal, go_double};
 
 use crate::kubernetes::Shape;
 use crate::types::Type;

@@ -13,15 +13,68 @@ pub fn go_double(double: f64) -> String {
     if double.is_infinite() {
         return if double > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
+    let (digits, exponent) = shortest(double);
+    if (-4..6).contains(&exponent) {
+        return plain(&digits, exponent);
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// A finite double without an exponent, as Go's `strconv.FormatFloat(double, 'f', -1, 64)`.
+pub fn go_decimal(double: f64) -> String {
+    let (digits, exponent) = shortest(double);
+    plain(&digits, exponent)
+}
+
+/// The fewest digits that mean a finite double, as `-1.5`, and the power of ten that they are
+/// multiplied with.
+///
+/// Where two texts of that length are equally near Go takes the even one, Rust the greater.
+fn shortest(double: f64) -> (String, i32) {
     let text = format!("{double:e}");
     // Rust writes every finite number as `1.5e3`.
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..6).contains(&exponent) {
-        return format!("{double}");
+    let count = digits.bytes().filter(u8::is_ascii_digit).count();
+    if count >= 15 {
+        // All digits that there are: no double in question has more.
+        let exact = format!("{double:.60e}");
+        let exact = exact.split_once('e').map_or("", |(digits, _)| digits);
+        if let Some((down, rest)) = exact.split_at_checked(digits.len())
+            && rest.starts_with('5')
+            && rest[1..].bytes().all(|digit| digit == b'0')
+            && down.ends_with(['0', '2', '4', '6', '8'])
+            && format!("{down}e{exponent}").parse() == Ok(double)
+        {
+            let down = down.trim_end_matches('0').trim_end_matches('.');
+            return (down.to_owned(), exponent);
+        }
     }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
+    (digits.to_owned(), exponent)
+}
+
+/// Digits such as `-1.5`, times a power of ten, without an exponent.
+fn plain(digits: &str, exponent: i32) -> String {
+    let (sign, digits) = match digits.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", digits),
+    };
+    let mut all = digits.replace('.', "");
+    let Ok(point) = usize::try_from(exponent + 1) else {
+        // The exponent of a double has three digits.
+        let zeros = usize::try_from(-exponent - 1).unwrap_or_default();
+        return format!("{sign}0.{}{all}", "0".repeat(zeros));
+    };
+    if point == 0 {
+        return format!("{sign}0.{all}");
+    }
+    if all.len() <= point {
+        all.extend(std::iter::repeat_n('0', point - all.len()));
+    } else {
+        all.insert(point, '.');
+    }
+    format!("{sign}{all}")
 }
 
 impl fmt::Display for Value<'_> {

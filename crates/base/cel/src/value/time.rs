@@ -279,12 +279,12 @@ pub fn parse_duration(text: &str) -> Option<i64> {
     if negative { 0_i64.checked_sub_unsigned(sum) } else { i64::try_from(sum).ok() }
 }
 
-/// The seconds of a duration as `string(...)` writes them, without the `s`.
-pub(crate) fn seconds(nanoseconds: i64) -> f64 {
+/// A duration as `string(...)` writes it: its seconds, by way of a double (`5400.5s`).
+pub fn seconds(nanoseconds: i64) -> String {
     let second = SECOND.cast_signed();
     #[expect(clippy::cast_precision_loss, reason = "Go's arithmetic")]
     let (whole, rest) = ((nanoseconds / second) as f64, (nanoseconds % second) as f64);
-    whole + rest / 1e9
+    super::go_decimal(whole + rest / 1e9) + "s"
 }
 
 /// A duration as Go writes it: `1h0m0.5s`.

@@ -223,7 +223,7 @@ fn to_string<'a>(value: &Value<'a>) -> Outcome<'a> {
             }
         },
         Value::Double(double) => Value::text(go_double(*double)),
-        Value::Duration(duration) => Value::text(format!("{}s", time::seconds(*duration))),
+        Value::Duration(duration) => Value::text(time::seconds(*duration)),
         Value::Int(int) => Value::text(int.to_string()),
         Value::Timestamp(time) => Value::text(time.to_string()),
         Value::Uint(uint) => Value::text(uint.to_string()),
