@@ -94,6 +94,44 @@ fn rules_of_an_unchanged_schema_may_cost_what_they_did() {
     assert_eq!(rows(&crd::validate_update(&other, &old)), wrong);
 }
 
+#[test]
+fn what_is_found_is_bounded() {
+    let long = "x".repeat(100_000);
+    let schema = json!({"type": "object", "properties": {"l": {
+        "type": "array",
+        "items": {"type": "integer", "x-kubernetes-validations": [{"rule": "false", "message": long}]},
+    }}});
+    let definition = Definition::read(&definition(&schema));
+    let version = &definition.versions[0];
+    let object = json!({"l": vec![1; 1_000]});
+    let rules = version.rules().unwrap();
+    let verdict = rules.evaluate(&version.schema, object.as_object().unwrap(), None);
+    assert!(matches!(verdict.errors.len(), 10..50), "{}", verdict.errors.len());
+}
+
+#[test]
+fn deep_schemas_need_little_stack() {
+    let rules = json!([{"rule": "self == oldSelf || has(self.a)"}]);
+    let (mut schema, mut object) = (json!({"type": "object"}), json!({}));
+    for _ in 0..60 {
+        schema = json!({
+            "type": "object", "properties": {"a": schema, "b": {"type": "string"}},
+            "x-kubernetes-validations": rules, "default": {},
+        });
+        object = json!({"a": object, "b": "c"});
+    }
+    let run = move || {
+        let definition = definition(&schema);
+        assert_ne!(crd::validate(&definition), []);
+        let definition = Definition::read(&definition);
+        let version = &definition.versions[0];
+        let object = object.as_object().unwrap();
+        let verdict = version.rules().unwrap().evaluate(&version.schema, object, Some(object));
+        assert_eq!(verdict.errors, []);
+    };
+    std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
+}
+
 /// All files below a folder.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -5,7 +5,9 @@
 //! did. What is wrong with a part that did not change is only warned of: it was so already, and
 //! whoever writes something else cannot be asked to mend it.
 //!
-//! All evaluations for one object share a budget; when it is used up, nothing more is asked.
+//! All evaluations for one object share a budget; when it is used up, nothing more is asked. What is
+//! found is bounded too: a rule of many elements may have a long message, and nobody reads more than
+//! some megabytes of it.
 
 use super::super::Schema;
 use super::super::old::{Elements, Old, same_fields};
@@ -23,6 +25,9 @@ use std::sync::Arc;
 
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
+
+/// The most bytes of what is found; with more than that nothing more is asked.
+const FOUND: usize = 4 << 20;
 
 /// What rules have said.
 #[derive(Debug, Default)]
@@ -187,6 +192,8 @@ impl<'p, 'a> Since<'p, 'a> {
 struct Walk {
     verdict: Verdict,
     left: u64,
+    /// Bytes of what was found.
+    size: usize,
     /// Whether nothing more is to be asked.
     stopped: bool,
 }
@@ -215,7 +222,7 @@ impl<'a> Question<'a> {
 
 impl Walk {
     fn new(budget: u64) -> Self {
-        Self { verdict: Verdict::default(), left: budget, stopped: false }
+        Self { verdict: Verdict::default(), left: budget, size: 0, stopped: false }
     }
 
     fn part<'a>(
@@ -340,9 +347,10 @@ impl Walk {
             let path = if expression.field_path.is_empty() { trail } else { &path };
             let error = error_at(path, kind, detail);
             if !rule.uses_old && since.is_same() {
+                self.found(error.detail.len());
                 self.verdict.warnings.push(error.to_string());
             } else {
-                self.verdict.errors.push(error);
+                self.error(error);
             }
             if self.stopped {
                 return;
@@ -428,7 +436,17 @@ impl Walk {
 
     /// Something is wrong with a rule rather than with a value.
     fn wrong(&mut self, schema: &Schema, trail: &Trail<'_>, detail: String) {
-        self.verdict.errors.push(error_at(trail, type_shown(schema), detail));
+        self.error(error_at(trail, type_shown(schema), detail));
+    }
+
+    fn error(&mut self, error: FieldError) {
+        self.found(error.detail.len());
+        self.verdict.errors.push(error);
+    }
+
+    fn found(&mut self, size: usize) {
+        self.size = self.size.saturating_add(size + size_of::<FieldError>());
+        self.stopped |= self.size > FOUND;
     }
 
     /// The same, and nothing more is asked.
