@@ -120,15 +120,20 @@ impl Planner<'_> {
     ) -> Result<NodeId, Error> {
         let function = &callee.function;
         let one = match callee.overloads.as_slice() {
-            [one] if matches!(self.known, Known::Checked(_)) => Some(one),
+            [one] => Some(one),
             _ => None,
+        };
+        // Costs of expressions that were not checked do not know the overload.
+        let id = match (one, self.known) {
+            (Some(one), Known::Checked(_)) => one.id,
+            _ => "",
         };
         let refusal =
             if callee.overloads.is_empty() { Refusal::Unknown } else { Refusal::of(function) };
         self.refuse_count(callee, refusal, nodes.len())?;
-        if let Some(one) = one.filter(|one| one.id == "in_list")
-            && let Some(node) = self.within(nodes[0], nodes[1])
-            && !one.params.is_empty()
+        if id == "in_list"
+            && let [element, list] = *nodes
+            && let Some(node) = self.within(element, list)
         {
             return Ok(self.add(node));
         }
@@ -147,12 +152,7 @@ impl Planner<'_> {
             },
             _ => Dispatch::ByArguments(callee.overloads.clone()),
         };
-        let call = Call {
-            function: function.clone(),
-            cost: call_cost(function, one.map_or("", |one| one.id)),
-            refusal,
-            run,
-        };
+        let call = Call { function: function.clone(), cost: call_cost(function, id), refusal, run };
         if let Some(node) = self.fold_call(&call, &callee.overloads, &nodes)? {
             return Ok(self.add(node));
         }

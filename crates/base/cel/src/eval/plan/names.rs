@@ -16,7 +16,9 @@ impl Planner<'_> {
                 let value = Value::of_type(of.clone());
                 return self.constant(value);
             }
-            (_, Known::Names(_)) => Root::Names(self.candidate(name, "", 0).into_iter().collect()),
+            (_, Known::Names(_)) => {
+                Root::Names(self.candidate(name, None, 0).into_iter().collect())
+            }
             (Some(Reference::Variable(name)), _) => Root::Slot(self.variable(name)),
             _ => Root::Slot(self.variable(name)),
         };
@@ -37,9 +39,12 @@ impl Planner<'_> {
     }
 
     /// What a name may mean by itself, or one of several names with a field.
-    fn candidate(&mut self, name: &str, field: &str, skip: usize) -> Option<Candidate> {
+    fn candidate(&mut self, name: &str, field: Option<&str>, skip: usize) -> Option<Candidate> {
         let Known::Names(env) = self.known else { return None };
-        let dotted = if field.is_empty() { name.to_owned() } else { format!("{name}.{field}") };
+        let dotted = match field {
+            Some(field) => format!("{name}.{field}"),
+            None => name.to_owned(),
+        };
         let mut candidate = Candidate { names: Vec::new(), sources: Vec::new(), skip };
         for full in env.candidates(&dotted) {
             let full: Arc<str> = full.as_ref().into();
@@ -114,7 +119,7 @@ impl Planner<'_> {
         };
         // The names of the container come with the plain one, which is the last.
         let Some(plain) = first.names.last().cloned() else { return };
-        let Some(longer) = self.candidate(&plain, field, count) else { return };
+        let Some(longer) = self.candidate(&plain, Some(field), count) else { return };
         if let Node::Path(Path { root: Root::Names(candidates), .. }) =
             &mut self.nodes[path as usize]
         {
