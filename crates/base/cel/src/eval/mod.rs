@@ -124,6 +124,7 @@ impl<'i> Budget<'i> {
     }
 
     /// Spends.
+    #[inline]
     fn charge(&mut self, cost: u64) -> Result<(), Error> {
         self.spent = self.spent.saturating_add(cost);
         if self.spent > self.limit { Err(Error::CostLimit) } else { Ok(()) }
@@ -135,6 +136,7 @@ impl<'i> Budget<'i> {
     }
 
     /// Takes note of a turn of a loop.
+    #[inline]
     fn turn(&mut self) -> Result<(), Error> {
         let Some(interrupt) = self.interrupt else { return Ok(()) };
         self.turns += 1;

@@ -1,15 +1,14 @@
 //! Sets of constants, for `x in ["a", "b"]`.
 
 use crate::value::{List, Value};
-use std::collections::HashSet;
 
-/// Strings, numbers and truth values that something is looked for in.
+/// Strings, numbers and truth values that something is looked for in; each kind in order.
 #[derive(Debug, Default)]
 pub(super) struct Set {
-    strings: HashSet<Box<str>>,
-    ints: HashSet<i128>,
+    strings: Vec<Box<str>>,
+    ints: Vec<i128>,
     /// Those that are no whole numbers, by their bits.
-    doubles: HashSet<u64>,
+    doubles: Vec<u64>,
     bools: [bool; 2],
 }
 
@@ -42,41 +41,37 @@ impl Set {
         let mut set = Self::default();
         for value in list.iter() {
             match value.ok()? {
-                Value::String(text) => {
-                    set.strings.insert(text.as_str().into());
-                }
-                Value::Int(int) => {
-                    set.ints.insert(int.into());
-                }
-                Value::Uint(uint) => {
-                    set.ints.insert(uint.into());
-                }
+                Value::String(text) => set.strings.push(text.as_str().into()),
+                Value::Int(int) => set.ints.push(int.into()),
+                Value::Uint(uint) => set.ints.push(uint.into()),
                 Value::Bool(value) => set.bools[usize::from(value)] = true,
                 Value::Double(double) => match Number::of(double) {
-                    Number::Whole(int) => {
-                        set.ints.insert(int);
-                    }
-                    Number::Fraction(bits) => {
-                        set.doubles.insert(bits);
-                    }
+                    Number::Whole(int) => set.ints.push(int),
+                    Number::Fraction(bits) => set.doubles.push(bits),
                     Number::Nothing => {}
                 },
                 _ => return None,
             }
         }
+        set.strings.sort_unstable();
+        set.ints.sort_unstable();
+        set.doubles.sort_unstable();
         Some(set)
     }
 
     /// Whether a value is equal to one of the set.
     pub(super) fn contains(&self, value: &Value<'_>) -> bool {
+        let int = |int: i128| self.ints.binary_search(&int).is_ok();
         match value {
-            Value::String(text) => self.strings.contains(text.as_str()),
-            Value::Int(int) => self.ints.contains(&i128::from(*int)),
-            Value::Uint(uint) => self.ints.contains(&i128::from(*uint)),
+            Value::String(text) => {
+                self.strings.binary_search_by(|known| (**known).cmp(text.as_str())).is_ok()
+            }
+            Value::Int(value) => int((*value).into()),
+            Value::Uint(value) => int((*value).into()),
             Value::Bool(value) => self.bools[usize::from(*value)],
             Value::Double(double) => match Number::of(*double) {
-                Number::Whole(int) => self.ints.contains(&int),
-                Number::Fraction(bits) => self.doubles.contains(&bits),
+                Number::Whole(value) => int(value),
+                Number::Fraction(bits) => self.doubles.binary_search(&bits).is_ok(),
                 Number::Nothing => false,
             },
             _ => false,

@@ -150,9 +150,10 @@ impl<'a> Object<'a> {
 /// A property of an object with declared fields, by its name in data.
 fn field<'a>(fields: &'a JsonMap<String, Json>, shape: &'a Shape, name: &str) -> Found<'a> {
     let ShapeKind::Object(object) = &shape.kind else { return Ok(None) };
-    match (fields.get(name), object.fields.get(name)) {
-        (None | Some(Json::Null), _) | (_, None) => Ok(None),
-        (Some(value), Some(field)) => field.shape.view(value).map(Some),
+    let Some(value) = fields.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
+    match object.fields.get(name) {
+        Some(field) => field.shape.view(value).map(Some),
+        None => Ok(None),
     }
 }
 
