@@ -5,3 +5,4 @@ mod eval;
 mod library;
 mod properties;
 mod spec;
+mod syntax;

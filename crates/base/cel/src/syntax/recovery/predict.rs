@@ -18,12 +18,26 @@ pub(super) enum Prediction {
     Alternative(u8),
     /// None; the offset from the first token of the token that is to blame.
     None(usize),
+    /// It takes too much time to say.
+    GivenUp,
 }
 
-/// How many steps a prediction and all of a text may take: texts that people write take a
-/// thousandth. Beyond, the first alternative that is left is taken.
-const MAX_STEPS: u32 = 200_000;
-const MAX_STEPS_OF_ALL: u32 = 2_000_000;
+/// How many steps all predictions of a text may take: texts that people write take a hundredth.
+const MAX_STEPS: u32 = 500_000;
+
+/// How many tokens after which choices are remembered, of all choices together.
+const MAX_KNOWN: usize = 10_000;
+
+/// What a token says, after others, without regard to how the rule was reached.
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    Alternative(u8),
+    None,
+    /// It depends on how the rule was reached.
+    Callers,
+    /// The next token has to be asked; with the number of those before it.
+    More(u32),
+}
 
 /// Where an alternative has led.
 #[derive(Clone, Copy, Debug)]
@@ -81,14 +95,17 @@ pub(super) struct Predictor<'n> {
     network: &'n Network,
     stacks: Stacks,
     steps: u32,
-    all_steps: u32,
-    /// What one token already decides.
-    decided: HashMap<(State, u8, Kind), u8>,
+    /// The number of each choice, before any token.
+    choices: HashMap<(State, u8), u32>,
+    /// What is known of choices, by tokens before and the next one.
+    known: HashMap<(u32, Kind), Known>,
+    last: u32,
 }
 
 impl<'n> Predictor<'n> {
     pub(super) fn new(network: &'n Network) -> Self {
-        Self { network, stacks: Stacks::new(), steps: 0, all_steps: 0, decided: HashMap::new() }
+        let (choices, known) = (HashMap::new(), HashMap::new());
+        Self { network, stacks: Stacks::new(), steps: 0, choices, known, last: 0 }
     }
 
     /// Which alternative is taken; `look` gives tokens by their distance.
@@ -97,39 +114,68 @@ impl<'n> Predictor<'n> {
         choice: &Choice<'_>,
         look: &mut dyn FnMut(usize) -> Kind,
     ) -> Prediction {
-        let first = (choice.state, choice.precedence, look(0));
-        if let Some(known) = self.decided.get(&first) {
-            return Prediction::Alternative(*known);
+        let first = *self.choices.entry((choice.state, choice.precedence)).or_insert_with(|| {
+            self.last += 1;
+            self.last
+        });
+        let (mut before, mut at) = (first, 0);
+        loop {
+            let kind = look(at);
+            match self.known.get(&(before, kind)) {
+                Some(Known::Alternative(known)) => return Prediction::Alternative(*known),
+                Some(Known::None) => return Prediction::None(at),
+                Some(Known::Callers) => break,
+                Some(Known::More(next)) => before = *next,
+                None => return self.simulate(choice, first, look),
+            }
+            at += usize::from(kind != Kind::End);
         }
         self.stacks = Stacks::new();
-        self.steps = 0;
+        self.predict_with_callers(choice, look)
+    }
+
+    /// Follows all alternatives and remembers what comes of it.
+    fn simulate(
+        &mut self,
+        choice: &Choice<'_>,
+        first: u32,
+        look: &mut dyn FnMut(usize) -> Kind,
+    ) -> Prediction {
+        self.stacks = Stacks::new();
         let mut configs = self.start(choice, EMPTY, false);
         if self.network.node(choice.state).operators {
             configs = self.filter(&configs);
         }
-        let mut at = 0;
+        let (mut before, mut at) = (first, 0);
         loop {
             let kind = look(at);
-            let Some(reached) = self.reach(choice, &configs, kind, false) else {
-                return finished(&configs, self.network)
-                    .map_or(Prediction::None(at), Prediction::Alternative);
-            };
-            if let Some(only) = reached.only_alternative() {
-                if at == 0 {
-                    self.decided.insert(first, only);
-                }
-                return Prediction::Alternative(only);
-            }
-            if self.conflicts(&reached) {
-                return self.predict_with_callers(choice, look);
-            }
+            let reached = self.reach(choice, &configs, kind, false);
             if self.exhausted() {
-                return Prediction::Alternative(least(&reached));
+                return Prediction::GivenUp;
             }
-            configs = reached;
-            if kind != Kind::End {
-                at += 1;
+            let known = match &reached {
+                None => finished(&configs, self.network).map_or(Known::None, Known::Alternative),
+                Some(reached) => match reached.only_alternative() {
+                    Some(only) => Known::Alternative(only),
+                    None if self.conflicts(reached) => Known::Callers,
+                    None => {
+                        self.last += 1;
+                        let known = self.known.get(&(before, kind)).copied();
+                        known.unwrap_or(Known::More(self.last))
+                    }
+                },
+            };
+            if self.known.len() < MAX_KNOWN {
+                self.known.insert((before, kind), known);
             }
+            match known {
+                Known::Alternative(only) => return Prediction::Alternative(only),
+                Known::None => return Prediction::None(at),
+                Known::Callers => return self.predict_with_callers(choice, look),
+                Known::More(next) => before = next,
+            }
+            configs = reached.unwrap_or_default();
+            at += usize::from(kind != Kind::End);
         }
     }
 
@@ -143,10 +189,14 @@ impl<'n> Predictor<'n> {
             .iter()
             .fold(EMPTY, |below, caller| self.stacks.push(self.network.follow(*caller), below));
         let mut configs = self.start(choice, stack, true);
-        let mut at = 0;
+        let mut at = 0_usize;
         loop {
             let kind = look(at);
-            let Some(reached) = self.reach(choice, &configs, kind, true) else {
+            let reached = self.reach(choice, &configs, kind, true);
+            if self.exhausted() {
+                return Prediction::GivenUp;
+            }
+            let Some(reached) = reached else {
                 // What is to blame is then the first token.
                 return finished(&configs, self.network)
                     .map_or(Prediction::None(0), Prediction::Alternative);
@@ -160,18 +210,13 @@ impl<'n> Predictor<'n> {
             {
                 return Prediction::Alternative(u8::try_from(first).unwrap_or(u8::MAX));
             }
-            if self.exhausted() {
-                return Prediction::Alternative(least(&reached));
-            }
             configs = reached;
-            if kind != Kind::End {
-                at += 1;
-            }
+            at += usize::from(kind != Kind::End);
         }
     }
 
     fn exhausted(&self) -> bool {
-        self.steps > MAX_STEPS || self.all_steps > MAX_STEPS_OF_ALL
+        self.steps > MAX_STEPS
     }
 
     /// All that can be reached before the first token.
@@ -272,9 +317,7 @@ impl<'n> Predictor<'n> {
         let mut open = vec![(config, 0)];
         while let Some((config, depth)) = open.pop() {
             self.steps += 1;
-            self.all_steps += 1;
             if self.exhausted() {
-                into.add(config, &mut self.stacks, walk.full);
                 return;
             }
             let node = self.network.node(config.state);
@@ -399,10 +442,6 @@ fn alternatives(configs: &Configs) -> HashMap<(State, Stack), u64> {
         *found.entry((config.state, config.stack)).or_default() |= 1 << config.alternative;
     }
     found
-}
-
-fn least(configs: &Configs) -> u8 {
-    configs.list.iter().map(|config| config.alternative).min().unwrap_or(1)
 }
 
 /// The first alternative with which the rule could end before the token that did not fit.

@@ -380,6 +380,10 @@ impl<'a> Run<'a> {
         match prediction {
             Prediction::Alternative(alternative) => Ok(alternative),
             Prediction::None(blamed) => Err(Failure::NoAlternative { blamed }),
+            Prediction::GivenUp => {
+                let message = "Syntax error: expression is too intricate to be explained";
+                Err(self.give_up(message.to_owned()).into())
+            }
         }
     }
 
