@@ -51,6 +51,7 @@ pub fn translate(text: &str) -> Result<String, String> {
         out: String::with_capacity(text.len() + 16),
         groups: vec![Group::default()],
         last_repeat: None,
+        last_flags: (0, 0),
     };
     reader.read().map_err(|(what, at)| format!("error parsing regexp: {what}: `{at}`"))?;
     Ok(reader.out)
@@ -82,6 +83,8 @@ struct Reader<'a> {
     groups: Vec<Group>,
     /// Where the repetition that was just read begins.
     last_repeat: Option<&'a str>,
+    /// Where flags such as `(?i)` were written last: from, to.
+    last_flags: (usize, usize),
 }
 
 impl<'a> Reader<'a> {
@@ -201,24 +204,36 @@ impl<'a> Reader<'a> {
         let before = self.rest;
         let mut negative = false;
         let mut seen = false;
+        // Of a flag that is there twice the last counts.
+        let mut flags: Vec<(char, bool)> = Vec::new();
         self.rest = &before[2..];
         while let Some(letter) = self.rest.chars().next() {
             self.skip(letter);
             match letter {
-                'i' | 'm' | 's' | 'U' => seen = true,
+                'i' | 'm' | 's' | 'U' => {
+                    seen = true;
+                    flags.retain(|(known, _)| *known != letter);
+                    flags.push((letter, !negative));
+                }
                 '-' if !negative => {
                     negative = true;
                     seen = false;
                 }
                 ':' | ')' if seen || !negative => {
-                    let text = self.since(before);
+                    let of =
+                        |set| flags.iter().filter(move |flag| flag.1 == set).map(|flag| flag.0);
+                    let (on, off): (String, String) = (of(true).collect(), of(false).collect());
+                    let minus = if off.is_empty() { "" } else { "-" };
+                    let text = format!("(?{on}{minus}{off}{letter}");
                     if letter == ':' {
-                        self.out.push_str(text);
+                        self.out.push_str(&text);
                         return self.push_group();
                     }
                     // Go allows `(?)`, which says nothing.
                     if text != "(?)" {
-                        self.out.push_str(text);
+                        let start = self.flags_start();
+                        self.out.push_str(&text);
+                        self.last_flags = (start, self.out.len());
                     }
                     return Ok(());
                 }
@@ -226,6 +241,12 @@ impl<'a> Reader<'a> {
             }
         }
         Err((BAD_PERL, self.since(before)))
+    }
+
+    /// Where in what is written the flags begin that were written last, or it ends.
+    fn flags_start(&self) -> usize {
+        let (start, end) = self.last_flags;
+        if end == self.out.len() { start } else { self.out.len() }
     }
 
     fn close(&mut self) -> Result<(), Wrong<'a>> {
@@ -264,10 +285,12 @@ impl<'a> Reader<'a> {
                 return Err((BAD_COUNT, self.since(before)));
             }
         }
-        self.out.push_str(operator);
-        if self.since(before).len() > operator.len() {
-            self.out.push('?');
-        }
+        // Go repeats what is before flags: `a(?i)*` is `a*(?i)`. A question mark there could be
+        // taken for part of another repetition.
+        let at = self.flags_start();
+        let operator_out = if operator == "?" && at < self.out.len() { "{0,1}" } else { operator };
+        let lazy = if self.since(before).len() > operator.len() { "?" } else { "" };
+        self.out.insert_str(at, &format!("{operator_out}{lazy}"));
         self.settle(Some(times));
         Ok(())
     }
@@ -554,53 +577,4 @@ fn number(text: &str) -> Option<(Option<u64>, &str)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_wrong_is_said_in_the_words_of_go() {
-        for (text, what) in [
-            ("(", "missing closing ): `(`"),
-            ("((a)", "missing closing ): `((a)`"),
-            ("a)b", "unexpected ): `a)b`"),
-            ("[a", "missing closing ]: `[a`"),
-            ("x[^]", "missing closing ]: `[^]`"),
-            ("*a", "missing argument to repetition operator: `*`"),
-            ("a|*", "missing argument to repetition operator: `*`"),
-            ("a**", "invalid nested repetition operator: `**`"),
-            ("a???", "invalid nested repetition operator: `???`"),
-            ("a{1}{2}", "invalid nested repetition operator: `{1}{2}`"),
-            ("a{1001}", "invalid repeat count: `{1001}`"),
-            ("a{2,1}", "invalid repeat count: `{2,1}`"),
-            ("a{99999999999}", "invalid repeat count: `{99999999999}`"),
-            ("((a{100}){100})", "invalid repeat count: `{100}`"),
-            ("(?!x)", "invalid or unsupported Perl syntax: `(?!`"),
-            ("(?P=n)", "invalid or unsupported Perl syntax: `(?P`"),
-            ("(?i-)", "invalid or unsupported Perl syntax: `(?i-)`"),
-            ("(?i", "invalid or unsupported Perl syntax: `(?i`"),
-            ("(?P<n", "invalid named capture: `(?P<n`"),
-            ("(?P<>x)", "invalid named capture: `(?P<>`"),
-            ("\\", "trailing backslash at end of expression: ``"),
-            ("\\8", "invalid escape sequence: `\\8`"),
-            ("\\1", "invalid escape sequence: `\\1`"),
-            ("\\C", "invalid escape sequence: `\\C`"),
-            ("\\u0041", "invalid escape sequence: `\\u`"),
-            ("\\x{110000}", "invalid escape sequence: `\\x{110000`"),
-            ("\\xg", "invalid escape sequence: `\\xg`"),
-            ("^[a-\\d]$", "invalid escape sequence: `\\d`"),
-            ("[z-a]", "invalid character class range: `z-a`"),
-            ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
-            ("\\p{Foo}", "invalid character class range: `\\p{Foo}`"),
-        ] {
-            let error = translate(text).unwrap_err();
-            assert_eq!(error, format!("error parsing regexp: {what}"), "{text}");
-        }
-    }
-
-    #[test]
-    fn nesting_is_bounded_and_needs_no_stack() {
-        let deep = format!("{}{}", "(".repeat(100_000), ")".repeat(100_000));
-        assert!(translate(&deep).unwrap_err().contains("nests too deeply"));
-        assert!(translate(&format!("{}{}", "(".repeat(900), ")".repeat(900))).is_ok());
-    }
-}
+mod tests;
