@@ -160,6 +160,13 @@ impl Env {
         self.base.functions.get(name).map(Vec::as_slice)
     }
 
+    /// The overloads of all functions, in the order of their ids.
+    pub fn functions(&self) -> impl Iterator<Item = &Arc<Overload>> {
+        let mut all: Vec<_> = self.base.functions.values().flatten().collect();
+        all.sort_by_key(|overload| overload.id);
+        all.into_iter()
+    }
+
     /// The type of a variable, by its full name.
     pub fn variable(&self, name: &str) -> Option<&Type> {
         self.variable_entry(name).map(|(_, value)| value)

@@ -2,7 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod eval;
+mod libraries;
 mod library;
 mod properties;
+mod recorded;
 mod spec;
 mod syntax;
+mod tagged;
+mod type_text;

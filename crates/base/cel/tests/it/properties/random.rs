@@ -17,6 +17,11 @@ impl Random {
         usize::try_from(self.number() % end as u64).unwrap()
     }
 
+    /// Whether something happens that happens so many times of a hundred.
+    pub(crate) fn percent(&mut self, of_hundred: usize) -> bool {
+        self.below(100) < of_hundred
+    }
+
     pub(crate) fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
         of[self.below(of.len())]
     }

@@ -1,0 +1,285 @@
+//! Makes expressions of a wanted type out of everything that libraries declare.
+
+use super::literals;
+use super::random::Random;
+use mainstay_cel::library::Overload;
+use mainstay_cel::syntax::ast::operator;
+use mainstay_cel::types::Type;
+use std::collections::HashMap;
+
+pub(crate) struct Generator<'a> {
+    pub(crate) random: Random,
+    functions: &'a [Overload],
+    variables: Vec<(String, Type)>,
+}
+
+type Bound = HashMap<String, Type>;
+
+impl<'a> Generator<'a> {
+    pub(crate) fn new(seed: u64, functions: &'a [Overload], variables: &[(&str, Type)]) -> Self {
+        let variables = variables.iter().map(|(name, of)| ((*name).to_owned(), of.clone()));
+        Self { random: Random(seed), functions, variables: variables.collect() }
+    }
+
+    /// Any type that values of expressions have.
+    pub(crate) fn any_type(&mut self, depth: usize) -> Type {
+        match self.random.below(if depth > 0 { 20 } else { 14 }) {
+            0 | 1 => Type::Int,
+            2 => Type::Uint,
+            3 => Type::Double,
+            4..=6 => Type::String,
+            7 | 8 => Type::Bool,
+            9 => Type::Bytes,
+            10 => Type::Timestamp,
+            11 => Type::Duration,
+            12 => Type::Null,
+            13 => {
+                let names = ["net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver"];
+                Type::opaque(self.random.pick(&names), Vec::new())
+            }
+            14..=16 => Type::list(self.any_type(depth - 1)),
+            17 | 18 => Type::map(self.key_type(), self.any_type(depth - 1)),
+            _ => Type::optional(self.any_type(depth - 1)),
+        }
+    }
+
+    fn key_type(&mut self) -> Type {
+        match self.random.below(4) {
+            0 => Type::Int,
+            1 => Type::Bool,
+            _ => Type::String,
+        }
+    }
+
+    /// An expression of a type, no deeper than this.
+    pub(crate) fn expression(&mut self, of: &Type, depth: usize) -> String {
+        if depth == 0 || self.random.percent(12) {
+            return self.leaf(of);
+        }
+        let choice = self.random.below(100);
+        if choice < 25
+            && let Some(made) = self.literal(of, depth - 1)
+        {
+            return made;
+        }
+        if choice < 45
+            && let Some(made) = self.macro_call(of, depth - 1)
+        {
+            return made;
+        }
+        self.call(of, depth - 1).unwrap_or_else(|| self.leaf(of))
+    }
+
+    fn leaf(&mut self, of: &Type) -> String {
+        let known: Vec<&str> =
+            self.variables.iter().filter(|(_, t)| t == of).map(|(name, _)| &**name).collect();
+        if !known.is_empty() && self.random.percent(60) {
+            return self.random.pick(&known).to_owned();
+        }
+        literals::leaf(&mut self.random, of)
+    }
+
+    /// A list or a map written out.
+    fn literal(&mut self, of: &Type, depth: usize) -> Option<String> {
+        let length = self.random.below(4);
+        match of {
+            Type::List(element) => {
+                let elements: Vec<_> = (0..length)
+                    .map(|_| {
+                        if self.random.percent(8) {
+                            let of = Type::optional((**element).clone());
+                            return format!("?{}", self.operand(&of, depth));
+                        }
+                        self.expression(element, depth)
+                    })
+                    .collect();
+                Some(format!("[{}]", elements.join(", ")))
+            }
+            Type::Map(entry) => {
+                let entries: Vec<_> = (0..length)
+                    .map(|_| {
+                        let key = self.operand(&entry.0, depth.saturating_sub(1));
+                        format!("{key}: {}", self.expression(&entry.1, depth))
+                    })
+                    .collect();
+                Some(format!("{{{}}}", entries.join(", ")))
+            }
+            _ => None,
+        }
+    }
+
+    /// With these variables in addition.
+    fn within(&mut self, names: &[(&str, &Type)], of: &Type, depth: usize) -> String {
+        let before = self.variables.len();
+        self.variables.extend(names.iter().map(|(name, of)| ((*name).to_owned(), (*of).clone())));
+        let made = self.expression(of, depth);
+        self.variables.truncate(before);
+        made
+    }
+
+    fn macro_call(&mut self, of: &Type, depth: usize) -> Option<String> {
+        let element = self.any_type(1);
+        let name = format!("v{}", self.variables.len());
+        let second = format!("w{}", self.variables.len());
+        let (name, second) = (name.as_str(), second.as_str());
+        let list = Type::list(element.clone());
+        Some(match of {
+            Type::Bool => {
+                let which = self.random.pick(&["all", "exists", "exists_one"]);
+                if self.random.percent(30) {
+                    let which = if which == "exists_one" { "existsOne" } else { which };
+                    let key = self.key_type();
+                    let range = self.operand(&Type::map(key.clone(), element.clone()), depth);
+                    let names = [(name, &key), (second, &element)];
+                    let body = self.within(&names, &Type::Bool, depth);
+                    return Some(format!("{range}.{which}({name}, {second}, {body})"));
+                }
+                let range = self.operand(&list, depth);
+                let body = self.within(&[(name, &element)], &Type::Bool, depth);
+                format!("{range}.{which}({name}, {body})")
+            }
+            Type::List(wanted) if self.random.percent(40) => {
+                let range = self.operand(of, depth);
+                let body = self.within(&[(name, wanted)], &Type::Bool, depth);
+                format!("{range}.filter({name}, {body})")
+            }
+            Type::List(wanted) if self.random.percent(30) => {
+                let range = self.operand(&list, depth);
+                let body = self.within(&[(name, &Type::Int), (second, &element)], wanted, depth);
+                format!("{range}.transformList({name}, {second}, {body})")
+            }
+            Type::List(wanted) => {
+                let range = self.operand(&list, depth);
+                let body = self.within(&[(name, &element)], wanted, depth);
+                format!("{range}.map({name}, {body})")
+            }
+            Type::Map(entry) => {
+                let range = self.operand(&Type::map(entry.0.clone(), element.clone()), depth);
+                let names = [(name, &entry.0), (second, &element)];
+                let body = self.within(&names, &entry.1, depth);
+                format!("{range}.transformMap({name}, {second}, {body})")
+            }
+            _ if of.optional_inner().is_some() => {
+                let range = self.operand(&Type::optional(element.clone()), depth);
+                let body = self.within(&[(name, &element)], of.optional_inner()?, depth);
+                format!("{range}.optMap({name}, {body})")
+            }
+            _ => return None,
+        })
+    }
+
+    /// A call of any function that gives this type.
+    fn call(&mut self, of: &Type, depth: usize) -> Option<String> {
+        let functions = self.functions;
+        let mut fitting = Vec::new();
+        for overload in functions {
+            let mut bound = Bound::new();
+            if unify(&overload.result, of, &mut bound) {
+                fitting.push((overload, bound));
+            }
+        }
+        // Functions of every type (indexing, conditions) are many less than those of some types.
+        let special: Vec<_> = (0..fitting.len())
+            .filter(|at| !matches!(fitting[*at].0.result, Type::Param(_)))
+            .collect();
+        let at = if !special.is_empty() && self.random.percent(75) {
+            special[self.random.below(special.len())]
+        } else if fitting.is_empty() {
+            return None;
+        } else {
+            self.random.below(fitting.len())
+        };
+        let (overload, mut bound) = fitting.swap_remove(at);
+        let params: Vec<Type> =
+            overload.params.iter().map(|param| self.settle(param, &mut bound)).collect();
+        let args: Vec<String> = params
+            .iter()
+            .enumerate()
+            .map(|(at, of)| {
+                if let Some(text) = literals::argument(&mut self.random, overload.id, at) {
+                    return text;
+                }
+                self.operand(of, depth)
+            })
+            .collect();
+        spell(overload, &args)
+    }
+
+    /// A type without parameters of the function.
+    fn settle(&mut self, of: &Type, bound: &mut Bound) -> Type {
+        match of {
+            Type::Param(name) => {
+                if let Some(known) = bound.get(&**name) {
+                    return known.clone();
+                }
+                let made = if &**name == "K" { self.key_type() } else { self.any_type(1) };
+                bound.insert(name.to_string(), made.clone());
+                made
+            }
+            Type::List(element) => Type::list(self.settle(element, bound)),
+            Type::Map(entry) => {
+                let key = match &entry.0 {
+                    Type::Param(name) if !bound.contains_key(&**name) => {
+                        let key = self.key_type();
+                        bound.insert(name.to_string(), key.clone());
+                        key
+                    }
+                    other => self.settle(other, bound),
+                };
+                Type::map(key, self.settle(&entry.1, bound))
+            }
+            Type::Opaque(opaque) => {
+                let params = opaque.params.iter().map(|param| self.settle(param, bound)).collect();
+                Type::opaque(&opaque.name, params)
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// An expression that can stand beside an operator.
+    fn operand(&mut self, of: &Type, depth: usize) -> String {
+        let made = self.expression(of, depth);
+        let is_word = made.chars().all(|c| c.is_ascii_alphabetic());
+        if is_word { made } else { format!("({made})") }
+    }
+}
+
+/// Binds the parameters of a declared type so that it becomes another.
+fn unify(declared: &Type, wanted: &Type, bound: &mut Bound) -> bool {
+    match (declared, wanted) {
+        (Type::Param(name), _) => match bound.get(&**name) {
+            Some(known) => known == wanted,
+            None => bound.insert(name.to_string(), wanted.clone()).is_none(),
+        },
+        (Type::List(one), Type::List(other)) => unify(one, other, bound),
+        (Type::Map(one), Type::Map(other)) => {
+            unify(&one.0, &other.0, bound) && unify(&one.1, &other.1, bound)
+        }
+        (Type::Opaque(one), Type::Opaque(other)) => {
+            one.name == other.name
+                && one.params.len() == other.params.len()
+                && one.params.iter().zip(&other.params).all(|(a, b)| unify(a, b, bound))
+        }
+        _ => declared == wanted,
+    }
+}
+
+/// A call as text; none for what has no text of its own.
+fn spell(overload: &Overload, args: &[String]) -> Option<String> {
+    let name = overload.function;
+    Some(match (name, args) {
+        (operator::CONDITIONAL, [a, b, c]) => format!("{a} ? {b} : {c}"),
+        (operator::INDEX, [a, b]) => format!("{a}[{b}]"),
+        (operator::OPT_INDEX, [a, b]) => format!("{a}[?{b}]"),
+        (operator::IN, [a, b]) => format!("{a} in {b}"),
+        (operator::NOT, [a]) => format!("!{a}"),
+        (operator::NEGATE, [a]) => format!("-{a}"),
+        (operator::OPT_SELECT, _) => return None,
+        (_, [a, b]) if name.starts_with('_') => format!("{a} {} {b}", name.trim_matches('_')),
+        _ if name.contains('@') || name.starts_with('_') => return None,
+        (_, [target, rest @ ..]) if overload.receiver => {
+            format!("{target}.{name}({})", rest.join(", "))
+        }
+        _ => format!("{name}({})", args.join(", ")),
+    })
+}

@@ -1,0 +1,142 @@
+//! Values as JSON and back. What JSON has no form for is an object with one key that begins with
+//! `$`: `{"$uint": "1"}`, `{"$map": [[1, "a"]]}`.
+
+use mainstay_cel::types::Type;
+use mainstay_cel::value::{Key, Map, Outcome, Timestamp, Value};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// A `double`.
+pub(crate) fn double(value: f64) -> Json {
+    json!({ "$double": format!("{value:e}") })
+}
+
+/// `bytes`
+pub(crate) fn bytes(value: &[u8]) -> Json {
+    let hex = value.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    });
+    json!({ "$bytes": hex })
+}
+
+/// A map of these entries, in whatever order they come.
+pub(crate) fn map(mut entries: Vec<(Json, Json)>) -> Json {
+    if entries.iter().all(|(key, _)| key.is_string()) {
+        let entries = entries.into_iter().map(|(key, value)| (key.as_str().unwrap().into(), value));
+        return Json::Object(entries.collect());
+    }
+    entries.sort_by_cached_key(|(key, _)| key.to_string());
+    json!({ "$map": entries })
+}
+
+/// A value as JSON.
+pub(crate) fn write(value: &Value<'_>) -> Json {
+    match value {
+        Value::Null => Json::Null,
+        Value::Bool(bool) => json!(bool),
+        Value::Int(int) => json!(int),
+        Value::Uint(uint) => json!({ "$uint": uint.to_string() }),
+        Value::Double(value) => double(*value),
+        Value::String(text) => json!(&**text),
+        Value::Bytes(blob) => bytes(blob),
+        Value::Duration(nanos) => json!({ "$duration": format!("{nanos}ns") }),
+        Value::Timestamp(at) => {
+            json!({ "$timestamp": format!("{}.{:09}", at.seconds, at.nanos) })
+        }
+        Value::Type(of) => json!({ "$type": of.name() }),
+        Value::List(list) => list.iter().map(outcome).collect(),
+        Value::Map(entries) => {
+            map(entries.iter().map(|(key, value)| (write(&key), outcome(value))).collect())
+        }
+        Value::Object(fields) => {
+            map(fields.iter().map(|(name, value)| (write(&name), outcome(value))).collect())
+        }
+        Value::Optional(None) => json!({ "$optional": [] }),
+        Value::Optional(Some(value)) => json!({ "$optional": [write(value)] }),
+        Value::Opaque(opaque) => json!({ "$opaque": opaque.cel_type().name() }),
+        Value::Preserved(json) => json!({ "$data": json }),
+    }
+}
+
+fn outcome(of: Outcome<'_>) -> Json {
+    of.map_or_else(|error| json!({ "$error": error.to_string() }), |value| write(&value))
+}
+
+/// The value that JSON stands for, where a value of this type is expected.
+pub(crate) fn read(json: &Json, of: &Type) -> Value<'static> {
+    match (json, of) {
+        (Json::Null, _) => Value::Null,
+        (Json::Bool(bool), _) => Value::Bool(*bool),
+        (Json::Number(number), Type::Double) => Value::Double(number.as_f64().unwrap()),
+        (Json::Number(number), Type::Uint) => Value::Uint(number.as_u64().unwrap()),
+        (Json::Number(number), _) => match number.as_i64() {
+            Some(int) => Value::Int(int),
+            None => Value::Double(number.as_f64().unwrap()),
+        },
+        (Json::String(text), Type::Timestamp) => tag("$timestamp", &json!(text)).unwrap(),
+        (Json::String(text), Type::Duration) => tag("$duration", &json!(text)).unwrap(),
+        (Json::String(text), Type::Bytes) => tag("$bytes", &json!(text)).unwrap(),
+        (Json::String(text), _) => Value::text(text.clone()),
+        (Json::Array(items), _) => {
+            let of = if let Type::List(element) = of { element } else { &Type::Dyn };
+            Value::list(items.iter().map(|item| read(item, of)).collect())
+        }
+        (Json::Object(entries), _) => {
+            if let [(name, content)] = entries.iter().collect::<Vec<_>>()[..]
+                && let Some(value) = tag(name, content)
+            {
+                return value;
+            }
+            let of = if let Type::Map(entry) = of { &entry.1 } else { &Type::Dyn };
+            let entries = entries
+                .iter()
+                .map(|(key, value)| (Key::String(key.clone().into()), read(value, of)));
+            Value::Map(Map::of(entries.collect()))
+        }
+    }
+}
+
+/// The value of a tag with its content; none if it is no tag.
+fn tag(name: &str, content: &Json) -> Option<Value<'static>> {
+    let text = content.as_str().unwrap_or_default();
+    Some(match name {
+        "$uint" => Value::Uint(text.parse().unwrap()),
+        "$double" => Value::Double(text.parse().unwrap()),
+        "$bytes" => {
+            let bytes: Vec<u8> = (0..text.len())
+                .step_by(2)
+                .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
+                .collect();
+            Value::Bytes(bytes.into())
+        }
+        "$duration" => Value::Duration(text.strip_suffix("ns").unwrap().parse().unwrap()),
+        "$timestamp" => {
+            let (seconds, nanos) = text.split_once('.').unwrap();
+            Value::Timestamp(Timestamp {
+                seconds: seconds.parse().unwrap(),
+                nanos: nanos.parse().unwrap(),
+                offset: 0,
+            })
+        }
+        "$optional" => {
+            let inner = content.as_array().unwrap().first();
+            Value::Optional(inner.map(|inner| Arc::new(read(inner, &Type::Dyn))))
+        }
+        "$map" => {
+            let entries: BTreeMap<Key<'static>, Value<'static>> = content
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|entry| {
+                    let key = read(&entry[0], &Type::Dyn);
+                    (Key::of(&key).unwrap(), read(&entry[1], &Type::Dyn))
+                })
+                .collect();
+            Value::Map(Map::of(entries))
+        }
+        _ => return None,
+    })
+}
