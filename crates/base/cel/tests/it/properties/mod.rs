@@ -4,6 +4,7 @@ mod accepted;
 mod budget;
 mod generate;
 mod literals;
+mod printed;
 mod random;
 mod robust;
 
@@ -88,18 +89,21 @@ fn values() -> Vec<(&'static str, Value<'static>)> {
     ]
 }
 
+/// All functions of an environment whose arguments can be written out: nothing is an authorizer.
+fn functions(env: &Env) -> Vec<Overload> {
+    env.functions()
+        .filter(|overload| !format!("{:?}", overload.params).contains("authorization"))
+        .map(|overload| Overload::clone(overload))
+        .collect()
+}
+
 /// Calls with so many expressions that the checker accepts, in Kubernetes' environment.
 fn for_accepted(seed: u64, count: usize, see: impl Fn(&str, &Checked)) {
     let mut env = libraries::kubernetes();
     for (name, of) in variables() {
         env = env.with_variable(name, of);
     }
-    // Nothing that can be written out is an authorizer.
-    let functions: Vec<Overload> = env
-        .functions()
-        .filter(|overload| !format!("{:?}", overload.params).contains("authorization"))
-        .map(|overload| Overload::clone(overload))
-        .collect();
+    let functions = functions(&env);
     let mut generator = Generator::new(seed, &functions, &variables());
     let mut accepted = 0;
     for _ in 0..count {

@@ -7,17 +7,15 @@ use super::{attempt, shallow};
 const STACK: usize = 2 * 1024 * 1024;
 
 /// Far beyond what the parser accepts.
-const MANY: usize = 30_000;
+const MANY: usize = 1_200;
 
 #[test]
 fn nothing_that_is_nested_or_chained_without_end_overflows_the_stack() {
     let nested = |open: &str, core: &str, close: &str| {
-        [10, 100, 240, 300, MANY]
-            .map(|times| format!("{}{core}{}", open.repeat(times), close.repeat(times)))
+        [240, MANY].map(|times| format!("{}{core}{}", open.repeat(times), close.repeat(times)))
     };
-    let chained = |first: &str, more: &str| {
-        [10, 30, 240, 300, MANY].map(|times| format!("{first}{}", more.repeat(times)))
-    };
+    let chained =
+        |first: &str, more: &str| [240, MANY].map(|times| format!("{first}{}", more.repeat(times)));
     let texts = [
         nested("(", "1", ")"),
         nested("[", "1", "]"),
