@@ -285,11 +285,13 @@ impl<'a> Builder<'a> {
         let Some(found) = find(Some(args.len())).or_else(|| find(None)).copied() else {
             return self.plain_call(at, name, target, args);
         };
-        let as_written = self.as_written(name, target.as_ref(), &args);
+        // A text with errors becomes no tree: nobody will ask how it was written.
+        let as_written =
+            self.errors.is_empty().then(|| self.as_written(name, target.as_ref(), &args));
         let mut maker = Maker { nodes: &mut self.nodes, at };
         match (found.expand)(&mut maker, target, args) {
             Ok(Expanded::Instead(expr)) => {
-                self.macro_calls.insert(expr.id, as_written);
+                self.macro_calls.extend(as_written.map(|call| (expr.id, call)));
                 expr
             }
             Ok(Expanded::Stays(target, args)) => self.plain_call(at, name, target, args),

@@ -55,7 +55,8 @@ impl Nodes {
     pub(super) fn node(&mut self, at: u32, kind: ExprKind) -> Expr {
         let mut depth = 0;
         for_each_child(&kind, &mut |child: &Expr| {
-            depth = depth.max(self.depths.get(child.id as usize - 1).copied().unwrap_or(0));
+            let below = (child.id as usize).checked_sub(1).and_then(|at| self.depths.get(at));
+            depth = depth.max(below.copied().unwrap_or(0));
         });
         self.depths.push(depth + 1);
         let id = self.last_id();
