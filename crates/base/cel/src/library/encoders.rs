@@ -50,6 +50,6 @@ fn decode<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     let at = written
         .bytes()
         .position(|byte| !alphabet(byte) && !matches!(byte, b'\r' | b'\n'))
-        .unwrap_or_else(|| written.trim_end_matches(['\r', '\n']).len().saturating_sub(1));
+        .unwrap_or(written.len().saturating_sub(1));
     Err(Error::text(format!("illegal base64 data at input byte {at}")))
 }

@@ -95,7 +95,13 @@ impl fmt::Display for Value<'_> {
                 f.write_str("]")
             }
             Self::Duration(duration) => f.write_str(&time::go_duration(*duration)),
-            Self::Timestamp(time) => write!(f, "{time}"),
+            Self::Timestamp(time) => {
+                let text = time.to_string();
+                match text.strip_suffix('Z').and_then(|text| text.split_once('T')) {
+                    Some((day, hours)) => write!(f, "{day} {hours} +0000 UTC"),
+                    None => f.write_str(&text),
+                }
+            }
             Self::Type(of) => f.write_str(&type_text(of)),
             Self::List(list) => {
                 f.write_str("[")?;

@@ -212,7 +212,7 @@ fn to_uint<'a>(value: &Value<'a>) -> Outcome<'a> {
     }))
 }
 
-fn to_string<'a>(value: &Value<'a>) -> Outcome<'a> {
+pub(crate) fn to_string<'a>(value: &Value<'a>) -> Outcome<'a> {
     Ok(match value {
         Value::String(text) => Value::String(text.clone()),
         Value::Bool(bool) => Value::text(if *bool { "true" } else { "false" }),

@@ -211,3 +211,31 @@ pub(super) fn reverse<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     let [whole] = exactly(args)?;
     Ok(made(str(whole)?.chars().rev().collect::<String>()))
 }
+
+pub(super) fn join<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    let (list, separator) = match args {
+        [list] => (list, ""),
+        [list, separator] => (list, str(separator)?),
+        _ => return Err(Error::NoSuchOverload),
+    };
+    let Value::List(list) = list else { return Err(Error::NoSuchOverload) };
+    if let Some(Ok(first)) = list.get(0)
+        && !matches!(first, Value::String(_))
+    {
+        return Err(Error::NoSuchOverload);
+    }
+    let mut joined = String::new();
+    for (at, value) in list.iter().enumerate() {
+        if at > 0 {
+            joined.push_str(separator);
+        }
+        match value? {
+            Value::String(text) => joined.push_str(&text),
+            other => return Err(Error::text(format!("join: invalid input: {other}"))),
+        }
+        if joined.len() > LONGEST {
+            return Err(Error::fixed("join: the result is too long"));
+        }
+    }
+    Ok(made(joined))
+}

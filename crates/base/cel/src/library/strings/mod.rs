@@ -4,8 +4,11 @@
 
 mod basic;
 pub(crate) mod clause;
+mod format;
+mod numbers;
+mod plain;
 
-use super::{Library, Overload};
+use super::{Library, Overload, Strict};
 use crate::types::Type;
 
 /// Strings of a version: 0; 1 adds `format` and `strings.quote`; 2 joins lists of any strings;
@@ -27,7 +30,7 @@ pub fn library(version: u32) -> &'static Library {
 fn overloads(version: u32) -> Vec<Overload> {
     use Type::{Int, String};
     let strings = || Type::list(String);
-    let method = Overload::method;
+    let method: fn(_, _, _, _, Strict) -> _ = Overload::method;
     let mut all = vec![
         method("charAt", "string_char_at_int", vec![String, Int], String, basic::char_at),
         method("indexOf", "string_index_of_string", vec![String, String], Int, basic::index_of),
@@ -95,6 +98,13 @@ fn overloads(version: u32) -> Vec<Overload> {
             basic::quote,
         ));
     }
+    if version >= 1 {
+        let run = if version >= 4 { format::format_plainly } else { format::format };
+        let params = vec![String, Type::list(Type::Dyn)];
+        all.push(method("format", "string_format", params, String, run));
+    }
+    all.push(method("join", "list_join", vec![strings()], String, basic::join));
+    all.push(method("join", "list_join_string", vec![strings(), String], String, basic::join));
     if version >= 3 {
         all.push(method("reverse", "string_reverse", vec![String], String, basic::reverse));
     }

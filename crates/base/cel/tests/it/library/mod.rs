@@ -5,6 +5,7 @@ mod recorded;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mainstay_cel::library::{self, Library, Overload, Run, kubernetes};
+use mainstay_cel::types::Type;
 use mainstay_cel::value::{Key, Map, Outcome, Timestamp, Value};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap};
@@ -32,7 +33,17 @@ static OVERLOADS: LazyLock<HashMap<&'static str, Overload>> = LazyLock::new(|| {
         &kubernetes::authorizer::SELECTORS,
     ];
     let overloads = libraries.iter().flat_map(|library| (library.overloads)());
-    overloads.map(|overload| (overload.id, overload)).collect()
+    let mut known: HashMap<&'static str, Overload> =
+        overloads.map(|overload| (overload.id, overload)).collect();
+    // The one that Kubernetes has, which writes numbers otherwise.
+    let of_kubernetes = (library::strings::library(2).overloads)();
+    known.extend(
+        of_kubernetes
+            .into_iter()
+            .filter(|overload| overload.id == "string_format")
+            .map(|overload| ("2:string_format", overload)),
+    );
+    known
 });
 
 /// Calls an overload.
@@ -68,6 +79,11 @@ fn evaluate(tree: &Json) -> Outcome<'static> {
                 }
                 "nanos" => Value::Duration(value.as_i64().unwrap()),
                 "timestamp" => Value::Timestamp(Timestamp::parse(text).unwrap()),
+                "type" => Value::of_type(match text {
+                    "int" => Type::Int,
+                    "list" => Type::list(Type::Dyn),
+                    _ => Type::String,
+                }),
                 "list" => {
                     let values = value.as_array().unwrap().iter().map(evaluate);
                     Value::list(values.collect::<Result<_, _>>()?)

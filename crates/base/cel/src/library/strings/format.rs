@@ -1,0 +1,265 @@
+//! `"%s is %d".format([name, count])`: how clauses are filled in.
+//!
+//! Up to version 3 numbers are written for American readers (`1,234.5`, `1.5×10⁰³`) and what is in
+//! lists as the language writes it; version 4 writes all in the plainest way. Oddities of upstream
+//! are kept, since texts become part of messages.
+
+use super::clause::Clause;
+use super::{numbers, plain};
+use crate::library::args::{LONGEST, exactly, made, str};
+use crate::library::standard::convert::to_string;
+use crate::value::{Entries, Error, List, Map, Object, Outcome, Value};
+use mainstay_formats::{quote, quote_bytes};
+use std::fmt::Write as _;
+
+/// `format` of versions 1 to 3.
+pub(super) fn format<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    fill(args, american)
+}
+
+/// `format` from version 4 on.
+pub(super) fn format_plainly<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+    fill(args, plain::write)
+}
+
+/// Writes an argument as its clause says; fails with what is wrong with it.
+type Writer = fn(&mut String, Clause, &Value<'_>) -> Result<(), String>;
+
+fn fill<'a>(args: &[Value<'a>], write: Writer) -> Outcome<'a> {
+    let [text, list] = exactly(args)?;
+    let Value::List(list) = list else { return Err(Error::NoSuchOverload) };
+    let mut rest = str(text)?;
+    let mut out = String::with_capacity(rest.len());
+    let mut next = 0;
+    while let Some(percent) = rest.find('%') {
+        out.push_str(&rest[..percent]);
+        rest = &rest[percent + 1..];
+        if let Some(behind) = rest.strip_prefix('%') {
+            out.push('%');
+            rest = behind;
+            continue;
+        }
+        let Some(value) = list.get(next).transpose()? else {
+            return Err(Error::text(format!("index {next} out of range")));
+        };
+        if rest.is_empty() {
+            return Err(Error::fixed("unexpected end of string"));
+        }
+        let (clause, length) = Clause::read(rest.as_bytes()).map_err(Error::text)?;
+        write(&mut out, clause, &value)
+            .map_err(|why| Error::text(format!("error during formatting: {why}")))?;
+        if out.len() > LONGEST {
+            return Err(Error::fixed("format: the result is too long"));
+        }
+        rest = &rest[length..];
+        next += 1;
+    }
+    out.push_str(rest);
+    Ok(made(out))
+}
+
+/// What clauses of all versions refuse.
+pub(super) const STRING: &str = "string clause can only be used on strings, bools, bytes, ints, \
+                                 doubles, maps, lists, types, durations, and timestamps";
+
+/// What a clause takes, and what it was given.
+pub(super) fn refused<T>(takes: &str, value: &Value<'_>) -> Result<T, String> {
+    Err(format!("{takes}, was given {}", value.type_name()))
+}
+
+/// A number in another base, a minus before those below zero.
+pub(super) fn in_base(out: &mut String, clause: Clause, value: &Value<'_>) -> Option<()> {
+    let (minus, number) = match value {
+        Value::Int(number) => (*number < 0, number.unsigned_abs()),
+        Value::Uint(number) => (false, *number),
+        Value::Bool(bit) if clause == Clause::Binary => (false, u64::from(*bit)),
+        _ => return None,
+    };
+    if minus {
+        out.push('-');
+    }
+    // Writing to a string does not fail.
+    let _ = match clause {
+        Clause::Binary => write!(out, "{number:b}"),
+        Clause::Octal => write!(out, "{number:o}"),
+        Clause::Hex { upper: true } => write!(out, "{number:X}"),
+        Clause::Hex { upper: false } => write!(out, "{number:x}"),
+        _ => write!(out, "{number}"),
+    };
+    Some(())
+}
+
+/// The bytes of a string or of bytes in hexadecimal digits.
+pub(super) fn bytes_in_hex(out: &mut String, upper: bool, value: &Value<'_>) -> Option<()> {
+    let bytes = match value {
+        Value::String(text) => text.as_bytes(),
+        Value::Bytes(bytes) => bytes,
+        _ => return None,
+    };
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = if upper { write!(out, "{byte:02X}") } else { write!(out, "{byte:02x}") };
+    }
+    Some(())
+}
+
+fn american(out: &mut String, clause: Clause, value: &Value<'_>) -> Result<(), String> {
+    match clause {
+        Clause::String => text(out, value),
+        Clause::Decimal => match value {
+            Value::Int(_) | Value::Uint(_) => in_base(out, clause, value),
+            _ => None,
+        }
+        .map_or_else(|| refused("decimal clause can only be used on integers", value), Ok),
+        Clause::Fixed(digits) => match double(value) {
+            Some(number) => {
+                numbers::fixed(out, number, digits.unwrap_or(6));
+                Ok(())
+            }
+            None => refused("fixed-point clause can only be used on doubles", value),
+        },
+        Clause::Scientific(width) => match double(value) {
+            Some(number) => {
+                numbers::scientific(out, number, width.unwrap_or(6));
+                Ok(())
+            }
+            None => refused("scientific clause can only be used on doubles", value),
+        },
+        Clause::Binary => in_base(out, clause, value).map_or_else(
+            || refused("only integers and bools can be formatted as binary", value),
+            Ok,
+        ),
+        Clause::Octal => in_base(out, clause, value)
+            .map_or_else(|| refused("octal clause can only be used on integers", value), Ok),
+        Clause::Hex { upper } => {
+            in_base(out, clause, value).or_else(|| bytes_in_hex(out, upper, value)).map_or_else(
+                || {
+                    let takes = "only integers, byte buffers, and strings can be formatted as hex";
+                    refused(takes, value)
+                },
+                Ok,
+            )
+        }
+    }
+}
+
+/// A double; strings may mean those that have no digits.
+fn double(value: &Value<'_>) -> Option<f64> {
+    match value {
+        Value::Double(number) => Some(*number),
+        Value::String(text) => match text.as_str() {
+            "NaN" => Some(f64::NAN),
+            "Infinity" => Some(f64::INFINITY),
+            "-Infinity" => Some(f64::NEG_INFINITY),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// `%s`
+fn text(out: &mut String, value: &Value<'_>) -> Result<(), String> {
+    match value {
+        Value::List(values) => list(out, values),
+        Value::Map(Map::Json { .. } | Map::Values(_)) | Value::Object(Object::Json { .. }) => {
+            map(out, entries(value))
+        }
+        Value::Null => {
+            out.push_str("null");
+            Ok(())
+        }
+        Value::Type(of) => {
+            out.push_str(of.name());
+            Ok(())
+        }
+        Value::Optional(_) | Value::Opaque(_) | Value::Object(_) | Value::Preserved(_) => {
+            refused(STRING, value)
+        }
+        value => {
+            out.push_str(&converted(value)?);
+            Ok(())
+        }
+    }
+}
+
+/// What `string(…)` gives.
+fn converted(value: &Value<'_>) -> Result<String, String> {
+    match to_string(value) {
+        Ok(Value::String(text)) => Ok(text.as_str().to_owned()),
+        Ok(_) => refused(STRING, value),
+        Err(why) => {
+            Err(format!("could not convert argument {} to string", quote(&why.to_string())))
+        }
+    }
+}
+
+/// The entries of what is a map for the language.
+pub(super) fn entries<'v, 'a>(value: &'v Value<'a>) -> Option<Entries<'v, 'a>> {
+    match value {
+        Value::Map(map) => Some(map.iter()),
+        Value::Object(object @ Object::Json { .. }) => Some(object.iter()),
+        _ => None,
+    }
+}
+
+fn list(out: &mut String, values: &List<'_>) -> Result<(), String> {
+    out.push('[');
+    for (at, value) in values.iter().enumerate() {
+        out.push_str(if at == 0 { "" } else { ", " });
+        element(out, &value.map_err(|why| why.to_string())?)?;
+    }
+    out.push(']');
+    Ok(())
+}
+
+fn map(out: &mut String, entries: Option<Entries<'_, '_>>) -> Result<(), String> {
+    let mut shown = Vec::new();
+    for (key, value) in entries.into_iter().flatten() {
+        let mut entry = (String::new(), String::new());
+        element(&mut entry.0, &key)?;
+        element(&mut entry.1, &value.map_err(|why| why.to_string())?)?;
+        shown.push(entry);
+    }
+    shown.sort_by(|one, other| one.0.cmp(&other.0));
+    out.push('{');
+    for (at, (key, value)) in shown.iter().enumerate() {
+        out.push_str(if at == 0 { "" } else { ", " });
+        out.push_str(key);
+        out.push(':');
+        out.push_str(value);
+    }
+    out.push('}');
+    Ok(())
+}
+
+/// What is in a list or a map: as the language would write it.
+fn element(out: &mut String, value: &Value<'_>) -> Result<(), String> {
+    match value {
+        Value::String(text) => out.push_str(&quote(text)),
+        Value::Bytes(_) => {
+            out.push('b');
+            out.push_str(&quote_bytes(converted(value)?.as_bytes()));
+        }
+        Value::Timestamp(_) => {
+            out.push_str("timestamp(");
+            out.push_str(&quote(&converted(value)?));
+            out.push(')');
+        }
+        Value::Duration(_) => {
+            out.push_str("duration(");
+            out.push_str(&quote(&converted(value)?));
+            out.push(')');
+        }
+        Value::Double(number) if number.is_finite() => numbers::exact(out, *number, 6),
+        Value::Double(number) if number.is_nan() => out.push_str("\"NaN\""),
+        Value::Double(number) => out.push_str(if *number > 0.0 { "\"+Inf\"" } else { "\"-Inf\"" }),
+        Value::Optional(_)
+        | Value::Opaque(_)
+        | Value::Object(Object::Values { .. })
+        | Value::Preserved(_) => {
+            return Err(format!("no formatting function for {}", value.type_name()));
+        }
+        value => text(out, value)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! What `format` of version 4 makes of arguments: all in the plainest way.
+
+use super::clause::Clause;
+use super::format::{STRING, bytes_in_hex, entries, in_base, refused};
+use super::numbers;
+use crate::value::{Value, time};
+use std::fmt::Write as _;
+
+/// Writes an argument as its clause says.
+pub(super) fn write(out: &mut String, clause: Clause, value: &Value<'_>) -> Result<(), String> {
+    let done = match clause {
+        Clause::String => return text(out, value),
+        Clause::Decimal => match value {
+            Value::Double(number) => {
+                double(out, *number);
+                Some(())
+            }
+            Value::Bool(_) => None,
+            _ => in_base(out, clause, value),
+        },
+        Clause::Fixed(digits) => number(out, value, 'f', digits.unwrap_or(6))?,
+        Clause::Scientific(digits) => number(out, value, 'e', digits.unwrap_or(6))?,
+        Clause::Binary | Clause::Octal => in_base(out, clause, value),
+        Clause::Hex { upper } => {
+            in_base(out, clause, value).or_else(|| bytes_in_hex(out, upper, value))
+        }
+    };
+    let takes = match clause {
+        Clause::String => STRING,
+        Clause::Decimal => "decimal clause can only be used on ints, uints, and doubles",
+        Clause::Fixed(_) => "fixed-point clause can only be used on ints, uints, and doubles",
+        Clause::Scientific(_) => "scientific clause can only be used on ints, uints, and doubles",
+        Clause::Binary => "only ints, uints, and bools can be formatted as binary",
+        Clause::Octal => "octal clause can only be used on ints and uints",
+        Clause::Hex { .. } => "only ints, uints, bytes, and strings can be formatted as hex",
+    };
+    done.map_or_else(|| refused(takes, value), Ok)
+}
+
+/// A double with its fewest digits and without exponent.
+fn double(out: &mut String, number: f64) {
+    match special(number) {
+        Some(name) => out.push_str(name),
+        None => {
+            // Writing to a string does not fail.
+            let _ = write!(out, "{number}");
+        }
+    }
+}
+
+/// The name of a number without digits.
+fn special(number: f64) -> Option<&'static str> {
+    if number.is_nan() {
+        Some("NaN")
+    } else if number.is_infinite() {
+        Some(if number > 0.0 { "Infinity" } else { "-Infinity" })
+    } else {
+        None
+    }
+}
+
+/// `%f` and `%e`. Of integers upstream says, in the text, that it cannot do that.
+fn number(
+    out: &mut String,
+    value: &Value<'_>,
+    letter: char,
+    digits: i64,
+) -> Result<Option<()>, String> {
+    let Some(digits) = usize::try_from(digits).ok().filter(|digits| *digits <= numbers::MOST)
+    else {
+        return Err(format!("precision {digits} is too large"));
+    };
+    let (of, minus, whole) = match value {
+        Value::Double(number) => {
+            match (special(*number), letter) {
+                (Some(name), _) => out.push_str(name),
+                (None, 'e') => numbers::exponent(out, *number, digits),
+                (None, _) => numbers::exact(out, *number, digits),
+            }
+            return Ok(Some(()));
+        }
+        Value::Int(number) => ("int64", *number < 0, number.unsigned_abs()),
+        Value::Uint(number) => ("uint64", false, *number),
+        _ => return Ok(None),
+    };
+    let whole = match (digits, whole, letter) {
+        // Nothing, or for `%e` at least one place.
+        (0, 0, 'f') => String::new(),
+        (0, 0, _) => " ".to_owned(),
+        _ => whole.to_string(),
+    };
+    let zeros = "0".repeat(digits.saturating_sub(whole.len()));
+    let minus = if minus { "-" } else { "" };
+    // Writing to a string does not fail.
+    let _ = write!(out, "%!{letter}({of}={minus}{zeros}{whole})");
+    Ok(Some(()))
+}
+
+/// `%s`
+fn text(out: &mut String, value: &Value<'_>) -> Result<(), String> {
+    // Writing to a string does not fail.
+    let _ = match value {
+        Value::Bool(value) => write!(out, "{value}"),
+        Value::Int(value) => write!(out, "{value}"),
+        Value::Uint(value) => write!(out, "{value}"),
+        Value::Double(value) => {
+            double(out, *value);
+            Ok(())
+        }
+        Value::Bytes(value) => write!(out, "{}", String::from_utf8_lossy(value)),
+        Value::String(value) => write!(out, "{value}"),
+        Value::Duration(value) => write!(out, "{}", time::seconds(*value)),
+        Value::Timestamp(value) => write!(out, "{value}"),
+        Value::Null => write!(out, "null"),
+        Value::Type(value) => write!(out, "{}", value.name()),
+        Value::List(values) => {
+            out.push('[');
+            for (at, value) in values.iter().enumerate() {
+                out.push_str(if at == 0 { "" } else { ", " });
+                text(out, &value.map_err(|why| why.to_string())?)?;
+            }
+            out.push(']');
+            Ok(())
+        }
+        _ => {
+            let Some(entries) = entries(value) else { return refused(STRING, value) };
+            let mut shown = Vec::new();
+            for (key, value) in entries {
+                let mut entry = (String::new(), String::new());
+                text(&mut entry.0, &key)?;
+                text(&mut entry.1, &value.map_err(|why| why.to_string())?)?;
+                shown.push(entry);
+            }
+            shown.sort_by(|one, other| one.0.cmp(&other.0));
+            let shown: Vec<String> =
+                shown.into_iter().map(|(key, value)| format!("{key}: {value}")).collect();
+            write!(out, "{{{}}}", shown.join(", "))
+        }
+    };
+    Ok(())
+}
