@@ -22,11 +22,11 @@ fn the_deepest_expressions_fit_on_a_small_stack() {
         ("index", |depth| format!("{}0{}", "[0][".repeat(depth), "]".repeat(depth))),
         ("method", |depth| format!("\"a\"{}", ".trim()".repeat(depth))),
         ("loop", |depth| {
-            let begins: String = (0..depth).map(|at| format!("[1].all(x{at}, ")).collect();
+            let begins = "[1].all(y, ".repeat(depth);
             format!("{begins}true{}", ")".repeat(depth))
         }),
         ("map of a map", |depth| {
-            let begins: String = (0..depth).map(|at| format!("[1].map(x{at}, ")).collect();
+            let begins = "[1].map(y, ".repeat(depth);
             format!("{begins}1{}", ")".repeat(depth))
         }),
     ];
@@ -34,8 +34,10 @@ fn the_deepest_expressions_fit_on_a_small_stack() {
     let thread = std::thread::Builder::new().stack_size(STACK);
     let run = move || {
         for (name, make) in shapes {
-            let checked = (10..300).rev().find_map(|depth| env.compile(&make(depth)).ok());
-            let program = Program::new(&checked.expect(name)).unwrap();
+            let depths: Vec<usize> = (10..300).collect();
+            let fit = depths.partition_point(|depth| env.parse(&make(*depth)).is_ok());
+            let checked = env.compile(&make(depths[fit - 1])).unwrap();
+            let program = Program::new(&checked).unwrap();
             program.eval(&(), &mut Budget::unlimited()).map_err(|error| (name, error)).unwrap();
         }
     };

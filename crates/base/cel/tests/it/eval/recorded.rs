@@ -1,0 +1,101 @@
+//! Expressions and what cel-go has answered to them.
+
+use mainstay_cel::types::Type;
+use mainstay_cel::value::{Blob, Value, go_double};
+use mainstay_cel::{Budget, Env, Program};
+use serde_json::{Value as Json, json};
+
+#[test]
+fn expressions_come_to_what_they_come_to_in_the_original() {
+    let recorded: Json = serde_json::from_str(include_str!("../recorded/eval.json")).unwrap();
+    let types = recorded["types"].as_object().unwrap();
+    let env = types.iter().fold(Env::new_expressions(), |env, (name, of)| {
+        env.with_variable(name, read_type(of.as_str().unwrap()))
+    });
+    let variables: Vec<_> = recorded["variables"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, value)| (name.as_str(), read(value, types[name].as_str().unwrap())))
+        .collect();
+    let mut wrong = Vec::new();
+    for case in recorded["cases"].as_array().unwrap() {
+        let text = case["expr"].as_str().unwrap();
+        let checked = env.compile(text).map_err(|issues| issues.to_string()).unwrap();
+        let mut answer = json!({"expr": text});
+        let mut budget = Budget::unlimited();
+        if let Some(limit) = case["limit"].as_u64() {
+            answer["limit"] = limit.into();
+            budget = Budget::new(limit);
+        }
+        match Program::new(&checked) {
+            Ok(program) => {
+                match program.eval(&variables, &mut budget) {
+                    Ok(value) => answer["value"] = write(&value),
+                    Err(error) => answer["error"] = error.to_string().into(),
+                }
+                answer["cost"] = budget.spent().into();
+            }
+            Err(error) => answer["program"] = error.to_string().into(),
+        }
+        if answer != *case {
+            wrong.push(format!("is  {answer}\nnot {case}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Reads the types that the variables have.
+fn read_type(text: &str) -> Type {
+    match text {
+        "int" => Type::Int,
+        "uint" => Type::Uint,
+        "double" => Type::Double,
+        "bool" => Type::Bool,
+        "string" => Type::String,
+        "bytes" => Type::Bytes,
+        "dyn" => Type::Dyn,
+        _ => {
+            let inner = |start: &str| text.strip_prefix(start)?.strip_suffix(')');
+            if let Some(values) = inner("map(string,") {
+                return Type::map(Type::String, read_type(values));
+            }
+            Type::list(read_type(inner("list(").unwrap()))
+        }
+    }
+}
+
+fn read<'a>(json: &'a Json, of: &str) -> Value<'a> {
+    match (json, of) {
+        (Json::Number(number), "uint") => Value::Uint(number.as_u64().unwrap()),
+        (Json::String(text), "bytes") => Value::Bytes(Blob::Borrowed(text.as_bytes())),
+        _ => Value::of_json(json),
+    }
+}
+
+/// A value with its type.
+fn write(value: &Value<'_>) -> Json {
+    let entry = |(key, value): (Value<'_>, Result<Value<'_>, _>)| {
+        json!([write(&key), write(&value.unwrap())])
+    };
+    match value {
+        Value::Null => json!({"null": true}),
+        Value::Bool(value) => json!({"bool": value}),
+        Value::Int(value) => json!({"int": value.to_string()}),
+        Value::Uint(value) => json!({"uint": value.to_string()}),
+        Value::Double(value) => {
+            json!({"double": go_double(*value), "bits": format!("{:016x}", value.to_bits())})
+        }
+        Value::String(value) => json!({"string": value.as_str()}),
+        Value::Bytes(value) => json!({"bytes": String::from_utf8_lossy(value)}),
+        Value::Duration(_) => json!({"duration": value.to_string()}),
+        Value::Timestamp(_) => json!({"timestamp": value.to_string()}),
+        Value::Type(_) => json!({"type": value.to_string()}),
+        Value::Optional(held) => json!({"optional": held.as_deref().map(write)}),
+        Value::List(list) => {
+            json!({"list": list.iter().map(|value| write(&value.unwrap())).collect::<Vec<_>>()})
+        }
+        Value::Map(map) => json!({"map": map.iter().map(entry).collect::<Vec<_>>()}),
+        other => json!({"other": other.to_string()}),
+    }
+}
