@@ -54,7 +54,8 @@ fn build(minor: u32) -> Env {
         (30, &ip::LIBRARY),
         (30, &cidr::LIBRARY),
         (31, &format::LIBRARY),
-        (31, &authorizer::SELECTORS),
+        // Its feature gate stands above the version.
+        (0, &authorizer::SELECTORS),
         (32, &two_variables::LIBRARY),
         (33, semver::library(1)),
         (34, ext_lists::library(3)),

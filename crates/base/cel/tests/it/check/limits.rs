@@ -1,0 +1,59 @@
+//! Expressions that are meant to hurt. These rules are our own: cel-go takes all the time and
+//! memory that there are.
+
+use super::env;
+use mainstay_cel::library::{Library, optional, standard};
+use mainstay_cel::syntax::macros;
+use mainstay_cel::{Env, EnvOptions};
+use std::fmt::Write as _;
+
+static BIND: Library =
+    Library { name: "bind", overloads: Vec::new, macros: macros::BIND, types: Vec::new };
+
+fn binding() -> Env {
+    let libraries = [&standard::LIBRARY, &optional::LIBRARY, &BIND];
+    Env::new(&libraries, EnvOptions::default())
+}
+
+/// Names `v0` to `v(count)`, each made of the one before it.
+fn chain(first: &str, count: usize, next: impl Fn(&str) -> String, last: &str) -> String {
+    let mut text = format!("cel.bind(v0, {first}, ");
+    for number in 1..=count {
+        let value = next(&format!("v{}", number - 1));
+        let _ = write!(text, "cel.bind(v{number}, {value}, ");
+    }
+    text + last + &")".repeat(count + 1)
+}
+
+#[test]
+fn types_that_double_with_each_step_are_refused() {
+    for last in ["1", "v40", "v40 == v40", "v40 + 1", "[v40, 1]"] {
+        let text = chain("{1: 1}", 40, |v| format!("{{{v}: {v}}}"), last);
+        let issues = binding().compile(&text).unwrap_err();
+        assert!(issues.to_string().contains("types are too large or nested too deeply"), "{last}");
+    }
+    for last in ["v40", "v0 == v40"] {
+        let text = chain("[]", 40, |v| format!("[{{{v}: {v}}}, {{}}]"), last);
+        assert!(binding().compile(&text).is_err(), "{last}");
+    }
+}
+
+#[test]
+fn types_that_are_too_deep_are_refused() {
+    let nested = |v: &str| format!("{}{v}{}", "[".repeat(150), "]".repeat(150));
+    for last in ["1", "v60 == v60", "v60 + 1"] {
+        assert!(binding().compile(&chain("1", 60, nested, last)).is_err(), "{last}");
+    }
+    let unsettled = |v: &str| format!("{}{v}{} == [[]] ? [] : []", "[".repeat(20), "]".repeat(20));
+    let _ = binding().compile(&chain("[]", 60, unsettled, "v60"));
+}
+
+#[test]
+fn what_is_merely_large_is_not_refused() {
+    let list = format!("[{}]", vec!["[{'a': 1}]"; 5000].join(", "));
+    assert!(env().compile(&list).is_ok());
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    assert_eq!(env().compile(&deep).unwrap().output().to_string().len(), 200 * 6 - 1 + 4);
+    let sum = vec!["li"; 200].join(" + ");
+    assert!(env().compile(&sum).is_ok());
+}
