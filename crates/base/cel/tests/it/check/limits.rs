@@ -2,6 +2,7 @@
 //! memory that there are.
 
 use super::env;
+use mainstay_cel::cost::{Sizes, estimate};
 use mainstay_cel::library::{Library, optional, standard};
 use mainstay_cel::syntax::macros;
 use mainstay_cel::{Env, EnvOptions};
@@ -56,4 +57,45 @@ fn what_is_merely_large_is_not_refused() {
     assert_eq!(env().compile(&deep).unwrap().output().to_string().len(), 200 * 6 - 1 + 4);
     let sum = vec!["li"; 200].join(" + ");
     assert!(env().compile(&sum).is_ok());
+}
+
+/// The deepest expression of a kind that the parser accepts.
+fn deepest(nest: impl Fn(usize) -> String) -> String {
+    let env = env();
+    let mut depth = 1;
+    while env.parse(&nest(depth + 1)).is_ok() {
+        depth += 1;
+    }
+    nest(depth)
+}
+
+#[test]
+fn whatever_the_parser_accepts_fits_on_the_stack() {
+    struct Unknown;
+    impl Sizes for Unknown {
+        fn size(&self, _: &[&str]) -> Option<(u64, u64)> {
+            None
+        }
+    }
+    let wrap = |before: &'static str, inner: &'static str, after: &'static str| {
+        move |depth: usize| before.repeat(depth) + inner + &after.repeat(depth)
+    };
+    let nests: [Box<dyn Fn(usize) -> String>; 11] = [
+        Box::new(wrap("[", "1", "]")),
+        Box::new(wrap("{1: ", "1", "}")),
+        Box::new(wrap("-(", "i", ")")),
+        Box::new(wrap("!(", "b", ")")),
+        Box::new(wrap("(", "i", " + 1)")),
+        Box::new(wrap("size([", "1", "])")),
+        Box::new(wrap("", "x", ".y")),
+        Box::new(wrap("", "x", ".?y")),
+        Box::new(wrap("", "x", "[0]")),
+        Box::new(wrap("(b ? ", "1", " : 2)")),
+        Box::new(wrap("li.map(v, ", "v", ")")),
+    ];
+    for nest in nests {
+        let text = deepest(nest);
+        let checked = env().compile(&text).unwrap();
+        estimate(&checked, &Unknown);
+    }
 }
