@@ -114,7 +114,10 @@ fn a_call_refers_to_all_overloads_that_its_arguments_allow() {
          subtract_timestamp_timestamp subtract_uint64"
     );
     assert_eq!(overloads("x.size()"), "bytes_size list_size map_size string_size");
-    assert_eq!(overloads("x[i]"), "index_list index_map");
+    assert_eq!(
+        overloads("x[i]"),
+        "index_list index_map optional_list_index_int optional_map_index_value"
+    );
     assert_eq!(overloads("x && b"), "logical_and");
 }
 
