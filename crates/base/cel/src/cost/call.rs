@@ -5,6 +5,7 @@
 
 use super::range::scale;
 use super::{CallCost, LIST_CREATE, PER_PATTERN, PER_TEXT};
+use crate::kubernetes::names::escape;
 use crate::kubernetes::{Shape, ShapeKind};
 use crate::value::{Blob, Key, List, Map, Object, Text, Value};
 use serde_json::Value as Json;
@@ -327,21 +328,21 @@ fn json_traversal(json: &Json, shape: &Shape) -> u64 {
     }
 }
 
-/// Fields that the shape does not declare cannot be seen.
+/// Fields have the names that rules give them; those that the shape does not declare count, too.
 fn object_traversal(fields: &serde_json::Map<String, Json>, shape: &Shape) -> u64 {
-    let ShapeKind::Object(declared) = &shape.kind else {
-        return fields
-            .iter()
-            .map(|(key, item)| traversed(key.len()) + json_traversal(item, shape))
-            .sum();
+    let declared = match &shape.kind {
+        ShapeKind::Object(declared) => Some(declared),
+        _ => None,
     };
-    fields
-        .iter()
-        .filter_map(|(key, item)| {
-            let field = declared.fields.get(key.as_str())?;
-            Some(traversed(key.len()) + json_traversal(item, &field.shape))
-        })
-        .sum()
+    let each = |(name, item): (&String, &Json)| {
+        let Some(declared) = declared else {
+            return traversed(name.len()) + json_traversal(item, shape);
+        };
+        let Some(field) = declared.fields.get(name.as_str()) else { return 2 };
+        let escaped = escape(name).map_or(name.len(), |escaped| escaped.len());
+        traversed(escaped) + json_traversal(item, &field.shape)
+    };
+    fields.iter().map(each).sum()
 }
 
 const fn is_time(kind: &ShapeKind) -> bool {
