@@ -155,13 +155,6 @@ impl Env {
         self.base.libraries.contains(&name)
     }
 
-    /// The names of all functions, sorted.
-    pub fn functions(&self) -> Vec<&'static str> {
-        let mut names: Vec<_> = self.base.functions.keys().copied().collect();
-        names.sort_unstable();
-        names
-    }
-
     /// The overloads of a function, by its full name.
     pub fn function(&self, name: &str) -> Option<&[Arc<Overload>]> {
         self.base.functions.get(name).map(Vec::as_slice)
