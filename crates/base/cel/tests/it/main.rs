@@ -13,3 +13,4 @@ mod spec;
 mod syntax;
 mod tagged;
 mod type_text;
+mod values;

@@ -103,7 +103,7 @@ fn evaluate(tree: &Json) -> Outcome<'static> {
 }
 
 /// A value as recordings write it.
-fn shown(value: &Value<'_>) -> Json {
+pub(crate) fn shown(value: &Value<'_>) -> Json {
     match value {
         Value::Null => json!({"null": true}),
         Value::Bool(value) => json!({"bool": value}),

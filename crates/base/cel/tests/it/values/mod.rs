@@ -1,0 +1,5 @@
+//! Values and the standard library.
+
+mod objects;
+mod standard;
+mod tables;

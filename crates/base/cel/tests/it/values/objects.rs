@@ -1,0 +1,129 @@
+//! Rules over objects beside the answers of Kubernetes: how lists, sets, lists with keys, maps and
+//! objects compare, grow and are looked into.
+
+use mainstay_cel::kubernetes::{ListShape, Property, Shape};
+use mainstay_cel::value::Value;
+use mainstay_cel::{Budget, Env, Program};
+use serde_json::Value as Json;
+
+/// A rule, an object, and what came of it, a line.
+const RECORDED: &str = include_str!("../recorded/objects.jsonl");
+
+/// What the names of fields in the recordings say: `l_d2` is a list of durations.
+fn field(name: &str) -> Shape {
+    let name = if name.starts_with('o') { name } else { name.trim_end_matches('2') };
+    let keys = |names: &[&str]| {
+        let keys = names.iter().map(|name| (*name).into()).collect();
+        Shape::list(object(), ListShape::Map(keys), None)
+    };
+    match name {
+        "o1" | "o2" => object(),
+        "lo" => Shape::list(object(), ListShape::Atomic, None),
+        "mo" => Shape::map(object(), None),
+        "k0" => keys(&["s"]),
+        "k1" => keys(&["s", "i"]),
+        "k" => keys(&["namespace"]),
+        "k3" => keys(&["s", "i", "b"]),
+        "k4" => keys(&["x"]),
+        "ll" => {
+            let inner = Shape::list(Shape::integer(), ListShape::Atomic, None);
+            Shape::list(inner, ListShape::Atomic, None)
+        }
+        "ml" => Shape::map(Shape::list(text(""), ListShape::Set, None), None),
+        _ => {
+            let (kind, of) = name.split_once('_').unwrap();
+            match kind {
+                "f" => scalar(of),
+                "l" => Shape::list(scalar(of), ListShape::Atomic, None),
+                "set" => Shape::list(scalar(of), ListShape::Set, None),
+                _ => Shape::map(scalar(of), None),
+            }
+        }
+    }
+}
+
+fn text(format: &str) -> Shape {
+    Shape::string(format, None, None)
+}
+
+fn scalar(of: &str) -> Shape {
+    match of {
+        "d" => text("duration"),
+        "t" => text("date-time"),
+        "dt" => text("date"),
+        "y" => text("byte"),
+        "i" => Shape::integer(),
+        "n" => Shape::number(),
+        "b" => Shape::boolean(),
+        "x" => Shape::int_or_string(None),
+        "sn" => text("").nullable(true),
+        _ => text(""),
+    }
+}
+
+fn with_fields(fields: impl IntoIterator<Item = (&'static str, Shape)>) -> Shape {
+    Shape::object(fields.into_iter().map(|(name, shape)| Property {
+        name: name.into(),
+        shape,
+        required: false,
+        defaulted: false,
+    }))
+}
+
+fn object() -> Shape {
+    let mut fields: Vec<_> = ["s", "d", "t", "dt", "y", "i", "n", "b", "x", "sn"]
+        .into_iter()
+        .map(|name| (name, scalar(name)))
+        .collect();
+    fields.extend([
+        ("namespace", text("")),
+        ("a-b", text("")),
+        ("a__b", text("")),
+        ("__x__", Shape::integer()),
+        ("u", Shape::preserved()),
+        ("o", with_fields([("s", text("")), ("i", Shape::integer())])),
+        ("e", with_fields([])),
+    ]);
+    with_fields(fields)
+}
+
+/// The names of the fields that a rule or an object speaks of.
+fn fields(rule: &str, object: &Json) -> Vec<String> {
+    let word = |text: &str| {
+        let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        text[..end.unwrap_or(text.len())].to_owned()
+    };
+    let mut names: Vec<String> = rule.split("self.").skip(1).map(word).collect();
+    names.extend(object.as_object().unwrap().keys().cloned());
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[test]
+fn each_rule_answers_as_recorded() {
+    let env = Env::new_expressions();
+    let mut wrong = Vec::new();
+    for line in RECORDED.lines() {
+        let recorded: Json = serde_json::from_str(line).unwrap();
+        let (rule, object) = (recorded[0].as_str().unwrap(), &recorded[1]);
+        let shape = Shape::object(fields(rule, object).into_iter().map(|name| Property {
+            shape: field(&name),
+            name: name.into(),
+            required: false,
+            defaulted: false,
+        }));
+        let checked = env.with_variable("self", shape.to_type("self1").unwrap()).compile(rule);
+        let program = Program::new(&checked.unwrap()).unwrap();
+        let this = shape.view(object).unwrap();
+        let got = match program.eval(&[("self", this)], &mut Budget::unlimited()) {
+            Ok(Value::Bool(value)) => value.to_string(),
+            Ok(other) => format!("{other:?}"),
+            Err(error) => error.to_string(),
+        };
+        if recorded[2] != got {
+            wrong.push(format!("{rule}\n  {object}\n  got    {got}\n  wanted {}", recorded[2]));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,332 @@
+//! What values are by themselves: how large, in what order, with which texts, seen how.
+
+use mainstay_cel::kubernetes::{ListShape, Property, Shape};
+use mainstay_cel::value::{
+    Blob, Error, Key, List, Map, Object, Text, Timestamp, Value, go_decimal, go_double, time,
+};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+
+#[test]
+fn a_value_fits_into_half_a_cache_line() {
+    assert!(size_of::<Value<'_>>() <= 32, "{}", size_of::<Value<'_>>());
+}
+
+#[test]
+fn keys_that_are_equal_as_numbers_are_the_same_key() {
+    let text = |text: &'static str| Key::String(Text::Borrowed(text));
+    let ascending = [
+        Key::Bool(false),
+        Key::Bool(true),
+        Key::Int(i64::MIN),
+        Key::Int(-1),
+        Key::Uint(0),
+        Key::Int(i64::MAX),
+        Key::Uint(1 << 63),
+        Key::Uint(u64::MAX),
+        text(""),
+        text("a"),
+        text("é"),
+    ];
+    assert!(ascending.is_sorted());
+    assert_eq!(Key::Int(5), Key::Uint(5));
+    assert_ne!(Key::Int(-1), Key::Uint(u64::MAX));
+    assert_eq!(Key::String(Text::Borrowed("a")), Key::String(Text::Shared("a".into())));
+
+    let entries = BTreeMap::from([
+        (Key::Int(1), Value::text("int")),
+        (Key::Uint(2), Value::text("uint")),
+        (Key::Bool(true), Value::text("bool")),
+        (text("s"), Value::text("string")),
+    ]);
+    let map = Map::of(entries);
+    for (key, found) in [
+        (Value::Int(1), Some("int")),
+        (Value::Uint(1), Some("int")),
+        (Value::Double(1.0), Some("int")),
+        (Value::Double(2.0), Some("uint")),
+        (Value::Double(1.5), None),
+        (Value::Double(f64::NAN), None),
+        (Value::Int(2), Some("uint")),
+        (Value::Bool(true), Some("bool")),
+        (Value::text("s"), Some("string")),
+        (Value::text("true"), None),
+        (Value::Null, None),
+    ] {
+        let value = map.get(&key).unwrap().map(|value| value.to_string());
+        assert_eq!(value.as_deref(), found, "{key}");
+        assert_eq!(map.contains(&key), Ok(found.is_some()), "{key}");
+    }
+    assert_eq!(map.get_str("s").unwrap().unwrap().to_string(), "string");
+}
+
+#[test]
+fn doubles_are_written_as_go_writes_them() {
+    for (double, general, decimal) in [
+        (0.0, "0", "0"),
+        (-0.0, "-0", "-0"),
+        (1.0, "1", "1"),
+        (-1.5, "-1.5", "-1.5"),
+        (100_000.0, "100000", "100000"),
+        (999_999.5, "999999.5", "999999.5"),
+        (1e6, "1e+06", "1000000"),
+        (1_234_567.0, "1.234567e+06", "1234567"),
+        (0.0001, "0.0001", "0.0001"),
+        (0.000_012_5, "1.25e-05", "0.0000125"),
+        (1e21, "1e+21", "1000000000000000000000"),
+        (5e-324, "5e-324", &format!("0.{}5", "0".repeat(323))),
+        (f64::MAX, "1.7976931348623157e+308", &format!("17976931348623157{}", "0".repeat(292))),
+        // Two texts of 17 digits are equally near: the even one.
+        (-5_859_173_382_619_277.0 / 4.0, "-1.4647933456548192e+15", "-1464793345654819.2"),
+        (3_790_182_832_600_317.0 / 4.0, "9.475457081500792e+14", "947545708150079.2"),
+    ] {
+        assert_eq!(go_double(double), general);
+        assert_eq!(go_decimal(double), decimal);
+    }
+    let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(go_double);
+    assert_eq!(special, ["NaN", "+Inf", "-Inf"]);
+}
+
+#[test]
+fn durations_have_go_s_texts() {
+    for (nanoseconds, go, seconds) in [
+        (0, "0s", "0s"),
+        (1, "1ns", "0.000000001s"),
+        (-1_500, "-1.5µs", "-0.0000015s"),
+        (1_234_567, "1.234567ms", "0.001234567s"),
+        (1_000_000_000, "1s", "1s"),
+        (5_400_500_000_000, "1h30m0.5s", "5400.5s"),
+        (i64::MAX, "2562047h47m16.854775807s", "9223372036.854776s"),
+        (i64::MIN, "-2562047h47m16.854775808s", "-9223372036.854776s"),
+    ] {
+        assert_eq!(time::go_duration(nanoseconds), go);
+        assert_eq!(time::seconds(nanoseconds), seconds);
+        assert_eq!(time::parse_duration(go), Some(nanoseconds), "{go}");
+    }
+    for text in ["", "1", "-", "s", ".s", "1d", "1 s", "9223372036854775808ns", "3000000h"] {
+        assert_eq!(time::parse_duration(text), None, "{text}");
+    }
+}
+
+#[test]
+fn times_are_read_and_written_with_their_zone_and_compared_without() {
+    for (text, seconds, shown) in [
+        ("1970-01-01T00:00:00Z", Some(0), "1970-01-01T00:00:00Z"),
+        ("2009-02-13T23:31:30+02:00", Some(1_234_560_690), "2009-02-13T23:31:30+02:00"),
+        ("2024-02-29T1:02:03,5-07:30", Some(1_709_195_523), "2024-02-29T01:02:03.5-07:30"),
+        ("0001-01-01T00:00:00Z", Some(-62_135_596_800), "0001-01-01T00:00:00Z"),
+        ("9999-12-31T23:59:59.999999999Z", Some(253_402_300_799), "9999-12-31T23:59:59.999999999Z"),
+        ("2023-02-29T00:00:00Z", None, ""),
+        ("2024-01-01T24:00:00Z", None, ""),
+        ("2024-01-01T00:00:00", None, ""),
+        ("2024-01-01t00:00:00z", None, ""),
+        ("2024-01-01T00:00:00+0100", None, ""),
+        ("２024-01-01T00:00:00Z", None, ""),
+    ] {
+        let time = Timestamp::parse(text);
+        assert_eq!(time.map(|time| time.seconds), seconds, "{text}");
+        assert_eq!(time.map(|time| time.to_string()).unwrap_or_default(), shown);
+    }
+    let berlin = Timestamp::parse("2024-01-01T01:00:00+01:00").unwrap();
+    let utc = Timestamp::parse("2024-01-01T00:00:00Z").unwrap();
+    assert_eq!(berlin, utc);
+    assert!(utc.checked_add(1).unwrap() > berlin);
+    assert_eq!(berlin.checked_add(-1).unwrap().to_string(), "2024-01-01T00:59:59.999999999+01:00");
+    assert_eq!(utc.checked_add(i64::MAX).map(|it| it.seconds), Some(1_704_067_200 + 9_223_372_036));
+    let last = Timestamp::parse("9999-12-31T23:59:59.999999999Z").unwrap();
+    assert_eq!(last.checked_add(1), None);
+    assert_eq!(last.since(utc), None);
+    assert_eq!(utc.since(utc.checked_add(-7).unwrap()), Some(7));
+}
+
+/// Every day of the calendar, by the text of its date.
+#[test]
+fn days_follow_each_other() {
+    let mut time = Timestamp::parse("1896-01-01T12:00:00Z").unwrap();
+    let mut before = String::new();
+    for _ in 0..100_000 {
+        let text = time.to_string();
+        assert!(text > before, "{before} {text}");
+        assert_eq!(Timestamp::parse(&text), Some(time));
+        before = text;
+        time = time.checked_add(86_400_000_000_000).unwrap();
+    }
+}
+
+#[test]
+fn values_have_the_texts_of_go_in_messages() {
+    let map = BTreeMap::from([(Key::Int(1), Value::text("a")), (Key::Bool(true), Value::Null)]);
+    for (value, text) in [
+        (Value::Null, "0"),
+        (Value::Uint(7), "7"),
+        (Value::Double(1e6), "1e+06"),
+        (Value::text("a\"b"), "a\"b"),
+        (Value::Bytes(Blob::Borrowed(b"ab")), "[97 98]"),
+        (Value::Duration(90_000_000_000), "1m30s"),
+        (Value::list(vec![Value::Int(1), Value::text("x")]), "[1, x]"),
+        (Value::Map(Map::of(map)), "{true: 0, 1: a}"),
+        (Value::some(Value::Int(1)), "optional(1)"),
+        (Value::Optional(None), "optional.none()"),
+        (Value::Int(1).type_value(), "int"),
+        (Value::Null.type_value(), "null_type"),
+        (Value::list(Vec::new()).type_value(), "list(dyn)"),
+    ] {
+        assert_eq!(value.to_string(), text);
+    }
+}
+
+#[test]
+fn data_that_is_not_what_its_schema_says_is_an_error_when_it_is_looked_at() {
+    let text = |format| Shape::string(format, None, None);
+    let list = Shape::list(Shape::integer(), ListShape::Atomic, None);
+    for (shape, json, wanted) in [
+        (text(""), json!(1), "invalid data, expected string, got int64"),
+        (text(""), json!({}), "invalid data, expected string, got map[string]interface {}"),
+        (text("date"), json!([]), "invalid data, expected string, got []interface {}"),
+        (text(""), json!(null), "invalid data, got null for schema with nullable=false"),
+        (Shape::integer(), json!(1.5), "invalid data, expected int, got float64"),
+        (Shape::integer(), json!(u64::MAX), "invalid data, expected int, got float64"),
+        (Shape::number(), json!("1"), "invalid data, expected float, got string"),
+        (Shape::boolean(), json!(0), "invalid data, expected bool, got int64"),
+        (
+            list,
+            json!({}),
+            "invalid data, expected an array for the provided schema with type=array",
+        ),
+        (
+            Shape::map(Shape::integer(), None),
+            json!([]),
+            "invalid data, expected a map for the provided schema with type=object",
+        ),
+        (
+            Shape::int_or_string(None),
+            json!(1.5),
+            "invalid data, expected XIntOrString value to be either a string or integer",
+        ),
+        (text("duration"), json!("x"), "Invalid duration x: unable to parse x as duration"),
+        (
+            text("duration"),
+            json!("99999999999999999999 days"),
+            "Invalid duration 99999999999999999999 days: strconv.Atoi: parsing \
+             \"99999999999999999999\": value out of range",
+        ),
+        (
+            text("byte"),
+            json!("a+b="),
+            "Invalid byte formatted string a+b=: illegal base64 data at input byte 1",
+        ),
+    ] {
+        let error = shape.view(&json).map(|value| value.to_string());
+        assert_eq!(error, Err(Error::text(wanted)), "{json}");
+    }
+}
+
+#[test]
+fn formats_are_read_as_kubernetes_reads_them() {
+    for (format, text, wanted) in [
+        ("duration", "1h30m", "1h30m0s"),
+        ("duration", "3 days", "72h0m0s"),
+        ("duration", "1 week 2hrs", "168h0m0s"),
+        ("duration", "5 milliseconds, 7µs", "5.007ms"),
+        ("date", "2024-02-29", "2024-02-29T00:00:00Z"),
+        ("date-time", "2024-02-29T01:02:03", "2024-02-29T01:02:03Z"),
+        ("date-time", "2024-02-29T01:02:03.5+01:00", "2024-02-29T01:02:03.5+01:00"),
+        ("date-time", "", "1970-01-01T00:00:00Z"),
+        ("byte", "YW\nI=", "[97 98]"),
+        ("uuid", "1h", "1h"),
+    ] {
+        let shape = Shape::string(format, None, None);
+        let json = json!(text);
+        assert_eq!(shape.view(&json).unwrap().to_string(), wanted, "{format} {text}");
+    }
+}
+
+/// Strings and containers stay where they lie.
+#[test]
+fn what_lies_in_an_object_is_not_copied() {
+    let json = json!({"list": ["a", "b"], "text": "c"});
+    let strings = Shape::list(Shape::string("", None, None), ListShape::Set, None);
+    let property = |name: &str, shape| Property {
+        name: name.into(),
+        shape,
+        required: false,
+        defaulted: false,
+    };
+    let shape =
+        Shape::object([property("list", strings), property("text", Shape::string("", None, None))]);
+    for value in [shape.view(&json).unwrap(), Value::of_json(&json)] {
+        let Value::String(Text::Borrowed(text)) = value.field("text").unwrap() else { panic!() };
+        assert!(std::ptr::eq(text, json["text"].as_str().unwrap()));
+        let Value::List(list) = value.field("list").unwrap() else { panic!() };
+        assert!(matches!(list, List::Json { .. }));
+        let Some(Ok(Value::String(Text::Borrowed(text)))) = list.get(1) else { panic!() };
+        assert!(std::ptr::eq(text, json["list"][1].as_str().unwrap()));
+        assert_eq!(list.contains(&Value::text("b")), Ok(true));
+        assert_eq!(value.to_json().as_ref(), Ok(&json));
+    }
+}
+
+#[test]
+fn fields_are_found_under_the_names_of_rules() {
+    let json = json!({"namespace": "a", "x-y": "b", "none": null, "other": 1});
+    let property = |name: &str| Property {
+        name: name.into(),
+        shape: Shape::string("", None, None).nullable(true),
+        required: false,
+        defaulted: false,
+    };
+    let shape = Shape::object(["namespace", "x-y", "none"].map(property));
+    let Value::Object(object) = shape.view(&json).unwrap() else { panic!() };
+    for (name, found) in [
+        ("__namespace__", Some("a")),
+        ("namespace", Some("a")),
+        ("x__dash__y", Some("b")),
+        ("x-y", Some("b")),
+        ("none", None),
+        ("other", None),
+        ("__what__", None),
+    ] {
+        let value = object.get(name).unwrap().map(|value| value.to_string());
+        assert_eq!(value.as_deref(), found, "{name}");
+        assert_eq!(object.has(name), Ok(found.is_some()));
+    }
+    let names: Vec<String> = object.iter().map(|(name, _)| name.to_string()).collect();
+    assert_eq!(names, ["__namespace__", "none", "x__dash__y"]);
+    assert_eq!(object.len(), 4);
+    let error = Value::Object(object).field("none").map(|value| value.to_string());
+    assert_eq!(error, Err(Error::text("no such key: none")));
+}
+
+#[test]
+fn objects_that_were_made_compare_field_by_field() {
+    let made = |name: &str, value: i64| {
+        Value::Object(Object::Values {
+            name: name.into(),
+            fields: BTreeMap::from([("a".into(), Value::Int(value))]).into(),
+        })
+    };
+    assert_eq!(made("Object", 1).equals(&made("Object", 1)), Ok(true));
+    assert_eq!(made("Object", 1).equals(&made("Object", 2)), Ok(false));
+    assert_eq!(made("Object", 1).equals(&made("Object.spec", 1)), Ok(false));
+    assert_eq!(made("Object", 1).equals(&Value::Int(1)), Ok(false));
+    assert_eq!(made("Object", 1).to_json(), Ok(json!({"a": 1})));
+}
+
+#[test]
+fn what_is_no_data_cannot_become_data() {
+    for (value, wanted) in [
+        (Value::Int(1).type_value(), "type conversion not supported for 'type'"),
+        (Value::Optional(None), "optional.none() dereference"),
+        (Value::Double(f64::NAN), "json: unsupported value: NaN"),
+    ] {
+        assert_eq!(value.to_json(), Err(Error::text(wanted)));
+    }
+    for (value, wanted) in [
+        (Value::some(Value::Int(1)), json!(1)),
+        (Value::Bytes(Blob::Borrowed(b"a?")), json!("YT8=")),
+        (Value::Duration(1_500_000_000), json!("1.5s")),
+        (Value::Uint(u64::MAX), json!(u64::MAX)),
+    ] {
+        assert_eq!(value.to_json(), Ok::<Json, Error>(wanted));
+    }
+}
