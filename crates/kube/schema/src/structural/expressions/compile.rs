@@ -35,6 +35,8 @@ pub(super) struct Rule {
     /// The program, or why there is none.
     pub(super) program: Result<Program, String>,
     pub(super) uses_old: bool,
+    /// Whether the field that the rule names is blamed: not if the message makes no sense.
+    pub(super) blames_field: bool,
     /// What says what is wrong, if that is an expression.
     pub(super) message: Option<Program>,
 }
@@ -103,13 +105,17 @@ impl Node {
 impl Rule {
     fn new(rule: &Expression, scope: &Scope<'_>) -> Self {
         let compiled = scope.rule(&rule.rule, rule.optional_old);
-        let message = (!rule.words.is_empty() && compiled.is_ok())
-            .then(|| scope.message(&rule.words, rule.optional_old).ok())
-            .flatten();
+        let message = match &compiled {
+            Ok(_) if !rule.words.is_empty() => {
+                scope.message(&rule.words, rule.optional_old).map(Some)
+            }
+            _ => Ok(None),
+        };
         Self {
             uses_old: compiled.as_ref().is_ok_and(|compiled| compiled.uses_old_self),
+            blames_field: message.is_ok(),
+            message: message.ok().flatten().map(|message| message.program),
             program: compiled.map(|compiled| compiled.program),
-            message: message.map(|message| message.program),
         }
     }
 }

@@ -343,8 +343,9 @@ impl Walk {
                 Broken::Rule(detail) => expression.error(shown, detail),
                 Broken::Message(detail) => (type_shown(schema), detail),
             };
-            let path = trail.child(&expression.field_path);
-            let path = if expression.field_path.is_empty() { trail } else { &path };
+            let field = trail.child(&expression.field_path);
+            let blamed = rule.blames_field && !expression.field_path.is_empty();
+            let path = if blamed { &field } else { trail };
             let error = error_at(path, kind, detail);
             if !rule.uses_old && since.is_same() {
                 self.found(error.detail.len());
