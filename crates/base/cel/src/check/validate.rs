@@ -73,7 +73,10 @@ impl<'c> Validator<'c> {
                     self.issue(rule, first.at, format!("invalid {function} argument"));
                 }
                 let format = &**function == "format" && self.formats;
-                if format && let (Some(target), [list]) = (target, args.as_slice()) {
+                if format
+                    && self.env.options().literal_validators
+                    && let (Some(target), [list]) = (target, args.as_slice())
+                {
                     format::validate(self, node, target, list);
                 }
                 for part in target.iter().map(|target| &**target).chain(args) {

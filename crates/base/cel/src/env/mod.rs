@@ -38,8 +38,8 @@ pub struct EnvOptions {
     /// Whether lists and maps that are written out must have elements of one type, unless they
     /// are written as arguments of `format`.
     pub homogeneous_literals: bool,
-    /// Whether durations, timestamps and regular expressions that are written out are tried when
-    /// an expression is compiled.
+    /// Whether durations, timestamps, regular expressions and texts of `format` (as up to version 3
+    /// of the strings) that are written out are tried when an expression is compiled.
     pub literal_validators: bool,
 }
 

@@ -1,6 +1,9 @@
 //! The environments that tests look at the language in.
 
-use mainstay_cel::library::{Library, Overload, optional, standard, strings};
+use mainstay_cel::library::{
+    Library, Overload, bindings, encoders, lists, math, optional, sets, standard, strings,
+    two_variables,
+};
 use mainstay_cel::{Env, EnvOptions};
 use std::cell::Cell;
 
@@ -16,7 +19,17 @@ pub(crate) fn kubernetes() -> Env {
 
 /// Every library that the specification's tests are about.
 pub(crate) fn specified() -> Vec<&'static Library> {
-    vec![&standard::LIBRARY, &optional::LIBRARY, strings::library(u32::MAX)]
+    vec![
+        &standard::LIBRARY,
+        &optional::LIBRARY,
+        strings::library(u32::MAX),
+        lists::library(u32::MAX),
+        &sets::LIBRARY,
+        &two_variables::LIBRARY,
+        &bindings::LIBRARY,
+        &math::LIBRARY,
+        &encoders::LIBRARY,
+    ]
 }
 
 /// All of that and these functions within a namespace.
