@@ -95,13 +95,7 @@ impl fmt::Display for Value<'_> {
                 f.write_str("]")
             }
             Self::Duration(duration) => f.write_str(&time::go_duration(*duration)),
-            Self::Timestamp(time) => {
-                let text = time.to_string();
-                match text.strip_suffix('Z').and_then(|text| text.split_once('T')) {
-                    Some((day, hours)) => write!(f, "{day} {hours} +0000 UTC"),
-                    None => f.write_str(&text),
-                }
-            }
+            Self::Timestamp(time) => f.write_str(&go_time(*time)),
             Self::Type(of) => f.write_str(&type_text(of)),
             Self::List(list) => {
                 f.write_str("[")?;
@@ -121,6 +115,18 @@ impl fmt::Display for Value<'_> {
             Self::Preserved(json) => write!(f, "{json}"),
         }
     }
+}
+
+/// A point in time as Go prints one: its zone as an offset, and again as a name where it has none.
+fn go_time(time: super::Timestamp) -> String {
+    let text = time.to_string().replacen('T', " ", 1);
+    if let Some(text) = text.strip_suffix('Z') {
+        return format!("{text} +0000 UTC");
+    }
+    // `+01:00` ends it.
+    let (text, zone) = text.split_at(text.len() - 6);
+    let zone = zone.replace(':', "");
+    format!("{text} {zone} {zone}")
 }
 
 fn outcome(f: &mut fmt::Formatter<'_>, value: super::Outcome<'_>) -> fmt::Result {
