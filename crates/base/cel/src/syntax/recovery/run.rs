@@ -210,6 +210,7 @@ impl<'a> Run<'a> {
 
     // ---- rules
 
+    /// The current rule. There is one as long as the text is read.
     fn frame(&mut self) -> &mut Frame {
         let last = self.frames.len() - 1;
         &mut self.frames[last]
@@ -269,8 +270,8 @@ impl<'a> Run<'a> {
     fn go(&mut self, at: State) -> Result<State, Failure> {
         let node = self.network.node(at);
         match node.role {
-            Role::Block => self.choose(at, at),
-            Role::LoopBlock if node.edges.len() > 1 => self.choose(at, at),
+            Role::Block => self.choose(at),
+            Role::LoopBlock if node.edges.len() > 1 => self.choose(at),
             Role::StarEntry | Role::PlusBack => self.turn(at, at),
             Role::StarBack => self.turn(at, node.edges[0].to),
             Role::PlusEntry => {
@@ -312,12 +313,12 @@ impl<'a> Run<'a> {
     }
 
     /// A choice between alternatives, one of which may be nothing.
-    fn choose(&mut self, at: State, decision: State) -> Result<State, Failure> {
+    fn choose(&mut self, at: State) -> Result<State, Failure> {
         self.state = at;
         self.sync()?;
-        let node = self.network.node(decision);
+        let node = self.network.node(at);
         if node.adaptive {
-            let alternative = self.predict(decision)?;
+            let alternative = self.predict(at)?;
             let branch = self.frame().branch;
             if node.role == Role::LoopBlock {
                 self.frame().operator = alternative;
