@@ -207,7 +207,7 @@ pub enum Error {
     NoSuchOverload,
     /// No overload of this name takes these arguments.
     #[error("no such overload: {0}")]
-    NoSuchOverloadOf(Cow<'static, str>),
+    NoSuchOverloadOf(Box<str>),
     /// The budget is used up.
     #[error("operation cancelled: actual cost limit exceeded")]
     CostLimit,

@@ -274,7 +274,8 @@ pub fn parse_duration(text: &str) -> Option<i64> {
             let more = (fraction as f64 * (unit as f64 / scale)) as u64;
             part = part.checked_add(more).filter(|part| *part <= MOST)?;
         }
-        sum = sum.checked_add(part).filter(|sum| *sum <= MOST)?;
+        // Twice the most is nothing, as in Go.
+        sum = Some(sum.wrapping_add(part)).filter(|sum| *sum <= MOST)?;
     }
     if negative { 0_i64.checked_sub_unsigned(sum) } else { i64::try_from(sum).ok() }
 }

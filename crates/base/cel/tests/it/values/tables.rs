@@ -2,7 +2,8 @@
 
 use mainstay_cel::kubernetes::{ListShape, Property, Shape};
 use mainstay_cel::value::{
-    Blob, Error, Key, List, Map, Object, Text, Timestamp, Value, go_decimal, go_double, time,
+    Blob, Error, Key, List, Map, Object, Outcome, Text, Timestamp, Value, go_decimal, go_double,
+    time,
 };
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 #[test]
 fn a_value_fits_into_half_a_cache_line() {
     assert!(size_of::<Value<'_>>() <= 32, "{}", size_of::<Value<'_>>());
+    assert!(size_of::<Outcome<'_>>() <= 32, "{}", size_of::<Outcome<'_>>());
 }
 
 #[test]
@@ -103,6 +105,8 @@ fn durations_have_go_s_texts() {
         assert_eq!(time::seconds(nanoseconds), seconds);
         assert_eq!(time::parse_duration(go), Some(nanoseconds), "{go}");
     }
+    let twice = "9223372036854775808ns9223372036854775808ns1h";
+    assert_eq!(time::parse_duration(twice), Some(3_600_000_000_000));
     for text in ["", "1", "-", "s", ".s", "1d", "1 s", "9223372036854775808ns", "3000000h"] {
         assert_eq!(time::parse_duration(text), None, "{text}");
     }
