@@ -463,15 +463,13 @@ impl Checker<'_> {
                 self.issue(at, message);
                 return;
             };
-            if *full != **function {
-                *function = Arc::clone(&full);
-            }
+            *function = Arc::clone(&full);
             return self.resolve(id, at, &full, None, args);
         };
         // `optional.of(x)`: the whole is the name of a function.
         if let Some(root) = root_of(operand)
             && self.env.has_dotted_functions(root)
-            && let Some(full) = self.function(&qualified(operand, function))
+            && let Some(full) = self.function(&qualified(operand, function).into())
         {
             *function = Arc::clone(&full);
             *target = None;
@@ -488,11 +486,11 @@ impl Checker<'_> {
     }
 
     /// The full name of a function.
-    fn function(&self, name: &str) -> Option<Arc<str>> {
+    fn function(&self, name: &Arc<str>) -> Option<Arc<str>> {
         self.env
             .candidates(name)
             .find(|name| self.env.function(name).is_some())
-            .map(|name| Arc::from(&*name))
+            .map(|full| if *full == **name { Arc::clone(name) } else { Arc::from(&*full) })
     }
 
     /// `operand.?field`
