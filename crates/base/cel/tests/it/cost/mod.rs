@@ -2,6 +2,8 @@
 //!
 //! All figures are those of cel-go 0.26 with Kubernetes 1.35's libraries and estimators.
 
+mod paths;
+
 use mainstay_cel::Env;
 use mainstay_cel::cost::{Sizes, estimate};
 use mainstay_cel::eval::{Budget, Program};
