@@ -67,7 +67,10 @@ pub(super) fn go_type(value: &Value<'_>) -> String {
         Value::Object(Object::Values { .. }) => "*mutation.ObjectVal",
         Value::Optional(_) => "*types.Optional",
         Value::Preserved(_) => "*common.unknownPreserved",
-        Value::Opaque(_) => {
+        Value::Opaque(opaque) => {
+            if let Some(name) = opaque.go_type() {
+                return name.to_owned();
+            }
             let of = value.type_of();
             // `kubernetes.Quantity` is `cel.Quantity` there.
             return format!("cel.{}", of.name().rsplit('.').next().unwrap_or_default());

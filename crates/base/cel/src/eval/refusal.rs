@@ -100,7 +100,9 @@ impl Refusal {
             "size" => Self::Operator(Kinds::Sized),
             "matches" => Self::Operator(Kinds::Matched),
             "sort" | "@sortByAssociatedKeys" => Self::Operator(Kinds::Listed),
-            "!_" | "@in" | "type" | "dyn" | "contains" | "startsWith" | "endsWith" => Self::Plain,
+            "!_" | "@in" | "type" | "dyn" | "contains" | "startsWith" | "endsWith" | "flatten" => {
+                Self::Plain
+            }
             _ => Self::Signature,
         }
     }

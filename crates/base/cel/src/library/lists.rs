@@ -151,17 +151,28 @@ fn slice<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     Ok(made(list.iter().skip(from).take(to - from).collect::<Result<_, _>>()?))
 }
 
+/// Also of lists in which no list is, whatever their type says; other values are refused in words
+/// of its own.
 fn flatten<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     let (list, depth) = match args {
-        [list] => (list, 1),
-        [list, depth] => (list, int(depth)?),
-        _ => return Err(Error::NoSuchOverload),
+        [Value::List(list)] => (list, 1),
+        [Value::List(list), Value::Int(depth)] => (list, *depth),
+        [value, rest @ ..] => {
+            let shown = |value: &Value<'a>| match value.type_of() {
+                of @ (Type::List(_) | Type::Map(_)) => of.to_string(),
+                of => of.name().to_owned(),
+            };
+            let depth = rest.first().map(shown).unwrap_or_default();
+            let value = shown(value);
+            return Err(Error::text(format!("no such overload: {value}.flatten({depth})")));
+        }
+        [] => return Err(Error::NoSuchOverload),
     };
     if depth < 0 {
         return Err(Error::fixed("level must be non-negative"));
     }
     let mut flat = Vec::new();
-    flatten_into(elements(list)?, depth, &mut flat)?;
+    flatten_into(list, depth, &mut flat)?;
     Ok(made(flat))
 }
 

@@ -195,6 +195,11 @@ pub trait Opaque: fmt::Debug + Send + Sync + 'static {
     fn pattern_size(&self) -> Option<u64> {
         None
     }
+    /// What upstream calls the type inside, in messages, where that is not `cel.` and the last part
+    /// of its name.
+    fn go_type(&self) -> Option<&'static str> {
+        None
+    }
     /// Itself, to be asked what it really is.
     fn as_any(&self) -> &dyn Any;
 }

@@ -157,8 +157,10 @@ impl Planner<'_> {
             return Ok(self.add(node));
         }
         // A function that is found by its arguments, or whose regular expression is known, takes
-        // any number of them, and asks for no more of them after an error.
+        // any number of them, and asks for no more of them after an error; as does `format`, which
+        // is declared so.
         let any = match &call.run {
+            _ if &**function == "format" => true,
             Dispatch::Prepared(_) => true,
             Dispatch::ByArguments(_) => refusal == Refusal::Signature,
             Dispatch::Known(_) | Dispatch::Guarded(_) => false,

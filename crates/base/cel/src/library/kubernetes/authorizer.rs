@@ -154,7 +154,7 @@ struct Decided(Decision);
 
 /// None of them can be compared.
 macro_rules! opaque_types {
-    ($($type:ident $name:ident),*) => {
+    ($($type:ident $name:ident $go:literal),*) => {
         $(impl Opaque for $type {
             fn cel_type(&self) -> Type {
                 Type::object($name)
@@ -162,6 +162,10 @@ macro_rules! opaque_types {
 
             fn equals(&self, _: &Value<'_>) -> Result<bool, Error> {
                 Err(Error::NoSuchOverload)
+            }
+
+            fn go_type(&self) -> Option<&'static str> {
+                Some($go)
             }
 
             fn as_any(&self) -> &dyn Any {
@@ -172,11 +176,11 @@ macro_rules! opaque_types {
 }
 
 opaque_types!(
-    Asking AUTHORIZER,
-    PathCheck PATH_CHECK,
-    GroupCheck GROUP_CHECK,
-    ResourceCheck RESOURCE_CHECK,
-    Decided DECISION
+    Asking AUTHORIZER "library.authorizerVal",
+    PathCheck PATH_CHECK "library.pathCheckVal",
+    GroupCheck GROUP_CHECK "library.groupCheckVal",
+    ResourceCheck RESOURCE_CHECK "library.resourceCheckVal",
+    Decided DECISION "library.decisionVal"
 );
 
 fn overloads() -> Vec<Overload> {

@@ -107,6 +107,10 @@ impl Opaque for Wrapped {
         Some(self.0.pattern_size)
     }
 
+    fn go_type(&self) -> Option<&'static str> {
+        Some("cel.Format")
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

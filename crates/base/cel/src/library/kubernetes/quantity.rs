@@ -36,6 +36,10 @@ impl Opaque for Amount {
         same(other, |other: &Self| self.value == other.value)
     }
 
+    fn go_type(&self) -> Option<&'static str> {
+        self.computed.then_some("*cel.Quantity")
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
