@@ -5,6 +5,7 @@
 //! the same, so it is written once, below both.
 
 pub mod address;
+pub mod duration;
 pub mod names;
 mod quote;
 pub mod regexp;

@@ -103,7 +103,7 @@ impl Format {
             Check::Byte => is_base64(text),
             Check::Password => true,
             Check::Date => text.parse::<jiff::civil::Date>().is_ok() && text.len() == 10,
-            Check::Duration => is_duration(text),
+            Check::Duration => crate::duration::parse(text).is_ok(),
             Check::DateTime => is_date_time(text),
             Check::ShortName => text.len() <= 63 && is_label(text),
             Check::LongName => text.len() <= 253 && text.split('.').all(is_label),
@@ -128,10 +128,6 @@ static HOST: Lazy = LazyLock::new(|| {
 static TIME: Lazy = LazyLock::new(|| {
     Regex::new("^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$").ok()
 });
-static GO_DURATION: Lazy = LazyLock::new(|| {
-    Regex::new("^[+-]?(0|(([0-9]+(\\.[0-9]*)?|\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$").ok()
-});
-static SCALA_DURATION: Lazy = LazyLock::new(|| Regex::new("[0-9]+\\s*([A-Za-zµ]+)").ok());
 
 fn fits(regex: &Lazy, text: &str) -> bool {
     regex.as_ref().is_some_and(|regex| regex.is_match(text))
@@ -300,23 +296,6 @@ fn is_base64(text: &str) -> bool {
         && text.len().is_multiple_of(4)
         && text.len() - body.len() <= 2
         && body.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
-}
-
-/// Go's durations (`1h30m`) and Scala's (`3 days`).
-fn is_duration(text: &str) -> bool {
-    const EXACT: [&str; 18] = [
-        "ns", "nano", "us", "µs", "micro", "ms", "milli", "s", "sec", "m", "min", "h", "hr",
-        "hour", "d", "day", "w", "wk",
-    ];
-    const PREFIXES: [&str; 8] = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
-    if fits(&GO_DURATION, text) {
-        return true;
-    }
-    let Some(regex) = SCALA_DURATION.as_ref() else { return false };
-    regex.captures_iter(text).any(|part| {
-        let unit = part.get(1).map_or("", |unit| unit.as_str()).to_lowercase();
-        EXACT.contains(&unit.as_str()) || PREFIXES.iter().any(|prefix| unit.starts_with(prefix))
-    })
 }
 
 fn is_date_time(text: &str) -> bool {

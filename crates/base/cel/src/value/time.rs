@@ -1,6 +1,9 @@
 //! Durations and points in time: their texts, and what schemas take for them.
 
 use super::{Error, Outcome, Timestamp, Value};
+pub use mainstay_formats::duration::{go_text as go_duration, parse_go as parse_duration};
+
+use mainstay_formats::duration;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -207,79 +210,6 @@ fn civil(text: &str) -> Option<(Timestamp, &str)> {
     Some((Timestamp { seconds, nanos, offset: 0 }, rest))
 }
 
-/// Reads a duration as Go writes it (`1h30m`, `-1.5ms`): nanoseconds.
-pub fn parse_duration(text: &str) -> Option<i64> {
-    const MOST: u64 = 1 << 63;
-    let (negative, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    if rest.is_empty() {
-        return None;
-    }
-    let mut sum: u64 = 0;
-    while !rest.is_empty() {
-        let end = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let mut whole: u64 = 0;
-        for digit in rest[..end].bytes() {
-            whole = whole.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
-            if whole > MOST {
-                return None;
-            }
-        }
-        rest = &rest[end..];
-        let (mut fraction, mut scale, mut digits) = (0_u64, 1_f64, end);
-        if let Some(after) = rest.strip_prefix('.') {
-            let end = after.bytes().take_while(u8::is_ascii_digit).count();
-            for digit in after[..end].bytes() {
-                // Digits beyond what fits say nothing.
-                if fraction > (MOST - 1) / 10 {
-                    break;
-                }
-                let next = fraction * 10 + u64::from(digit - b'0');
-                if next > MOST {
-                    break;
-                }
-                fraction = next;
-                scale *= 10.0;
-            }
-            digits += end;
-            rest = &after[end..];
-        }
-        if digits == 0 {
-            return None;
-        }
-        let end = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
-        let unit: u64 = match &rest[..end] {
-            "ns" => 1,
-            "us" | "µs" | "μs" => 1_000,
-            "ms" => 1_000_000,
-            "s" => SECOND,
-            "m" => 60 * SECOND,
-            "h" => 3600 * SECOND,
-            _ => return None,
-        };
-        rest = &rest[end..];
-        let mut part = whole.checked_mul(unit).filter(|part| *part <= MOST)?;
-        if fraction > 0 {
-            #[expect(
-                clippy::cast_precision_loss,
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "Go's arithmetic; less than one unit"
-            )]
-            let more = (fraction as f64 * (unit as f64 / scale)) as u64;
-            part = part.checked_add(more).filter(|part| *part <= MOST)?;
-        }
-        // Twice the most is nothing, as in Go.
-        sum = Some(sum.wrapping_add(part)).filter(|sum| *sum <= MOST)?;
-    }
-    if negative { 0_i64.checked_sub_unsigned(sum) } else { i64::try_from(sum).ok() }
-}
-
 /// A duration as `string(...)` writes it: its seconds, by way of a double (`5400.5s`).
 pub fn seconds(nanoseconds: i64) -> String {
     let second = SECOND.cast_signed();
@@ -288,89 +218,11 @@ pub fn seconds(nanoseconds: i64) -> String {
     super::go_decimal(whole + rest / 1e9) + "s"
 }
 
-/// A duration as Go writes it: `1h0m0.5s`.
-pub fn go_duration(nanoseconds: i64) -> String {
-    let all = nanoseconds.unsigned_abs();
-    let sign = if nanoseconds < 0 { "-" } else { "" };
-    let fraction = |value: u64, unit: u64| {
-        let digits = format!("{:0width$}", value % unit, width = unit.ilog10() as usize);
-        match digits.trim_end_matches('0') {
-            "" => (value / unit).to_string(),
-            digits => format!("{}.{digits}", value / unit),
-        }
-    };
-    match all {
-        0 => "0s".to_owned(),
-        1..1_000 => format!("{sign}{all}ns"),
-        1_000..1_000_000 => format!("{sign}{}µs", fraction(all, 1_000)),
-        1_000_000..SECOND => format!("{sign}{}ms", fraction(all, 1_000_000)),
-        _ => {
-            let seconds = fraction(all % (60 * SECOND), SECOND);
-            let minutes = all / (60 * SECOND);
-            match (minutes / 60, minutes % 60) {
-                (0, 0) => format!("{sign}{seconds}s"),
-                (0, minutes) => format!("{sign}{minutes}m{seconds}s"),
-                (hours, minutes) => format!("{sign}{hours}h{minutes}m{seconds}s"),
-            }
-        }
-    }
-}
-
-/// `format: duration`: Go's durations, and Scala's (`3 days`).
+/// `format: duration`
 pub(crate) fn schema_duration(text: &str) -> Outcome<'static> {
-    if let Some(duration) = parse_duration(text) {
-        return Ok(Value::Duration(duration));
-    }
-    match scala_duration(text) {
-        Ok(Some(duration)) => Ok(Value::Duration(duration)),
-        Ok(None) => {
-            Err(Error::text(format!("Invalid duration {text}: unable to parse {text} as duration")))
-        }
-        Err(digits) => Err(Error::text(format!(
-            "Invalid duration {text}: strconv.Atoi: parsing \"{digits}\": value out of range"
-        ))),
-    }
-}
-
-/// The sum of all numbers that a unit follows, wherever they are; none if there are none, the
-/// digits of one that does not fit.
-fn scala_duration(text: &str) -> Result<Option<i64>, &str> {
-    let mut sum = None;
-    let mut rest = text;
-    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
-        let number = &rest[start..];
-        let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-        let (digits, after) = number.split_at(end);
-        let after = after.trim_start_matches(['\t', '\n', '\x0c', '\r', ' ']);
-        let end = after.find(|c: char| !c.is_ascii_alphabetic() && c != 'µ').unwrap_or(after.len());
-        rest = &after[end..];
-        if end == 0 {
-            continue;
-        }
-        let factor: i64 = digits.parse().map_err(|_| digits)?;
-        if let Some(unit) = scala_unit(&after[..end].to_lowercase()) {
-            // What does not fit wraps, as in Go.
-            sum = Some(sum.unwrap_or(0_i64).wrapping_add(factor.wrapping_mul(unit)));
-        }
-    }
-    Ok(sum)
-}
-
-fn scala_unit(unit: &str) -> Option<i64> {
-    const UNITS: [(&[&str], &str, u64); 8] = [
-        (&["ns"], "nano", 1),
-        (&["us", "µs"], "micro", 1_000),
-        (&["ms"], "milli", 1_000_000),
-        (&["s"], "sec", SECOND),
-        (&["m"], "min", 60 * SECOND),
-        (&["h", "hr"], "hour", 3600 * SECOND),
-        (&["d"], "day", 86_400 * SECOND),
-        (&["w", "wk"], "week", 7 * 86_400 * SECOND),
-    ];
-    let known = UNITS
-        .iter()
-        .find(|(exact, prefix, _)| exact.contains(&unit) || unit.starts_with(prefix))?;
-    Some(known.2.cast_signed())
+    duration::parse(text)
+        .map(Value::Duration)
+        .map_err(|why| Error::text(format!("Invalid duration {text}: {why}")))
 }
 
 /// `format: date`
