@@ -1,7 +1,7 @@
 //! Calls of functions.
 
 use super::node::{Call, Dispatch, Fast, NodeId};
-use super::refusal::{Refusal, takes};
+use super::refusal::takes;
 use super::run::{Machine, is_final, of_ints};
 use crate::library::{Overload, Run};
 use crate::value::{Error, Outcome, Value};
@@ -107,41 +107,20 @@ impl<'a> Machine<'a, '_, '_> {
 impl Call {
     /// Calls the function.
     pub(super) fn run<'a>(&self, args: &[Value<'a>]) -> Outcome<'a> {
-        let outcome = match &self.run {
-            Dispatch::Known(overload) => run(overload, args),
-            Dispatch::Guarded(overload) => {
-                if self.refusal == Refusal::Signature && !takes(&overload.params, args) {
-                    return Err(self.refusal.refuse(&self.function, args));
-                }
-                run(overload, args)
-            }
+        match &self.run {
+            Dispatch::Known(overload) => match run(overload, args) {
+                Err(Error::NoSuchOverload) => Err(self.refusal.refuse(&self.function, args)),
+                outcome => outcome,
+            },
+            Dispatch::Guarded(overload) if takes(&overload.params, args) => run(overload, args),
+            Dispatch::Guarded(_) => Err(self.refusal.refuse(&self.function, args)),
             Dispatch::ByArguments(overloads) => {
                 match overloads.iter().find(|overload| takes(&overload.params, args)) {
                     Some(overload) => run(overload, args),
-                    // One function is behind all overloads of an operator. It knows best what it
-                    // cannot do, and does more than they say: durations have an opposite.
-                    None if matches!(self.refusal, Refusal::Operator(_)) => {
-                        let outcome = overloads.first().map(|overload| run(overload, args));
-                        return match outcome {
-                            None | Some(Err(Error::NoSuchOverload)) => {
-                                Err(self.refusal.refuse(&self.function, args))
-                            }
-                            Some(outcome) => outcome,
-                        };
-                    }
-                    None => return Err(self.refusal.refuse(&self.function, args)),
+                    None => Err(self.refusal.refuse(&self.function, args)),
                 }
             }
-            Dispatch::Prepared(prepared) => return prepared.run(args),
-        };
-        match (outcome, &self.run) {
-            (
-                Err(Error::NoSuchOverload),
-                Dispatch::Known(overload) | Dispatch::Guarded(overload),
-            ) if self.refusal != Refusal::Signature || !takes(&overload.params, args) => {
-                Err(self.refusal.refuse(&self.function, args))
-            }
-            (outcome, _) => outcome,
+            Dispatch::Prepared(prepared) => prepared.run(args),
         }
     }
 }

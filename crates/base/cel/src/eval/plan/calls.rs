@@ -62,7 +62,7 @@ impl Planner<'_> {
             ("orValue", [first, second]) if is_for_optionals(&callee, "optional_orValue_value") => {
                 Node::Default(*first, *second)
             }
-            _ => return self.plan_function(&callee, nodes, &exprs),
+            _ => return self.plan_function(&callee, nodes),
         };
         Ok(self.add(node))
     }
@@ -112,12 +112,7 @@ impl Planner<'_> {
     }
 
     /// A call that is no operator of the evaluator's own.
-    fn plan_function(
-        &mut self,
-        callee: &Callee,
-        nodes: Vec<NodeId>,
-        exprs: &[&Expr],
-    ) -> Result<NodeId, Error> {
+    fn plan_function(&mut self, callee: &Callee, nodes: Vec<NodeId>) -> Result<NodeId, Error> {
         let function = &callee.function;
         let one = match callee.overloads.as_slice() {
             [one] => Some(one),
@@ -143,13 +138,13 @@ impl Planner<'_> {
             (Some(prepare), Some(pattern @ Value::String(_)), _) => {
                 Dispatch::Prepared(prepare(pattern)?)
             }
-            (_, _, Some(one)) if self.is_certain(one, exprs) => Dispatch::Known(one.clone()),
-            (_, _, Some(one)) => Dispatch::Guarded(one.clone()),
-            // Operators do the same for all their overloads.
-            (_, _, None) if refusal != Refusal::Signature => match callee.overloads.first() {
-                Some(first) => Dispatch::Known(first.clone()),
-                None => Dispatch::ByArguments(Vec::new()),
-            },
+            // Even where the checker knew their types arguments may be of others: `null` of what may
+            // be null, data that has lost its schema in an optional.
+            (_, _, Some(one)) if refusal == Refusal::Signature => Dispatch::Guarded(one.clone()),
+            // Operators do the same for all their overloads, and look at their arguments.
+            _ if refusal != Refusal::Signature && !callee.overloads.is_empty() => {
+                Dispatch::Known(callee.overloads[0].clone())
+            }
             _ => Dispatch::ByArguments(callee.overloads.clone()),
         };
         let call = Call { function: function.clone(), cost: call_cost(function, id), refusal, run };
@@ -237,30 +232,6 @@ impl Planner<'_> {
         let Ok(value) = call.run(&values) else { return Ok(None) };
         let cost = (call.cost)(&values, &value);
         Ok(Some(Node::Constant(Constant { value, cost, plain: false })))
-    }
-
-    /// Whether the arguments of a call will be of the types that an overload takes.
-    fn is_certain(&self, overload: &Overload, args: &[&Expr]) -> bool {
-        let Known::Checked(checked) = self.known else { return false };
-        overload.params.len() == args.len()
-            && overload
-                .params
-                .iter()
-                .zip(args)
-                .all(|(param, arg)| covers(param, checked.type_of(arg.id)))
-    }
-}
-
-/// Whether all values of a type are of a parameter's.
-fn covers(param: &Type, arg: &Type) -> bool {
-    match (param, arg) {
-        (Type::Dyn | Type::Any | Type::Param(_), _) | (Type::Type(_), Type::Type(_)) => true,
-        (Type::List(param), Type::List(arg)) => covers(param, arg),
-        (Type::Map(param), Type::Map(arg)) => covers(&param.0, &arg.0) && covers(&param.1, &arg.1),
-        (Type::Opaque(_) | Type::Object(_), Type::Opaque(_) | Type::Object(_)) => {
-            param.name() == arg.name()
-        }
-        (param, arg) => param == arg,
     }
 }
 

@@ -89,7 +89,7 @@ fn write(value: &Value<'_>) -> Json {
         Value::String(value) => json!({"string": value.as_str()}),
         Value::Bytes(value) => json!({"bytes": String::from_utf8_lossy(value)}),
         Value::Duration(_) => json!({"duration": value.to_string()}),
-        Value::Timestamp(_) => json!({"timestamp": value.to_string()}),
+        Value::Timestamp(time) => json!({"timestamp": time.to_string()}),
         Value::Type(_) => json!({"type": value.to_string()}),
         Value::Optional(held) => json!({"optional": held.as_deref().map(write)}),
         Value::List(list) => {
