@@ -2,7 +2,8 @@
 
 use super::{Shape, ShapeKind};
 use crate::value::{Error, List, Map, Object, Outcome, Value, time};
-use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{Engine as _, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value as Json;
 
 /// Data without a schema.
@@ -201,8 +202,13 @@ const INT_OR_STRING: Error =
 
 /// `format: byte`: base64 with the letters of URLs, line breaks left out.
 fn bytes(text: &str) -> Outcome<'static> {
+    // As in Go, bits that say nothing may be anything.
+    const ENGINE: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::URL_SAFE,
+        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+    );
     let clean: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    if let Ok(bytes) = base64::engine::general_purpose::URL_SAFE.decode(&clean) {
+    if let Ok(bytes) = ENGINE.decode(&clean) {
         return Ok(Value::Bytes(bytes.into()));
     }
     let at = clean.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');

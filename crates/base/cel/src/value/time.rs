@@ -1,6 +1,8 @@
 //! Durations and points in time: their texts, and what schemas take for them.
 
 use super::{Error, Outcome, Timestamp, Value};
+mod refusal;
+
 pub use mainstay_formats::duration::{go_text as go_duration, parse_go as parse_duration};
 
 use mainstay_formats::duration;
@@ -229,7 +231,10 @@ pub(crate) fn schema_duration(text: &str) -> Outcome<'static> {
 pub(crate) fn schema_date(text: &str) -> Outcome<'static> {
     match civil_date(text) {
         Some(days) => Ok(Value::Timestamp(Timestamp { seconds: days * DAY, nanos: 0, offset: 0 })),
-        None => Err(Error::text(format!("Invalid date formatted string {text}"))),
+        None => {
+            let why = refusal::of_date(text);
+            Err(Error::text(format!("Invalid date formatted string {text}: {why}")))
+        }
     }
 }
 
@@ -241,6 +246,8 @@ pub(crate) fn schema_date_time(text: &str) -> Outcome<'static> {
         Timestamp::parse(text)
             .or_else(|| civil(text).filter(|(_, zone)| zone.is_empty()).map(|(time, _)| time))
     };
-    time.map(Value::Timestamp)
-        .ok_or_else(|| Error::text(format!("Invalid date-time formatted string {text}")))
+    time.map(Value::Timestamp).ok_or_else(|| {
+        let why = refusal::of_time(text);
+        Error::text(format!("Invalid date-time formatted string {text}: {why}"))
+    })
 }

@@ -226,6 +226,33 @@ fn data_that_is_not_what_its_schema_says_is_an_error_when_it_is_looked_at() {
 }
 
 #[test]
+fn what_is_no_time_is_told_in_the_words_of_go() {
+    let whole = "2006-01-02T15:04:05";
+    for (format, text, why) in [
+        ("date", "2021-02-29", "day out of range".to_owned()),
+        ("date", "2021-13-29", "month out of range".to_owned()),
+        ("date", "2021-01-011", "extra text: \"1\"".to_owned()),
+        ("date", "2020-0-10", "as \"2006-01-02\": cannot parse \"0-10\" as \"01\"".to_owned()),
+        (
+            "date-time",
+            "2020-01-01t00:00:00z",
+            format!("as \"{whole}\": cannot parse \"t00:00:00z\" as \"T\""),
+        ),
+        ("date-time", "2020-01-01T24:00:00Z", "hour out of range".to_owned()),
+        ("date-time", "2020-01-01T00:00:00.5é", "extra text: \"\\xc3\\xa9\"".to_owned()),
+    ] {
+        let shape = Shape::string(format, None, None);
+        let json = json!(text);
+        let quoted = text.replace('é', "\\xc3\\xa9");
+        let colon = if why.starts_with("as ") { "" } else { ":" };
+        let wanted = format!(
+            "Invalid {format} formatted string {text}: parsing time \"{quoted}\"{colon} {why}"
+        );
+        assert_eq!(shape.view(&json).unwrap_err().to_string(), wanted);
+    }
+}
+
+#[test]
 fn formats_are_read_as_kubernetes_reads_them() {
     for (format, text, wanted) in [
         ("duration", "1h30m", "1h30m0s"),
@@ -237,6 +264,8 @@ fn formats_are_read_as_kubernetes_reads_them() {
         ("date-time", "2024-02-29T01:02:03.5+01:00", "2024-02-29 01:02:03.5 +0100 +0100"),
         ("date-time", "", "1970-01-01 00:00:00 +0000 UTC"),
         ("byte", "YW\nI=", "[97 98]"),
+        ("byte", "YR==", "[97]"),
+        ("byte", "-_8=", "[251 255]"),
         ("uuid", "1h", "1h"),
     ] {
         let shape = Shape::string(format, None, None);
