@@ -229,13 +229,11 @@ pub(crate) fn schema_duration(text: &str) -> Outcome<'static> {
 
 /// `format: date`
 pub(crate) fn schema_date(text: &str) -> Outcome<'static> {
-    match civil_date(text) {
-        Some(days) => Ok(Value::Timestamp(Timestamp { seconds: days * DAY, nanos: 0, offset: 0 })),
-        None => {
-            let why = refusal::of_date(text);
-            Err(Error::text(format!("Invalid date formatted string {text}: {why}")))
-        }
+    if let Some(days) = civil_date(text) {
+        return Ok(Value::Timestamp(Timestamp { seconds: days * DAY, nanos: 0, offset: 0 }));
     }
+    let why = refusal::of_date(text);
+    Err(Error::text(format!("Invalid date formatted string {text}: {why}")))
 }
 
 /// `format: date-time`: RFC 3339, also without a zone; nothing at all is 1970.
