@@ -30,7 +30,9 @@ pub(crate) struct Rule {
 
 static ENV: LazyLock<Env> = LazyLock::new(|| {
     let libraries = [&library::standard::LIBRARY, &VERSIONS];
-    Env::new(&libraries, EnvOptions::default())
+    // The version of the language that the original has knows names in backquotes.
+    let options = EnvOptions { quoted_names: true, ..EnvOptions::default() };
+    Env::new(&libraries, options)
         .with_variable(PROPERTIES, Type::list(Type::map(Type::String, Type::Any)))
 });
 
