@@ -8,6 +8,7 @@ mod loops;
 mod optionals;
 mod paths;
 mod recorded;
+mod rules;
 mod unchecked;
 
 use mainstay_cel::types::Type;

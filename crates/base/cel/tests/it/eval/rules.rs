@@ -1,0 +1,93 @@
+//! Rules over objects with a schema, and what apiserver has answered to them.
+
+use mainstay_cel::Budget;
+use mainstay_cel::kubernetes::rules::Scope;
+use mainstay_cel::kubernetes::{ListShape, Property, Shape};
+use mainstay_cel::value::Value;
+use serde_json::{Value as Json, json};
+
+fn text(longest: u64) -> Shape {
+    Shape::string("", Some(longest), None)
+}
+
+fn format(name: &str) -> Shape {
+    Shape::string(name, None, None)
+}
+
+fn object(properties: impl IntoIterator<Item = (&'static str, Shape)>) -> Shape {
+    Shape::object(properties.into_iter().map(|(name, shape)| Property {
+        name: name.into(),
+        shape,
+        required: name == "k",
+        defaulted: false,
+    }))
+}
+
+/// Something of every kind.
+fn shape() -> Shape {
+    let entry = object([
+        ("k", text(10)),
+        ("v", Shape::integer()),
+        ("o", object([("x", Shape::integer())])),
+    ]);
+    let keys = ListShape::Map(vec!["k".into()].into());
+    object([
+        ("i", Shape::integer()),
+        ("d", Shape::number()),
+        ("s", text(20)),
+        ("b", Shape::boolean()),
+        ("ts", format("date-time")),
+        ("dt", format("date")),
+        ("du", format("duration")),
+        ("by", format("byte")),
+        ("ios", Shape::int_or_string(None)),
+        ("nul", format("").nullable(true)),
+        ("li", Shape::list(Shape::integer(), ListShape::Atomic, Some(10))),
+        ("ls", Shape::list(text(10), ListShape::Set, Some(10))),
+        ("lm", Shape::list(entry, keys, Some(10))),
+        ("m", Shape::map(text(10), Some(10))),
+        ("mi", Shape::map(Shape::integer(), Some(10))),
+        (
+            "o",
+            object([
+                ("x", Shape::integer()),
+                ("y", text(10)),
+                ("namespace", text(10)),
+                ("a-b", Shape::integer()),
+            ]),
+        ),
+        // With other fields in data, which its schema preserves.
+        ("pu", object([("q", Shape::integer())])),
+        ("ln", Shape::list(text(10).nullable(true), ListShape::Atomic, Some(5))),
+    ])
+}
+
+#[test]
+fn rules_over_objects_come_to_what_they_come_to_in_the_original() {
+    let recorded: Json = serde_json::from_str(include_str!("../recorded/eval_rules.json")).unwrap();
+    let objects = recorded["objects"].as_array().unwrap();
+    let shape = shape();
+    let scope = Scope::new(&shape).unwrap();
+    let view = |at: u64| shape.view(&objects[usize::try_from(at).unwrap()]).unwrap();
+    let mut wrong = Vec::new();
+    for case in recorded["cases"].as_array().unwrap() {
+        let optional = case["optional"] == true;
+        let rule = scope.rule(case["rule"].as_str().unwrap(), optional).unwrap();
+        let mut variables = vec![("self", view(case["self"].as_u64().unwrap()))];
+        let old = case["old"].as_u64().map(view);
+        if optional {
+            variables.push(("oldSelf", old.map_or(Value::Optional(None), Value::some)));
+        } else if let Some(old) = old {
+            variables.push(("oldSelf", old));
+        }
+        let mut budget = Budget::new(1_000_000);
+        let answer = match rule.program.eval(&variables, &mut budget) {
+            Ok(value) => value.to_string(),
+            Err(error) => error.to_string(),
+        };
+        if case["answer"] != answer || case["cost"] != json!(budget.spent()) {
+            wrong.push(format!("is  {answer} for {}\nnot {case}", budget.spent()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
