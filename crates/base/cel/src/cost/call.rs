@@ -7,7 +7,7 @@ use super::range::scale;
 use super::{CallCost, LIST_CREATE, PER_PATTERN, PER_TEXT};
 use crate::kubernetes::names::escape;
 use crate::kubernetes::{Shape, ShapeKind};
-use crate::value::{Blob, Key, List, Map, Object, Text, Value};
+use crate::value::{Blob, Error, Key, List, Map, Object, Text, Value};
 use serde_json::Value as Json;
 
 /// How a call is charged.
@@ -48,6 +48,41 @@ fn by_overload_tracker(overload: &str) -> Option<CallCost> {
         }
         _ => return None,
     })
+}
+
+/// cel-go's trackers of lists look at an argument without asking what it is.
+#[derive(Debug)]
+pub(crate) struct Breaks {
+    /// Which argument that is.
+    pub(crate) argument: usize,
+    /// What comes of it if that is an error.
+    pub(crate) error: Error,
+    /// What comes of it if that is `null`.
+    pub(crate) null: Error,
+}
+
+/// The argument of a call that has to be what it should; none of most calls.
+pub(crate) fn breaks(overload: &str) -> Option<Breaks> {
+    let list = |argument| Breaks {
+        argument,
+        error: Error::Internal(
+            "interface conversion: *types.Err is not traits.Lister: missing method Add",
+        ),
+        null: Error::Internal(
+            "interface conversion: types.Null is not traits.Lister: missing method Add",
+        ),
+    };
+    match overload.strip_prefix("list_")? {
+        "distinct" => Some(list(0)),
+        "flatten_int" => Some(Breaks {
+            argument: 1,
+            error: Error::Internal("interface conversion: ref.Val is *types.Err, not types.Int"),
+            null: Error::Internal("interface conversion: ref.Val is types.Null, not types.Int"),
+        }),
+        rest if rest.ends_with("_sort") => Some(list(0)),
+        rest if rest.ends_with("_sortByAssociatedKeys") => Some(list(1)),
+        _ => None,
+    }
 }
 
 /// Kubernetes' costs.

@@ -8,6 +8,7 @@ mod range;
 
 use crate::value::Value;
 pub use call::call_cost;
+pub(crate) use call::{Breaks, breaks};
 pub use estimate::estimate;
 pub use range::CostRange;
 

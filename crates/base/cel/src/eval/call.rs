@@ -13,6 +13,7 @@ impl<'a> Machine<'a, '_, '_> {
             Ok(arg) => arg,
             Err(error) if is_final(&error) => return Err(error),
             Err(error) => {
+                call.stand(0)?;
                 self.budget.charge((call.cost)(&[Value::Null], &Value::Null))?;
                 return Err(error);
             }
@@ -36,11 +37,14 @@ impl<'a> Machine<'a, '_, '_> {
         let [one, other] = args;
         let one = match self.eval(one) {
             Ok(one) => one,
+            Err(error) if call.breaks.is_some() => {
+                return self.first_failed_of(error, other, call);
+            }
             Err(error) => return self.first_failed(error, other, call.cost),
         };
         let other = match self.eval(other) {
             Ok(other) => other,
-            Err(error) => return self.second_failed(one, error, call.cost),
+            Err(error) => return self.second_failed_of(one, error, call),
         };
         if let (Value::Int(one), Value::Int(other)) = (&one, &other)
             && let Some(value) = of_ints(fast, *one, *other)
@@ -59,7 +63,7 @@ impl<'a> Machine<'a, '_, '_> {
                 let one = self.eval(one)?;
                 match self.eval(other) {
                     Ok(other) => self.finish(call, &[one, other]),
-                    Err(error) => self.second_failed(one, error, call.cost),
+                    Err(error) => self.second_failed_of(one, error, call),
                 }
             }
             _ => {
@@ -73,6 +77,32 @@ impl<'a> Machine<'a, '_, '_> {
                 self.finish(call, &values)
             }
         }
+    }
+
+    /// What becomes of a call if its first argument is an error and the second must not be one.
+    #[cold]
+    fn first_failed_of(&mut self, error: Error, other: NodeId, call: &'a Call) -> Outcome<'a> {
+        if !is_final(&error) {
+            let other = match self.eval(other) {
+                Err(error) if is_final(&error) => return Err(error),
+                Err(_) => {
+                    call.stand(1)?;
+                    Value::Null
+                }
+                Ok(other) => other,
+            };
+            self.budget.charge((call.cost)(&[Value::Null, other], &Value::Null))?;
+        }
+        Err(error)
+    }
+
+    /// What becomes of a call if its second argument is an error.
+    #[cold]
+    fn second_failed_of(&mut self, one: Value<'a>, error: Error, call: &'a Call) -> Outcome<'a> {
+        if !is_final(&error) {
+            call.stand(1)?;
+        }
+        self.second_failed(one, error, call.cost)
     }
 
     /// What becomes of a call if an argument is an error. If it is the last one the call is paid
@@ -95,6 +125,11 @@ impl<'a> Machine<'a, '_, '_> {
     /// Calls a function and pays for it.
     fn finish(&mut self, call: &'a Call, args: &[Value<'a>]) -> Outcome<'a> {
         let outcome = call.run(args);
+        if let Some(breaks) = &call.breaks
+            && let Some(Value::Null) = args.get(breaks.argument)
+        {
+            return Err(breaks.null.clone());
+        }
         let cost = match &outcome {
             Ok(value) => (call.cost)(args, value),
             Err(_) => (call.cost)(args, &Value::Null),
@@ -105,6 +140,14 @@ impl<'a> Machine<'a, '_, '_> {
 }
 
 impl Call {
+    /// Whether the cost is known if an argument is an error.
+    fn stand(&self, position: usize) -> Result<(), Error> {
+        match &self.breaks {
+            Some(breaks) if breaks.argument == position => Err(breaks.error.clone()),
+            _ => Ok(()),
+        }
+    }
+
     /// Calls the function.
     pub(super) fn run<'a>(&self, args: &[Value<'a>]) -> Outcome<'a> {
         match &self.run {

@@ -5,7 +5,7 @@
 //! asked for.
 
 use super::within::Set;
-use crate::cost::CallCost;
+use crate::cost::{Breaks, CallCost};
 use crate::library::{Overload, Prepared};
 use crate::types::Type;
 use crate::value::{Error, Value};
@@ -169,6 +169,8 @@ pub(super) struct Call {
     pub run: Dispatch,
     /// What it costs.
     pub cost: CallCost,
+    /// The argument that has to be what it should for the cost to be known.
+    pub breaks: Option<Breaks>,
     /// How it refuses arguments.
     pub refusal: super::refusal::Refusal,
 }

@@ -62,7 +62,7 @@ pub(super) fn run<'a>(
 
 /// Whether an error ends the evaluation whatever operators stand around it.
 pub(super) const fn is_final(error: &Error) -> bool {
-    matches!(error, Error::CostLimit | Error::Interrupted)
+    matches!(error, Error::CostLimit | Error::Interrupted | Error::Internal(_))
 }
 
 impl<'a> Machine<'a, '_, '_> {

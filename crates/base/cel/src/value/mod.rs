@@ -219,6 +219,9 @@ pub enum Error {
     /// Somebody asked to stop.
     #[error("operation interrupted")]
     Interrupted,
+    /// Upstream's code fails where it takes something for granted: nothing absorbs that.
+    #[error("internal error: {0}")]
+    Internal(&'static str),
     /// Anything else, in cel-go's words.
     #[error("{0}")]
     Other(Cow<'static, str>),

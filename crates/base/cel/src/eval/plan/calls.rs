@@ -5,7 +5,7 @@ use super::super::refusal::Refusal;
 use super::super::within::Set;
 use super::{Known, Planner};
 use crate::check::Reference;
-use crate::cost::call_cost;
+use crate::cost::{breaks, call_cost};
 use crate::library::{Overload, Run};
 use crate::syntax::ast::{Expr, ExprKind, operator};
 use crate::types::Type;
@@ -147,7 +147,8 @@ impl Planner<'_> {
             }
             _ => Dispatch::ByArguments(callee.overloads.clone()),
         };
-        let call = Call { function: function.clone(), cost: call_cost(function, id), refusal, run };
+        let cost = call_cost(function, id);
+        let call = Call { function: function.clone(), cost, breaks: breaks(id), refusal, run };
         if let Some(node) = self.fold_call(&call, &callee.overloads, &nodes)? {
             return Ok(self.add(node));
         }

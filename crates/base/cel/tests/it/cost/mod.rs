@@ -86,14 +86,20 @@ fn variables() -> Vec<(&'static str, Type, Value<'static>)> {
     ]
 }
 
-/// Asks for the least and greatest cost (nothing behind the dots if nothing bounds it) and for the
-/// cost of evaluating.
-fn table(rows: &[(&str, &str, u64)]) {
+/// An environment with the variables, and their values.
+fn given() -> (Env, Vec<(&'static str, Value<'static>)>) {
     let variables = variables();
     let env = variables
         .iter()
         .fold(Env::kubernetes(34), |env, (name, of, _)| env.with_variable(name, of.clone()));
     let values: Vec<_> = variables.into_iter().map(|(name, _, value)| (name, value)).collect();
+    (env, values)
+}
+
+/// Asks for the least and greatest cost (nothing behind the dots if nothing bounds it) and for the
+/// cost of evaluating.
+fn table(rows: &[(&str, &str, u64)]) {
+    let (env, values) = given();
     let mut wrong = Vec::new();
     for (expression, range, cost) in rows {
         let checked = match env.compile(expression) {
@@ -332,4 +338,29 @@ fn optionals() {
         ("[?o, 1]", "11..11", 11),
         (r#"{?"a": mss.?a}"#, "32..32", 32),
     ]);
+}
+
+#[test]
+fn functions_of_lists_fail_for_good_where_the_cost_of_an_error_is_asked_for() {
+    let (env, values) = given();
+    for (expression, wanted) in [
+        ("[li][i].reverse() == li || true", Ok(true)),
+        ("true || [li][i].distinct() == li", Ok(true)),
+        (
+            "[li][i].distinct() == li || true",
+            Err("internal error: interface conversion: *types.Err is not traits.Lister: missing \
+                 method Add"),
+        ),
+        (
+            "[[li]].flatten([1][i]) == li || true",
+            Err("internal error: interface conversion: ref.Val is *types.Err, not types.Int"),
+        ),
+    ] {
+        let program = Program::new(&env.compile(expression).unwrap()).unwrap();
+        let found = match program.eval(&values, &mut Budget::unlimited()) {
+            Ok(value) => Ok(matches!(value, Value::Bool(true))),
+            Err(error) => Err(error.to_string()),
+        };
+        assert_eq!(found, wanted.map_err(str::to_owned), "{expression}");
+    }
 }
