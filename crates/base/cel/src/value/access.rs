@@ -139,6 +139,7 @@ impl<'a> Value<'a> {
             Self::List(list) => list.declared().is_none() && list.is_empty(),
             Self::Map(Map::Json { entries, shape }) => shape.is_dynamic() && entries.is_empty(),
             Self::Map(map) => map.is_empty(),
+            Self::Object(Object::Values { fields, .. }) => fields.is_empty(),
             _ => false,
         }
     }

@@ -1,10 +1,10 @@
 //! Durations and points in time: their texts, and what schemas take for them.
 
-use super::{Error, Outcome, Timestamp, Value};
 mod refusal;
 
 pub use mainstay_formats::duration::{go_text as go_duration, parse_go as parse_duration};
 
+use super::{Error, Outcome, Timestamp, Value};
 use mainstay_formats::duration;
 use std::cmp::Ordering;
 use std::fmt;

@@ -6,6 +6,7 @@ use mainstay_cel::value::{
     time,
 };
 use serde_json::{Value as Json, json};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 #[test]
@@ -361,5 +362,42 @@ fn what_is_no_data_cannot_become_data() {
         (Value::Uint(u64::MAX), json!(u64::MAX)),
     ] {
         assert_eq!(value.to_json(), Ok::<Json, Error>(wanted));
+    }
+}
+
+/// Values of the language: for those of objects it matters which side they are on.
+#[test]
+fn equality_and_order_are_the_same_from_both_sides() {
+    let json = json!([1, 1.0, "a", null, true, [1, "a"], {"a": 1}, {"a": [1.5]}, -1, 1e300]);
+    let mut values: Vec<Value<'_>> = json.as_array().unwrap().iter().map(Value::of_json).collect();
+    values.extend([
+        Value::Uint(1),
+        Value::Uint(u64::MAX),
+        Value::Int(i64::MIN),
+        Value::Double(f64::NAN),
+        Value::Double(-0.0),
+        Value::Int(0),
+        Value::Double(2f64.powi(53)),
+        Value::Int(9_007_199_254_740_993),
+        Value::Bytes(Blob::Borrowed(b"a")),
+        Value::Duration(1),
+        Value::Timestamp(Timestamp::new(0, 1).unwrap()),
+        Value::list(vec![Value::Double(1.0), Value::text("a")]),
+        Value::Map(Map::of(BTreeMap::from([(Key::String("a".into()), Value::Uint(1))]))),
+        Value::some(Value::Int(1)),
+        Value::Optional(None),
+        Value::Int(1).type_value(),
+    ]);
+    for one in &values {
+        for other in &values {
+            assert_eq!(one.equals(other), other.equals(one), "{one} {other}");
+            let order = one.compare(other).ok();
+            assert_eq!(order, other.compare(one).ok().map(Ordering::reverse), "{one} {other}");
+            if let Some(order) = order {
+                assert_eq!(one.equals(other), Ok(order.is_eq()), "{one} {other}");
+            }
+        }
+        let is_nan = matches!(one, Value::Double(double) if double.is_nan());
+        assert_eq!(one.equals(one), Ok(!is_nan), "{one}");
     }
 }
