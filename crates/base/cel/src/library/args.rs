@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The longest text, in bytes, that a function makes. A budget stops programs long before, but
 /// what a function makes is paid for only when it is made.
-pub(crate) const LONGEST: usize = 1 << 28;
+pub(crate) const LONGEST: usize = 1 << 24;
 
 /// A string.
 pub(crate) fn text<'v, 'a>(value: &'v Value<'a>) -> Result<&'v Text<'a>, Error> {

@@ -24,7 +24,7 @@ pub fn library(version: u32) -> &'static Library {
 
 /// The most elements that a function makes: a budget stops programs before, but what a function
 /// makes is paid for only when it is made.
-const MOST: usize = 1 << 24;
+const MOST: usize = 1 << 20;
 
 const SORT_BY: &[Macro] =
     &[Macro { name: "sortBy", receiver: true, args: Some(2), expand: sort_by }];

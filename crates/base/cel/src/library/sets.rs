@@ -3,7 +3,8 @@
 use super::args::exactly;
 use super::{Library, Overload, Strict};
 use crate::types::Type;
-use crate::value::{Error, List, Value};
+use crate::value::{Error, Key, List, Value};
+use std::collections::BTreeSet;
 
 /// `sets.contains`, `sets.equivalent`, `sets.intersects`.
 pub static LIBRARY: Library =
@@ -25,7 +26,8 @@ fn overloads() -> Vec<Overload> {
         }),
         function("sets.intersects", "list_sets_intersects_list", |args| {
             let [one, other] = lists(args)?;
-            Ok(Value::Bool(one.iter().flatten().any(|value| other.contains(&value) == Ok(true))))
+            let other = Members::of(other);
+            Ok(Value::Bool(one.iter().flatten().any(|value| other.contain(&value) == Ok(true))))
         }),
     ]
 }
@@ -38,11 +40,40 @@ fn lists<'v, 'a>(args: &'v [Value<'a>]) -> Result<[&'v List<'a>; 2], Error> {
 }
 
 /// Whether all elements of a list are in another.
-fn contains(list: &List<'_>, part: &List<'_>) -> Result<bool, Error> {
+fn contains<'a>(list: &List<'a>, part: &List<'a>) -> Result<bool, Error> {
+    let members = Members::of(list);
     for value in part.iter() {
-        if !list.contains(&value?)? {
+        if !members.contain(&value?)? {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// What is in a list, to be asked many times.
+enum Members<'v, 'a> {
+    /// Strings, truth values and whole numbers of a long list.
+    Keys(BTreeSet<Key<'a>>, &'v List<'a>),
+    /// Any other.
+    List(&'v List<'a>),
+}
+
+/// Shorter lists are looked through.
+const LONG: usize = 16;
+
+impl<'v, 'a> Members<'v, 'a> {
+    fn of(list: &'v List<'a>) -> Self {
+        let keys = |list: &List<'a>| list.iter().map(|value| Key::of(&value.ok()?)).collect();
+        match (list.len() > LONG).then(|| keys(list)).flatten() {
+            Some(keys) => Self::Keys(keys, list),
+            None => Self::List(list),
+        }
+    }
+
+    fn contain(&self, value: &Value<'a>) -> Result<bool, Error> {
+        match (self, Key::of(value)) {
+            (Self::Keys(keys, _), Some(key)) => Ok(keys.contains(&key)),
+            (Self::Keys(_, list) | Self::List(list), _) => list.contains(value),
+        }
+    }
 }

@@ -231,11 +231,32 @@ pub(super) fn join<'a>(args: &[Value<'a>]) -> Outcome<'a> {
         }
         match value? {
             Value::String(text) => joined.push_str(&text),
-            other => return Err(Error::text(format!("join: invalid input: {other}"))),
+            other => return Err(Error::text(format!("join: invalid input: {}", shown(&other)))),
         }
         if joined.len() > LONGEST {
             return Err(Error::fixed("join: the result is too long"));
         }
     }
     Ok(made(joined))
+}
+
+/// A value as Go shows it, as much of it as a message needs: values that are made may hold one
+/// value many times.
+fn shown(value: &Value<'_>) -> String {
+    struct Limited(String);
+
+    impl std::fmt::Write for Limited {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            if self.0.len() > 1 << 16 {
+                return Err(std::fmt::Error);
+            }
+            self.0.push_str(text);
+            Ok(())
+        }
+    }
+
+    let mut out = Limited(String::new());
+    // What does not fit is left out.
+    let _ = std::fmt::write(&mut out, format_args!("{value}"));
+    out.0
 }

@@ -48,14 +48,18 @@ fn fill<'a>(args: &[Value<'a>], write: Writer) -> Outcome<'a> {
         let (clause, length) = Clause::read(rest.as_bytes()).map_err(Error::text)?;
         write(&mut out, clause, &value)
             .map_err(|why| Error::text(format!("error during formatting: {why}")))?;
-        if out.len() > LONGEST {
-            return Err(Error::fixed("format: the result is too long"));
-        }
+        within_limit(out.len()).map_err(Error::text)?;
         rest = &rest[length..];
         next += 1;
     }
     out.push_str(rest);
     Ok(made(out))
+}
+
+/// Stops before more is written than a text may have: values that are made may hold one value many
+/// times.
+pub(super) fn within_limit(length: usize) -> Result<(), String> {
+    if length > LONGEST { Err("the result is too long".to_owned()) } else { Ok(()) }
 }
 
 /// What clauses of all versions refuse.
@@ -205,6 +209,7 @@ pub(super) fn entries<'v, 'a>(value: &'v Value<'a>) -> Option<Entries<'v, 'a>> {
 fn list(out: &mut String, values: &List<'_>) -> Result<(), String> {
     out.push('[');
     for (at, value) in values.iter().enumerate() {
+        within_limit(out.len())?;
         out.push_str(if at == 0 { "" } else { ", " });
         element(out, &value.map_err(|why| why.to_string())?)?;
     }
@@ -214,10 +219,13 @@ fn list(out: &mut String, values: &List<'_>) -> Result<(), String> {
 
 fn map(out: &mut String, entries: Option<Entries<'_, '_>>) -> Result<(), String> {
     let mut shown = Vec::new();
+    let mut length = out.len();
     for (key, value) in entries.into_iter().flatten() {
         let mut entry = (String::new(), String::new());
         element(&mut entry.0, &key)?;
         element(&mut entry.1, &value.map_err(|why| why.to_string())?)?;
+        length += entry.0.len() + entry.1.len();
+        within_limit(length)?;
         shown.push(entry);
     }
     shown.sort_by(|one, other| one.0.cmp(&other.0));

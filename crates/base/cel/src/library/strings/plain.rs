@@ -1,7 +1,7 @@
 //! What `format` of version 4 makes of arguments: all in the plainest way.
 
 use super::clause::Clause;
-use super::format::{STRING, bytes_in_hex, entries, in_base, refused};
+use super::format::{STRING, bytes_in_hex, entries, in_base, refused, within_limit};
 use super::numbers;
 use crate::value::{Value, time};
 use std::fmt::Write as _;
@@ -106,6 +106,7 @@ fn text(out: &mut String, value: &Value<'_>) -> Result<(), String> {
         Value::List(values) => {
             out.push('[');
             for (at, value) in values.iter().enumerate() {
+                within_limit(out.len())?;
                 out.push_str(if at == 0 { "" } else { ", " });
                 text(out, &value.map_err(|why| why.to_string())?)?;
             }
@@ -115,10 +116,13 @@ fn text(out: &mut String, value: &Value<'_>) -> Result<(), String> {
         _ => {
             let Some(entries) = entries(value) else { return refused(STRING, value) };
             let mut shown = Vec::new();
+            let mut length = out.len();
             for (key, value) in entries {
                 let mut entry = (String::new(), String::new());
                 text(&mut entry.0, &key)?;
                 text(&mut entry.1, &value.map_err(|why| why.to_string())?)?;
+                length += entry.0.len() + entry.1.len();
+                within_limit(length)?;
                 shown.push(entry);
             }
             shown.sort_by(|one, other| one.0.cmp(&other.0));

@@ -1,5 +1,7 @@
 //! Functions of libraries, called one by one: what they give and what they refuse.
 
+mod authorizer;
+mod limits;
 mod recorded;
 
 use base64::Engine as _;

@@ -1,0 +1,120 @@
+//! Functions get through whatever they are given, and make nothing without end.
+
+use super::{OVERLOADS, call};
+use mainstay_cel::library::{Library, Run, kubernetes, lists, strings};
+use mainstay_cel::types::Type;
+use mainstay_cel::value::{Error, Key, Map, Timestamp, Value};
+use mainstay_cel::{Budget, Env, Program};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[test]
+fn what_would_be_too_much_is_refused_before_it_is_made() {
+    let long = || Value::text("x".repeat(1 << 16));
+    // One list, many times: as a tree it would have 2^40 leaves.
+    let mut nested = Value::list(vec![long()]);
+    let mut shared = nested.clone();
+    for _ in 0..40 {
+        nested = Value::list(vec![nested.clone(), nested]);
+        let entry = |key| (Key::Int(key), shared.clone());
+        shared = Value::Map(Map::of(BTreeMap::from([entry(1), entry(2)])));
+    }
+    for (id, args) in [
+        ("string_replace_string_string", vec![long(), Value::text(""), long()]),
+        ("lists_range", vec![Value::Int(i64::MAX)]),
+        ("list_flatten_int", vec![nested.clone(), Value::Int(i64::MAX)]),
+        ("list_join_string", vec![Value::list(vec![long(); 5_000]), long()]),
+        ("list_join", vec![Value::list(vec![long(), nested.clone()])]),
+        ("string_format", vec![Value::text("%s"), Value::list(vec![nested.clone()])]),
+        ("2:string_format", vec![Value::text("%s"), Value::list(vec![nested])]),
+        ("string_format", vec![Value::text("%s"), Value::list(vec![shared.clone()])]),
+        ("2:string_format", vec![Value::text("%s"), Value::list(vec![shared])]),
+        ("string_format", vec![Value::text("%.99999999f"), Value::list(vec![Value::Int(1)])]),
+    ] {
+        let error = call(id, &args).unwrap_err();
+        assert!(error.to_string().len() < 1 << 17, "{id}");
+    }
+}
+
+#[test]
+fn no_argument_of_another_type_panics() {
+    let odd = [
+        Value::Null,
+        Value::Bool(true),
+        Value::Int(i64::MIN),
+        Value::Uint(u64::MAX),
+        Value::Double(f64::NAN),
+        Value::text("日本"),
+        Value::text(""),
+        Value::Bytes(vec![0xff].into()),
+        Value::Duration(i64::MIN),
+        Value::Timestamp(Timestamp::parse("9999-12-31T23:59:59Z").unwrap()),
+        Value::of_type(Type::Int),
+        Value::list(vec![Value::Double(f64::NAN), Value::Null, Value::text("a")]),
+        Value::list(Vec::new()),
+        Value::Map(Map::of(BTreeMap::new())),
+        Value::Optional(None),
+        call("string_to_quantity", &[Value::text("1")]).unwrap(),
+    ];
+    let mut answers = 0;
+    for overload in OVERLOADS.values() {
+        let Run::Strict(run) = overload.run else { continue };
+        for one in &odd {
+            for other in &odd {
+                for args in [
+                    &[][..],
+                    std::slice::from_ref(one),
+                    &[one.clone(), other.clone()],
+                    &[one.clone(), other.clone(), Value::Int(-1)],
+                    &[one.clone(), other.clone(), one.clone(), Value::Int(1)],
+                ] {
+                    // Whatever it is, it is an answer.
+                    answers += usize::from(run(args).is_ok());
+                }
+            }
+        }
+    }
+    assert!(answers > 1_000);
+}
+
+/// The ids that a library adds to those of an older version.
+fn added(older: &Library, newer: &Library) -> BTreeSet<&'static str> {
+    let ids = |library: &Library| -> BTreeSet<&str> {
+        (library.overloads)().iter().map(|overload| overload.id).collect()
+    };
+    ids(newer).difference(&ids(older)).copied().collect()
+}
+
+#[test]
+fn versions_add_functions() {
+    let strings = |version| strings::library(version);
+    assert_eq!(added(strings(0), strings(1)), BTreeSet::from(["string_format", "strings_quote"]));
+    assert_eq!(added(strings(1), strings(2)), BTreeSet::new());
+    assert_eq!(added(strings(2), strings(3)), BTreeSet::from(["string_reverse"]));
+    assert_eq!(added(lists::library(0), lists::library(1)).len(), 2);
+    assert_eq!(added(lists::library(1), lists::library(2)).len(), 19);
+    let semver = kubernetes::semver::library;
+    assert_eq!(
+        added(semver(0), semver(1)),
+        BTreeSet::from(["is_semver_string_bool", "string_bool_to_semver"])
+    );
+}
+
+#[test]
+fn an_operation_of_a_patch_has_its_fields() {
+    use mainstay_cel::library::kubernetes::json_patch::{TYPE_NAME, patch_type};
+    let env = Env::new_expressions().with_type(TYPE_NAME, patch_type());
+    let answer = |text: &str| {
+        let checked = env.compile(text).map_err(|issues| issues.to_string())?;
+        let program = Program::new(&checked).map_err(|error| error.to_string())?;
+        program
+            .eval(&(), &mut Budget::unlimited())
+            .map(|value| value.to_string())
+            .map_err(|error: Error| error.to_string())
+    };
+    let operation = r#"JSONPatch{op: "add", path: "/a", value: 1}"#;
+    assert_eq!(answer(&format!("{operation}.path")).as_deref(), Ok("/a"));
+    assert_eq!(answer(&format!("has({operation}.from)")).as_deref(), Ok("false"));
+    assert_eq!(answer(&format!("{operation}.value == 1")).as_deref(), Ok("true"));
+    assert!(answer("JSONPatch{op: 1}").unwrap_err().contains("expected type"));
+    assert!(answer("JSONPatch{other: 1}").unwrap_err().contains("undefined field"));
+}
