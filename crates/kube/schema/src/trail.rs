@@ -15,6 +15,8 @@ pub(crate) enum Step<'a> {
     Key(&'a str),
     /// An entry of a map, as strict decoding prints it: `.key`.
     Entry(&'a str),
+    /// An entry of a map, as validation prints it: `.key`, also where nothing is before it.
+    Value(&'a str),
     /// Types that what follows is embedded in: only Go's decoder names them.
     Embedded(&'a str),
 }
@@ -96,7 +98,7 @@ impl fmt::Display for Trail<'_> {
         match step {
             Step::Embedded(_) => Ok(()),
             Step::Field(name) | Step::Entry(name) if above.is_root() => f.write_str(name),
-            Step::Field(name) | Step::Entry(name) => write!(f, ".{name}"),
+            Step::Field(name) | Step::Entry(name) | Step::Value(name) => write!(f, ".{name}"),
             Step::Index(at) => write!(f, "[{at}]"),
             Step::Key(key) => write!(f, "[{key}]"),
         }

@@ -4,7 +4,7 @@
 //! and valid, also for rules that are expressions. Inside of `metadata`, `kind` and `apiVersion` it cannot be judged alone; there an
 //! object is made around it.
 
-use super::expressions::Compiled;
+use super::expressions::{Compiled, Node};
 use super::{Schema, embedded, is_meta, prune, validate};
 use crate::trail::{Trail, invalid};
 use mainstay_cel::kubernetes::limits;
@@ -16,7 +16,7 @@ pub(super) fn check(schema: &Schema, path: &Trail<'_>) -> Vec<FieldError> {
     let mut walk = Walk { found: Vec::new(), budget: limits::OBJECT, stopped: false };
     if schema.any_default {
         let around = Around { root: schema, above: None };
-        walk.schema(schema, &around, false, path);
+        walk.schema(schema, &around, false, None, path);
     }
     walk.found
 }
@@ -64,35 +64,63 @@ struct Walk {
     stopped: bool,
 }
 
+/// The rules of a schema and of those below it, if there are any, once they are compiled: rules
+/// below several defaults are compiled once.
+type Known<'a> = Option<Option<&'a Node>>;
+
 impl Walk {
-    fn schema(&mut self, schema: &Schema, around: &Around<'_>, meta: bool, path: &Trail<'_>) {
+    fn schema(
+        &mut self,
+        schema: &Schema,
+        around: &Around<'_>,
+        meta: bool,
+        known: Known<'_>,
+        path: &Trail<'_>,
+    ) {
         if !schema.any_default || self.stopped {
             return;
         }
         let own = Around { root: schema, above: None };
         let is_root = std::ptr::eq(schema, around.root);
         let (around, meta) = if schema.embedded { (&own, false) } else { (around, meta) };
+        let compiled;
+        let mut known = known;
         if let Some(default) = &schema.default {
+            if known.is_none() {
+                compiled = Compiled::new(schema, schema.embedded || is_root);
+                known = Some(compiled.as_ref().map(|compiled| &compiled.root));
+            }
+            let rules = known.flatten();
             let at = path.child("default");
             if meta {
-                self.inside_meta(schema, default, around, &at);
+                self.inside_meta(schema, default, around, rules, &at);
             } else {
-                self.plain(schema, default, schema.embedded || is_root, &at);
+                self.plain(schema, default, schema.embedded || is_root, rules, &at);
             }
         }
         if let Some(items) = &schema.items {
             let below = Around { root: around.root, above: Some((around, Down::Element)) };
-            self.schema(items, &below, meta, &path.child("items"));
+            let known = known.map(|rules| rules?.items.as_deref());
+            self.schema(items, &below, meta, known, &path.child("items"));
         }
         // Defaults of the values of maps are never looked at.
-        for (name, property) in &schema.properties {
+        for (index, (name, property)) in schema.properties.iter().enumerate() {
             let meta = meta || ((is_root || schema.embedded) && is_meta(name));
             let below = Around { root: around.root, above: Some((around, Down::Field(name))) };
-            self.schema(property, &below, meta, &path.child("properties").key(name));
+            // Of metadata rules see little from outside, and all from within.
+            let known = known.filter(|_| !meta).map(|rules| rules?.property(index));
+            self.schema(property, &below, meta, known, &path.child("properties").key(name));
         }
     }
 
-    fn plain(&mut self, schema: &Schema, default: &Value, embedded: bool, at: &Trail<'_>) {
+    fn plain(
+        &mut self,
+        schema: &Schema,
+        default: &Value,
+        embedded: bool,
+        rules: Option<&Node>,
+        at: &Trail<'_>,
+    ) {
         let mut pruned = default.clone();
         if !prune::value(schema, &mut pruned, embedded).is_empty() {
             let detail = "must not have unknown fields";
@@ -107,7 +135,7 @@ impl Walk {
                     self.found.extend(validate::default(schema, &coerced, &path));
                 }
                 if self.found.len() == before {
-                    self.rules(schema, &coerced, embedded, at);
+                    self.rules(schema, &coerced, rules, at);
                 }
             }
             Err(error) => self.found.push(error),
@@ -119,6 +147,7 @@ impl Walk {
         schema: &Schema,
         default: &Value,
         around: &Around<'_>,
+        rules: Option<&Node>,
         at: &Trail<'_>,
     ) {
         let object = around.object(default.clone());
@@ -140,13 +169,13 @@ impl Walk {
         let before = self.found.len();
         self.found.extend(validate::default(schema, default, &at.to_path()));
         if self.found.len() == before {
-            self.rules(schema, default, std::ptr::eq(schema, around.root), at);
+            self.rules(schema, default, rules, at);
         }
     }
 
     /// Holds the rules that are expressions against a default that is valid otherwise.
-    fn rules(&mut self, schema: &Schema, default: &Value, root: bool, at: &Trail<'_>) {
-        if let Some(rules) = Compiled::new(schema, root) {
+    fn rules(&mut self, schema: &Schema, default: &Value, rules: Option<&Node>, at: &Trail<'_>) {
+        if let Some(rules) = rules {
             let (budget, found) = (&mut self.budget, &mut self.found);
             self.stopped = !rules.evaluate_default(schema, default, at, budget, found);
         }

@@ -450,10 +450,14 @@ impl Validator<'_> {
         let root = trail.is_root() && self.base.as_str().is_empty();
         if !schema.properties.is_empty() || schema.additional().is_some() {
             for (name, field) in fields {
-                let Some(below) = schema.field(name) else { continue };
+                let (below, step) = match (schema.property(name), schema.additional()) {
+                    (Some(property), _) => (property, Step::Field(name)),
+                    (None, Some(additional)) => (additional, Step::Value(name)),
+                    (None, None) => continue,
+                };
                 let typed = root && matches!(name.as_str(), "kind" | "apiVersion");
                 let old = old.filter(|_| !typed).and_then(|old| old.field(name));
-                out.merge(self.check(below, field, old, &trail.then(Step::Field(name))));
+                out.merge(self.check(below, field, old, &trail.then(step)));
             }
         }
         for name in schema.rules.iter().flat_map(|rules| &rules.required) {

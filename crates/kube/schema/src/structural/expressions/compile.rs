@@ -9,14 +9,16 @@ use mainstay_cel::kubernetes::{Shape, ShapeKind};
 /// The rules of a schema of whole objects, compiled.
 #[derive(Debug)]
 pub struct Compiled {
-    pub(super) root: Node,
+    pub(in crate::structural) root: Node,
 }
 
 /// The rules of one schema and of those below it.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(in crate::structural) struct Node {
     /// What they see.
     pub(super) shape: Shape,
+    /// Whether there are rules that see nothing.
+    pub(super) blind: bool,
     /// As many as the schema has.
     pub(super) rules: Vec<Rule>,
     /// Whether any of the rules looks at what stood there before.
@@ -26,7 +28,7 @@ pub(super) struct Node {
     /// Of the values of a map.
     pub(super) additional: Option<Box<Self>>,
     /// Of the elements of a list.
-    pub(super) items: Option<Box<Self>>,
+    pub(in crate::structural) items: Option<Box<Self>>,
 }
 
 /// A rule, compiled.
@@ -56,18 +58,25 @@ impl Compiled {
 }
 
 impl Node {
+    /// The rules of a property, by its place among the schema's.
+    pub(in crate::structural) fn property(&self, at: usize) -> Option<&Self> {
+        let found = self.properties.binary_search_by_key(&at, |property| property.0).ok()?;
+        self.properties.get(found).map(|property| &property.1)
+    }
+
     fn new(schema: &Schema, shape: &Shape) -> Option<Self> {
-        // What rules cannot see has none, and nothing below it.
-        if !shape.is_typed() {
-            return None;
-        }
-        let mut rules = Vec::new();
+        let (mut rules, mut blind) = (Vec::new(), false);
         if !schema.expressions().is_empty() {
-            let scope = Scope::new(shape)?;
-            rules.extend(schema.expressions().iter().map(|rule| Rule::new(rule, &scope)));
+            match Scope::new(shape) {
+                Some(scope) => {
+                    rules.extend(schema.expressions().iter().map(|rule| Rule::new(rule, &scope)));
+                }
+                None => blind = true,
+            }
         }
         let mut node = Self {
             shape: shape.clone(),
+            blind,
             uses_old: rules.iter().any(|rule: &Rule| rule.uses_old),
             rules,
             properties: Vec::new(),
@@ -77,7 +86,9 @@ impl Node {
         match &shape.kind {
             ShapeKind::Object(object) => {
                 for (at, (name, schema)) in schema.properties.iter().enumerate() {
+                    // Of what cannot be seen nothing is asked.
                     if let Some(field) = object.fields.get(name)
+                        && field.shape.is_typed()
                         && let Some(below) = Self::new(schema, &field.shape)
                     {
                         node.properties.push((at, below));
@@ -94,7 +105,8 @@ impl Node {
             }
             _ => {}
         }
-        let any = !node.rules.is_empty()
+        let any = blind
+            || !node.rules.is_empty()
             || !node.properties.is_empty()
             || node.additional.is_some()
             || node.items.is_some();

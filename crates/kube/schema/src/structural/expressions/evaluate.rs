@@ -57,10 +57,12 @@ impl Compiled {
         walk.part(&self.root, schema, new, old, since, &Trail::default());
         Verdict { spent: limits::OBJECT - walk.left, ..walk.verdict }
     }
+}
 
+impl Node {
     /// Holds the rules against a default at `path`, as one that stays and as one that is new, and
     /// takes what that costs from a budget. False if that is used up.
-    pub(crate) fn evaluate_default(
+    pub(in crate::structural) fn evaluate_default(
         &self,
         schema: &Schema,
         value: &Value,
@@ -72,7 +74,7 @@ impl Compiled {
         for old in [Some(Part::Value(value)), None] {
             let mut walk = Walk::new(*budget);
             let since = Since { here: None, above: None };
-            walk.part(&self.root, schema, Part::Value(value), old, since, path);
+            walk.part(self, schema, Part::Value(value), old, since, path);
             let clean = walk.verdict.errors.is_empty();
             found.append(&mut walk.verdict.errors);
             left = left.min(walk.left);
@@ -314,6 +316,10 @@ impl Walk {
         since: Since<'_, 'a>,
         trail: &Trail<'_>,
     ) {
+        if node.blind {
+            let why = "rule compiler initialization error: failed to convert to declType for CEL validation rules";
+            return self.wrong(schema, trail, why.to_owned());
+        }
         if node.rules.is_empty() {
             return;
         }

@@ -14,6 +14,7 @@ mod evaluate;
 mod shape;
 
 pub use compile::Compiled;
+pub(super) use compile::Node;
 pub use evaluate::Verdict;
 pub(crate) use shape::shape;
 
