@@ -8,7 +8,6 @@
 use super::{Element, Error, List, Map, Object, Outcome, Text, Value};
 use crate::kubernetes::names;
 use serde_json::{Map as JsonMap, Value as Json};
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// Up to this length everything is compared with everything; no memory is taken.
@@ -106,47 +105,48 @@ pub(super) fn join_set<'a>(set: &mut Vec<Element<'a>>, other: &List<'a>) -> Resu
     Ok(())
 }
 
-/// The fields by which elements are told apart.
-struct Keys<'k>(Vec<Cow<'k, str>>);
-
-impl<'k> Keys<'k> {
-    fn of(properties: &'k [Box<str>]) -> Self {
-        let name = |name: &'k str| names::escape(name).unwrap_or(name.into());
-        Self(properties.iter().map(|property| name(property)).collect())
+/// The fields of an element; none if it is no object.
+fn fields_of<'a>(value: &Value<'a>) -> Option<&'a JsonMap<String, Json>> {
+    match value {
+        Value::Object(Object::Json { fields, .. })
+        | Value::Map(Map::Json { entries: fields, .. }) => Some(fields),
+        _ => None,
     }
+}
 
-    /// What an element has in them; none if it is no object.
-    fn read<'a>(&self, fields: &'a JsonMap<String, Json>) -> Option<Vec<Raw<'a>>> {
-        let read = |name: &str| match fields.get(name) {
+fn fields_of_element<'a>(element: &Element<'a>) -> Option<&'a JsonMap<String, Json>> {
+    match element {
+        Element::Lying(json) => json.as_object(),
+        Element::Added(value) => fields_of(value),
+    }
+}
+
+fn fields_at<'a>(list: &List<'a>, at: usize) -> Option<&'a JsonMap<String, Json>> {
+    match list {
+        List::Json { items, .. } => items.get(at)?.as_object(),
+        List::Joined { elements, .. } => fields_of_element(elements.get(at)?),
+        List::Values(values) => fields_of(values.get(at)?),
+    }
+}
+
+/// What is in the fields by which elements are told apart; none if it is no scalar.
+fn keys<'a>(
+    properties: &[Box<str>],
+    fields: &'a JsonMap<String, Json>,
+) -> impl Iterator<Item = Option<Raw<'a>>> {
+    properties.iter().map(|property| {
+        let name = names::escape(property);
+        match fields.get(name.as_deref().unwrap_or(property)) {
             // What is not there is what is null.
             None => Some(Raw::Null),
             Some(json) => Raw::of(json),
-        };
-        self.0.iter().map(|name| read(name)).collect()
-    }
-
-    fn read_value<'a>(&self, element: &Value<'a>) -> Option<Vec<Raw<'a>>> {
-        match element {
-            Value::Object(Object::Json { fields, .. })
-            | Value::Map(Map::Json { entries: fields, .. }) => self.read(fields),
-            _ => None,
         }
-    }
+    })
+}
 
-    fn read_element<'a>(&self, element: &Element<'a>) -> Option<Vec<Raw<'a>>> {
-        match element {
-            Element::Lying(json) => self.read(json.as_object()?),
-            Element::Added(value) => self.read_value(value),
-        }
-    }
-
-    fn read_at<'a>(&self, list: &List<'a>, at: usize) -> Option<Vec<Raw<'a>>> {
-        match list {
-            List::Json { items, .. } => self.read(items.get(at)?.as_object()?),
-            List::Joined { elements, .. } => self.read_element(elements.get(at)?),
-            List::Values(values) => self.read_value(values.get(at)?),
-        }
-    }
+/// All of [`keys`].
+fn key<'a>(properties: &[Box<str>], fields: &'a JsonMap<String, Json>) -> Option<Vec<Raw<'a>>> {
+    keys(properties, fields).collect()
 }
 
 /// Whether a list with keys has the elements of another list of the same length.
@@ -155,13 +155,28 @@ pub(super) fn same_by_keys<'a>(
     other: &List<'a>,
     properties: &[Box<str>],
 ) -> Result<bool, Error> {
-    let keys = Keys::of(properties);
+    let all = 0..list.len();
     // Of elements with the same keys the last one counts.
-    let known: HashMap<_, _> =
-        (0..list.len()).filter_map(|at| keys.read_at(list, at).map(|key| (key, at))).collect();
+    let known: HashMap<Vec<Raw<'a>>, usize> = if list.len() <= FEW {
+        HashMap::new()
+    } else {
+        all.clone().filter_map(|at| Some((key(properties, fields_at(list, at)?)?, at))).collect()
+    };
+    let place = |fields: &'a JsonMap<String, Json>| {
+        if list.len() > FEW {
+            return known.get(&key(properties, fields)?).copied();
+        }
+        all.clone().rev().find(|at| {
+            fields_at(list, *at).is_some_and(|own| {
+                keys(properties, own)
+                    .zip(keys(properties, fields))
+                    .all(|(one, other)| one.is_some() && one == other)
+            })
+        })
+    };
     for element in other.iter() {
         let Ok(element) = element else { return Ok(false) };
-        let found = keys.read_value(&element).and_then(|key| list.get(*known.get(&key)?));
+        let found = fields_of(&element).and_then(place).and_then(|at| list.get(at));
         let Some(found) = found else { return Ok(false) };
         if !found?.raw_equals(&element)? {
             return Ok(false);
@@ -176,17 +191,16 @@ pub(super) fn join_by_keys<'a>(
     other: &List<'a>,
     properties: &[Box<str>],
 ) -> Result<(), Error> {
-    let keys = Keys::of(properties);
     let mut places = HashMap::with_capacity(list.len());
     for (at, element) in list.iter().enumerate() {
-        if let Some(key) = keys.read_element(element) {
+        if let Some(key) = fields_of_element(element).and_then(|it| key(properties, it)) {
             places.insert(key, at);
         }
     }
     for element in other.iter() {
         let element = element?;
-        let place = keys.read_value(&element).and_then(|key| places.get(&key));
-        match place {
+        let key = fields_of(&element).and_then(|fields| key(properties, fields));
+        match key.and_then(|key| places.get(&key)) {
             Some(at) => list[*at] = Element::Added(element),
             None => list.push(Element::Added(element)),
         }
