@@ -6,10 +6,11 @@
 
 use super::within::Set;
 use crate::cost::{Breaks, CallCost};
+use crate::kubernetes::{ObjectShape, Shape, ShapeKind, names};
 use crate::library::{Overload, Prepared};
 use crate::types::Type;
-use crate::value::{Error, Value};
-use std::sync::Arc;
+use crate::value::{Error, Found, Object, Value};
+use std::sync::{Arc, OnceLock};
 
 /// The number of a node.
 pub(super) type NodeId = u32;
@@ -133,11 +134,48 @@ pub(super) struct Step {
 #[derive(Debug)]
 pub(super) enum StepKey {
     /// To a field, or to what is under a string.
-    Field(Box<str>),
+    Field(Field),
     /// To what is at a known index or key.
     Constant(Value<'static>),
     /// To what is at an index or key that is computed.
     Computed(NodeId),
+}
+
+/// The name of a field.
+#[derive(Debug)]
+pub(super) struct Field {
+    /// As it is written.
+    pub name: Box<str>,
+    /// As it is in data that has a schema; none if nothing is called so there.
+    property: Option<Box<str>>,
+    /// The shape of objects that it was first asked of, and what it is there: it will be asked of
+    /// such objects again and again, and need not be looked up then.
+    seen: OnceLock<(Arc<ObjectShape>, Option<Shape>)>,
+}
+
+impl Field {
+    /// A field of this name.
+    pub(super) fn new(name: &str) -> Self {
+        let property = names::unescape(name).map(|property| property.as_ref().into());
+        Self { name: name.into(), property, seen: OnceLock::new() }
+    }
+
+    /// The field of a value; none if it has none of this name.
+    pub(super) fn of<'a>(&'a self, value: &Value<'a>) -> Found<'a> {
+        if let Value::Object(Object::Json { fields, shape }) = value
+            && let ShapeKind::Object(object) = &shape.kind
+        {
+            let Some(property) = &self.property else { return Ok(None) };
+            let Some(json) = fields.get(&**property).filter(|json| !json.is_null()) else {
+                return Ok(None);
+            };
+            let find = || object.fields.get(property).map(|field| &field.shape);
+            let (seen, known) = self.seen.get_or_init(|| (object.clone(), find().cloned()));
+            let shape = if Arc::ptr_eq(seen, object) { known.as_ref() } else { find() };
+            return shape.map(|shape| shape.view(json)).transpose();
+        }
+        value.find_field(&self.name)
+    }
 }
 
 /// A comparison.

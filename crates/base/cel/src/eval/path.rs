@@ -76,10 +76,18 @@ impl<'a> Machine<'a, '_, '_> {
         // The first step borrows what lies in the place.
         match steps {
             [] => Ok(begin.clone()),
-            [Step { key: StepKey::Field(name), optional: false, test: false }, rest @ ..] => {
-                let next = begin.field(name);
+            [Step { key: StepKey::Field(field), optional: false, test: false }, rest @ ..] => {
+                let next = field.of(begin);
                 self.budget.charge(1)?;
-                self.follow(next?, false, rest)
+                match next? {
+                    Some(next) => self.follow(next, false, rest),
+                    None => Err(no_such_field(&field.name)),
+                }
+            }
+            [Step { key: StepKey::Field(field), optional: false, test: true }] => {
+                let next = if leads(begin) { field.of(begin) } else { Ok(None) };
+                self.budget.charge(1)?;
+                Ok(Value::Bool(next?.is_some()))
             }
             _ => {
                 let begin = begin.clone();
@@ -130,16 +138,9 @@ impl<'a> Machine<'a, '_, '_> {
     /// Takes a step, which may lead nowhere if `lenient`.
     fn take(&mut self, value: &Value<'a>, step: &'a Step, lenient: bool) -> Taken<'a> {
         match &step.key {
-            StepKey::Field(name) => {
-                if leads(value) {
-                    let next = value.find_field(name)?;
-                    if next.is_some() || lenient {
-                        return Ok(next);
-                    }
-                } else if lenient {
-                    return Ok(None);
-                }
-                Err(Error::no_such_key(&Value::text(&**name)))
+            StepKey::Field(field) => {
+                let next = if leads(value) { field.of(value)? } else { None };
+                if next.is_some() || lenient { Ok(next) } else { Err(no_such_field(&field.name)) }
             }
             StepKey::Constant(key) => index(value, &borrowed(key), lenient),
             StepKey::Computed(node) => {
@@ -180,6 +181,11 @@ impl<'a> Machine<'a, '_, '_> {
 
 fn missing(name: &str) -> Error {
     Error::text(format!("no such attribute(s): {name}"))
+}
+
+#[cold]
+fn no_such_field(name: &str) -> Error {
+    Error::no_such_key(&Value::text(name))
 }
 
 /// Whether a value has something in it that steps could lead to.

@@ -1,7 +1,9 @@
 //! Names and paths.
 
 use super::super::SlotKind;
-use super::super::node::{Candidate, Node, NodeId, Path, Root, SlotId, Source, Step, StepKey};
+use super::super::node::{
+    Candidate, Field, Node, NodeId, Path, Root, SlotId, Source, Step, StepKey,
+};
 use super::{Known, Planner};
 use crate::check::Reference;
 use crate::syntax::ast::Expr;
@@ -60,7 +62,7 @@ impl Planner<'_> {
 
     /// A field of a node's value.
     pub(super) fn select(&mut self, operand: NodeId, field: &str, test: bool) -> NodeId {
-        let key = StepKey::Field(field.into());
+        let key = StepKey::Field(Field::new(field));
         self.step(operand, Step { key, optional: false, test }, test)
     }
 
@@ -72,7 +74,7 @@ impl Planner<'_> {
         optional: bool,
     ) -> Result<NodeId, Error> {
         let key = match self.plain(key) {
-            Some(Value::String(name)) => StepKey::Field(name.as_str().into()),
+            Some(Value::String(name)) => StepKey::Field(Field::new(name)),
             Some(value @ (Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_))) => {
                 StepKey::Constant(value.clone())
             }
@@ -90,7 +92,7 @@ impl Planner<'_> {
                 step.test |= path.has;
                 path.has |= has;
                 let field = match &step.key {
-                    StepKey::Field(field) => Some(field.clone()),
+                    StepKey::Field(field) => Some(field.name.clone()),
                     _ => None,
                 };
                 path.steps.push(step);
