@@ -172,7 +172,7 @@ fn fresh(
     if row.strategy.counts_generations() {
         object.set(&["metadata", "generation"], 1.into());
     }
-    write::validate(row, Part::Main, &object, None, &mut Vec::new())?;
+    write::validate(row, Part::Main, &mut object, None, &mut Vec::new())?;
     write::finish(row, &mut object);
     Ok(object)
 }
@@ -199,7 +199,7 @@ fn changed(
     let identity = Identity::admin();
     row.strategy.prepare_update(&mut object, &old, &context(server, &identity, claim, row))?;
     convert::complete(row, &mut object);
-    write::validate(row, Part::Main, &object, Some(&old), &mut Vec::new())?;
+    write::validate(row, Part::Main, &mut object, Some(&mut old), &mut Vec::new())?;
     write::finish(row, &mut object);
     Ok(Some(object))
 }

@@ -153,7 +153,7 @@ pub(super) async fn apply(
         } else if let Some(entries) = entries {
             object.set(&ENTRIES, entries);
         }
-        let mut object = settle(request, part, object, &old, renewed, &mut warnings)?;
+        let mut object = settle(request, part, object, &mut old, renewed, &mut warnings)?;
         let outcome = if is_finished(row, &object, &old) {
             finish(request, &object, &stored, options.dry_run).await
         } else if is_same(row, &mut object, &old, &stored) {
@@ -235,7 +235,7 @@ fn settle(
     request: &Request<'_>,
     part: Part,
     object: Object,
-    old: &Object,
+    old: &mut Object,
     renewed: bool,
     warnings: &mut Vec<String>,
 ) -> Result<Object, Status> {
@@ -257,7 +257,7 @@ fn settle(
         object.set(&["metadata", "generation"], (old.generation() + 1).into());
     }
     let mut told = Vec::new();
-    if let Err(refusal) = write::validate(row, part, &object, Some(old), &mut told) {
+    if let Err(refusal) = write::validate(row, part, &mut object, Some(old), &mut told) {
         for text in told {
             request.warn(text);
         }

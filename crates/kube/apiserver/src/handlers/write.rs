@@ -31,21 +31,49 @@ pub(super) fn default(row: &KindRow, object: &mut Object) {
 
 /// Checks a whole object; on update against what is stored. 422 names every broken rule; `told` gets
 /// what the client is to be warned of in either case: rules that were broken before.
+///
+/// The objects are what they were when this returns. Schemas want values, and need not copy them.
 pub(super) fn validate(
+    row: &KindRow,
+    part: Part,
+    object: &mut Object,
+    old: Option<&mut Object>,
+    told: &mut Vec<String>,
+) -> Result<(), Status> {
+    let mut errors = match against_kind(row, part, object, old.as_deref()) {
+        Ok(errors) => errors,
+        Err(errors) => return refuse(row, object, &errors),
+    };
+    if let Source::Custom(custom) = &row.source {
+        let new = lend(row, object);
+        let (old, before) = match old {
+            Some(old) => (Some(lend(row, old)), Some(old)),
+            None => (None, None),
+        };
+        against_schema(custom.version(), part, &new, old.as_ref(), &mut errors, told);
+        give_back(row, object, new);
+        if let (Some(before), Some(old)) = (before, old) {
+            give_back(row, before, old);
+        }
+    }
+    refuse(row, object, &errors)
+}
+
+/// What a kind itself finds in an object, and what is wrong with its metadata. As an error where
+/// that is all there is to say.
+fn against_kind(
     row: &KindRow,
     part: Part,
     object: &Object,
     old: Option<&Object>,
-    told: &mut Vec<String>,
-) -> Result<(), Status> {
+) -> Result<Vec<FieldError>, Vec<FieldError>> {
     let target = Target { group: &row.group, subresource: part.name() };
     let mut errors = match old {
         Some(old) => meta::validate_update(row, object, old, part),
         None if row.strategy.metadata() == Metadata::Common => {
             // Such a kind says nothing of metadata itself: common rules come when its own hold.
             let own = row.strategy.validate(object, None, target);
-            let errors = if own.is_empty() { meta::validate(row, object) } else { own };
-            return refuse(row, object, &errors);
+            return Err(if own.is_empty() { meta::validate(row, object) } else { own });
         }
         None => meta::validate(row, object),
     };
@@ -56,16 +84,26 @@ pub(super) fn validate(
     if definitions::is(row) {
         errors = definitions::validate(part, object, old, errors);
     }
-    if let Source::Custom(custom) = &row.source {
-        let spoken = |object: &Object| {
-            let mut object = object.clone();
-            convert::from_storage(row, &mut object);
-            object.into_value()
-        };
-        let (new, old) = (spoken(object), old.map(spoken));
-        against_schema(custom.version(), part, &new, old.as_ref(), &mut errors, told);
+    Ok(errors)
+}
+
+/// A stored object as a value, in the version that the row speaks: itself, if it is stored in that
+/// one.
+fn lend(row: &KindRow, object: &mut Object) -> Value {
+    if convert::is_identity(row) {
+        return std::mem::take(object).into_value();
     }
-    refuse(row, object, &errors)
+    let mut object = object.clone();
+    convert::from_storage(row, &mut object);
+    object.into_value()
+}
+
+/// Undoes [`lend`].
+fn give_back(row: &KindRow, object: &mut Object, value: Value) {
+    if convert::is_identity(row) {
+        // What went in as an object comes out as one.
+        *object = Object::from_value(value).unwrap_or_default();
+    }
 }
 
 /// 422 if there is something to say.
