@@ -52,6 +52,9 @@ impl<'a> Machine<'a, '_, '_> {
             self.budget.charge(1)?;
             return Ok(value);
         }
+        if let (Fast::Add, Value::List(one), Value::List(other)) = (fast, &one, &other) {
+            self.budget.copy(one.len() + other.len())?;
+        }
         self.finish(call, &[one, other])
     }
 

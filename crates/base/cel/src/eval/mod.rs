@@ -91,6 +91,7 @@ fn named<'a>(variables: &[(&str, Value<'a>)], name: &str) -> Option<Value<'a>> {
 pub struct Budget<'i> {
     limit: u64,
     spent: u64,
+    copied: usize,
     turns: u32,
     interrupt: Option<&'i dyn Fn() -> bool>,
 }
@@ -98,6 +99,10 @@ pub struct Budget<'i> {
 /// How many turns of loops there are between two questions whether to stop (apiserver's
 /// `CheckFrequency`).
 const TURNS: u32 = 100;
+
+/// How many elements of lists may be copied by `+`, which costs next to nothing: without a limit
+/// `[l].map(a, a + a).map(b, b + b)…` would double a list until no memory is left.
+const COPIES: usize = 1 << 23;
 
 impl<'i> Budget<'i> {
     /// One without an end.
@@ -107,7 +112,7 @@ impl<'i> Budget<'i> {
 
     /// One that may be used up, but not exceeded.
     pub const fn new(limit: u64) -> Self {
-        Self { limit, spent: 0, turns: 0, interrupt: None }
+        Self { limit, spent: 0, copied: 0, turns: 0, interrupt: None }
     }
 
     /// The same, with something to ask, every 100 turns of loops, whether to stop.
@@ -128,6 +133,12 @@ impl<'i> Budget<'i> {
     fn charge(&mut self, cost: u64) -> Result<(), Error> {
         self.spent = self.spent.saturating_add(cost);
         if self.spent > self.limit { Err(Error::CostLimit) } else { Ok(()) }
+    }
+
+    /// Takes note of elements that are copied.
+    fn copy(&mut self, elements: usize) -> Result<(), Error> {
+        self.copied = self.copied.saturating_add(elements);
+        if self.copied > COPIES { Err(Error::CostLimit) } else { Ok(()) }
     }
 
     /// Takes back the cost of one step.

@@ -69,3 +69,10 @@ fn a_budget_goes_on_where_the_last_evaluation_has_left_it() {
     assert!(matches!(program.eval(&variables, &mut budget), Ok(Value::Int(2))));
     assert_eq!(program.eval(&variables, &mut budget).unwrap_err(), Error::CostLimit);
 }
+
+#[test]
+fn a_list_is_not_doubled_until_no_memory_is_left() {
+    let program = program(&format!("[[1, 2]]{}.size() == 1", ".map(y, y + y)".repeat(60)));
+    let answer = program.eval(&(), &mut Budget::unlimited());
+    assert_eq!(answer.unwrap_err(), Error::CostLimit);
+}
