@@ -1,6 +1,7 @@
 //! Functions of libraries, called one by one: what they give and what they refuse.
 
 mod authorizer;
+mod expressions;
 mod limits;
 mod recorded;
 
