@@ -3,15 +3,18 @@
 //! Rules: cel-go's `checker/types.go`. A failed attempt settles nothing.
 //!
 //! Types are cheap to make large: a map of a variable to itself is twice the variable's type, and
-//! a chain of those doubles with each link. Looking at types therefore draws on a stock, and types
-//! are limited in depth; beyond either the expression is refused as too complex, instead of taking
-//! all memory or the stack.
+//! a chain of those doubles with each link. Types are therefore limited in size and depth, and
+//! looking at them draws on a stock; beyond any of these the expression is refused, instead of
+//! taking all time, all memory or the stack.
 
 use crate::types::{OpaqueType, Type};
 use std::sync::Arc;
 
-/// How many types may be looked at in one expression.
-const STOCK: u32 = 2_000_000;
+/// How many types may be looked at in one expression. The longest expression that the parser
+/// accepts needs less than a quarter of it if its types are small.
+const STOCK: u32 = 8_000_000;
+/// Of how many types one may consist.
+const LARGEST: u32 = 4_000;
 /// How deep types may be.
 const DEPTH: u32 = 400;
 
@@ -73,7 +76,10 @@ impl Unifier {
 
     /// The type with all that is settled put in, and `dyn` for the rest if `to_dyn`.
     pub(super) fn substitute(&mut self, of: &Type, to_dyn: bool) -> Type {
-        self.replace(of, to_dyn, 0).unwrap_or_else(|| of.clone())
+        let before = self.stock;
+        let replaced = self.replace(of, to_dyn, 0).unwrap_or_else(|| of.clone());
+        self.limit(before);
+        replaced
     }
 
     /// Whether the types are the same.
@@ -83,12 +89,22 @@ impl Unifier {
 
     /// The type, if it is neither too large nor too deep to become part of another.
     pub(super) fn bounded(&mut self, of: Type) -> Type {
-        if self.measure(&of, 0) { of } else { Type::Dyn }
+        let before = self.stock;
+        self.measure(&of, 0);
+        self.limit(before);
+        if self.exhausted { Type::Dyn } else { of }
     }
 
     /// Whether a type is small enough to be shown.
     pub(super) fn fits(&mut self, of: &Type) -> bool {
         self.measure(of, 0)
+    }
+
+    /// Takes note of a type that is too large, by what the stock was before all of it was seen.
+    const fn limit(&mut self, before: u32) {
+        if before - self.stock > LARGEST {
+            self.exhausted = true;
+        }
     }
 
     fn attempt(&mut self, attempt: impl FnOnce(&mut Self) -> bool) -> bool {

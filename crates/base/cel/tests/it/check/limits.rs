@@ -57,6 +57,9 @@ fn what_is_merely_large_is_not_refused() {
     assert_eq!(env().compile(&deep).unwrap().output().to_string().len(), 200 * 6 - 1 + 4);
     let sum = vec!["li"; 200].join(" + ");
     assert!(env().compile(&sum).is_ok());
+    // Each of these is tried with many overloads.
+    let long = vec!["x<x"; 20_000].join("||");
+    assert!(env().compile(&long).is_ok());
 }
 
 /// The deepest expression of a kind that the parser accepts.
