@@ -2,6 +2,8 @@
 
 use crate::harness::Api;
 use http::Method;
+use mainstay_clock::Clock;
+use mainstay_store::{Options, Store};
 use serde_json::{Value, json};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -146,4 +148,16 @@ async fn what_was_wrong_before_the_rule_came_may_stay_as_it_is() {
     assert_eq!(patched.warnings(), [warning]);
     let (code, _) = api.patch(BOX, "merge", &json!({"spec": {"replicas": 2}})).await.refused();
     assert_eq!(code, 422);
+}
+
+#[tokio::test]
+async fn rules_hold_after_a_restart() {
+    let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
+    let store = Store::in_memory(Options::new(clock));
+    let first = Api::on(store.clone(), clock).await;
+    boxes(&first).await;
+    first.post(BOXES, &object(&json!({"replicas": 1, "name": "x"}))).await.ok();
+    let second = Api::on(store, clock).await;
+    let patched = second.patch(BOX, "merge", &json!({"spec": {"name": "y"}})).await.refused();
+    assert_eq!(patched.0, 422, "{}", patched.1);
 }

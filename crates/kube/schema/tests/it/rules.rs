@@ -95,6 +95,26 @@ fn rules_of_an_unchanged_schema_may_cost_what_they_did() {
 }
 
 #[test]
+fn rules_are_compiled_once_for_a_schema() {
+    let schema =
+        json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.kind != ''"}]});
+    let object = definition(&schema);
+    let mut value = object.to_value();
+    let mut second = value["spec"]["versions"][0].clone();
+    second["name"] = "v2".into();
+    second["storage"] = false.into();
+    value["spec"]["versions"].as_array_mut().unwrap().push(second);
+    let before = Definition::read(&Object::from_value(value.clone()).unwrap());
+    let rules = before.versions[0].rules().unwrap();
+    assert!(std::ptr::eq(rules, before.versions[1].rules().unwrap()));
+    let other = json!([{"rule": "true"}]);
+    value["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] = other;
+    let after = Definition::read(&Object::from_value(value).unwrap()).after(&before);
+    assert!(std::ptr::eq(rules, after.versions[0].rules().unwrap()));
+    assert!(!std::ptr::eq(rules, after.versions[1].rules().unwrap()));
+}
+
+#[test]
 fn what_is_found_is_bounded() {
     let long = "x".repeat(100_000);
     let schema = json!({"type": "object", "properties": {"l": {
