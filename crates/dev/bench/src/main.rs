@@ -18,6 +18,7 @@ mod launch;
 mod multiplex;
 mod process;
 mod redb_engine;
+mod rules;
 mod store;
 mod table;
 
@@ -39,7 +40,9 @@ enum Subject {
     Api(api::Arguments),
     /// A whole cluster in a process: start, idle, an operator installed, stop.
     Cluster(cluster::Arguments),
-    /// All of these against our own server, and beside a real one where there is one.
+    /// Rules of definitions: evaluated beside kube-cel, and a definition with many of them.
+    Rules(rules::Arguments),
+    /// All of these but the rules against our own server, and beside a real one where there is one.
     All(all::Arguments),
 }
 
@@ -51,6 +54,7 @@ fn main() -> anyhow::Result<()> {
             Subject::Store(arguments) => store::run(&arguments).await,
             Subject::Api(arguments) => api::run(&arguments).await,
             Subject::Cluster(arguments) => cluster::run(&arguments).await,
+            Subject::Rules(arguments) => rules::run(&arguments),
             Subject::All(arguments) => all::run(&arguments).await,
         }
     })

@@ -48,6 +48,7 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
     ),
     ("saphyr-parser", &["base/yaml"], "one YAML door"),
     ("redb", &["dev/bench"], "measured against, not used"),
+    ("kube-cel", &["dev/bench"], "measured against, not used"),
     (
         "clap",
         &["face/cli", "dev/bench", "dev/conformance"],
