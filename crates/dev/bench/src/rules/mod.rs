@@ -24,8 +24,8 @@ use std::time::Duration;
 /// What to measure.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// A folder with definitions (CustomResourceDefinitions as YAML, in any depth). Without it the
-    /// archive `crds.tar.xz` in the folder that MAINSTAY_TESTDATA names.
+    /// A folder with custom resource definitions as YAML, in any depth. Without it the
+    /// archive `crds.tar.xz` in the folder that `MAINSTAY_TESTDATA` names.
     #[arg(long, value_name = "DIR")]
     definitions: Option<PathBuf>,
     /// How many rules take part.
@@ -131,7 +131,7 @@ fn evaluation(all: Vec<Rule>, arguments: &Arguments) -> Result<()> {
     let validator = kube_cel::Validator::new();
     let mut contests = Vec::new();
     let mut differing = 0;
-    for rule in all {
+    for rule in spread(all, arguments.rules) {
         if contests.len() == arguments.rules {
             break;
         }
@@ -189,6 +189,14 @@ fn evaluation(all: Vec<Rule>, arguments: &Arguments) -> Result<()> {
     ]);
     println!("{table}");
     Ok(())
+}
+
+/// First some from everywhere, then those between them: neighbours are often much alike.
+fn spread(rules: Vec<Rule>, wanted: usize) -> impl Iterator<Item = Rule> {
+    let stride = (rules.len() / wanted.max(1)).max(1);
+    let mut rules: Vec<_> = rules.into_iter().enumerate().collect();
+    rules.sort_by_key(|(index, _)| (index % stride, *index));
+    rules.into_iter().map(|(_, rule)| rule)
 }
 
 /// The rule with both engines' forms of it; none if they do not agree on every object.
