@@ -4,7 +4,7 @@ use super::node::{Call, Dispatch, Fast, NodeId};
 use super::refusal::takes;
 use super::run::{Machine, is_final, of_ints};
 use crate::library::{Overload, Run};
-use crate::value::{Error, Outcome, Value};
+use crate::value::{Error, Outcome, Value, work};
 
 impl<'a> Machine<'a, '_, '_> {
     /// A call of one argument.
@@ -51,9 +51,6 @@ impl<'a> Machine<'a, '_, '_> {
         {
             self.budget.charge(1)?;
             return Ok(value);
-        }
-        if let (Fast::Add, Value::List(one), Value::List(other)) = (fast, &one, &other) {
-            self.budget.copy(one.len() + other.len())?;
         }
         self.finish(call, &[one, other])
     }
@@ -138,6 +135,7 @@ impl<'a> Machine<'a, '_, '_> {
             Err(_) => (call.cost)(args, &Value::Null),
         };
         self.budget.charge(cost)?;
+        work::take(outcome.as_ref().map_or(0, work::of))?;
         outcome
     }
 }

@@ -169,10 +169,7 @@ impl<'a> Machine<'a, '_, '_> {
             (list, Added::Element(Some(element))) => {
                 list.join(&List::of(vec![element])).map(Value::List)
             }
-            (list, Added::List(Value::List(more))) => {
-                self.budget.copy(more.len())?;
-                list.join(&more).map(Value::List)
-            }
+            (list, Added::List(Value::List(more))) => list.join(&more).map(Value::List),
             (_, Added::List(_)) => Err(Error::NoSuchOverload),
         }
     }

@@ -28,7 +28,7 @@ mod within;
 use crate::check::Checked;
 use crate::env::Env;
 use crate::syntax::ast::Parsed;
-use crate::value::{Error, Outcome, Value};
+use crate::value::{Error, Outcome, Value, work};
 use node::{Node, NodeId};
 use std::sync::Arc;
 
@@ -87,11 +87,16 @@ fn named<'a>(variables: &[(&str, Value<'a>)], name: &str) -> Option<Value<'a>> {
 }
 
 /// What an evaluation may cost and has cost, and who may stop it.
+///
+/// Beside costs there is a measure of what is gone through and made, which has no end of its own to
+/// choose: no evaluation takes more than about a second or some hundred megabytes, whatever it may
+/// cost.
 #[derive(Clone)]
 pub struct Budget<'i> {
     limit: u64,
     spent: u64,
-    copied: usize,
+    /// What may still be gone through and made.
+    work: u64,
     turns: u32,
     interrupt: Option<&'i dyn Fn() -> bool>,
 }
@@ -99,10 +104,6 @@ pub struct Budget<'i> {
 /// How many turns of loops there are between two questions whether to stop (apiserver's
 /// `CheckFrequency`).
 const TURNS: u32 = 100;
-
-/// How many elements of lists may be copied by `+`, which costs next to nothing: without a limit
-/// `[l].map(a, a + a).map(b, b + b)…` would double a list until no memory is left.
-const COPIES: usize = 1 << 23;
 
 impl<'i> Budget<'i> {
     /// One without an end.
@@ -112,7 +113,7 @@ impl<'i> Budget<'i> {
 
     /// One that may be used up, but not exceeded.
     pub const fn new(limit: u64) -> Self {
-        Self { limit, spent: 0, copied: 0, turns: 0, interrupt: None }
+        Self { limit, spent: 0, work: work::MOST, turns: 0, interrupt: None }
     }
 
     /// The same, with something to ask, every 100 turns of loops, whether to stop.
@@ -120,6 +121,13 @@ impl<'i> Budget<'i> {
     pub const fn interrupted_by(mut self, interrupt: &'i dyn Fn() -> bool) -> Self {
         self.interrupt = Some(interrupt);
         self
+    }
+
+    /// The budget of the next evaluation of several: what they cost is counted for each, what they
+    /// go through and make for all of them.
+    pub const fn renew(&mut self, limit: u64) {
+        self.limit = limit;
+        self.spent = 0;
     }
 
     /// What has been spent. After [`Error::CostLimit`] it is more than the limit, by no more than
@@ -133,12 +141,6 @@ impl<'i> Budget<'i> {
     fn charge(&mut self, cost: u64) -> Result<(), Error> {
         self.spent = self.spent.saturating_add(cost);
         if self.spent > self.limit { Err(Error::CostLimit) } else { Ok(()) }
-    }
-
-    /// Takes note of elements that are copied.
-    fn copy(&mut self, elements: usize) -> Result<(), Error> {
-        self.copied = self.copied.saturating_add(elements);
-        if self.copied > COPIES { Err(Error::CostLimit) } else { Ok(()) }
     }
 
     /// Takes back the cost of one step.
@@ -202,5 +204,59 @@ impl Program {
         budget: &mut Budget<'_>,
     ) -> Outcome<'a> {
         run::run(self, variables, budget)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of an expression that has little to go through and make.
+    fn measured(text: &str) -> Outcome<'static> {
+        let checked = Env::new_expressions().compile(text).unwrap();
+        let program = Box::leak(Box::new(Program::new(&checked).unwrap()));
+        program.eval(&(), &mut Budget { work: 1 << 14, ..Budget::unlimited() })
+    }
+
+    /// What is put together of two of the same, sixteen times.
+    fn doubled(first: &str, step: &str, last: &str) -> String {
+        format!("[{first}]{}.all(a, {last})", format!(".map(a, {step})").repeat(16))
+    }
+
+    #[test]
+    fn what_costs_little_takes_little_all_the_same() {
+        let text = "a".repeat(400);
+        for text in [
+            doubled("['a']", "a + a", "a.size() > 0"),
+            doubled("[1.5]", "[a, a]", "a == a"),
+            doubled("[1.5]", "[a, a]", "!(a != a)"),
+            doubled("[1.5]", "[a, a]", "a in [a]"),
+            doubled("[1.5]", "[a, a]", "{'a': a} == {'a': a}"),
+            doubled("[1.5]", "[a, a]", "[a].indexOf(a) == 0"),
+            doubled("[1.5]", "[a, a]", "'%s'.format([a]) != ''"),
+            doubled("[1.5]", "[a, a]", "sets.equivalent([a], [a])"),
+            doubled("[1.5]", "[a, a]", "[dyn(a)][?0].orValue([]) == a"),
+            doubled("dyn(1.5)", "{'a': a, 'b': a}", "a == a"),
+            format!("'{text}'.replace('', '{text}') != ''"),
+            "[1, 2, 3].all(a, 'a'.matches('a' + string(a)) || true)".to_owned(),
+        ] {
+            let answer = measured(&text);
+            assert!(matches!(answer, Err(Error::CostLimit)), "{answer:?}: {text}");
+        }
+        let answer = measured(&doubled("[1.5]", "[a, a]", "a.size() == 2"));
+        assert!(matches!(answer, Ok(Value::Bool(true))), "{answer:?}");
+    }
+
+    #[test]
+    fn evaluations_that_share_a_budget_share_what_they_go_through() {
+        let checked = Env::new_expressions().compile("[[1, 2]] == [[1, 2]]").unwrap();
+        let program = Program::new(&checked).unwrap();
+        let mut budget = Budget { work: 7, ..Budget::new(30) };
+        for answer in [Ok(true), Ok(true), Err(Error::CostLimit)] {
+            budget.renew(30);
+            let is = program.eval(&(), &mut budget);
+            let is = is.map(|value| matches!(value, Value::Bool(true)));
+            assert_eq!(is, answer);
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::native::native;
 use super::node::{Constant, Equal, Fast, Node, NodeId, SlotId};
 use super::{Activation, Budget, Program, SlotKind};
 use crate::cost::CallCost;
-use crate::value::{Blob, Error, Outcome, Text, Value};
+use crate::value::{Blob, Error, Outcome, Text, Value, work};
 
 /// An evaluation.
 pub(super) struct Machine<'a, 'm, 'i> {
@@ -57,7 +57,10 @@ pub(super) fn run<'a>(
         heap.resize_with(many, || Slot::Empty);
         heap.as_mut_slice()
     };
-    Machine { program, variables, slots, budget }.eval(program.root)
+    let measure = work::Measure::begin(budget.work);
+    let outcome = Machine { program, variables, slots, budget }.eval(program.root);
+    budget.work = measure.end();
+    outcome
 }
 
 /// Whether an error ends the evaluation whatever operators stand around it.
@@ -210,6 +213,8 @@ impl<'a> Machine<'a, '_, '_> {
             },
         };
         self.budget.charge(cost)?;
+        // It may have ended before both sides were gone through.
+        work::take(0)?;
         Ok(Value::Bool(answer != equal.negate))
     }
 

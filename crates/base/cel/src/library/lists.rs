@@ -5,7 +5,7 @@ use super::{Library, Overload, Strict};
 use crate::syntax::ast::{Expr, ExprKind};
 use crate::syntax::{Expanded, Macro, Maker, Refusal, macros};
 use crate::types::Type;
-use crate::value::{Error, Key, List, Outcome, Value};
+use crate::value::{Error, Key, List, Outcome, Value, work};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::mem::discriminant;
@@ -178,6 +178,7 @@ fn flatten<'a>(args: &[Value<'a>]) -> Outcome<'a> {
 
 /// Lists are no deeper than the expressions and objects that they are of, whose depth is limited.
 fn flatten_into<'a>(list: &List<'a>, depth: i64, flat: &mut Vec<Value<'a>>) -> Result<(), Error> {
+    work::take(list.len())?;
     for value in list.iter() {
         match value? {
             Value::List(inner) if depth > 0 => flatten_into(&inner, depth - 1, flat)?,
@@ -258,6 +259,7 @@ fn distinct<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     }
     let mut unique: Vec<Value<'a>> = Vec::new();
     for value in values {
+        work::take(unique.len())?;
         if !unique.iter().any(|known| value.equals(known) == Ok(true)) {
             unique.push(value);
         }

@@ -4,7 +4,7 @@
 //! unequal, except that lists and maps of an object refuse (as in Kubernetes) to be compared with
 //! anything else: `dyn(self.list) == 1` is an error, `1 == dyn(self.list)` is not.
 
-use super::{Error, Key, List, Map, Object, Value, keyed, number};
+use super::{Error, Key, List, Map, Object, Value, keyed, number, work};
 use crate::kubernetes::{ListShape, Shape, ShapeKind, names};
 use serde_json::{Map as JsonMap, Value as Json};
 use std::cmp::Ordering;
@@ -92,6 +92,7 @@ fn list(one: &List<'_>, other: &Value<'_>) -> Equal {
     if one.len() != other.len() {
         return Ok(false);
     }
+    work::take(one.len())?;
     match kind {
         None => {
             for (one, other) in one.iter().zip(other.iter()) {
@@ -128,7 +129,8 @@ fn map(one: &Map<'_>, other: &Value<'_>) -> bool {
         Value::Object(object @ Object::Json { .. }) => object.len(),
         _ => return false,
     };
-    if one.len() != other_len {
+    // Whoever compares asks what is left of the measure.
+    if one.len() != other_len || work::take(one.len()).is_err() {
         return false;
     }
     for (key, value) in one {
@@ -158,6 +160,7 @@ fn declared(entries: &JsonMap<String, Json>, shape: &Shape, other: &Value<'_>) -
     if entries.len() != other_len {
         return Ok(false);
     }
+    work::take(entries.len())?;
     for (key, json) in entries {
         let known = match &shape.kind {
             ShapeKind::Object(object) => object.fields.contains_key(key.as_str()),

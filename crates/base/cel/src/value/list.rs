@@ -1,6 +1,6 @@
 //! Lists: how their elements are reached, and how they grow.
 
-use super::{Element, Error, List, Outcome, Value, keyed};
+use super::{Element, Error, List, Outcome, Value, keyed, work};
 use crate::kubernetes::{ListShape, Shape, ShapeKind};
 use std::sync::Arc;
 
@@ -67,6 +67,7 @@ impl<'a> List<'a> {
     ///
     /// Of a list of an object, where none is equal and one cannot be compared.
     pub fn contains(&self, value: &Value<'_>) -> Result<bool, Error> {
+        work::take(self.len())?;
         if self.declared().is_none() {
             return Ok(match self {
                 Self::Values(values) => {
@@ -92,6 +93,7 @@ impl<'a> List<'a> {
     ///
     /// If data is not what its schema says.
     pub fn join(self, other: &Self) -> Result<Self, Error> {
+        work::take(other.len())?;
         let (Some(kind), Some(shape)) = (self.declared(), self.shape()) else {
             return self.join_plain(other);
         };

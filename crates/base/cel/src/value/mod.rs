@@ -14,6 +14,7 @@ mod number;
 mod show;
 mod text;
 pub mod time;
+pub(crate) mod work;
 
 pub use map::{Entries, Found};
 pub use show::{go_decimal, go_double};

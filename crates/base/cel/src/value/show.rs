@@ -1,6 +1,6 @@
 //! Values as texts of messages: what Go's `%v` makes of cel-go's values.
 
-use super::{Map, Object, Value, time};
+use super::{Map, Object, Value, time, work};
 use crate::types::Type;
 use std::fmt;
 
@@ -77,6 +77,9 @@ fn plain(digits: &str, exponent: i32) -> String {
     format!("{sign}{all}")
 }
 
+/// What stands for the rest where there is too much of it.
+const MORE: &str = "…";
+
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -86,7 +89,12 @@ impl fmt::Display for Value<'_> {
             Self::Int(int) => write!(f, "{int}"),
             Self::Uint(uint) => write!(f, "{uint}"),
             Self::Double(double) => f.write_str(&go_double(*double)),
-            Self::String(text) => f.write_str(text),
+            Self::String(text) => {
+                if work::take(work::of_text(text.len())).is_err() {
+                    return f.write_str(MORE);
+                }
+                f.write_str(text)
+            }
             Self::Bytes(bytes) => {
                 f.write_str("[")?;
                 for (at, byte) in bytes.iter().enumerate() {
@@ -100,6 +108,9 @@ impl fmt::Display for Value<'_> {
             Self::List(list) => {
                 f.write_str("[")?;
                 for (at, value) in list.iter().enumerate() {
+                    if work::take(1).is_err() {
+                        return f.write_str(MORE);
+                    }
                     f.write_str(if at == 0 { "" } else { ", " })?;
                     outcome(f, value)?;
                 }
@@ -139,6 +150,9 @@ fn outcome(f: &mut fmt::Formatter<'_>, value: super::Outcome<'_>) -> fmt::Result
 fn entries(f: &mut fmt::Formatter<'_>, entries: super::Entries<'_, '_>) -> fmt::Result {
     f.write_str("{")?;
     for (at, (key, value)) in entries.enumerate() {
+        if work::take(1).is_err() {
+            return f.write_str(MORE);
+        }
         write!(f, "{}{key}: ", if at == 0 { "" } else { ", " })?;
         outcome(f, value)?;
     }

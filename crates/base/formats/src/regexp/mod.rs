@@ -32,11 +32,18 @@ const SIZE_MAX: usize = 32 << 20;
 ///
 /// As [`translate`]; `error parsing regexp: expression too large` where it is.
 pub fn compile(text: &str) -> Result<Regex, String> {
+    compile_within(text, SIZE_MAX)?
+        .ok_or_else(|| format!("error parsing regexp: expression too large: `{text}`"))
+}
+
+/// Compiles an expression; none if that takes more than so many bytes.
+///
+/// # Errors
+///
+/// As [`translate`].
+pub fn compile_within(text: &str, size: usize) -> Result<Option<Regex>, String> {
     let translated = translate(text)?;
-    RegexBuilder::new(&translated)
-        .size_limit(SIZE_MAX)
-        .build()
-        .map_err(|_| format!("error parsing regexp: expression too large: `{text}`"))
+    Ok(RegexBuilder::new(&translated).size_limit(size).build().ok())
 }
 
 /// Rewrites a Go expression for the `regex` crate.

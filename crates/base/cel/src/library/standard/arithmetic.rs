@@ -4,7 +4,7 @@ use crate::library::args::LONGEST;
 use crate::library::{Overload, Strict};
 use crate::syntax::ast::operator;
 use crate::types::Type;
-use crate::value::{Error, Outcome, Text, Value, time};
+use crate::value::{Error, Outcome, Text, Value, time, work};
 
 const INT_OVERFLOW: Error = Error::fixed("integer overflow");
 const UINT_OVERFLOW: Error = Error::fixed("unsigned integer overflow");
@@ -106,7 +106,10 @@ pub fn add<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_add(*right)),
         (Value::String(left), Value::String(right)) => concatenate(left, right),
-        (Value::List(left), Value::List(right)) => Ok(Value::List(left.clone().join(right)?)),
+        (Value::List(left), Value::List(right)) => {
+            work::take(left.len())?;
+            Ok(Value::List(left.clone().join(right)?))
+        }
         (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left + right)),
         (Value::Uint(left), Value::Uint(right)) => uint(left.checked_add(*right)),
         (Value::Bytes(left), Value::Bytes(right)) => {

@@ -3,7 +3,7 @@
 use crate::library::args::str;
 use crate::library::{Overload, Prepared, Strict};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value};
+use crate::value::{Error, Outcome, Value, work};
 use mainstay_formats::regexp;
 use regex::Regex;
 use std::collections::VecDeque;
@@ -77,6 +77,19 @@ fn matches<'a>(args: &[Value<'a>]) -> Outcome<'a> {
 /// few again and again. Each may take much memory.
 const KEPT: usize = 8;
 
+/// Compiles an expression that may be another one each time. Costs take no note of that, so it is
+/// measured: the larger it becomes the more, and what is small is found out first.
+fn compile(pattern: &str) -> Result<Regex, Error> {
+    for (size, measure) in [(64 << 10, 1 << 13), (1 << 20, 1 << 17)] {
+        work::take(measure)?;
+        if let Some(regex) = regexp::compile_within(pattern, size).map_err(Error::text)? {
+            return Ok(regex);
+        }
+    }
+    work::take(1 << 22)?;
+    regexp::compile(pattern).map_err(Error::text)
+}
+
 /// Compiles an expression, or finds it among those that were asked for last.
 pub(crate) fn remembered(pattern: &str) -> Result<Regex, Error> {
     static LAST: Mutex<VecDeque<(Box<str>, Regex)>> = Mutex::new(VecDeque::new());
@@ -85,7 +98,7 @@ pub(crate) fn remembered(pattern: &str) -> Result<Regex, Error> {
     if let Some((_, regex)) = last().iter().find(|(known, _)| **known == *pattern) {
         return Ok(regex.clone());
     }
-    let regex = regexp::compile(pattern).map_err(Error::text)?;
+    let regex = compile(pattern)?;
     let mut last = last();
     last.truncate(KEPT - 1);
     last.push_front((pattern.into(), regex.clone()));

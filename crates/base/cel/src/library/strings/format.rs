@@ -8,7 +8,7 @@ use super::clause::Clause;
 use super::{numbers, plain};
 use crate::library::args::{LONGEST, exactly, made, str};
 use crate::library::standard::convert::to_string;
-use crate::value::{Entries, Error, List, Map, Object, Outcome, Value};
+use crate::value::{Entries, Error, List, Map, Object, Outcome, Value, work};
 use mainstay_formats::{quote, quote_bytes};
 use std::fmt::Write as _;
 
@@ -161,8 +161,19 @@ fn double(value: &Value<'_>) -> Option<f64> {
     }
 }
 
+/// Counts what a value takes to be written: costs go by the text that it is written into alone.
+pub(super) fn measured(value: &Value<'_>) -> Result<(), String> {
+    let size = match value {
+        Value::String(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    work::take(1 + work::of_text(size)).map_err(|why| why.to_string())
+}
+
 /// `%s`
 fn text(out: &mut String, value: &Value<'_>) -> Result<(), String> {
+    measured(value)?;
     match value {
         Value::List(values) => list(out, values),
         Value::Map(Map::Json { .. } | Map::Values(_)) | Value::Object(Object::Json { .. }) => {
@@ -242,6 +253,7 @@ fn map(out: &mut String, entries: Option<Entries<'_, '_>>) -> Result<(), String>
 
 /// What is in a list or a map: as the language would write it.
 fn element(out: &mut String, value: &Value<'_>) -> Result<(), String> {
+    measured(value)?;
     match value {
         Value::String(text) => out.push_str(&quote(text)),
         Value::Bytes(_) => {

@@ -1,7 +1,7 @@
 //! What `format` of version 4 makes of arguments: all in the plainest way.
 
 use super::clause::Clause;
-use super::format::{STRING, bytes_in_hex, entries, in_base, refused, within_limit};
+use super::format::{STRING, bytes_in_hex, entries, in_base, measured, refused, within_limit};
 use super::numbers;
 use crate::value::{Value, time};
 use std::fmt::Write as _;
@@ -88,6 +88,7 @@ fn number(
 
 /// `%s`
 fn text(out: &mut String, value: &Value<'_>) -> Result<(), String> {
+    measured(value)?;
     // Writing to a string does not fail.
     let _ = match value {
         Value::Bool(value) => write!(out, "{value}"),

@@ -194,6 +194,8 @@ impl<'p, 'a> Since<'p, 'a> {
 struct Walk {
     verdict: Verdict,
     left: u64,
+    /// That of one evaluation at a time.
+    budget: Budget<'static>,
     /// Bytes of what was found.
     size: usize,
     /// Whether nothing more is to be asked.
@@ -224,7 +226,13 @@ impl<'a> Question<'a> {
 
 impl Walk {
     fn new(budget: u64) -> Self {
-        Self { verdict: Verdict::default(), left: budget, size: 0, stopped: false }
+        Self {
+            verdict: Verdict::default(),
+            left: budget,
+            budget: Budget::new(limits::CALL),
+            size: 0,
+            stopped: false,
+        }
     }
 
     fn part<'a>(
@@ -381,13 +389,13 @@ impl Walk {
                 return None;
             }
         };
-        let mut budget = Budget::new(limits::CALL);
-        let outcome = question.eval(program, expression.optional_old, &mut budget);
-        if budget.spent() > self.left {
+        self.budget.renew(limits::CALL);
+        let outcome = question.eval(program, expression.optional_old, &mut self.budget);
+        if self.budget.spent() > self.left {
             self.stop(schema, trail, OUT_OF_BUDGET);
             return None;
         }
-        self.left -= budget.spent();
+        self.left -= self.budget.spent();
         match outcome {
             Ok(Val::Bool(true)) => None,
             Ok(_) => Some(self.message(question, rule, expression)),
@@ -413,9 +421,9 @@ impl Walk {
         expression: &Expression,
     ) -> Broken {
         let Some(program) = &rule.message else { return Broken::Rule(expression.complaint()) };
-        let mut budget = Budget::new(limits::CALL);
-        let outcome = question.eval(program, false, &mut budget);
-        if budget.spent() > self.left {
+        self.budget.renew(limits::CALL);
+        let outcome = question.eval(program, false, &mut self.budget);
+        if self.budget.spent() > self.left {
             self.stopped = true;
             return Broken::Message("messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run".to_owned());
         }
@@ -428,7 +436,7 @@ impl Walk {
                 "no further validation rules will be run due to call cost exceeds limit for messageExpression: {source}"
             ));
         }
-        self.left -= budget.spent();
+        self.left -= self.budget.spent();
         let said = match &outcome {
             Ok(Val::String(text)) => Some(text.as_str().trim()),
             _ => None,
