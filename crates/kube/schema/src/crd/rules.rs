@@ -416,6 +416,11 @@ impl Walk {
             return self.required(&path.child("items"), detail);
         }
         let path = path.child("items");
+        if !items.is_object() {
+            let kind = FieldErrorKind::InvalidShown(shown::items(items));
+            let detail = "must only have a single schema if x-kubernetes-list-type is map";
+            return self.found.push(FieldError::new(&path.to_path(), kind, detail));
+        }
         if items.get("type").is_none_or(|kind| kind != "object") {
             let kind = items.get("type").cloned().unwrap_or_else(|| "".into());
             let detail = "must be object if parent array's x-kubernetes-list-type is map";

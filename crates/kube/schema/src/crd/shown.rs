@@ -140,6 +140,16 @@ pub(super) fn schema(value: &Value) -> String {
     out
 }
 
+/// The schema of elements, or several; what is neither was read as neither.
+pub(super) fn items(items: &Value) -> String {
+    if !items.is_object() && !items.is_array() {
+        return "{\"Schema\":null,\"JSONSchemas\":null}".to_owned();
+    }
+    let mut out = String::new();
+    value(Some(items), Form::SchemaOrList, &mut out);
+    out
+}
+
 /// A rule that is an expression.
 pub(super) fn rule(value: &Value) -> String {
     let mut out = String::new();

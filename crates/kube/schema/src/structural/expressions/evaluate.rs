@@ -342,6 +342,10 @@ impl Walk {
             if rule.uses_old && old.is_none() && !expression.optional_old {
                 continue;
             }
+            // Of a rule that says nothing its definition is told.
+            if expression.rule.trim().is_empty() {
+                continue;
+            }
             let Some(broken) = self.ask(&question, rule, expression, schema, trail) else {
                 if self.stopped {
                     return;
