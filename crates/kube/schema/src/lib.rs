@@ -2,7 +2,7 @@
 //!
 //! Six subjects: [`builtin`] kinds and their types as one generated table; [`strict`] decoding of
 //! objects of those types; [`structural`] schemas, which prune, default and validate custom
-//! objects; custom resource definitions themselves ([`crd`]); where [`webhook`]s are reached; and
+//! objects, also by rules that are expressions; custom resource definitions themselves ([`crd`]); where [`webhook`]s are reached; and
 //! [`openapi`] documents of kinds.
 //!
 //! Nothing here stores, serves or waits: it is plain functions of plain values.

@@ -2,7 +2,7 @@
 //!
 //! A [`Shape`] is made once from a schema (`shape`). From it come the types that the checker sees
 //! (`types`), the sizes that costs are estimated with (`sizes`) and the values that the
-//! evaluator sees.
+//! evaluator sees. [`rules`] compiles what a definition says of values of a shape.
 
 pub mod limits;
 pub mod names;
