@@ -4,7 +4,7 @@ use super::native::go_type;
 use super::node::{Item, NodeId};
 use super::run::{Machine, is_final};
 use crate::cost::{LIST_CREATE, MAP_CREATE, OBJECT_CREATE};
-use crate::value::{Error, Key, List, Map, Object, Outcome, Value};
+use crate::value::{Error, Key, List, Map, Object, Outcome, Value, work};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -87,6 +87,8 @@ impl<'a> Machine<'a, '_, '_> {
             return made;
         }
         self.budget.charge(cost)?;
+        // What is wrong may have been too long to be told.
+        work::take(0)?;
         made
     }
 }

@@ -231,6 +231,8 @@ mod tests {
             doubled("[1.5]", "[a, a]", "a == a"),
             doubled("[1.5]", "[a, a]", "!(a != a)"),
             doubled("[1.5]", "[a, a]", "a in [a]"),
+            doubled("[1.5]", "[a, a]", "[?dyn(a)] == []"),
+            doubled("[1.5]", "[a, a]", "{?'a': dyn(a)} == {}"),
             doubled("[1.5]", "[a, a]", "{'a': a} == {'a': a}"),
             doubled("[1.5]", "[a, a]", "[a].indexOf(a) == 0"),
             doubled("[1.5]", "[a, a]", "'%s'.format([a]) != ''"),
