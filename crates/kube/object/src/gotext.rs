@@ -10,14 +10,11 @@ fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
 }
 
-/// A number as Go's `%v` prints a `float64`.
+/// A number as Go's `%v` prints a `float64`: with an exponent from a million on.
 pub fn float(number: f64) -> String {
-    let exponent = number.abs().log10().floor();
-    if number != 0.0 && !(-4.0..21.0).contains(&exponent) {
-        scientific(number)
-    } else {
-        format!("{number}")
-    }
+    let text = scientific(number);
+    let exponent = text.split_once('e').and_then(|(_, exponent)| exponent.parse().ok());
+    if (-4..6).contains(&exponent.unwrap_or(0)) { format!("{number}") } else { text }
 }
 
 /// `1e+21`, `1e-05`: at least two digits of exponent.
@@ -155,7 +152,11 @@ mod tests {
             (1.0, "1"),
             (0.5, "0.5"),
             (100_000.0, "100000"),
+            (999_999.5, "999999.5"),
+            (1e6, "1e+06"),
+            (-123_456_789.5, "-1.234567895e+08"),
             (1e21, "1e+21"),
+            (0.000_1, "0.0001"),
             (0.000_01, "1e-05"),
             (-2.5, "-2.5"),
             (0.0, "0"),

@@ -362,15 +362,17 @@ impl Validator<'_> {
         // Integers are held against the integer part of a bound, as in the original.
         let integer = number.is_i64();
         let bound = |bound: f64| if integer { bound.trunc() } else { bound };
+        #[expect(clippy::cast_possible_truncation, reason = "the integer part is meant")]
+        let told = |bound: f64| if integer { (bound as i64).to_string() } else { float(bound) };
         if let Some(factor) = rules.multiple_of {
             let factor = bound(factor);
             if factor <= 0.0 {
-                let shown = float(factor);
+                let shown = told(factor);
                 let rule =
                     format!("factor MultipleOf declared for {trail} must be positive: {shown}");
                 out.add(self.error(trail, FieldErrorKind::Invalid(factor.into()), rule));
             } else if !is_multiple(value, factor) {
-                let rule = format!("should be a multiple of {}", float(factor));
+                let rule = format!("should be a multiple of {}", told(factor));
                 out.add(self.invalid(trail, Value::Number(number.clone()), &rule));
             }
         }
@@ -378,14 +380,14 @@ impl Validator<'_> {
             && (value < min || (rules.exclusive_minimum && value <= min))
         {
             let or_equal = if rules.exclusive_minimum { "" } else { "or equal to " };
-            let rule = format!("should be greater than {or_equal}{}", float(min));
+            let rule = format!("should be greater than {or_equal}{}", told(min));
             out.add(self.invalid(trail, Value::Number(number.clone()), &rule));
         }
         if let Some(max) = rules.maximum.map(bound)
             && (value > max || (rules.exclusive_maximum && value >= max))
         {
             let or_equal = if rules.exclusive_maximum { "" } else { "or equal to " };
-            let rule = format!("should be less than {or_equal}{}", float(max));
+            let rule = format!("should be less than {or_equal}{}", told(max));
             out.add(self.invalid(trail, Value::Number(number.clone()), &rule));
         }
     }

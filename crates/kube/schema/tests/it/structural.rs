@@ -179,6 +179,23 @@ fn a_pattern_that_is_no_expression_keeps_a_schema_from_being_structural() {
     );
 }
 
+#[test]
+fn bounds_are_told_as_whole_numbers_to_whole_numbers() {
+    let bounded = json!({"type": "number", "maximum": 1_000_000.5});
+    let schema = json!({"type": "object", "properties": {"a": bounded}});
+    let schema = Schema::parse(&schema).unwrap();
+    for (value, told) in [
+        (json!(1_000_001), "1000001: a in body should be less than or equal to 1000000"),
+        (
+            json!(1_000_001.5),
+            "1.0000015e+06: a in body should be less than or equal to 1.0000005e+06",
+        ),
+    ] {
+        let errors = schema.validate(&json!({"a": value}), &FieldPath::root());
+        assert_eq!(errors[0].body(), format!("Invalid value: {told}"));
+    }
+}
+
 proptest::proptest! {
     /// Pruning and defaulting have nothing left to do when done once.
     #[test]
