@@ -119,6 +119,23 @@ pub const FAULTS: &[Fault] = &[
         "the-last-finalizer-frees-nothing",
         "an object whose last finalizer went stays",
     ),
+    fault(
+        "rules",
+        "kept-faults-are-refused",
+        "a value that breaks a new rule may not stay as it was",
+    ),
+    fault(
+        "rules",
+        "optional-old-values-are-waited-for",
+        "a rule that can do without an old value is not asked without one",
+    ),
+    fault("rules", "messages-are-not-evaluated", "what a rule says is never an expression"),
+    fault("rules", "no-other-field-is-blamed", "the field path of a rule is not heard"),
+    fault(
+        "rules",
+        "rules-cost-nothing-together",
+        "only single rules of a definition can be too expensive",
+    ),
 ];
 
 /// What became of a fault.

@@ -156,9 +156,9 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// How many of thirty must be found.
+/// How many of thirty-five must be found.
 #[cfg(feature = "faults")]
-const FOUND: usize = 28;
+const FOUND: usize = 33;
 
 #[cfg(feature = "faults")]
 async fn faults(
