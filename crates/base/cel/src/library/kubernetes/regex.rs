@@ -1,11 +1,10 @@
 //! Parts of strings that match a regular expression: `"abc 123".find("[0-9]+")`.
 
 use crate::library::args::{exactly, int, list, part, str, text};
-use crate::library::standard::remembered;
+use crate::library::standard::{Pattern, remembered};
 use crate::library::{Library, Overload, Prepared};
 use crate::types::Type;
 use crate::value::{Error, Outcome, Text, Value};
-use mainstay_formats::regexp;
 use regex::Regex;
 use std::sync::Arc;
 
@@ -20,12 +19,14 @@ fn overloads() -> Vec<Overload> {
     vec![
         method("find", "string_find_string", vec![String, String], String, |args| {
             let [_, pattern] = exactly(args)?;
-            find(args, &compiled(pattern)?)
+            let pattern = compiled(pattern)?;
+            find(args, &pattern)
         })
         .prepared(|pattern| prepare(pattern, find)),
         method("findAll", "string_find_all_string", vec![String, String], strings(), |args| {
             let [_, pattern] = exactly(args)?;
-            find_all(args, &compiled(pattern)?)
+            let pattern = compiled(pattern)?;
+            find_all(args, &pattern)
         })
         .prepared(|pattern| prepare(pattern, find_all)),
         method(
@@ -35,7 +36,8 @@ fn overloads() -> Vec<Overload> {
             strings(),
             |args| {
                 let [_, pattern, _] = exactly(args)?;
-                find_all(args, &compiled(pattern)?)
+                let pattern = compiled(pattern)?;
+                find_all(args, &pattern)
             },
         )
         .prepared(|pattern| prepare(pattern, find_all)),
@@ -47,22 +49,22 @@ type Find = for<'a> fn(&[Value<'a>], &Regex) -> Outcome<'a>;
 
 #[derive(Debug)]
 struct Known {
-    pattern: Regex,
+    pattern: Pattern,
     find: Find,
 }
 
 impl Prepared for Known {
     fn run<'a>(&self, args: &[Value<'a>]) -> Outcome<'a> {
-        (self.find)(args, &self.pattern)
+        self.pattern.with(|pattern| (self.find)(args, pattern))?
     }
 }
 
 fn prepare(pattern: &Value<'_>, find: Find) -> Result<Arc<dyn Prepared>, Error> {
-    let pattern = regexp::compile(str(pattern)?).map_err(Error::text)?;
+    let pattern = Pattern::new(str(pattern)?)?;
     Ok(Arc::new(Known { pattern, find }))
 }
 
-fn compiled(pattern: &Value<'_>) -> Result<Regex, Error> {
+fn compiled(pattern: &Value<'_>) -> Result<Arc<Regex>, Error> {
     remembered(str(pattern)?).map_err(|why| Error::text(format!("Illegal regex: {why}")))
 }
 

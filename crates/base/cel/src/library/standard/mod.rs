@@ -10,8 +10,7 @@ mod float;
 mod texts;
 mod times;
 
-pub use texts::Matcher;
-pub(crate) use texts::remembered;
+pub(crate) use texts::{Pattern, remembered};
 
 use super::{Library, Overload, Run};
 use crate::syntax::ast::operator;

@@ -32,35 +32,55 @@ fn holds<'a>(args: &[Value<'a>], test: fn(&str, &str) -> bool) -> Outcome<'a> {
 
 /// A regular expression that is known before it is evaluated.
 #[derive(Debug)]
-pub struct Matcher(Regex);
+pub(crate) enum Pattern {
+    /// Compiled, as nearly all are.
+    Ready(Regex),
+    /// One that takes long to compile and much memory. Programs are kept by the thousand, so it is
+    /// compiled when a text is held against it.
+    Large(Box<str>),
+}
 
-impl Matcher {
-    /// Compiles an expression of Go's.
+/// The most bytes of a compiled expression that a program keeps.
+const LARGE: usize = 1 << 20;
+
+impl Pattern {
+    /// Reads an expression of Go's.
     ///
     /// # Errors
     ///
     /// What Go says is wrong with it.
-    pub fn new(pattern: &str) -> Result<Self, Error> {
-        regexp::compile(pattern).map(Self).map_err(Error::text)
+    pub(crate) fn new(text: &str) -> Result<Self, Error> {
+        let ready = regexp::compile_within(text, LARGE).map_err(Error::text)?;
+        Ok(ready.map_or_else(|| Self::Large(text.into()), Self::Ready))
     }
 
-    /// Whether a part of a text matches.
-    pub fn is_match(&self, text: &str) -> bool {
-        self.0.is_match(text)
+    /// Does something with it.
+    ///
+    /// # Errors
+    ///
+    /// If it is larger than anything that is compiled.
+    pub(crate) fn with<T>(&self, run: impl FnOnce(&Regex) -> T) -> Result<T, Error> {
+        match self {
+            Self::Ready(regex) => Ok(run(regex)),
+            Self::Large(text) => Ok(run(&*remembered(text)?)),
+        }
     }
 }
 
-impl Prepared for Matcher {
+impl Prepared for Pattern {
     fn run<'a>(&self, args: &[Value<'a>]) -> Outcome<'a> {
         match args {
-            [text, _] => Ok(Value::Bool(self.is_match(str(text)?))),
+            [text, _] => {
+                let text = str(text)?;
+                self.with(|pattern| pattern.is_match(text)).map(Value::Bool)
+            }
             _ => Err(Error::NoSuchOverload),
         }
     }
 }
 
 fn prepare(pattern: &Value<'_>) -> Result<Arc<dyn Prepared>, Error> {
-    Ok(Arc::new(Matcher::new(str(pattern)?)?))
+    Ok(Arc::new(Pattern::new(str(pattern)?)?))
 }
 
 fn matches<'a>(args: &[Value<'a>]) -> Outcome<'a> {
@@ -80,7 +100,7 @@ const KEPT: usize = 8;
 /// Compiles an expression that may be another one each time. Costs take no note of that, so it is
 /// measured: the larger it becomes the more, and what is small is found out first.
 fn compile(pattern: &str) -> Result<Regex, Error> {
-    for (size, measure) in [(64 << 10, 1 << 13), (1 << 20, 1 << 17)] {
+    for (size, measure) in [(64 << 10, 1 << 13), (LARGE, 1 << 17)] {
         work::take(measure)?;
         if let Some(regex) = regexp::compile_within(pattern, size).map_err(Error::text)? {
             return Ok(regex);
@@ -91,14 +111,14 @@ fn compile(pattern: &str) -> Result<Regex, Error> {
 }
 
 /// Compiles an expression, or finds it among those that were asked for last.
-pub(crate) fn remembered(pattern: &str) -> Result<Regex, Error> {
-    static LAST: Mutex<VecDeque<(Box<str>, Regex)>> = Mutex::new(VecDeque::new());
+pub(crate) fn remembered(pattern: &str) -> Result<Arc<Regex>, Error> {
+    static LAST: Mutex<VecDeque<(Box<str>, Arc<Regex>)>> = Mutex::new(VecDeque::new());
     // What is in there stays whole whatever happens to whoever holds it.
     let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, regex)) = last().iter().find(|(known, _)| **known == *pattern) {
         return Ok(regex.clone());
     }
-    let regex = compile(pattern)?;
+    let regex = Arc::new(compile(pattern)?);
     let mut last = last();
     last.truncate(KEPT - 1);
     last.push_front((pattern.into(), regex.clone()));

@@ -58,3 +58,16 @@ fn known_and_unknown_regular_expressions_match_alike() {
         ),
     ]);
 }
+
+#[test]
+fn large_patterns_match_as_others_do() {
+    let pattern = "(\\\\pL{300}|b)+$";
+    for (text, answer) in [
+        (format!("'ab'.matches('{pattern}') && !'a'.matches('{pattern}')"), "true"),
+        (format!("'ab'.find('{pattern}')"), "b"),
+        (format!("'abxb'.findAll('{pattern}')"), "[b]"),
+        (format!("'ab'.matches('{}')", "(\\\\pL{1000})(\\\\pN{1000})".repeat(9)), "error"),
+    ] {
+        assert!(super::answer(&text).0.starts_with(answer), "{text}");
+    }
+}
