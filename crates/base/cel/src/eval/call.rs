@@ -135,7 +135,7 @@ impl<'a> Machine<'a, '_, '_> {
             Err(_) => (call.cost)(args, &Value::Null),
         };
         self.budget.charge(cost)?;
-        work::take(outcome.as_ref().map_or(0, work::of))?;
+        work::take(work::through(args) + outcome.as_ref().map_or(0, work::of))?;
         outcome
     }
 }

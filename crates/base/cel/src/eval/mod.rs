@@ -151,6 +151,8 @@ impl<'i> Budget<'i> {
     /// Takes note of a turn of a loop.
     #[inline]
     fn turn(&mut self) -> Result<(), Error> {
+        // What has used it up may have been forgiven since.
+        work::take(0)?;
         let Some(interrupt) = self.interrupt else { return Ok(()) };
         self.turns += 1;
         if self.turns < TURNS {
@@ -223,6 +225,12 @@ mod tests {
         format!("[{first}]{}.all(a, {last})", format!(".map(a, {step})").repeat(16))
     }
 
+    /// Something that is done a thousand times with a text.
+    fn many(what: &str) -> String {
+        let what = what.replace("<text>", &"a".repeat(2000));
+        format!("[{}].all(i, {what})", vec!["0"; 1000].join(", "))
+    }
+
     #[test]
     fn what_costs_little_takes_little_all_the_same() {
         let text = "a".repeat(400);
@@ -241,6 +249,10 @@ mod tests {
             doubled("dyn(1.5)", "{'a': a, 'b': a}", "a == a"),
             format!("'{text}'.replace('', '{text}') != ''"),
             "[1, 2, 3].all(a, 'a'.matches('a' + string(a)) || true)".to_owned(),
+            many("['<text>'].all(text, int(text) == 1 || true)"),
+            many("['<text>'].all(text, size(text) > 0)"),
+            many("['<text>'] == ['<text>']"),
+            many("{'a': 1}['<text>'] == 1 || true"),
         ] {
             let answer = measured(&text);
             assert!(matches!(answer, Err(Error::CostLimit)), "{answer:?}: {text}");

@@ -31,7 +31,7 @@ impl Value<'_> {
         match (self, other) {
             (Value::Null, Value::Null) => Ok(true),
             (Value::Bool(one), Value::Bool(other)) => Ok(one == other),
-            (Value::String(one), Value::String(other)) => Ok(one == other),
+            (Value::String(one), Value::String(other)) => same_text(one, other),
             (Value::Bytes(one), Value::Bytes(other)) => Ok(one == other),
             (Value::Duration(one), Value::Duration(other)) => Ok(one == other),
             (Value::Timestamp(one), Value::Timestamp(other)) => Ok(one == other),
@@ -60,7 +60,7 @@ impl Value<'_> {
             (Value::Optional(None), Value::Optional(other)) => Ok(other.is_none()),
             (Value::Optional(Some(one)), Value::Optional(Some(other))) => one.raw_equals(other),
             (Value::Opaque(one), _) => one.equals(other),
-            (Value::Preserved(one), _) => Ok(preserved(one, other)),
+            (Value::Preserved(one), _) => preserved(one, other),
             // Neither is `NaN` if they have an order.
             _ => Ok(matches!(number::compare(self, other), Some(Ok(Ordering::Equal)))),
         }
@@ -170,7 +170,7 @@ fn declared(entries: &JsonMap<String, Json>, shape: &Shape, other: &Value<'_>) -
             // Only the data can be compared; what is on one side only has been counted.
             match other_json.map(|other| other.get(key)) {
                 None => return Err(Error::NoSuchOverload),
-                Some(Some(other)) if other != json => return Ok(false),
+                Some(Some(other)) if !same_data(json, other)? => return Ok(false),
                 Some(_) => continue,
             }
         }
@@ -210,16 +210,64 @@ fn declared(entries: &JsonMap<String, Json>, shape: &Shape, other: &Value<'_>) -
 }
 
 /// Data that no schema describes, beside anything: equal if it is the same data.
-fn preserved(one: &Json, other: &Value<'_>) -> bool {
+fn preserved(one: &Json, other: &Value<'_>) -> Equal {
     match other {
-        Value::Preserved(other) => one == *other,
-        Value::Bool(other) => one.as_bool() == Some(*other),
-        Value::Int(other) => one.as_i64() == Some(*other),
-        Value::Double(other) => one.is_f64() && one.as_f64() == Some(*other),
-        Value::String(other) => one.as_str() == Some(other),
-        Value::Map(Map::Json { entries, .. }) => one.as_object() == Some(entries),
-        Value::Object(Object::Json { fields, .. }) => one.as_object() == Some(fields),
-        Value::List(List::Json { items, .. }) => one.as_array().map(Vec::as_slice) == Some(items),
-        _ => false,
+        Value::Preserved(other) => same_data(one, other),
+        Value::Bool(other) => Ok(one.as_bool() == Some(*other)),
+        Value::Int(other) => Ok(one.as_i64() == Some(*other)),
+        Value::Double(other) => Ok(one.is_f64() && one.as_f64() == Some(*other)),
+        Value::String(other) => one.as_str().map_or(Ok(false), |one| same_text(one, other)),
+        Value::Map(Map::Json { entries: other, .. })
+        | Value::Object(Object::Json { fields: other, .. }) => {
+            one.as_object().map_or(Ok(false), |one| same_fields(one, other))
+        }
+        Value::List(List::Json { items, .. }) => {
+            one.as_array().map_or(Ok(false), |one| same_items(one, items))
+        }
+        _ => Ok(false),
     }
+}
+
+/// Whether data is the same, level by level.
+fn same_data(one: &Json, other: &Json) -> Equal {
+    match (one, other) {
+        (Json::String(one), Json::String(other)) => same_text(one, other),
+        (Json::Array(one), Json::Array(other)) => same_items(one, other),
+        (Json::Object(one), Json::Object(other)) => same_fields(one, other),
+        _ => Ok(one == other),
+    }
+}
+
+fn same_items(one: &[Json], other: &[Json]) -> Equal {
+    if one.len() != other.len() {
+        return Ok(false);
+    }
+    work::take(one.len())?;
+    for (one, other) in one.iter().zip(other) {
+        if !same_data(one, other)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn same_fields(one: &JsonMap<String, Json>, other: &JsonMap<String, Json>) -> Equal {
+    if one.len() != other.len() {
+        return Ok(false);
+    }
+    work::take(one.len())?;
+    for (name, one) in one {
+        if !other.get(name).map_or(Ok(false), |other| same_data(one, other))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Short texts are not worth counting.
+fn same_text(one: &str, other: &str) -> Equal {
+    if one.len() == other.len() && one.len() >= 64 {
+        work::take(work::through_text(one.len()))?;
+    }
+    Ok(one == other)
 }

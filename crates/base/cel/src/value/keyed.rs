@@ -5,7 +5,7 @@
 //! doubles is not the double 1. Keys are looked up in objects under the names that they have in
 //! rules (`__namespace__`), as Kubernetes does.
 
-use super::{Element, Error, List, Map, Object, Outcome, Text, Value};
+use super::{Element, Error, List, Map, Object, Outcome, Text, Value, work};
 use crate::kubernetes::names;
 use serde_json::{Map as JsonMap, Value as Json};
 use std::collections::{HashMap, HashSet};
@@ -38,7 +38,7 @@ impl<'a> Raw<'a> {
                 Some(int) => Self::Int(int),
                 None => Self::double(number.as_f64()?),
             },
-            Json::String(text) => Self::String(Text::Borrowed(text)),
+            Json::String(text) => Self::text(Text::Borrowed(text)),
             Json::Array(_) | Json::Object(_) => return None,
         })
     }
@@ -50,7 +50,7 @@ impl<'a> Raw<'a> {
             Value::Int(int) => Self::Int(*int),
             Value::Uint(uint) => Self::Uint(*uint),
             Value::Double(double) => Self::double(*double),
-            Value::String(text) => Self::String(text.clone()),
+            Value::String(text) => Self::text(text.clone()),
             Value::Duration(duration) => Self::Duration(*duration),
             Value::Timestamp(time) => Self::Time(time.seconds, time.nanos, time.offset),
             Value::Preserved(json) => return Self::of(json),
@@ -63,6 +63,12 @@ impl<'a> Raw<'a> {
             Element::Lying(json) => Self::of(json),
             Element::Added(value) => Self::of_value(value),
         }
+    }
+
+    /// Texts are hashed or compared. Whoever asks for that looks at what is left of the measure.
+    fn text(text: Text<'a>) -> Self {
+        let _ = work::take(work::through_text(text.len()));
+        Self::String(text)
     }
 
     fn double(double: f64) -> Self {

@@ -246,7 +246,10 @@ impl Error {
 
     /// An error with a text of its own.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Other(Cow::Owned(text.into()))
+        let text = text.into();
+        // Long texts of errors that nobody sees are made too.
+        let _ = work::take(work::of_text(text.len()));
+        Self::Other(Cow::Owned(text))
     }
 }
 

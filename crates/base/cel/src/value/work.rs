@@ -14,7 +14,8 @@ use super::{Blob, Error, List, Text, Value};
 use std::cell::Cell;
 
 /// What an evaluation may go through and make: values that are looked at within others count one,
-/// four bytes of a text that is made count one, an element of a list that is made four.
+/// as do 64 bytes of a text that is read and four of one that is made; an element of a list that is
+/// made counts four.
 pub(crate) const MOST: u64 = 1 << 24;
 
 thread_local! {
@@ -57,6 +58,22 @@ pub(crate) fn take(amount: usize) -> Result<(), Error> {
     let left = LEFT.get().saturating_sub(amount as u64);
     LEFT.set(left);
     if left == 0 { Err(Error::CostLimit) } else { Ok(()) }
+}
+
+/// What it takes to go through a text of so many bytes.
+pub(crate) const fn through_text(bytes: usize) -> usize {
+    bytes / 64
+}
+
+/// What it takes to go through values: texts only, for what is in others is counted where somebody
+/// looks at it.
+pub(crate) fn through(values: &[Value<'_>]) -> usize {
+    let each = values.iter().map(|value| match value {
+        Value::String(text) => through_text(text.len()),
+        Value::Bytes(bytes) => through_text(bytes.len()),
+        _ => 0,
+    });
+    each.sum()
 }
 
 /// What it takes to make a text of so many bytes.
