@@ -7,9 +7,9 @@ use super::{Checked, Reference, format};
 use crate::env::Env;
 use crate::library::Run;
 use crate::source::Issue;
-use crate::syntax::ast::{Expr, ExprKind, Literal};
+use crate::syntax::ast::{Expr, ExprKind};
 use crate::types::Type;
-use crate::value::{Blob, Text, Value};
+use crate::value::Value;
 
 /// What is looked for, in the order in which cel-go does: of what is wrong at one place, that comes
 /// first.
@@ -161,7 +161,7 @@ impl<'c> Validator<'c> {
     /// that is not always the pattern, as in cel-go).
     fn is_valid(&self, call: &Expr, rule: Rule, first: &Expr) -> bool {
         let ExprKind::Literal(literal) = &first.kind else { return true };
-        let value = value_of(literal);
+        let value = Value::written(literal);
         let Some(Reference::Overloads(overloads)) = self.checked.reference(call.id) else {
             return true;
         };
@@ -172,18 +172,5 @@ impl<'c> Validator<'c> {
             }
             _ => true,
         })
-    }
-}
-
-/// The value that is written out.
-fn value_of(literal: &Literal) -> Value<'_> {
-    match literal {
-        Literal::Null => Value::Null,
-        Literal::Bool(value) => Value::Bool(*value),
-        Literal::Int(value) => Value::Int(*value),
-        Literal::Uint(value) => Value::Uint(*value),
-        Literal::Double(value) => Value::Double(*value),
-        Literal::String(value) => Value::String(Text::Borrowed(value)),
-        Literal::Bytes(value) => Value::Bytes(Blob::Borrowed(value)),
     }
 }

@@ -1,6 +1,7 @@
 //! What every value can be asked: its type, its size, what is in it.
 
-use super::{Error, Found, List, Map, Object, Outcome, Text, Value, number};
+use super::{Blob, Error, Found, List, Map, Object, Outcome, Text, Value, number};
+use crate::syntax::ast::Literal;
 use crate::types::Type;
 use std::sync::{Arc, LazyLock};
 
@@ -8,6 +9,19 @@ impl<'a> Value<'a> {
     /// A string.
     pub fn text(text: impl Into<Text<'a>>) -> Self {
         Self::String(text.into())
+    }
+
+    /// What is written out in an expression.
+    pub(crate) fn written(literal: &Literal) -> Self {
+        match literal {
+            Literal::Null => Self::Null,
+            Literal::Bool(value) => Self::Bool(*value),
+            Literal::Int(value) => Self::Int(*value),
+            Literal::Uint(value) => Self::Uint(*value),
+            Literal::Double(value) => Self::Double(*value),
+            Literal::String(value) => Self::String(Text::Shared(value.clone())),
+            Literal::Bytes(value) => Self::Bytes(Blob::Shared(value.clone())),
+        }
     }
 
     /// A list.

@@ -10,9 +10,9 @@ use super::{Program, SlotKind};
 use crate::check::{Checked, Reference};
 use crate::env::Env;
 use crate::syntax::ACCUMULATOR;
-use crate::syntax::ast::{Comprehension, Expr, ExprKind, FieldEntry, Literal, MapEntry, Parsed};
+use crate::syntax::ast::{Comprehension, Expr, ExprKind, FieldEntry, MapEntry, Parsed};
 use crate::types::Type;
-use crate::value::{Blob, Error, List, Map, Text, Value};
+use crate::value::{Error, List, Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ impl<'p> Planner<'p> {
 
     fn plan(&mut self, expr: &Expr) -> Result<NodeId, Error> {
         match &expr.kind {
-            ExprKind::Literal(literal) => Ok(self.constant(literal_value(literal))),
+            ExprKind::Literal(literal) => Ok(self.constant(Value::written(literal))),
             ExprKind::Ident(name) => Ok(self.ident(expr, name)),
             ExprKind::Select { operand, field, test_only } => {
                 let operand = self.plan(operand)?;
@@ -232,18 +232,6 @@ impl<'p> Planner<'p> {
 /// The number of something that there are fewer of than code points in a text.
 fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-fn literal_value(literal: &Literal) -> Value<'static> {
-    match literal {
-        Literal::Null => Value::Null,
-        Literal::Bool(value) => Value::Bool(*value),
-        Literal::Int(value) => Value::Int(*value),
-        Literal::Uint(value) => Value::Uint(*value),
-        Literal::Double(value) => Value::Double(*value),
-        Literal::String(value) => Value::String(Text::Shared(value.clone())),
-        Literal::Bytes(value) => Value::Bytes(Blob::Shared(value.clone())),
-    }
 }
 
 fn constant_list(items: &[Item], values: &[&Value<'static>]) -> Result<Vec<Value<'static>>, Error> {
