@@ -7,7 +7,7 @@ use crate::{
     fold::get_in,
     model::{BUNDLE_OBJECT, CSV_METADATA},
     problem::Part,
-    shape::{self, word},
+    shape,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_version::quote;
@@ -52,6 +52,8 @@ pub(crate) struct BundleFacts {
     pub(crate) related_images: Vec<String>,
     /// What is wrong with properties, beside which the bundle is still known by name.
     pub(crate) faults: Vec<Wrong>,
+    /// What is wrong with the manifests, and how upstream says it.
+    pub(crate) object_faults: Vec<(Wrong, String)>,
 }
 
 #[derive(Debug, Default)]
@@ -68,205 +70,92 @@ pub(crate) struct Wrong {
     pub(crate) path: Vec<Part>,
 }
 
+impl Wrong {
+    /// The same, seen from one level further out.
+    pub(crate) fn below(mut self, part: Part) -> Self {
+        self.path.insert(0, part);
+        self
+    }
+}
+
 type Fields = Map<String, Value>;
-
-/// Reads the fields of one Go struct.
-struct Reader<'v> {
-    fields: &'v Fields,
-    /// The struct's name, and the path of JSON fields that leads to it, as Go's messages say.
-    kind: &'static str,
-    prefix: &'static str,
-    path: Vec<Part>,
-}
-
-impl<'v> Reader<'v> {
-    fn wrong(&self, value: &Value, field: &'static str, expected: &str) -> Wrong {
-        let (found, kind, prefix) = (word(value), self.kind, self.prefix);
-        let mut path = self.path.clone();
-        path.push(Part::Field(field));
-        Wrong {
-            message: format!(
-                "json: cannot unmarshal {found} into Go struct field {kind}.{prefix}{field} of type {expected}"
-            ),
-            path,
-        }
-    }
-
-    fn get(&self, field: &'static str) -> Option<&'v Value> {
-        get_in(self.fields, field).filter(|value| !value.is_null())
-    }
-
-    fn text(&self, field: &'static str) -> Result<String, Wrong> {
-        match self.get(field) {
-            None => Ok(String::new()),
-            Some(Value::String(text)) => Ok(text.clone()),
-            Some(other) => Err(self.wrong(other, field, "string")),
-        }
-    }
-
-    fn texts(&self, field: &'static str) -> Result<Vec<String>, Wrong> {
-        let items = self.list(field, "[]string")?;
-        items
-            .iter()
-            .map(|item| match item {
-                Value::Null => Ok(String::new()),
-                Value::String(text) => Ok(text.clone()),
-                other => Err(self.wrong(other, field, "string")),
-            })
-            .collect()
-    }
-
-    fn list(&self, field: &'static str, expected: &str) -> Result<&'v [Value], Wrong> {
-        match self.get(field) {
-            None => Ok(&[]),
-            Some(Value::Array(items)) => Ok(items),
-            Some(other) => Err(self.wrong(other, field, expected)),
-        }
-    }
-
-    /// The items of a list of structs; `null` stands for one with nothing set.
-    fn structs(
-        &self,
-        field: &'static str,
-        expected: &'static str,
-        kind: &'static str,
-        prefix: &'static str,
-    ) -> Result<Vec<Option<Self>>, Wrong> {
-        let list = format!("[]{expected}");
-        let items = self.list(field, &list)?;
-        let read = |(index, item): (usize, &'v Value)| {
-            let mut path = self.path.clone();
-            path.extend([Part::Field(field), Part::Item(index)]);
-            match item {
-                Value::Null => Ok(None),
-                Value::Object(fields) => Ok(Some(Self { fields, kind, prefix, path })),
-                other => Err(Wrong { path, ..self.wrong(other, field, expected) }),
-            }
-        };
-        items.iter().enumerate().map(read).collect()
-    }
-}
 
 /// Reads a document whose schema is known to be `schema`.
 pub(crate) fn facts(schema: &str, fields: &Fields) -> Result<Facts, Wrong> {
-    let (kind, what) = match schema {
-        "olm.package" => ("Package", "package"),
-        "olm.channel" => ("Channel", "channel"),
-        "olm.bundle" => ("Bundle", "bundle"),
-        "olm.deprecations" => ("Deprecation", "deprecation"),
-        _ => return Ok(Facts::Other),
-    };
-    let reader = Reader { fields, kind, prefix: "", path: Vec::new() };
-    let facts = match what {
-        "package" => package(&reader),
-        "channel" => channel(&reader),
-        "bundle" => bundle(&reader),
-        _ => deprecations(&reader),
-    };
-    facts.map_err(|wrong| Wrong { message: format!("parse {what}: {}", wrong.message), ..wrong })
+    let Some((shape, what)) = shape::of_document(schema) else { return Ok(Facts::Other) };
+    shape::fields(fields, shape, "")
+        .map_err(|wrong| Wrong { message: format!("parse {what}: {}", wrong.message), ..wrong })?;
+    // The shape is right: what is not there is not set.
+    Ok(match what {
+        "package" => {
+            Facts::Package(PackageFacts { default_channel: text(fields, "defaultChannel") })
+        }
+        "channel" => Facts::Channel(ChannelFacts {
+            entries: list(fields, "entries").iter().map(entry).collect(),
+        }),
+        "bundle" => Facts::Bundle(bundle(fields)),
+        _ => Facts::Deprecations(list(fields, "entries").iter().map(deprecation).collect()),
+    })
 }
 
-fn package(reader: &Reader<'_>) -> Result<Facts, Wrong> {
-    reader.text("description")?;
-    reader.structs("properties", "property.Property", "Property", "properties.")?;
-    if let Some(icon) = reader.get("icon") {
-        let Value::Object(fields) = icon else {
-            return Err(reader.wrong(icon, "icon", "declcfg.Icon"));
-        };
-        let path = vec![Part::Field("icon")];
-        let icon = Reader { fields, kind: "Icon", prefix: "icon.", path };
-        icon.text("mediatype")?;
-        if let Some(data) = icon.get("base64data") {
-            let Value::String(data) = data else {
-                return Err(icon.wrong(data, "base64data", "[]uint8"));
-            };
-            if let Err(message) = unpack_base64(data) {
-                let path = vec![Part::Field("icon"), Part::Field("base64data")];
-                return Err(Wrong { message, path });
-            }
-        }
+fn text(fields: &Fields, field: &str) -> String {
+    get_in(fields, field).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn list<'v>(fields: &'v Fields, field: &str) -> &'v [Value] {
+    get_in(fields, field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn entry(value: &Value) -> EntryFacts {
+    let Value::Object(fields) = value else { return EntryFacts::default() };
+    let skip = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    EntryFacts {
+        name: text(fields, "name"),
+        replaces: text(fields, "replaces"),
+        skips: list(fields, "skips").iter().map(skip).collect(),
+        skip_range: text(fields, "skipRange"),
     }
-    Ok(Facts::Package(PackageFacts { default_channel: reader.text("defaultChannel")? }))
 }
 
-fn channel(reader: &Reader<'_>) -> Result<Facts, Wrong> {
-    reader.structs("properties", "property.Property", "Property", "properties.")?;
-    let entries = reader.structs("entries", "declcfg.ChannelEntry", "ChannelEntry", "entries.")?;
-    let entry = |entry: Option<Reader<'_>>| {
-        let Some(entry) = entry else { return Ok(EntryFacts::default()) };
-        Ok(EntryFacts {
-            name: entry.text("name")?,
-            replaces: entry.text("replaces")?,
-            skips: entry.texts("skips")?,
-            skip_range: entry.text("skipRange")?,
-        })
+fn deprecation(value: &Value) -> DeprecationFacts {
+    let Value::Object(fields) = value else { return DeprecationFacts::default() };
+    let (schema, name) = match get_in(fields, "reference") {
+        Some(Value::Object(reference)) => (text(reference, "schema"), text(reference, "name")),
+        _ => Default::default(),
     };
-    let entries = entries.into_iter().map(entry).collect::<Result<_, Wrong>>()?;
-    Ok(Facts::Channel(ChannelFacts { entries }))
+    DeprecationFacts { schema, name, message: text(fields, "message") }
 }
 
-fn deprecations(reader: &Reader<'_>) -> Result<Facts, Wrong> {
-    let entries =
-        reader.structs("entries", "declcfg.DeprecationEntry", "DeprecationEntry", "entries.")?;
-    let entry = |entry: Option<Reader<'_>>| {
-        let Some(entry) = entry else { return Ok(DeprecationFacts::default()) };
-        let mut facts =
-            DeprecationFacts { message: entry.text("message")?, ..DeprecationFacts::default() };
-        match entry.get("reference") {
-            None => {}
-            Some(Value::Object(fields)) => {
-                let mut path = entry.path.clone();
-                path.push(Part::Field("reference"));
-                let (kind, prefix) = ("PackageScopedReference", "entries.reference.");
-                let reference = Reader { fields, kind, prefix, path };
-                facts.schema = reference.text("schema")?;
-                facts.name = reference.text("name")?;
-            }
-            Some(other) => {
-                return Err(entry.wrong(other, "reference", "declcfg.PackageScopedReference"));
-            }
-        }
-        Ok(facts)
+fn bundle(fields: &Fields) -> BundleFacts {
+    let image = |value: &Value| match value {
+        Value::Object(image) => text(image, "image"),
+        _ => String::new(),
     };
-    Ok(Facts::Deprecations(entries.into_iter().map(entry).collect::<Result<_, Wrong>>()?))
-}
-
-fn bundle(reader: &Reader<'_>) -> Result<Facts, Wrong> {
-    let related = reader.structs(
-        "relatedImages",
-        "declcfg.RelatedImage",
-        "RelatedImage",
-        "relatedImages.",
-    )?;
-    let related_images = related
-        .into_iter()
-        .map(|image| {
-            let Some(image) = image else { return Ok(String::new()) };
-            image.text("name")?;
-            image.text("image")
-        })
-        .collect::<Result<_, Wrong>>()?;
     let mut facts = BundleFacts {
-        image: reader.text("image")?,
+        image: text(fields, "image"),
         properties: Vec::new(),
         packages: Vec::new(),
         objects: 0,
-        related_images,
+        related_images: list(fields, "relatedImages").iter().map(image).collect(),
         faults: Vec::new(),
+        object_faults: Vec::new(),
     };
-    let properties =
-        reader.structs("properties", "property.Property", "Property", "properties.")?;
-    for (index, property) in properties.into_iter().enumerate() {
-        let (kind, value) = match &property {
-            None => (String::new(), None),
-            Some(property) => (property.text("type")?, get_in(property.fields, "value")),
+    for (index, property) in list(fields, "properties").iter().enumerate() {
+        let (kind, value) = match property {
+            Value::Object(property) => (text(property, "type"), get_in(property, "value")),
+            _ => (String::new(), None),
         };
-        if let Err(message) = read_property(&mut facts, index, kind, value) {
-            let path = vec![Part::Field("properties"), Part::Item(index)];
-            facts.faults.push(Wrong { message, path });
+        let below = |wrong: Wrong| wrong.below(Part::Item(index)).below(Part::Field("properties"));
+        if kind == BUNDLE_OBJECT {
+            facts.objects += 1;
+            if let Err((wrong, upstream)) = check_object(index, value) {
+                facts.object_faults.push((below(wrong), upstream));
+            }
+        } else if let Err(wrong) = read_property(&mut facts, index, kind, value) {
+            facts.faults.push(below(wrong));
         }
     }
-    Ok(Facts::Bundle(facts))
+    facts
 }
 
 fn read_property(
@@ -274,15 +163,15 @@ fn read_property(
     index: usize,
     kind: String,
     value: Option<&Value>,
-) -> Result<(), String> {
-    let parse = |why: String| format!("parse property[{index}] of type {}: {why}", quote(&kind));
-    if kind == BUNDLE_OBJECT {
-        facts.objects += 1;
-        return check_object(index, value);
-    }
-    let value = value.ok_or_else(|| parse("unexpected end of JSON input".to_owned()))?;
+) -> Result<(), Wrong> {
+    let parse = |why: &str| format!("parse property[{index}] of type {}: {why}", quote(&kind));
+    let Some(value) = value else {
+        return Err(Wrong { message: parse(NO_VALUE), path: Vec::new() });
+    };
     if let Some(shape) = shape::of_property(&kind) {
-        shape::check(value, shape).map_err(parse)?;
+        shape::check(value, shape).map_err(|wrong| {
+            Wrong { message: parse(&wrong.message), ..wrong }.below(Part::Field("value"))
+        })?;
     }
     if kind == "olm.package" {
         let text = |field| shape::text(value, field).to_owned();
@@ -294,41 +183,40 @@ fn read_property(
     Ok(())
 }
 
-/// Checks that a manifest can be read, without keeping it.
-fn check_object(index: usize, value: Option<&Value>) -> Result<(), String> {
+/// What Go says where there is no text to read.
+const NO_VALUE: &str = "unexpected end of JSON input";
+
+/// Checks that a manifest can be read, without keeping it. The fault comes with upstream's words.
+fn check_object(index: usize, value: Option<&Value>) -> Result<(), (Wrong, String)> {
+    let in_value = |message: String, path| {
+        let words = message.clone();
+        (Wrong { message, path }.below(Part::Field("value")), words)
+    };
     let parse = |why: &str| format!("parse property at index {index} as bundle object: {why}");
-    let fields = match value {
-        None => return Err(parse("unexpected end of JSON input")),
-        Some(Value::Null) => return Ok(()),
-        Some(Value::Object(fields)) => fields,
-        Some(other) => {
-            return Err(parse(&format!(
-                "json: cannot unmarshal {} into Go value of type property.BundleObject",
-                word(other)
-            )));
-        }
+    let Some(value) = value else {
+        let words = parse(NO_VALUE);
+        return Err((Wrong { message: words.clone(), path: Vec::new() }, words));
     };
-    let data = match get_in(fields, "data") {
-        None | Some(Value::Null) => return Ok(()),
-        Some(Value::String(data)) => data,
-        Some(other) => {
-            return Err(parse(&format!(
-                "json: cannot unmarshal {} into Go struct field BundleObject.data of type []uint8",
-                word(other)
-            )));
-        }
+    let Some(data) = crate::fold::get(value, "data").and_then(Value::as_str) else {
+        // Not set, or of a wrong shape.
+        return shape::check(value, &shape::BUNDLE_OBJECT)
+            .map_err(|wrong| in_value(parse(&wrong.message), wrong.path));
     };
-    let bytes = unpack_base64(data).map_err(|why| parse(&why))?;
-    if serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok() {
+    let at_data = || vec![Part::Field("data")];
+    let bytes = unpack_base64(data).map_err(|why| in_value(parse(&why), at_data()))?;
+    // Upstream takes what begins as JSON for JSON, and does not look any further.
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
         return Ok(());
     }
-    mainstay_yaml::documents(&bytes, &mainstay_yaml::Options::default())
-        .next()
-        .transpose()
-        .map(|_| ())
-        .map_err(|why| {
-            format!("convert bundle object property at index {index} to JSON: yaml: {why}")
-        })
+    let Some(Err(error)) =
+        mainstay_yaml::documents(&bytes, &mainstay_yaml::Options::default()).next()
+    else {
+        return Ok(());
+    };
+    let convert =
+        |why: &str| format!("convert bundle object property at index {index} to JSON: yaml: {why}");
+    let (wrong, _) = in_value(convert(&error.to_string()), at_data());
+    Err((wrong, convert(&crate::syntax::of_text(&bytes, &error))))
 }
 
 /// Standard base64 with line breaks anywhere, as Go decodes it.

@@ -9,7 +9,15 @@ pub(crate) fn get<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
 
 /// As [`get`], on the fields of an object.
 pub(crate) fn get_in<'a>(fields: &'a Map<String, Value>, field: &str) -> Option<&'a Value> {
-    fields.get(field).or_else(|| {
-        fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(field)).map(|(_, value)| value)
-    })
+    fields
+        .get(field)
+        .or_else(|| fields.iter().find(|(name, _)| same(name, field)).map(|(_, value)| value))
+}
+
+/// Whether `name` is `field`, whatever the case: of letters, and of the two signs beyond ASCII that
+/// are other forms of letters.
+pub(crate) fn same(name: &str, field: &str) -> bool {
+    name.eq_ignore_ascii_case(field)
+        || (!name.is_ascii()
+            && name.replace('\u{17f}', "s").replace('\u{212a}', "k").eq_ignore_ascii_case(field))
 }

@@ -8,8 +8,11 @@
 //!
 //! ```text
 //! folder ─► files (.indexignore) ─► documents ─► blobs ─┬─► small facts ─► model + checks ─► Catalog
-//!                                                        └─► canonical JSON, deflated ─► content
+//!                                    (Declared)         └─► canonical JSON, deflated ─► content
 //! ```
+//!
+//! What is wrong is said in two voices, found by the same checks: ours names all problems with
+//! their places, and [`LoadError::upstream`] says what upstream's `opm` says to that catalog.
 //!
 //! Three decisions shape the crate:
 //!
@@ -29,19 +32,25 @@
 
 mod check;
 mod content;
+mod declared;
 mod decode;
 mod fold;
+mod golang;
 mod graph;
 mod ignored;
 mod load;
 mod model;
 mod problem;
+mod read;
 mod reference;
 mod shape;
 mod snapshot;
 mod source;
+mod syntax;
+mod upstream;
 
 pub use content::{Blob, ContentError, Origin};
+pub use declared::Declared;
 pub use load::{Limits, LoadOptions};
 pub use model::{
     Api, Bundle, Catalog, Channel, Entry, Icon, Package, PackageRequirement, Property, RelatedImage,

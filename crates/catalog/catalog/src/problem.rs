@@ -57,9 +57,22 @@ impl fmt::Display for Problem {
 pub struct LoadError {
     /// The problems.
     pub problems: Vec<Problem>,
+    /// What upstream says, if it says anything.
+    upstream: Option<String>,
 }
 
 impl LoadError {
+    pub(crate) fn new(problems: Vec<Problem>, upstream: Option<String>) -> Self {
+        Self { problems, upstream }
+    }
+
+    /// What upstream's opm says to the same catalog: the one thing that stops it, or the tree of
+    /// what is wrong, the children of each node sorted. Where it answers at random, one of its
+    /// answers; where it finds nothing wrong and we do, [`LoadError::headline`].
+    pub fn upstream(&self) -> String {
+        self.upstream.clone().unwrap_or_else(|| self.headline())
+    }
+
     /// The first problem and how many more there are: one line for a status message.
     pub fn headline(&self) -> String {
         let Some(first) = self.problems.first() else {

@@ -1,15 +1,23 @@
-//! The shapes of property values, as tables of upstream's Go types.
+//! The shapes of documents and property values, as tables of upstream's Go types.
 //!
 //! Go refuses a value at the first field of another kind, and says which struct and field; so
 //! does this. Unknown fields pass, `null` is "not set", names may be written in any case.
 
-use crate::fold::get_in;
-use serde_json::Value;
+use crate::{
+    decode::{Wrong, unpack_base64},
+    fold::same,
+    problem::Part,
+};
+use serde_json::{Map, Value};
 
 /// The kind of value that a field takes.
 enum Kind {
     Text,
     Bool,
+    /// Anything.
+    Any,
+    /// Bytes in base64.
+    Bytes,
     /// A whole number, by the name of its Go type.
     Int(&'static str),
     Texts,
@@ -19,7 +27,7 @@ enum Kind {
     Many(&'static Shape),
 }
 
-use Kind::{Bool, Int, Many, One, Text, TextMap, Texts};
+use Kind::{Any, Bool, Bytes, Int, Many, One, Text, TextMap, Texts};
 
 /// A Go struct: how messages call it as a struct and as a type, and its fields.
 pub(crate) struct Shape {
@@ -27,6 +35,89 @@ pub(crate) struct Shape {
     spelled: &'static str,
     fields: &'static [(&'static str, Kind)],
 }
+
+static PACKAGE_BLOB: Shape = Shape {
+    name: "Package",
+    spelled: "declcfg.Package",
+    fields: &[
+        ("schema", Text),
+        ("name", Text),
+        ("defaultChannel", Text),
+        ("icon", One(&ICON)),
+        ("description", Text),
+        ("properties", Many(&PROPERTY)),
+    ],
+};
+
+static ICON: Shape = Shape {
+    name: "Icon",
+    spelled: "declcfg.Icon",
+    fields: &[("base64data", Bytes), ("mediatype", Text)],
+};
+
+static PROPERTY: Shape = Shape {
+    name: "Property",
+    spelled: "property.Property",
+    fields: &[("type", Text), ("value", Any)],
+};
+
+static CHANNEL_BLOB: Shape = Shape {
+    name: "Channel",
+    spelled: "declcfg.Channel",
+    fields: &[
+        ("schema", Text),
+        ("name", Text),
+        ("package", Text),
+        ("entries", Many(&ENTRY)),
+        ("properties", Many(&PROPERTY)),
+    ],
+};
+
+static ENTRY: Shape = Shape {
+    name: "ChannelEntry",
+    spelled: "declcfg.ChannelEntry",
+    fields: &[("name", Text), ("replaces", Text), ("skips", Texts), ("skipRange", Text)],
+};
+
+static BUNDLE_BLOB: Shape = Shape {
+    name: "Bundle",
+    spelled: "declcfg.Bundle",
+    fields: &[
+        ("schema", Text),
+        ("name", Text),
+        ("package", Text),
+        ("image", Text),
+        ("properties", Many(&PROPERTY)),
+        ("relatedImages", Many(&RELATED_IMAGE)),
+    ],
+};
+
+static RELATED_IMAGE: Shape = Shape {
+    name: "RelatedImage",
+    spelled: "declcfg.RelatedImage",
+    fields: &[("name", Text), ("image", Text)],
+};
+
+static DEPRECATION_BLOB: Shape = Shape {
+    name: "Deprecation",
+    spelled: "declcfg.Deprecation",
+    fields: &[("schema", Text), ("package", Text), ("entries", Many(&DEPRECATION_ENTRY))],
+};
+
+static DEPRECATION_ENTRY: Shape = Shape {
+    name: "DeprecationEntry",
+    spelled: "declcfg.DeprecationEntry",
+    fields: &[("reference", One(&REFERENCE)), ("message", Text)],
+};
+
+static REFERENCE: Shape = Shape {
+    name: "PackageScopedReference",
+    spelled: "declcfg.PackageScopedReference",
+    fields: &[("schema", Text), ("name", Text)],
+};
+
+pub(crate) static BUNDLE_OBJECT: Shape =
+    Shape { name: "BundleObject", spelled: "property.BundleObject", fields: &[("data", Bytes)] };
 
 static GVK: Shape = Shape {
     name: "GVK",
@@ -189,6 +280,17 @@ pub(crate) fn of_property(kind: &str) -> Option<&'static Shape> {
     })
 }
 
+/// The shape of a document and what messages call it; `None` for schemas that are not ours.
+pub(crate) fn of_document(schema: &str) -> Option<(&'static Shape, &'static str)> {
+    Some(match schema {
+        "olm.package" => (&PACKAGE_BLOB, "package"),
+        "olm.channel" => (&CHANNEL_BLOB, "channel"),
+        "olm.bundle" => (&BUNDLE_BLOB, "bundle"),
+        "olm.deprecations" => (&DEPRECATION_BLOB, "deprecation"),
+        _ => return None,
+    })
+}
+
 /// What Go calls a JSON value.
 pub(crate) fn word(value: &Value) -> &'static str {
     match value {
@@ -206,66 +308,106 @@ pub(crate) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     crate::fold::get(value, field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Why a value does not have a shape, in Go's words.
-pub(crate) fn check(value: &Value, shape: &Shape) -> Result<(), String> {
+/// Why a value does not have a shape, in Go's words, and at which part of it.
+///
+/// Go reads the fields in the order of the text, remembers the first one that it cannot take, and
+/// so does this: a canonical object has its fields in the order of their names.
+pub(crate) fn check(value: &Value, shape: &Shape) -> Result<(), Wrong> {
     match value {
         Value::Null => Ok(()),
-        Value::Object(_) => fields(value, shape, ""),
-        other => Err(format!(
-            "json: cannot unmarshal {} into Go value of type {}",
-            word(other),
-            shape.spelled
-        )),
+        Value::Object(object) => fields(object, shape, ""),
+        other => Err(Wrong {
+            message: format!(
+                "json: cannot unmarshal {} into Go value of type {}",
+                word(other),
+                shape.spelled
+            ),
+            path: Vec::new(),
+        }),
     }
 }
 
 /// Checks the fields of an object. `prefix` is the path of fields that leads to it. Shapes are
 /// finite, so the depth of this is that of the tables and not that of the value.
-fn fields(value: &Value, shape: &Shape, prefix: &str) -> Result<(), String> {
-    let Value::Object(object) = value else { return Ok(()) };
-    for (field, kind) in shape.fields {
-        let Some(value) = get_in(object, field).filter(|value| !value.is_null()) else { continue };
-        let refuse = |found: &str, expected: &str| {
-            let name = shape.name;
-            Err(format!(
-                "json: cannot unmarshal {found} into Go struct field {name}.{prefix}{field} of type {expected}"
-            ))
-        };
-        let refuse_value = |value: &Value, expected: &str| refuse(word(value), expected);
-        match (kind, value) {
-            (Text, Value::String(_)) | (Bool, Value::Bool(_)) => {}
-            (Text, other) => return refuse_value(other, "string"),
-            (Bool, other) => return refuse_value(other, "bool"),
-            (Int(_), Value::Number(number)) if number.is_i64() => {}
-            (Int(name), Value::Number(number)) => return refuse(&format!("number {number}"), name),
-            (Int(name), other) => return refuse_value(other, name),
-            (Texts, Value::Array(items)) => {
-                if let Some(odd) = items.iter().find(|item| !item.is_string() && !item.is_null()) {
-                    return refuse_value(odd, "string");
-                }
-            }
-            (Texts, other) => return refuse_value(other, "[]string"),
-            (TextMap, Value::Object(map)) => {
-                if let Some(odd) = map.values().find(|item| !item.is_string() && !item.is_null()) {
-                    return refuse_value(odd, "string");
-                }
-            }
-            (TextMap, other) => return refuse_value(other, "map[string]string"),
-            (One(inner), object @ Value::Object(_)) => {
-                fields(object, inner, &format!("{prefix}{field}."))?;
-            }
-            (One(inner), other) => return refuse_value(other, inner.spelled),
-            (Many(inner), Value::Array(items)) => {
-                for item in items {
-                    match item {
-                        Value::Null => {}
-                        Value::Object(_) => fields(item, inner, &format!("{prefix}{field}."))?,
-                        other => return refuse_value(other, inner.spelled),
-                    }
-                }
-            }
-            (Many(inner), other) => return refuse_value(other, &format!("[]{}", inner.spelled)),
-        }
+pub(crate) fn fields(
+    object: &Map<String, Value>,
+    shape: &Shape,
+    prefix: &str,
+) -> Result<(), Wrong> {
+    for (name, value) in object {
+        let known = shape.fields.iter().find(|(field, _)| same(name, field));
+        let Some((field, kind)) = known else { continue };
+        let place = Place { shape, prefix, field };
+        place.check(kind, value).map_err(|wrong| wrong.below(Part::Field(field)))?;
     }
     Ok(())
+}
+
+/// A field of a struct, as messages call it.
+struct Place<'s> {
+    shape: &'s Shape,
+    prefix: &'s str,
+    field: &'static str,
+}
+
+impl Place<'_> {
+    fn refuse(&self, found: &str, expected: &str) -> Wrong {
+        let Self { shape: Shape { name, .. }, prefix, field } = self;
+        Wrong {
+            message: format!(
+                "json: cannot unmarshal {found} into Go struct field {name}.{prefix}{field} of type {expected}"
+            ),
+            path: Vec::new(),
+        }
+    }
+
+    fn check(&self, kind: &Kind, value: &Value) -> Result<(), Wrong> {
+        let refuse = |value: &Value, expected: &str| Err(self.refuse(word(value), expected));
+        let odd_text = |item: &Value| !item.is_string() && !item.is_null();
+        match (kind, value) {
+            (_, Value::Null) | (Any, _) | (Text, Value::String(_)) | (Bool, Value::Bool(_)) => {
+                Ok(())
+            }
+            (Text, other) => refuse(other, "string"),
+            (Bool, other) => refuse(other, "bool"),
+            (Bytes, Value::String(text)) => match unpack_base64(text) {
+                Ok(_) => Ok(()),
+                Err(message) => Err(Wrong { message, path: Vec::new() }),
+            },
+            (Bytes, other) => refuse(other, "[]uint8"),
+            (Int(_), Value::Number(number)) if number.is_i64() => Ok(()),
+            (Int(name), Value::Number(number)) => {
+                Err(self.refuse(&format!("number {number}"), name))
+            }
+            (Int(name), other) => refuse(other, name),
+            (Texts, Value::Array(items)) => match items.iter().position(odd_text) {
+                Some(at) => Err(self.refuse(word(&items[at]), "string").below(Part::Item(at))),
+                None => Ok(()),
+            },
+            (Texts, other) => refuse(other, "[]string"),
+            (TextMap, Value::Object(map)) => match map.values().find(|item| odd_text(item)) {
+                Some(odd) => refuse(odd, "string"),
+                None => Ok(()),
+            },
+            (TextMap, other) => refuse(other, "map[string]string"),
+            (One(inner), Value::Object(object)) => {
+                fields(object, inner, &format!("{}{}.", self.prefix, self.field))
+            }
+            (One(inner), other) => refuse(other, inner.spelled),
+            (Many(inner), Value::Array(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    match item {
+                        Value::Null => Ok(()),
+                        Value::Object(object) => {
+                            fields(object, inner, &format!("{}{}.", self.prefix, self.field))
+                        }
+                        other => refuse(other, inner.spelled),
+                    }
+                    .map_err(|wrong| wrong.below(Part::Item(index)))?;
+                }
+                Ok(())
+            }
+            (Many(inner), other) => refuse(other, &format!("[]{}", inner.spelled)),
+        }
+    }
 }

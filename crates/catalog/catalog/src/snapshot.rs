@@ -12,9 +12,10 @@
 
 use crate::{
     content::{Origin, Slot, unpack},
+    declared::Declared,
     decode,
-    load::{Collected, ReadBlob},
     model::Catalog,
+    read::ReadBlob,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -139,7 +140,7 @@ fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, String> {
     let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
     let (table, mut area) = body.split_at_checked(length).ok_or("it is cut off")?;
     let rows: Vec<Row> = serde_json::from_slice(table).map_err(|error| error.to_string())?;
-    let mut collected = Collected::default();
+    let mut collected = Declared::default();
     for row in rows {
         let (stored, rest) = area.split_at_checked(row.stored).ok_or("it is cut off")?;
         area = rest;
@@ -160,7 +161,10 @@ fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, String> {
         };
         collected.add(ReadBlob { slot, bytes: 0..0, facts });
     }
-    let (catalog, findings) = collected.build();
+    if collected.has_object_faults() {
+        return Err("a manifest in a bundle cannot be read".to_owned());
+    }
+    let (catalog, findings, _) = collected.build();
     match findings.into_iter().next() {
         None => Ok(catalog),
         Some(finding) => Err(finding.message),

@@ -22,7 +22,12 @@ pub struct SourceFile {
     pub path: String,
     /// Why it must not be read, and what to do about it.
     pub fault: Option<(String, Cow<'static, str>)>,
+    /// What upstream says instead of reading it, if it does not read it.
+    pub upstream: Option<String>,
 }
+
+/// How the message of a folder begins that is not there.
+pub(crate) const NO_FOLDER: &str = "cannot read the catalog folder: ";
 
 /// A tree of files.
 pub trait Source: Sync {
@@ -51,11 +56,19 @@ impl Folder {
         Self { root: root.into() }
     }
 
-    fn walk(root: &Path, below: &str, depth: usize, found: &mut Vec<SourceFile>) {
+    fn walk(&self, root: &Path, below: &str, depth: usize, found: &mut Vec<SourceFile>) {
         let faulty = |path: &str, message: String, remedy: &'static str| SourceFile {
             path: path.to_owned(),
+            upstream: match message.split_once(": ") {
+                Some((TO_FOLDER, why)) => {
+                    Some(format!("read {}/{path}: {why}", self.root.display()))
+                }
+                Some((_, why)) => Some(format!("open {path}: {why}")),
+                None => None,
+            },
             fault: Some((message, remedy.into())),
         };
+        let sound = |path| SourceFile { path, fault: None, upstream: None };
         let listed =
             fs::read_dir(root.join(below)).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         let entries = match listed {
@@ -76,12 +89,12 @@ impl Folder {
             let name = name.to_string_lossy();
             let path = if below.is_empty() { name.into_owned() } else { format!("{below}/{name}") };
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() => Self::walk(root, &path, depth + 1, found),
+                Ok(kind) if kind.is_dir() => self.walk(root, &path, depth + 1, found),
                 Ok(kind) if kind.is_symlink() => found.push(match link_fault(root, &path) {
-                    None => SourceFile { path, fault: None },
+                    None => sound(path),
                     Some((message, remedy)) => faulty(&path, message, remedy),
                 }),
-                Ok(kind) if kind.is_file() => found.push(SourceFile { path, fault: None }),
+                Ok(kind) if kind.is_file() => found.push(sound(path)),
                 Ok(_) => {
                     let message = "neither a file nor a folder".to_owned();
                     found.push(faulty(&path, message, "remove it, or list it in .indexignore"));
@@ -92,6 +105,8 @@ impl Folder {
     }
 }
 
+/// How the message of a link to a folder begins.
+const TO_FOLDER: &str = "the symbolic link points to a folder";
 const READABLE: &str = "make it readable for the account that runs this process";
 
 /// Why a symbolic link must not be followed.
@@ -113,7 +128,7 @@ fn link_fault(root: &Path, path: &str) -> Option<(String, &'static str)> {
     match fs::metadata(&target) {
         Ok(kind) if kind.is_file() => None,
         Ok(kind) if kind.is_dir() => {
-            let message = "the symbolic link points to a folder: is a directory".to_owned();
+            let message = format!("{TO_FOLDER}: is a directory");
             Some((message, "copy the folder, or list the link in .indexignore"))
         }
         Ok(_) => Some((
@@ -138,12 +153,12 @@ impl Source for Folder {
 
     fn files(&self) -> Result<Vec<SourceFile>, String> {
         let root = fs::canonicalize(&self.root)
-            .map_err(|error| format!("cannot read the catalog folder: {}", plain(&error)))?;
+            .map_err(|error| format!("{NO_FOLDER}{}", plain(&error)))?;
         if !root.is_dir() {
             return Err("is not a directory".to_owned());
         }
         let mut found = Vec::new();
-        Self::walk(&root, "", 0, &mut found);
+        self.walk(&root, "", 0, &mut found);
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
     }
@@ -175,7 +190,7 @@ impl Source for Files {
     }
 
     fn files(&self) -> Result<Vec<SourceFile>, String> {
-        let file = |path: &String| SourceFile { path: path.clone(), fault: None };
+        let file = |path: &String| SourceFile { path: path.clone(), fault: None, upstream: None };
         Ok(self.files.keys().map(file).collect())
     }
 

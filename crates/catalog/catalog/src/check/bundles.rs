@@ -1,11 +1,12 @@
 //! The checks on bundles: names, images, the one `olm.package` property, versions.
 
-use super::{Checker, Draft, Item};
+use super::{Checker, Draft, Item, NO_IMAGE, NO_NAME, invalid};
 use crate::{
     decode::{BundleFacts, Facts},
     model::{Bundle, Property},
     problem::Part,
     reference,
+    upstream::Stage,
 };
 use mainstay_version::{Version, parse_strict, quote};
 use std::{
@@ -24,14 +25,14 @@ impl<'i> Checker<'i> {
             let (package, name) = (self.package(item), self.name(item));
             if package.is_empty() {
                 let message = format!("package name must be set for bundle {}", quote(name));
-                self.find(item, &[], message, "add the field package");
+                self.stop(Stage::Bundles, item, &[], message, "add the field package");
                 continue;
             }
             let Some(draft) = drafts.get_mut(package) else {
                 let message =
                     format!("unknown package {} for bundle {}", quote(package), quote(name));
                 let remedy = "add an olm.package document of that name, or correct the name";
-                self.miss(item, &[Part::Field("package")], message, remedy);
+                self.stop_miss(Stage::Bundles, item, &[Part::Field("package")], message, remedy);
                 continue;
             };
             match draft.bundles.entry(name.clone()) {
@@ -39,40 +40,41 @@ impl<'i> Checker<'i> {
                     let remedy = self.also_at(first.get().0);
                     let message =
                         format!("package {} has duplicate bundle {}", quote(package), quote(name));
-                    self.find(item, &[Part::Field("name")], message, remedy);
+                    self.stop(Stage::Bundles, item, &[Part::Field("name")], message, remedy);
                 }
                 btree_map::Entry::Vacant(free) => {
-                    free.insert((item, self.bundle(item, facts)));
+                    let mut lines = Vec::new();
+                    free.insert((item, self.bundle(item, facts, &mut lines)));
+                    if !lines.is_empty() {
+                        draft.lines.insert(name.clone(), lines);
+                    }
                 }
             }
         }
     }
 
-    /// Checks one bundle by itself; `None` if it has no usable version.
-    fn bundle(&mut self, item: &'i Item, facts: &'i BundleFacts) -> Option<Bundle> {
+    /// Checks one bundle by itself; `None` if it has no usable version. `lines` is what upstream
+    /// says in each channel.
+    fn bundle(
+        &mut self,
+        item: &'i Item,
+        facts: &'i BundleFacts,
+        lines: &mut Vec<String>,
+    ) -> Option<Bundle> {
         let (package, name) = (self.package(item), self.name(item));
         let context = format!("package {} bundle {}", quote(package), quote(name));
         for fault in &facts.faults {
-            let message = if fault.message.starts_with("parse property[") {
-                format!("parse properties for bundle {}: {}", quote(name), fault.message)
-            } else {
-                format!(
-                    "read bundle objects: package {}, bundle {}: {}",
-                    quote(package),
-                    quote(name),
-                    fault.message
-                )
-            };
-            self.find(item, &fault.path, message, "correct the property, or remove it");
+            let message = format!("parse properties for bundle {}: {}", quote(name), fault.message);
+            let remedy = "correct the property, or remove it";
+            self.stop(Stage::Bundles, item, &fault.path, message, remedy);
         }
         if name.is_empty() {
-            let message = format!(
-                "invalid package {}: invalid bundle \"\": name must be set",
-                quote(package)
-            );
-            self.find(item, &[], message, "give it a name");
+            self.line(item, &[], lines, NO_NAME.to_owned(), "give it a name");
         }
-        self.images(item, facts, &context);
+        if facts.image.is_empty() && facts.objects == 0 {
+            let remedy = "name the image that holds the bundle";
+            self.line(item, &[], lines, NO_IMAGE.to_owned(), remedy);
+        }
         if facts.packages.len() != 1 {
             let count = facts.packages.len();
             // A property that could not be read is a reason of its own.
@@ -81,8 +83,9 @@ impl<'i> Checker<'i> {
                     "{context} must have exactly 1 \"olm.package\" property, found {count}"
                 );
                 let remedy = "state packageName and version in one property of that type";
-                self.find(item, &[Part::Field("properties")], message, remedy);
+                self.stop(Stage::Bundles, item, &[Part::Field("properties")], message, remedy);
             }
+            self.images(item, facts, &context);
             return None;
         }
         let (index, [package_name, version, release]) = &facts.packages[0];
@@ -100,9 +103,12 @@ impl<'i> Checker<'i> {
                 quote(package),
                 quote(package_name)
             );
-            self.find(item, &at("packageName"), message, "make the two names equal");
+            let remedy = "make the two names equal";
+            self.stop(Stage::Bundles, item, &at("packageName"), message, remedy);
         }
-        let parsed = self.version(item, version, release, &at("version"), &at("release"))?;
+        self.images(item, facts, &context);
+        let parsed =
+            self.version(item, [version, release], [&at("version"), &at("release")], lines)?;
         let properties = facts
             .properties
             .iter()
@@ -122,21 +128,13 @@ impl<'i> Checker<'i> {
     }
 
     fn images(&mut self, item: &Item, facts: &BundleFacts, context: &str) {
-        if facts.image.is_empty() && facts.objects == 0 {
-            let message = format!(
-                "invalid package {}: invalid bundle {}: bundle image must be set",
-                quote(self.package(item)),
-                quote(self.name(item))
-            );
-            self.find(item, &[], message, "name the image that holds the bundle");
-        }
         let remedy = "write a reference such as registry.example.com/operators/a@sha256:…";
         if !facts.image.is_empty()
             && let Some(why) = reference::fault(&facts.image)
         {
             let image = quote(&facts.image);
             let message = format!("{context} image: invalid image pull spec {image}: {why}");
-            self.find(item, &[Part::Field("image")], message, remedy);
+            self.stop(Stage::Bundles, item, &[Part::Field("image")], message, remedy);
         }
         for (index, image) in facts.related_images.iter().enumerate() {
             if !image.is_empty()
@@ -147,18 +145,33 @@ impl<'i> Checker<'i> {
                     quote(image)
                 );
                 let path = [Part::Field("relatedImages"), Part::Item(index), Part::Field("image")];
-                self.find(item, &path, message, remedy);
+                self.stop(Stage::Bundles, item, &path, message, remedy);
             }
         }
+    }
+
+    /// Notes what is wrong with a bundle as the member of a channel.
+    fn line(
+        &mut self,
+        item: &Item,
+        path: &[Part],
+        lines: &mut Vec<String>,
+        text: String,
+        remedy: &'static str,
+    ) {
+        let (package, name) = (self.package(item), self.name(item));
+        let message =
+            format!("{}: {}: {text}", invalid("package", package), invalid("bundle", name));
+        lines.push(text);
+        self.find(item, path, message, remedy);
     }
 
     fn version(
         &mut self,
         item: &Item,
-        version: &str,
-        release: &str,
-        at_version: &[Part],
-        at_release: &[Part],
+        [version, release]: [&str; 2],
+        [at_version, at_release]: [&[Part]; 2],
+        lines: &mut Vec<String>,
     ) -> Option<Version> {
         let (package, name) = (self.package(item), self.name(item));
         let parsed = match parse_strict(version) {
@@ -167,7 +180,7 @@ impl<'i> Checker<'i> {
                 let (name, version) = (quote(name), quote(version));
                 let message = format!("error parsing bundle {name} version {version}: {error}");
                 let remedy = "write three numbers, such as 1.4.2";
-                self.find(item, at_version, message, remedy);
+                self.stop(Stage::Bundles, item, at_version, message, remedy);
                 return None;
             }
         };
@@ -178,23 +191,21 @@ impl<'i> Checker<'i> {
             let (name, release) = (quote(name), quote(release));
             let message = format!("error parsing bundle {name} release version {release}: {why}");
             let remedy = "use numbers or words joined by dots, at most 20 characters";
-            self.find(item, at_release, message, remedy);
+            self.stop(Stage::Bundles, item, at_release, message, remedy);
             return None;
         }
-        let context = format!("invalid package {}: invalid bundle {}", quote(package), quote(name));
         let normalized = format!("{package}-v{version}-{release}");
         if **name != *normalized {
-            let message = format!(
-                "{context}: name {} does not match normalized name {}",
+            let text = format!(
+                "name {} does not match normalized name {}",
                 quote(name),
                 quote(&normalized)
             );
-            self.find(item, &[Part::Field("name")], message, "rename the bundle");
+            self.line(item, &[Part::Field("name")], lines, text, "rename the bundle");
         }
         if version.contains('+') {
-            let message =
-                format!("{context}: cannot use build metadata in version with a release version");
-            self.find(item, at_version, message, "drop what stands after the plus sign");
+            let text = "cannot use build metadata in version with a release version".to_owned();
+            self.line(item, at_version, lines, text, "drop what stands after the plus sign");
         }
         Some(parsed)
     }

@@ -1,15 +1,18 @@
 //! The checks on `olm.deprecations`: what they name must exist, once, with a message.
 
-use super::{Checker, Draft, Item};
+use super::{Checker, Draft, Item, invalid};
 use crate::{
     decode::{DeprecationFacts, Facts},
     problem::Part,
+    upstream::Stage,
 };
 use mainstay_version::quote;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
+
+const NO_MESSAGE: &str = "invalid deprecation: message must be set";
 
 impl<'i> Checker<'i> {
     pub(super) fn deprecations(
@@ -23,14 +26,20 @@ impl<'i> Checker<'i> {
             let package = self.package(item);
             if package.is_empty() {
                 let message = format!("package name must be set for deprecation item {number}");
-                self.find(item, &[], message, "add the field package");
+                self.stop(Stage::Deprecations, item, &[], message, "add the field package");
                 continue;
             }
             let Some(draft) = drafts.get_mut(package) else {
                 let package = quote(package);
                 let message = format!("cannot apply deprecations to an unknown package {package}");
                 let remedy = "add an olm.package document of that name, or correct the name";
-                self.miss(item, &[Part::Field("package")], message, remedy);
+                self.stop_miss(
+                    Stage::Deprecations,
+                    item,
+                    &[Part::Field("package")],
+                    message,
+                    remedy,
+                );
                 continue;
             };
             if let Some(first) = draft.deprecated_by {
@@ -38,7 +47,7 @@ impl<'i> Checker<'i> {
                 let package = quote(package);
                 let message =
                     format!("expected a maximum of one deprecation per package: {package}");
-                self.find(item, &[], message, remedy);
+                self.stop(Stage::Deprecations, item, &[], message, remedy);
                 continue;
             }
             draft.deprecated_by = Some(item);
@@ -58,6 +67,7 @@ impl<'i> Checker<'i> {
         repeated: bool,
         draft: &mut Draft<'i>,
     ) {
+        let in_package = &*invalid("package", self.package(item));
         let package = quote(self.package(item));
         let path = [Part::Field("entries"), Part::Item(index), Part::Field("reference")];
         let name = quote(&entry.name);
@@ -69,12 +79,12 @@ impl<'i> Checker<'i> {
             let message =
                 format!("schema must be set for deprecation entry [{index}] for package {package}");
             let remedy = "say olm.package, olm.channel or olm.bundle";
-            self.find(item, &path, message, remedy);
+            self.stop(Stage::Deprecations, item, &path, message, remedy);
             return;
         }
         if repeated {
             let message = format!("duplicate deprecation entry {reference} for package {package}");
-            self.find(item, &path, message, "keep one entry");
+            self.stop(Stage::Deprecations, item, &path, message, "keep one entry");
             return;
         }
         let text: Arc<str> = entry.message.as_str().into();
@@ -84,7 +94,7 @@ impl<'i> Checker<'i> {
                     let message = format!(
                         "package name must be empty for deprecated package {package} (specified {name})"
                     );
-                    self.find(item, &path, message, "remove the name");
+                    self.stop(Stage::Deprecations, item, &path, message, "remove the name");
                 }
                 draft.deprecation = Some(text);
                 String::new()
@@ -94,6 +104,14 @@ impl<'i> Checker<'i> {
                     let message = format!(
                         "cannot deprecate channel {name} for package {package}: channel not found"
                     );
+                    if draft.makes_up(&entry.name) {
+                        if entry.message.is_empty() {
+                            let in_channel = &*invalid("channel", &entry.name);
+                            self.words.line(&[in_package, in_channel], NO_MESSAGE);
+                        }
+                    } else {
+                        self.words.stop(Stage::Deprecations, item.slot, &message);
+                    }
                     self.miss(item, &path, message, "correct the name, or remove the entry");
                     return;
                 };
@@ -107,7 +125,13 @@ impl<'i> Checker<'i> {
                     let message = format!(
                         "cannot deprecate bundle {name} for package {package}: bundle not found"
                     );
-                    self.miss(item, &path, message, "correct the name, or remove the entry");
+                    self.stop_miss(
+                        Stage::Deprecations,
+                        item,
+                        &path,
+                        message,
+                        "correct the name, or remove the entry",
+                    );
                     return;
                 };
                 if let Some(bundle) = bundle {
@@ -120,15 +144,24 @@ impl<'i> Checker<'i> {
                     "cannot deprecate object {reference} referenced by entry {index} for package {package}: object schema unknown"
                 );
                 let remedy = "say olm.package, olm.channel or olm.bundle";
-                self.find(item, &path, message, remedy);
+                self.stop(Stage::Deprecations, item, &path, message, remedy);
                 return;
             }
         };
         if entry.message.is_empty() {
+            match entry.schema.as_str() {
+                "olm.package" => self.words.line(&[in_package], NO_MESSAGE),
+                "olm.channel" => {
+                    let in_channel = &*invalid("channel", &entry.name);
+                    self.words.line(&[in_package, in_channel], NO_MESSAGE);
+                }
+                _ => {
+                    let name: Arc<str> = entry.name.as_str().into();
+                    draft.lines.entry(name).or_default().push(NO_MESSAGE.to_owned());
+                }
+            }
             let path = [Part::Field("entries"), Part::Item(index)];
-            let message = format!(
-                "invalid package {package}: {context}invalid deprecation: message must be set"
-            );
+            let message = format!("{in_package}: {context}{NO_MESSAGE}");
             self.find(item, &path, message, "say what to use instead");
         }
     }

@@ -13,6 +13,7 @@ use crate::{
     graph,
     model::{Bundle, Channel, Entry, Package},
     problem::{Finding, Part},
+    upstream::{Stage, Words},
 };
 use mainstay_object::names;
 use mainstay_version::{Range, quote};
@@ -37,6 +38,8 @@ pub(crate) struct Outcome {
     pub(crate) packages: BTreeMap<Arc<str>, Package>,
     pub(crate) others: Vec<usize>,
     pub(crate) findings: Vec<Finding>,
+    /// What upstream says to this catalog.
+    pub(crate) upstream: Words,
 }
 
 /// A package while it is put together.
@@ -48,17 +51,45 @@ struct Draft<'i> {
     channels: BTreeMap<Arc<str>, (&'i Item, Option<Channel>)>,
     bundles: BTreeMap<Arc<str>, (&'i Item, Option<Bundle>)>,
     deprecated_by: Option<&'i Item>,
+    /// The channel that came last in the order of documents.
+    last_channel: Option<&'i Arc<str>>,
+    /// What upstream says about bundles, once for each channel they are in.
+    lines: BTreeMap<Arc<str>, Vec<String>>,
+}
+
+impl Draft<'_> {
+    /// Whether upstream makes a channel up: the default one, if there is none of that name.
+    fn makes_up(&self, channel: &str) -> bool {
+        !channel.is_empty()
+            && channel == self.default_channel
+            && !self.channels.contains_key(channel)
+    }
 }
 
 struct Checker<'i> {
     area: &'i Arc<Area>,
     names: BTreeSet<Arc<str>>,
     findings: Vec<Finding>,
+    words: Words,
+}
+
+const NO_IMAGE: &str = "bundle image must be set";
+const NO_NAME: &str = "name must be set";
+
+/// What upstream finds wrong with a bundle of which there is only the name.
+const NOTHING_KNOWN: [&str; 2] =
+    ["must be exactly one property with type \"olm.package\"", NO_IMAGE];
+
+const NO_ENTRIES: &str = "channel must contain at least one bundle";
+
+fn invalid(what: &str, name: &str) -> String {
+    format!("invalid {what} {}", quote(name))
 }
 
 /// Builds the index of all items.
 pub(crate) fn build(items: &[Item], area: &Arc<Area>) -> Outcome {
-    let mut checker = Checker { area, names: BTreeSet::new(), findings: Vec::new() };
+    let mut checker =
+        Checker { area, names: BTreeSet::new(), findings: Vec::new(), words: Words::default() };
     let mut drafts = checker.packages(items);
     checker.channels(items, &mut drafts);
     checker.bundles(items, &mut drafts);
@@ -74,7 +105,7 @@ pub(crate) fn build(items: &[Item], area: &Arc<Area>) -> Outcome {
         .filter(|item| matches!(item.facts, Facts::Other))
         .map(|item| item.slot)
         .collect();
-    Outcome { packages, others, findings: checker.findings }
+    Outcome { packages, others, findings: checker.findings, upstream: checker.words }
 }
 
 impl<'i> Checker<'i> {
@@ -132,6 +163,45 @@ impl<'i> Checker<'i> {
         }
     }
 
+    /// As [`Self::find`], for what stops upstream with the same words.
+    fn stop(
+        &mut self,
+        stage: Stage,
+        item: &Item,
+        path: &[Part],
+        message: String,
+        remedy: impl Into<Cow<'static, str>>,
+    ) {
+        self.words.stop(stage, item.slot, &message);
+        self.find(item, path, message, remedy);
+    }
+
+    /// As [`Self::miss`], for what stops upstream with the same words.
+    fn stop_miss(
+        &mut self,
+        stage: Stage,
+        item: &Item,
+        path: &[Part],
+        message: String,
+        remedy: impl Into<Cow<'static, str>>,
+    ) {
+        self.words.stop(stage, item.slot, &message);
+        self.miss(item, path, message, remedy);
+    }
+
+    /// As [`Self::find`], for what is a line in upstream's tree.
+    fn find_below(
+        &mut self,
+        item: &Item,
+        path: &[Part],
+        below: &[&str],
+        text: &str,
+        remedy: impl Into<Cow<'static, str>>,
+    ) {
+        self.words.line(below, text);
+        self.find(item, path, format!("{}: {text}", below.join(": ")), remedy);
+    }
+
     fn also_at(&self, first: &Item) -> String {
         format!("the first one is at {}; remove one of them", self.origin(first))
     }
@@ -143,19 +213,21 @@ impl<'i> Checker<'i> {
             let name = self.name(item);
             let at = [Part::Field("name")];
             if name.is_empty() {
-                self.find(item, &[], "config contains package with no name", "give it a name");
+                let message = "config contains package with no name".to_owned();
+                self.stop(Stage::Packages, item, &[], message, "give it a name");
                 continue;
             }
             if let Some(first) = drafts.get(name) {
                 let remedy = self.also_at(first.item);
-                self.find(item, &at, format!("duplicate package {}", quote(name)), remedy);
+                let message = format!("duplicate package {}", quote(name));
+                self.stop(Stage::Packages, item, &at, message, remedy);
                 continue;
             }
             let faults = names::dns1123_label(name);
             if !faults.is_empty() {
                 let message =
                     format!("invalid package name {}: [{}]", quote(name), faults.join(" "));
-                self.find(item, &at, message, "choose a name of that form");
+                self.stop(Stage::Packages, item, &at, message, "choose a name of that form");
             }
             let draft = Draft {
                 item,
@@ -164,6 +236,8 @@ impl<'i> Checker<'i> {
                 channels: BTreeMap::new(),
                 bundles: BTreeMap::new(),
                 deprecated_by: None,
+                last_channel: None,
+                lines: BTreeMap::new(),
             };
             drafts.insert(name.clone(), draft);
         }
@@ -178,20 +252,21 @@ impl<'i> Checker<'i> {
                 let message =
                     format!("unknown package {} for channel {}", quote(package), quote(name));
                 let remedy = "add an olm.package document of that name, or correct the name";
-                self.miss(item, &[Part::Field("package")], message, remedy);
+                self.stop_miss(Stage::Channels, item, &[Part::Field("package")], message, remedy);
                 continue;
             };
             if name.is_empty() {
                 let message = format!("package {} contains channel with no name", quote(package));
-                self.find(item, &[], message, "give it a name");
+                self.stop(Stage::Channels, item, &[], message, "give it a name");
                 continue;
             }
+            draft.last_channel = Some(name);
             match draft.channels.entry(name.clone()) {
                 btree_map::Entry::Occupied(first) => {
                     let remedy = self.also_at(first.get().0);
                     let message =
                         format!("package {} has duplicate channel {}", quote(package), quote(name));
-                    self.find(item, &[Part::Field("name")], message, remedy);
+                    self.stop(Stage::Channels, item, &[Part::Field("name")], message, remedy);
                 }
                 btree_map::Entry::Vacant(free) => {
                     free.insert((item, self.channel(item, facts)));
@@ -206,6 +281,8 @@ impl<'i> Checker<'i> {
         let mut entries = Vec::with_capacity(facts.entries.len());
         let mut by_name: BTreeMap<Arc<str>, usize> = BTreeMap::new();
         let mut sound = true;
+        let in_package = &*invalid("package", package);
+        let in_channel = &*invalid("channel", name);
         for (index, facts) in facts.entries.iter().enumerate() {
             let at = |field| [Part::Field("entries"), Part::Item(index), Part::Field(field)];
             let entry_name = self.intern(&facts.name);
@@ -216,31 +293,27 @@ impl<'i> Checker<'i> {
                     quote(name),
                     quote(&entry_name)
                 );
-                self.find(item, &at("name"), message, "keep one entry with all edges");
+                let remedy = "keep one entry with all edges";
+                self.stop(Stage::Channels, item, &at("name"), message, remedy);
                 sound = false;
                 continue;
             }
-            let context = || {
-                format!(
-                    "invalid package {}: invalid channel {}: invalid bundle {}",
-                    quote(package),
-                    quote(name),
-                    quote(&facts.name)
-                )
-            };
+            let below = || invalid("bundle", &facts.name);
             for (number, skip) in facts.skips.iter().enumerate() {
                 if skip.is_empty() {
-                    let message = format!("{}: skip[{number}] is empty", context());
-                    self.find(item, &at("skips"), message, "name a bundle, or remove the line");
+                    let text = format!("skip[{number}] is empty");
+                    let remedy = "name a bundle, or remove the line";
+                    let below = [in_package, in_channel, &below()];
+                    self.find_below(item, &at("skips"), &below, &text, remedy);
                 }
             }
             if !facts.skip_range.is_empty()
                 && let Err(error) = Range::parse(&facts.skip_range)
             {
-                let range = quote(&facts.skip_range);
-                let message = format!("{}: invalid skipRange {range}: {error}", context());
+                let text = format!("invalid skipRange {}: {error}", quote(&facts.skip_range));
                 let remedy = "write a range such as \">=1.0.0 <1.2.0\"";
-                self.find(item, &at("skipRange"), message, remedy);
+                let below = [in_package, in_channel, &below()];
+                self.find_below(item, &at("skipRange"), &below, &text, remedy);
             }
             by_name.insert(entry_name.clone(), entries.len());
             let some =
@@ -256,28 +329,20 @@ impl<'i> Checker<'i> {
             return None;
         }
         if entries.is_empty() {
-            let message = format!(
-                "invalid package {}: invalid channel {}: channel must contain at least one bundle",
-                quote(package),
-                quote(name)
-            );
-            self.find(item, &[Part::Field("entries")], message, "add an entry, or remove it");
+            let path = [Part::Field("entries")];
+            let remedy = "add an entry, or remove it";
+            self.find_below(item, &path, &[in_package, in_channel], NO_ENTRIES, remedy);
             return None;
         }
         let head = match graph::head(&entries, &by_name) {
             Ok(head) => head,
             Err(fault) => {
-                let message = format!(
-                    "invalid package {}: invalid channel {}: {}",
-                    quote(package),
-                    quote(name),
-                    fault.message
-                );
                 let path: Vec<Part> = match fault.entry {
                     Some(index) => vec![Part::Field("entries"), Part::Item(index)],
                     None => vec![Part::Field("entries")],
                 };
-                self.find(item, &path, message, fault.remedy);
+                let below = [in_package, in_channel];
+                self.find_below(item, &path, &below, &fault.message, fault.remedy);
                 return None;
             }
         };
@@ -294,49 +359,20 @@ impl<'i> Checker<'i> {
 
     /// The checks over a whole package; `None` if it cannot be used.
     fn finish(&mut self, name: &Arc<str>, draft: Draft<'i>) -> Option<Package> {
-        let mut in_channels: BTreeSet<&str> = BTreeSet::new();
-        for (item, _) in draft.channels.values() {
-            let Facts::Channel(facts) = &item.facts else { continue };
-            let mut missing = Vec::new();
-            let mut first = None;
-            for (index, entry) in facts.entries.iter().enumerate() {
-                in_channels.insert(&entry.name);
-                if !draft.bundles.contains_key(entry.name.as_str()) {
-                    missing.push(entry.name.as_str());
-                    first.get_or_insert(index);
-                }
-            }
-            if let Some(first) = first {
-                let message = format!(
-                    "no olm.bundle blobs found in package {} for olm.channel entries [{}]",
-                    quote(name),
-                    missing.join(" ")
-                );
-                let path = [Part::Field("entries"), Part::Item(first), Part::Field("name")];
-                let remedy = "add the bundles, or remove their entries";
-                self.miss(item, &path, message, remedy);
-            }
-        }
-        for (bundle, (item, _)) in &draft.bundles {
-            if !in_channels.contains(&**bundle) {
-                let message = format!(
-                    "package {}, bundle {} not found in any channel entries",
-                    quote(name),
-                    quote(bundle)
-                );
-                self.miss(item, &[Part::Field("name")], message, "add it to a channel");
-            }
-        }
-        self.duplicate_versions(name, &draft);
-        let context = format!("invalid package {}", quote(name));
+        let in_package = &*invalid("package", name);
+        self.entries(name, in_package, &draft);
+        self.duplicate_versions(name, in_package, &draft);
         let default_channel = draft.default_channel;
         let at = [Part::Field("defaultChannel")];
         if default_channel.is_empty() {
-            let message = format!("{context}: default channel must be set");
-            self.find(draft.item, &[], message, "add the field defaultChannel");
+            let remedy = "add the field defaultChannel";
+            let text = "default channel must be set";
+            self.find_below(draft.item, &[], &[in_package], text, remedy);
         } else if !draft.channels.contains_key(default_channel) {
+            let in_channel = &*invalid("channel", default_channel);
+            self.words.line(&[in_package, in_channel], NO_ENTRIES);
             let message = format!(
-                "{context}: default channel {} not found in channels list",
+                "{in_package}: default channel {} not found in channels list",
                 quote(default_channel)
             );
             let known: Vec<&str> = draft.channels.keys().map(|name| &**name).collect();
@@ -348,7 +384,11 @@ impl<'i> Checker<'i> {
             self.miss(draft.item, &at, message, remedy);
         }
         if draft.channels.is_empty() {
-            let message = format!("{context}: package must contain at least one channel");
+            let text = "package must contain at least one channel";
+            if default_channel.is_empty() {
+                self.words.line(&[in_package], text);
+            }
+            let message = format!("{in_package}: {text}");
             self.miss(draft.item, &[], message, "add an olm.channel document");
         }
         let channels: Option<BTreeMap<_, _>> =
@@ -368,7 +408,62 @@ impl<'i> Checker<'i> {
         })
     }
 
-    fn duplicate_versions(&mut self, name: &str, draft: &Draft<'i>) {
+    /// The checks on entries and bundles belonging together.
+    fn entries(&mut self, name: &Arc<str>, in_package: &str, draft: &Draft<'i>) {
+        let mut in_channels: BTreeSet<&str> = BTreeSet::new();
+        for (channel, (item, _)) in &draft.channels {
+            let Facts::Channel(facts) = &item.facts else { continue };
+            let in_channel = &*invalid("channel", channel);
+            let mut missing = BTreeSet::new();
+            let mut first = None;
+            for (index, entry) in facts.entries.iter().enumerate() {
+                in_channels.insert(&entry.name);
+                let in_bundle = || invalid("bundle", &entry.name);
+                for line in draft.lines.get(entry.name.as_str()).into_iter().flatten() {
+                    self.words.line(&[in_package, in_channel, &in_bundle()], line);
+                }
+                if !draft.bundles.contains_key(entry.name.as_str()) {
+                    missing.insert(entry.name.as_str());
+                    first.get_or_insert(index);
+                    // Upstream looks for bundles of the last channel only; those of others are
+                    // bundles of which it knows nothing.
+                    for line in NOTHING_KNOWN {
+                        self.words.line(&[in_package, in_channel, &in_bundle()], line);
+                    }
+                    if entry.name.is_empty() {
+                        self.words.line(&[in_package, in_channel, &in_bundle()], NO_NAME);
+                    }
+                }
+            }
+            if let Some(first) = first {
+                let missing: Vec<&str> = missing.into_iter().collect();
+                let message = format!(
+                    "no olm.bundle blobs found in package {} for olm.channel entries [{}]",
+                    quote(name),
+                    missing.join(" ")
+                );
+                if draft.last_channel == Some(channel) {
+                    self.words.stop(Stage::Entries, draft.item.slot, &message);
+                }
+                let path = [Part::Field("entries"), Part::Item(first), Part::Field("name")];
+                let remedy = "add the bundles, or remove their entries";
+                self.miss(item, &path, message, remedy);
+            }
+        }
+        for (bundle, (item, _)) in &draft.bundles {
+            if !in_channels.contains(&**bundle) {
+                let message = format!(
+                    "package {}, bundle {} not found in any channel entries",
+                    quote(name),
+                    quote(bundle)
+                );
+                let at = [Part::Field("name")];
+                self.stop_miss(Stage::Bundles, item, &at, message, "add it to a channel");
+            }
+        }
+    }
+
+    fn duplicate_versions(&mut self, name: &str, in_package: &str, draft: &Draft<'i>) {
         let mut by_version: BTreeMap<String, Vec<&(&'i Item, Option<Bundle>)>> = BTreeMap::new();
         for both in draft.bundles.values() {
             if let Some(bundle) = &both.1 {
@@ -380,15 +475,42 @@ impl<'i> Checker<'i> {
                 by_version.entry(version).or_default().push(both);
             }
         }
-        for (version, same) in by_version {
+        let mut names: BTreeMap<&str, BTreeSet<&str>> = by_version
+            .iter()
+            .map(|(version, same)| {
+                (&**version, same.iter().map(|(i, _)| &**self.name(i)).collect())
+            })
+            .collect();
+        for (version, same) in &by_version {
             let [_, (second, _), ..] = same[..] else { continue };
-            let names: Vec<&str> = same.iter().map(|(item, _)| &**self.name(item)).collect();
+            let list: Vec<&str> = names[&**version].iter().copied().collect();
             let message = format!(
                 "invalid package {}: duplicate versions found in bundles: [{{{version}: [{}]}}]",
                 quote(name),
-                names.join(", ")
+                list.join(", ")
             );
             self.find(second, &[], message, "give each bundle a version of its own");
+        }
+        // Upstream knows no version of entries without a bundle.
+        for (item, _) in draft.channels.values() {
+            let Facts::Channel(facts) = &item.facts else { continue };
+            let unknown = facts.entries.iter().map(|entry| entry.name.as_str());
+            let unknown = unknown.filter(|entry| !draft.bundles.contains_key(*entry));
+            for entry in unknown {
+                names.entry("0.0.0").or_default().insert(entry);
+            }
+        }
+        let repeated: Vec<String> = names
+            .into_iter()
+            .filter(|(_, names)| names.len() > 1)
+            .map(|(version, names)| {
+                let names: Vec<&str> = names.into_iter().collect();
+                format!("{{{version}: [{}]}}", names.join(", "))
+            })
+            .collect();
+        if !repeated.is_empty() {
+            let text = format!("duplicate versions found in bundles: [{}]", repeated.join(" "));
+            self.words.line(&[in_package], &text);
         }
     }
 }

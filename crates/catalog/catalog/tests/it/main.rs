@@ -4,6 +4,7 @@
 
 mod files;
 mod model;
+mod opm;
 mod problems;
 mod real;
 mod robust;

@@ -1,7 +1,7 @@
 //! What a sound catalog offers.
 
 use crate::{SOUND, load};
-use mainstay_catalog::{Api, RelatedImage};
+use mainstay_catalog::{Api, Declared, Files, LoadOptions, Origin, RelatedImage};
 
 #[test]
 fn packages_channels_entries_and_bundles_are_indexed() {
@@ -104,4 +104,36 @@ fn field_names_may_be_written_in_any_case() {
 #[test]
 fn an_empty_folder_is_a_catalog() {
     assert_eq!(load(&[]).unwrap().packages().len(), 0);
+}
+
+#[test]
+fn documents_can_be_had_before_they_are_put_together() {
+    let files: Files = [("c.yaml", SOUND)].into_iter().collect();
+    let options = LoadOptions::default();
+    let declared = Declared::read(&files, &options).unwrap();
+    let blobs: Vec<(String, String)> =
+        declared.blobs().map(|blob| (blob.schema().to_string(), blob.name().to_string())).collect();
+    let pair = |schema: &str, name: &str| (schema.to_owned(), name.to_owned());
+    assert_eq!(blobs[0], pair("olm.package", "kiwi"));
+    assert_eq!(blobs[7], pair("example.com.notes", ""));
+    assert_eq!(blobs.len(), 8);
+    // Made again from their values, they are the same catalog.
+    let values = declared.blobs().map(|blob| (blob.origin().clone(), blob.value().unwrap()));
+    let again = Declared::of(values).unwrap().check().unwrap();
+    assert_eq!(again.digest(), declared.check_in(&files, &options).unwrap().digest());
+}
+
+#[test]
+fn documents_of_wrong_shape_are_not_declared_and_catalogs_that_do_not_fit_together_are() {
+    let options = LoadOptions::default();
+    let files: Files = [("c.yaml", "schema: olm.bundle\nimage: 5\n")].into_iter().collect();
+    let error = Declared::read(&files, &options).unwrap_err();
+    let words = "parse bundle: json: cannot unmarshal number into Go struct field Bundle.image of type string";
+    assert_eq!(error.upstream(), words);
+    let files: Files = [("c.yaml", "schema: olm.bundle\nname: b\n")].into_iter().collect();
+    let error = Declared::read(&files, &options).unwrap().check_in(&files, &options).unwrap_err();
+    assert_eq!(error.upstream(), "package name must be set for bundle \"b\"");
+    let made = Origin { file: "made".into(), line: 1 };
+    let error = Declared::of([(made, serde_json::json!("text"))]).unwrap_err();
+    assert!(error.upstream().ends_with("\"text\" <=="), "{}", error.upstream());
 }

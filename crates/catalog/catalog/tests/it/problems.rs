@@ -152,7 +152,7 @@ fn every_rule_has_its_words_and_its_place() {
                 "type: olm.package\n  value: {packageName: kiwi, version: 1.2.0}",
                 "type: olm.package\n  value: {packageName: kiwi, version: 1.2}",
             ),
-            "c.yaml:66:3: parse properties for bundle \"kiwi.v1.2.0\": parse property[0] of type \"olm.package\": json: cannot unmarshal number into Go struct field Package.version of type string",
+            "c.yaml:67:39: parse properties for bundle \"kiwi.v1.2.0\": parse property[0] of type \"olm.package\": json: cannot unmarshal number into Go struct field Package.version of type string",
         ),
         (
             changed("image: example.com/kiwi:v1.2.0\n", ""),
@@ -168,7 +168,7 @@ fn every_rule_has_its_words_and_its_place() {
         ),
         (
             changed("data: eyJ", "data: ??eyJ"),
-            "c.yaml:50:3: read bundle objects: package \"kiwi\", bundle \"kiwi.v1.1.0\": parse property at index 4 as bundle object: illegal base64 data at input byte 0",
+            "c.yaml:52:11: read bundle objects: package \"kiwi\", bundle \"kiwi.v1.1.0\": parse property at index 4 as bundle object: illegal base64 data at input byte 0",
         ),
         // Deprecations.
         (

@@ -1,0 +1,181 @@
+//! What a catalog declares: its documents, one by one, before anything is put together.
+
+use crate::{
+    check::{self, Item},
+    content::{Area, Blob, Origin, Slot},
+    decode::Facts,
+    load::{self, LoadOptions},
+    model::Catalog,
+    problem::{Finding, LoadError, Problem},
+    read::{ReadBlob, blob_of, spot},
+    source::Source,
+};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// The documents of a catalog as they were read, in the order of files and lines. Each is known
+/// to be of the shape that its schema asks for; whether they make a catalog is another question,
+/// which [`Declared::check`] answers.
+#[derive(Debug, Default)]
+pub struct Declared {
+    area: Arc<Area>,
+    items: Vec<Item>,
+    /// Schemas, packages and files are few; each text is kept once.
+    names: BTreeSet<Arc<str>>,
+}
+
+impl Declared {
+    /// Reads all documents of a tree of files.
+    ///
+    /// # Errors
+    /// Everything that cannot be read, or is not of the shape its schema asks for.
+    pub fn read(source: &dyn Source, options: &LoadOptions) -> Result<Self, LoadError> {
+        let read = load::read(source, options)?;
+        if read.problems.is_empty() {
+            return Ok(read.declared);
+        }
+        Err(LoadError::new(read.problems, read.upstream))
+    }
+
+    /// Takes documents that were made, not read.
+    ///
+    /// # Errors
+    /// Every document that is not of the shape its schema asks for.
+    pub fn of(documents: impl IntoIterator<Item = (Origin, Value)>) -> Result<Self, LoadError> {
+        let mut declared = Self::default();
+        let (mut problems, mut upstream) = (Vec::new(), None);
+        for (origin, value) in documents {
+            let read = blob_of(value, &origin);
+            problems.extend(read.problems);
+            upstream = upstream.or(read.stop);
+            read.blobs.into_iter().for_each(|blob| declared.add(blob));
+        }
+        if problems.is_empty() { Ok(declared) } else { Err(LoadError::new(problems, upstream)) }
+    }
+
+    /// All documents, in order.
+    pub fn blobs(&self) -> impl ExactSizeIterator<Item = Blob> {
+        (0..self.items.len()).map(|slot| self.area.blob(slot))
+    }
+
+    /// Puts the documents together to a catalog.
+    ///
+    /// # Errors
+    /// Everything that does not fit together, each with the line on which its document begins.
+    pub fn check(self) -> Result<Arc<Catalog>, LoadError> {
+        self.judge(None, Vec::new(), true, None)
+    }
+
+    /// As [`Declared::check`], for documents that were read from `source`: problems have their
+    /// exact lines and columns, which takes another look at the files.
+    ///
+    /// # Errors
+    /// As [`Declared::check`].
+    pub fn check_in(
+        self,
+        source: &dyn Source,
+        options: &LoadOptions,
+    ) -> Result<Arc<Catalog>, LoadError> {
+        self.judge(Some((source, options)), Vec::new(), true, None)
+    }
+
+    pub(crate) fn add(&mut self, blob: ReadBlob) {
+        let ReadBlob { mut slot, bytes, facts } = blob;
+        for name in [&mut slot.schema, &mut slot.package, &mut slot.name] {
+            match self.names.get(&**name) {
+                Some(known) => *name = known.clone(),
+                None => {
+                    self.names.insert(name.clone());
+                }
+            }
+        }
+        // Nobody else holds the area before everything is in it.
+        if let Some(area) = Arc::get_mut(&mut self.area) {
+            self.items.push(Item { slot: area.slots.len(), bytes, facts });
+            area.slots.push(slot);
+        }
+    }
+
+    /// The catalog of all blobs, what is wrong with it, and what upstream says. Use it only if
+    /// nothing is wrong.
+    pub(crate) fn build(self) -> (Catalog, Vec<Finding>, Option<String>) {
+        let digest = digest(&self.area.slots);
+        let area = self.area;
+        let outcome = check::build(&self.items, &area);
+        let others = outcome.others.iter().map(|&slot| area.blob(slot)).collect();
+        let catalog = Catalog { digest, packages: outcome.packages, others, area };
+        (catalog, outcome.findings, outcome.upstream.text())
+    }
+
+    /// Whether a manifest in a bundle cannot be read.
+    pub(crate) fn has_object_faults(&self) -> bool {
+        self.items.iter().any(|item| match &item.facts {
+            Facts::Bundle(bundle) => !bundle.object_faults.is_empty(),
+            _ => false,
+        })
+    }
+
+    /// The catalog, or all problems: those of reading, and those that the checks find.
+    pub(crate) fn judge(
+        self,
+        source: Option<(&dyn Source, &LoadOptions)>,
+        mut problems: Vec<Problem>,
+        complete: bool,
+        stopped: Option<String>,
+    ) -> Result<Arc<Catalog>, LoadError> {
+        let readable = problems.is_empty();
+        let (catalog, findings, upstream) = self.build();
+        let findings =
+            findings.into_iter().filter(|finding| complete || !finding.follows_from_gaps);
+        problems.extend(place(source, findings));
+        if problems.is_empty() {
+            return Ok(Arc::new(catalog));
+        }
+        problems.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+        problems.dedup();
+        // What upstream would make of the rest of a file that only we refuse, nobody knows.
+        Err(LoadError::new(problems, stopped.or(upstream.filter(|_| readable))))
+    }
+}
+
+/// Gives findings their exact places, by reading the files once more.
+fn place(
+    source: Option<(&dyn Source, &LoadOptions)>,
+    findings: impl Iterator<Item = Finding>,
+) -> Vec<Problem> {
+    let mut texts: BTreeMap<Arc<str>, Vec<u8>> = BTreeMap::new();
+    findings
+        .map(|finding| {
+            let Finding { origin, bytes, path, message, remedy, follows_from_gaps: _ } = finding;
+            let text = texts.entry(origin.file.clone()).or_insert_with(|| match source {
+                Some((source, options)) => {
+                    source.read(&origin.file, options.limits.file_bytes).unwrap_or_default()
+                }
+                None => Vec::new(),
+            });
+            let (line, column) = spot(text, &bytes, origin.line, &path);
+            Problem { file: origin.file, line: Some(line), column, message, remedy }
+        })
+        .collect()
+}
+
+/// The hash over the sorted hashes of all blobs.
+fn digest(slots: &[Slot]) -> String {
+    let mut hashes: Vec<&[u8; 32]> = slots.iter().map(|slot| &slot.hash).collect();
+    hashes.sort_unstable();
+    let mut all = Sha256::new();
+    for hash in hashes {
+        all.update(hash);
+    }
+    let mut text = "sha256:".to_owned();
+    for byte in all.finalize() {
+        text.extend(
+            [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])),
+        );
+    }
+    text
+}

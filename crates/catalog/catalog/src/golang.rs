@@ -1,0 +1,248 @@
+//! How Go prints and refuses values: what upstream's messages are made of.
+
+use serde_json::{Number, Value};
+use std::fmt::Write;
+
+/// A value as Go's JSON encoder writes one that it has decoded itself: compact, keys sorted,
+/// numbers as double precision has them. With `html`, signs that mean something in HTML are
+/// escaped.
+pub(crate) fn json(value: &Value, html: bool) -> String {
+    let mut out = String::new();
+    write_json(&mut out, value, html);
+    out
+}
+
+fn write_json(out: &mut String, value: &Value, html: bool) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Value::Number(number) => out.push_str(&float(number, false)),
+        Value::String(text) => string(out, text, html),
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_json(out, item, html);
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            out.push('{');
+            for (index, (name, item)) in fields.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                string(out, name, html);
+                out.push(':');
+                write_json(out, item, html);
+            }
+            out.push('}');
+        }
+    }
+}
+
+fn string(out: &mut String, text: &str, html: bool) {
+    out.push('"');
+    for sign in text.chars() {
+        match sign {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\u{2028}' | '\u{2029}' => escaped(out, sign),
+            '<' | '>' | '&' if html => escaped(out, sign),
+            _ if sign < ' ' => escaped(out, sign),
+            _ => out.push(sign),
+        }
+    }
+    out.push('"');
+}
+
+fn escaped(out: &mut String, sign: char) {
+    // Writing to a string does not fail.
+    let _ = write!(out, "\\u{:04x}", u32::from(sign));
+}
+
+/// A number in its shortest form, for JSON or (`general`) as `%v` prints it.
+fn float(number: &Number, general: bool) -> String {
+    let value = number.as_f64().unwrap_or_default();
+    let size = value.abs();
+    let scientific = size != 0.0 && (size < if general { 1e-4 } else { 1e-6 } || size >= 1e21);
+    if !scientific {
+        return format!("{value}");
+    }
+    let text = format!("{value:e}");
+    let Some((digits, exponent)) = text.split_once('e') else { return text };
+    let (sign, exponent) = match exponent.strip_prefix('-') {
+        Some(exponent) => ('-', exponent),
+        None => ('+', exponent),
+    };
+    let width = if general { 2 } else { 1 };
+    format!("{digits}e{sign}{exponent:0>width$}")
+}
+
+/// A value as `%v` prints it, or as `%t` does, which knows only booleans.
+pub(crate) fn print(value: &Value, as_bool: bool) -> String {
+    let mut out = String::new();
+    write_print(&mut out, value, as_bool, true);
+    out
+}
+
+fn write_print(out: &mut String, value: &Value, as_bool: bool, outer: bool) {
+    let mut bad = |kind: &str, text: &str| {
+        let _ = if as_bool { write!(out, "%!t({kind}={text})") } else { write!(out, "{text}") };
+    };
+    match value {
+        Value::Null if as_bool && outer => out.push_str("%!t(<nil>)"),
+        Value::Null => out.push_str("<nil>"),
+        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Value::Number(number) => bad("float64", &float(number, true)),
+        Value::String(text) => bad("string", text),
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(' ');
+                }
+                write_print(out, item, as_bool, false);
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            out.push_str("map[");
+            for (index, (name, item)) in fields.iter().enumerate() {
+                if index > 0 {
+                    out.push(' ');
+                }
+                write_print(out, &Value::String(name.clone()), as_bool, false);
+                out.push(':');
+                write_print(out, item, as_bool, false);
+            }
+            out.push(']');
+        }
+    }
+}
+
+/// Upstream's words for a document that is no object, with the mark that shows where. `text` is
+/// the document as JSON.
+pub(crate) fn no_object(found: &str, text: &str) -> String {
+    let at = if found == "array" { 1 } else { text.len() };
+    let mut words = format!(
+        "json: cannot unmarshal {found} into Go value of type map[string]interface {{}} at offset {at} (indicated by <==)\n"
+    );
+    let pretty = indented(text);
+    match pretty.strip_prefix('[') {
+        Some(rest) if found == "array" => {
+            words.push_str("[ <== ");
+            words.push_str(rest);
+        }
+        _ => {
+            words.push_str(&pretty);
+            words.push_str(" <==");
+        }
+    }
+    words
+}
+
+/// JSON with every item on a line of its own, four blanks for each level. Empty lists and objects
+/// stay together.
+fn indented(text: &str) -> String {
+    let mut out = String::new();
+    let (mut depth, mut in_string, mut escape) = (0_usize, false, false);
+    let mut opened = false;
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("    ", depth));
+    };
+    for sign in text.chars() {
+        if in_string {
+            out.push(sign);
+            in_string = escape || sign != '"';
+            escape = !escape && sign == '\\';
+            continue;
+        }
+        if matches!(sign, ' ' | '\t' | '\r' | '\n') {
+            continue;
+        }
+        if opened && !matches!(sign, ']' | '}') {
+            opened = false;
+            depth += 1;
+            line(&mut out, depth);
+        }
+        match sign {
+            '[' | '{' => {
+                opened = true;
+                out.push(sign);
+            }
+            ',' => {
+                out.push(sign);
+                line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            ']' | '}' => {
+                if opened {
+                    opened = false;
+                } else {
+                    depth = depth.saturating_sub(1);
+                    line(&mut out, depth);
+                }
+                out.push(sign);
+            }
+            '"' => {
+                in_string = true;
+                out.push(sign);
+            }
+            _ => out.push(sign),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{json, no_object, print};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn values_are_printed_as_go_prints_them() {
+        let table: &[(Value, &str, &str)] = &[
+            (json!(5), "%!t(float64=5)", "5"),
+            (json!(1.5), "%!t(float64=1.5)", "1.5"),
+            (json!(1e21), "%!t(float64=1e+21)", "1e+21"),
+            (json!(0.00001), "%!t(float64=1e-05)", "1e-05"),
+            (json!(null), "%!t(<nil>)", "<nil>"),
+            (json!(true), "true", "true"),
+            (json!([null, "a"]), "[<nil> %!t(string=a)]", "[<nil> a]"),
+            (json!({"a": "b"}), "map[%!t(string=a):%!t(string=b)]", "map[a:b]"),
+        ];
+        for (value, as_bool, plain) in table {
+            assert_eq!((&*print(value, true), &*print(value, false)), (*as_bool, *plain));
+        }
+    }
+
+    #[test]
+    fn numbers_in_json_are_those_of_double_precision() {
+        let value = json!([12_345_678_901_234_567_890_u64, 1.0, 1e-7, 1e21, "<\u{1}"]);
+        let text = "[12345678901234567000,1,1e-7,1e+21,";
+        assert_eq!(json(&value, false), format!("{text}\"<\\u0001\"]"));
+        assert_eq!(json(&value, true), format!("{text}\"\\u003c\\u0001\"]"));
+    }
+
+    #[test]
+    fn what_is_no_object_is_shown_with_a_mark() {
+        let list = no_object("array", "[{\"a\":[]}]");
+        assert!(
+            list.ends_with(
+                "offset 1 (indicated by <==)\n[ <== \n    {\n        \"a\": []\n    }\n]"
+            ),
+            "{list}"
+        );
+        let text = no_object("string", "\"abc\"");
+        assert!(text.ends_with("offset 5 (indicated by <==)\n\"abc\" <=="), "{text}");
+    }
+}

@@ -1,0 +1,402 @@
+//! Reading files: from bytes to blobs, as many threads as there are cores.
+
+use crate::{
+    content::{Origin, Slot, pack},
+    decode, fold, golang,
+    load::LoadOptions,
+    problem::{Part, Problem},
+    source::{Source, SourceFile, plain},
+    syntax,
+};
+use mainstay_version::quote;
+use mainstay_yaml::{Document, EmptyDocuments, Format, Options, Step, documents, locate};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::{
+    collections::BTreeMap,
+    num::NonZeroUsize,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+/// What came out of one file.
+#[derive(Default)]
+pub(crate) struct FileRead {
+    pub(crate) blobs: Vec<ReadBlob>,
+    pub(crate) problems: Vec<Problem>,
+    /// Some of it could not be read.
+    pub(crate) lost: bool,
+    /// Where upstream stops reading, in its words.
+    pub(crate) stop: Option<String>,
+}
+
+impl FileRead {
+    fn lose(&mut self, problem: Problem) {
+        self.problems.push(problem);
+        self.lost = true;
+    }
+
+    fn stop(&mut self, words: impl FnOnce() -> String) {
+        self.stop.get_or_insert_with(words);
+    }
+}
+
+/// One blob, ready to be stored.
+pub(crate) struct ReadBlob {
+    pub(crate) slot: Slot,
+    pub(crate) bytes: std::ops::Range<usize>,
+    pub(crate) facts: decode::Facts,
+}
+
+/// Reads all files; results are in the order of the files.
+pub(crate) fn read_all(
+    source: &dyn Source,
+    files: &[SourceFile],
+    options: &LoadOptions,
+) -> Vec<FileRead> {
+    let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let threads = options.threads.unwrap_or_else(cores).get().min(files.len().max(1));
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(file) = files.get(index) else { return done };
+            done.push((index, read_file(source, file, options)));
+        }
+    };
+    let mut results: Vec<FileRead> = Vec::new();
+    results.resize_with(files.len(), FileRead::default);
+    let mut keep = |done: Vec<(usize, FileRead)>| {
+        for (index, read) in done {
+            results[index] = read;
+        }
+    };
+    if threads == 1 {
+        keep(work());
+        return results;
+    }
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            match worker.join() {
+                Ok(done) => keep(done),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    results
+}
+
+fn read_file(source: &dyn Source, file: &SourceFile, options: &LoadOptions) -> FileRead {
+    let mut read = FileRead::default();
+    if let Some((message, remedy)) = &file.fault {
+        read.lose(Problem::of_file(file.path.as_str(), message.clone(), remedy.clone()));
+        read.stop.clone_from(&file.upstream);
+        return read;
+    }
+    let limit = options.limits.file_bytes;
+    let bytes = match source.read(&file.path, limit) {
+        Ok(bytes) if bytes.len() as u64 <= limit => bytes,
+        Ok(_) => {
+            let message = format!("the file is above the limit of {limit} bytes");
+            let remedy = "split it, or list it in .indexignore";
+            read.lose(Problem::of_file(file.path.as_str(), message, remedy));
+            return read;
+        }
+        Err(error) => {
+            read.stop(|| format!("open {}: {}", file.path, plain(&error)));
+            let message = format!("cannot read the file: {}", plain(&error));
+            let remedy = "make it readable for the account that runs this process";
+            read.lose(Problem::of_file(file.path.as_str(), message, remedy));
+            return read;
+        }
+    };
+    let path: Arc<str> = file.path.as_str().into();
+    let reading = Options {
+        empty: EmptyDocuments::Keep,
+        max_scalar_bytes: options.limits.scalar_bytes,
+        ..Options::default()
+    };
+    let mut documents_read = 0;
+    for document in documents(&bytes, &reading) {
+        match document {
+            Ok(document) => {
+                documents_read += 1;
+                take(document, &path, &bytes, &mut read);
+            }
+            Err(error) => {
+                read.stop(|| syntax::words(&bytes, documents_read, &error));
+                read.lose(Problem {
+                    file: path.clone(),
+                    line: Some(error.line),
+                    column: Some(error.column),
+                    remedy: syntax_remedy(&error.message).into(),
+                    message: error.message,
+                });
+            }
+        }
+    }
+    read
+}
+
+/// The blob that a value stands for which somebody has made, with everything wrong about it.
+pub(crate) fn blob_of(value: Value, origin: &Origin) -> FileRead {
+    // What is no object is shown as it would be written.
+    let shown = if value.is_object() { String::new() } else { value.to_string() };
+    let (line, bytes, format) = (origin.line, 0..shown.len(), Format::Json);
+    let document = Document { value, line, bytes, format, repeated: Vec::new() };
+    let mut read = FileRead::default();
+    take(document, &origin.file, shown.as_bytes(), &mut read);
+    read
+}
+
+/// Takes one document into what was read.
+fn take(document: Document, path: &Arc<str>, bytes: &[u8], read: &mut FileRead) {
+    let line = document.line;
+    match blob(document, path, bytes) {
+        Ok(blob) => {
+            object_faults(&blob, path, bytes, read);
+            read.blobs.push(blob);
+        }
+        Err(mut fault) => {
+            let words = std::mem::take(&mut fault.upstream);
+            read.stop(|| words);
+            read.lose(fault.at(path, line, bytes));
+        }
+    }
+}
+
+/// Notes the manifests of a bundle that cannot be read: upstream opens them while it reads.
+fn object_faults(blob: &ReadBlob, path: &Arc<str>, bytes: &[u8], read: &mut FileRead) {
+    let decode::Facts::Bundle(facts) = &blob.facts else { return };
+    let slot = &blob.slot;
+    for (wrong, upstream) in &facts.object_faults {
+        let message = |why: &str| {
+            let (package, name) = (quote(&slot.package), quote(&slot.name));
+            format!("read bundle objects: package {package}, bundle {name}: {why}")
+        };
+        read.stop(|| message(upstream));
+        let (line, column) = spot(bytes, &blob.bytes, slot.origin.line, &wrong.path);
+        read.problems.push(Problem {
+            file: path.clone(),
+            line: Some(line),
+            column,
+            message: message(&wrong.message),
+            remedy: "correct the property, or remove it".into(),
+        });
+    }
+}
+
+fn syntax_remedy(message: &str) -> &'static str {
+    if message.contains("not UTF-8") || message.contains("control characters") {
+        "save the file as UTF-8 text, or list it in .indexignore if it is no part of the catalog"
+    } else if message.contains("above the limit") {
+        "shorten the value, or keep the manifest in the bundle image only"
+    } else if message.contains("UTF-16") {
+        "save the file as UTF-8"
+    } else {
+        "correct the syntax, or list the file in .indexignore if it is no part of the catalog"
+    }
+}
+
+/// What is wrong with a document as a whole or with a part of it.
+struct Fault {
+    wrong: decode::Wrong,
+    remedy: &'static str,
+    bytes: std::ops::Range<usize>,
+    /// The same in upstream's words.
+    upstream: String,
+}
+
+impl Fault {
+    fn at(self, file: &Arc<str>, line: usize, text: &[u8]) -> Problem {
+        let spot = spot(text, &self.bytes, line, &self.wrong.path);
+        Problem {
+            file: file.clone(),
+            line: Some(spot.0),
+            column: spot.1,
+            message: self.wrong.message,
+            remedy: self.remedy.into(),
+        }
+    }
+}
+
+/// Turns a document into a blob.
+fn blob(document: Document, file: &Arc<str>, text: &[u8]) -> Result<ReadBlob, Fault> {
+    let Document { value, line, bytes, format, .. } = document;
+    let fault = |message: String, upstream: String, remedy| Fault {
+        wrong: decode::Wrong { message, path: Vec::new() },
+        remedy,
+        bytes: bytes.clone(),
+        upstream,
+    };
+    // Upstream's decoder of YAML says where its error comes from.
+    let decoding = |message: &str| match format {
+        Format::Yaml => format!("error unmarshaling JSON: while decoding JSON: {message}"),
+        Format::Json => message.to_owned(),
+    };
+    let not_a_blob = "a document of a catalog is a mapping with the field schema; list files that \
+                      are no part of the catalog in .indexignore";
+    let mut fields = match value {
+        Value::Object(fields) => fields,
+        Value::Null => {
+            let message = "object '' is missing root schema field".to_owned();
+            let upstream = match format {
+                Format::Yaml => message.clone(),
+                Format::Json => "object 'null\n' is missing root schema field".to_owned(),
+            };
+            return Err(fault(message, upstream, "remove the empty document"));
+        }
+        other => {
+            let found = crate::shape::word(&other);
+            let message = format!(
+                "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            );
+            let shown = match format {
+                Format::Yaml => golang::json(&other, true),
+                Format::Json => String::from_utf8_lossy(&text[bytes.clone()]).into_owned(),
+            };
+            let upstream = decoding(&golang::no_object(found, &shown));
+            return Err(fault(message, upstream, not_a_blob));
+        }
+    };
+    if let Some(message) = folded_duplicates(&fields) {
+        let upstream = decoding(&message);
+        return Err(fault(message, upstream, "keep one of the spellings"));
+    }
+    let mut names = [String::new(), String::new(), String::new()];
+    for (name, field) in names.iter_mut().zip(["schema", "package", "name"]) {
+        match fields.iter().find(|(key, _)| fold::same(key, field)) {
+            None => {}
+            Some((_, Value::String(text))) => name.clone_from(text),
+            Some((key, other)) => {
+                let expected =
+                    |key: &str| format!("expected value for key \"{key}\" to be a string, got ");
+                let upstream = decoding(&format!(
+                    "{}{}: {}",
+                    expected(key),
+                    golang::print(other, true),
+                    golang::print(other, false)
+                ));
+                let message = format!("{}{other}", expected(field));
+                let wrong = decode::Wrong { message, path: vec![Part::Field(field)] };
+                let remedy =
+                    if other.is_null() { "give it a text" } else { "put the text in quotes" };
+                return Err(Fault { wrong, ..fault(String::new(), upstream, remedy) });
+            }
+        }
+    }
+    let [schema, mut package, name] = names;
+    if schema.is_empty() {
+        let value = Value::Object(fields);
+        let upstream =
+            format!("object '{}\n' is missing root schema field", golang::json(&value, false));
+        let mut text = value.to_string();
+        if text.len() > 200 {
+            let end = (0..=200).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+            text.truncate(end);
+            text.push('…');
+        }
+        let message = format!("object '{text}' is missing root schema field");
+        return Err(fault(message, upstream, not_a_blob));
+    }
+    if schema == "olm.bundle" {
+        canonical_bundle(&mut fields);
+    }
+    let facts = decode::facts(&schema, &fields).map_err(|wrong| Fault {
+        upstream: wrong.message.clone(),
+        wrong,
+        remedy: "correct the type of the value",
+        bytes: bytes.clone(),
+    })?;
+    // The documents of a package carry its name as their name.
+    if schema == "olm.package" {
+        package.clone_from(&name);
+    }
+    let json = Value::Object(fields).to_string().into_bytes();
+    let slot = Slot {
+        schema: schema.into(),
+        package: package.into(),
+        name: name.into(),
+        origin: Origin { file: file.clone(), line },
+        stored: pack(&json).into_boxed_slice(),
+        plain: json.len(),
+        hash: Sha256::digest(&json).into(),
+    };
+    Ok(ReadBlob { slot, bytes, facts })
+}
+
+/// Keys of a document that differ only in case, in upstream's words.
+fn folded_duplicates(fields: &Map<String, Value>) -> Option<String> {
+    let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in fields.keys() {
+        groups.entry(name.to_uppercase().to_lowercase()).or_default().push(name);
+    }
+    let mut messages: Vec<String> = groups
+        .into_iter()
+        .filter(|(_, names)| names.len() > 1)
+        .map(|(key, names)| format!("duplicate keys for key \"{key}\": [{}]", names.join(" ")))
+        .collect();
+    match messages.len() {
+        0 | 1 => messages.pop(),
+        _ => Some(format!("[{}]", messages.join(", "))),
+    }
+}
+
+/// Gives the fields that are read lazily later the names they are looked up by.
+fn canonical_bundle(fields: &mut Map<String, Value>) {
+    rename(fields, &["properties"]);
+    let Some(Value::Array(properties)) = fields.get_mut("properties") else { return };
+    for property in properties {
+        let Value::Object(property) = property else { continue };
+        rename(property, &["type", "value"]);
+        if property.get("type").and_then(Value::as_str) == Some(crate::model::BUNDLE_OBJECT)
+            && let Some(Value::Object(object)) = property.get_mut("value")
+        {
+            rename(object, &["data"]);
+        }
+    }
+}
+
+fn rename(fields: &mut Map<String, Value>, names: &[&str]) {
+    for name in names {
+        if fields.contains_key(*name) {
+            continue;
+        }
+        let other = fields.keys().find(|key| key.eq_ignore_ascii_case(name)).cloned();
+        if let Some(value) = other.and_then(|other| fields.remove(&other)) {
+            fields.insert((*name).to_owned(), value);
+        }
+    }
+}
+
+/// Line and column of a part of a document that lies at `bytes` of a file and begins on `line`.
+pub(crate) fn spot(
+    file: &[u8],
+    bytes: &std::ops::Range<usize>,
+    line: usize,
+    path: &[Part],
+) -> (usize, Option<usize>) {
+    if path.is_empty() {
+        return (line, None);
+    }
+    let Some(text) = file.get(bytes.clone()).and_then(|part| std::str::from_utf8(part).ok()) else {
+        return (line, None);
+    };
+    let steps: Vec<Step<'_>> = path
+        .iter()
+        .map(|part| match part {
+            Part::Field(name) => Step::Field(name),
+            Part::Item(index) => Step::Item(*index),
+        })
+        .collect();
+    // The document may begin with comments: its bytes start on an earlier line than its text.
+    let first = 1 + String::from_utf8_lossy(&file[..bytes.start]).matches('\n').count();
+    match locate(text, &steps) {
+        Some((row, column)) if first + row > line => (first + row - 1, Some(column)),
+        _ => (line, None),
+    }
+}

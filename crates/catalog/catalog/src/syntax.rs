@@ -1,0 +1,438 @@
+//! Upstream's words for texts that are neither JSON nor YAML.
+//!
+//! Only used when something is wrong already: the text is gone through once more, with an eye on
+//! where Go's decoders would have stopped, which is not always where ours did.
+
+use mainstay_yaml::{YamlError, sections};
+
+/// How far upstream looks for the brace that makes a text JSON.
+const GUESS: usize = 4096;
+/// How deep Go's decoders follow nested values.
+const MAX_DEPTH: usize = 10_000;
+
+/// What upstream says to a file that could be read up to its document number `read`.
+pub(crate) fn words(bytes: &[u8], read: usize, error: &YamlError) -> String {
+    let start = &bytes[..bytes.len().min(GUESS)];
+    if start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
+        let (values, fault) = json_stream(bytes);
+        if values == read
+            && let Some((message, offset)) = fault
+        {
+            return match offset {
+                // Two values make it certain that the text is JSON, and the place is left out.
+                Some(offset) if values <= 1 => format!("json: offset {offset}: {message}"),
+                _ => message,
+            };
+        }
+    }
+    if error.message.starts_with("invalid Yaml document separator") {
+        return error.message.clone();
+    }
+    // What a value cannot be in JSON is noticed behind the decoder of YAML.
+    let from = if error.message.starts_with("json: ") { "" } else { "yaml: " };
+    format!("error converting YAML to JSON: {from}{}", yaml(bytes, error))
+}
+
+/// What Go's YAML decoder says, after the colon.
+fn yaml(bytes: &[u8], error: &YamlError) -> String {
+    let (mut document, mut first) = (bytes, 1);
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        for section in sections(text).map_while(Result::ok) {
+            if section.line > error.line {
+                break;
+            }
+            (document, first) = (&bytes[section.bytes], section.line);
+        }
+    }
+    if let Some(message) = reader_fault(document) {
+        return message.to_owned();
+    }
+    if error.message.ends_with("<document start>")
+        && let Some(version) = document.strip_prefix(b"%YAML ")
+        && !version.starts_with(b"1.1")
+    {
+        return "found incompatible YAML document".to_owned();
+    }
+    of_document(document, error, (error.line + 1).saturating_sub(first))
+}
+
+/// What Go's YAML decoder says to a text that stands alone.
+pub(crate) fn of_text(bytes: &[u8], error: &YamlError) -> String {
+    reader_fault(bytes).map_or_else(|| of_document(bytes, error, error.line), str::to_owned)
+}
+
+/// The message with the line as it is counted there. `line` is that in the document, from 1.
+fn of_document(document: &[u8], error: &YamlError, line: usize) -> String {
+    let message = error.message.as_str();
+    if message == "found unexpected end of stream" {
+        // Every line ends with a break there, and the stream behind it.
+        let text = document.strip_suffix(b"\n").unwrap_or(document);
+        let lines = text.split(|&byte| byte == b'\n').count() + 1;
+        return format!("line {lines}: {message}");
+    }
+    // The scanner counts lines from 1 and the parser from 0, and neither prints a 0; a scanner
+    // on the first line has none either.
+    let line = if is_scanner(message) {
+        if line > 1 { line } else { 0 }
+    } else if is_parser(message) {
+        line.saturating_sub(1)
+    } else {
+        0
+    };
+    match line {
+        0 => message.to_owned(),
+        _ => format!("line {line}: {message}"),
+    }
+}
+
+fn is_scanner(message: &str) -> bool {
+    [
+        "found character",
+        "could not find expected",
+        "exceeded max depth",
+        "block sequence entries are not allowed",
+        "mapping keys are not allowed",
+        "mapping values are not allowed",
+        "found unknown",
+        "found unexpected",
+        "found an indentation",
+        "found a tab",
+        "found invalid",
+        "did not find expected comment",
+        "did not find expected alphabetic",
+        "did not find expected hexdecimal",
+        "did not find expected whitespace",
+        "did not find the expected '>'",
+    ]
+    .iter()
+    .any(|start| message.starts_with(start))
+}
+
+fn is_parser(message: &str) -> bool {
+    message.starts_with("did not find expected") || message.starts_with("found undefined tag")
+}
+
+/// The first thing in a text that is no character of YAML, as libyaml's reader says it.
+fn reader_fault(bytes: &[u8]) -> Option<&'static str> {
+    if bytes.starts_with(&[0xff, 0xfe]) {
+        // A line feed of one byte is put behind the last line.
+        return Some("incomplete UTF-16 character");
+    }
+    let mut at = 0;
+    while at < bytes.len() {
+        let first = bytes[at];
+        let (width, start) = match first {
+            0..0x80 => (1, u32::from(first)),
+            0xc0..0xe0 => (2, u32::from(first & 0x1f)),
+            0xe0..0xf0 => (3, u32::from(first & 0x0f)),
+            0xf0..0xf8 => (4, u32::from(first & 0x07)),
+            _ => return Some("invalid leading UTF-8 octet"),
+        };
+        let Some(more) = bytes.get(at + 1..at + width) else {
+            return Some("incomplete UTF-8 octet sequence");
+        };
+        let mut value = start;
+        for byte in more {
+            if byte & 0xc0 != 0x80 {
+                return Some("invalid trailing UTF-8 octet");
+            }
+            value = value << 6 | u32::from(byte & 0x3f);
+        }
+        let least = [0, 0, 0x80, 0x800, 0x1_0000][width];
+        if value < least {
+            return Some("invalid length of a UTF-8 sequence");
+        }
+        if (0xd800..0xe000).contains(&value) || value > 0x10_ffff {
+            return Some("invalid Unicode character");
+        }
+        let allowed = matches!(value, 0x9 | 0xa | 0xd | 0x20..=0x7e | 0x85)
+            || (0xa0..=0xfffd).contains(&value)
+            || value >= 0x1_0000;
+        if !allowed {
+            return Some("control characters are not allowed");
+        }
+        at += width;
+    }
+    None
+}
+
+/// A fault and how many bytes were read then; the place is unknown where the text just ends.
+type Fault = (String, Option<usize>);
+
+/// Goes through a stream of JSON values as Go's decoder does: how many there are, and what stops
+/// it.
+fn json_stream(bytes: &[u8]) -> (usize, Option<Fault>) {
+    let mut scanner = Scanner { bytes, at: 0 };
+    let mut values = 0;
+    loop {
+        scanner.blanks();
+        if scanner.peek().is_none() {
+            return (values, None);
+        }
+        match scanner.value() {
+            Ok(()) => values += 1,
+            Err(fault) => return (values, Some(fault)),
+        }
+    }
+}
+
+struct Scanner<'b> {
+    bytes: &'b [u8],
+    at: usize,
+}
+
+impl Scanner<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn blanks(&mut self) {
+        while self.peek().is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+    }
+
+    /// The fault of the present byte.
+    fn fault(&self, context: &str) -> Fault {
+        let Some(byte) = self.peek() else { return ("unexpected EOF".to_owned(), None) };
+        (format!("invalid character {} {context}", quote_byte(byte)), Some(self.at + 1))
+    }
+
+    /// Passes one value, with a stack of its own: `true` for objects.
+    fn value(&mut self) -> Result<(), Fault> {
+        let mut stack: Vec<bool> = Vec::new();
+        loop {
+            self.blanks();
+            match self.peek() {
+                Some(open @ (b'{' | b'[')) => {
+                    if stack.len() >= MAX_DEPTH {
+                        let fault = self.fault("exceeded max depth");
+                        return Err(fault);
+                    }
+                    self.at += 1;
+                    self.blanks();
+                    let object = open == b'{';
+                    if self.peek() == Some(if object { b'}' } else { b']' }) {
+                        self.at += 1;
+                    } else {
+                        stack.push(object);
+                        if object {
+                            self.key()?;
+                        }
+                        continue;
+                    }
+                }
+                Some(b'"') => self.string()?,
+                Some(b'-' | b'0'..=b'9') => self.number()?,
+                Some(b't') => self.literal("true")?,
+                Some(b'f') => self.literal("false")?,
+                Some(b'n') => self.literal("null")?,
+                _ => return Err(self.fault("looking for beginning of value")),
+            }
+            loop {
+                let Some(&object) = stack.last() else { return Ok(()) };
+                self.blanks();
+                match (self.peek(), object) {
+                    (Some(b','), _) => {
+                        self.at += 1;
+                        if object {
+                            self.blanks();
+                            self.key()?;
+                        }
+                        break;
+                    }
+                    (Some(b'}'), true) | (Some(b']'), false) => {
+                        self.at += 1;
+                        stack.pop();
+                    }
+                    (_, true) => return Err(self.fault("after object key:value pair")),
+                    (_, false) => return Err(self.fault("after array element")),
+                }
+            }
+        }
+    }
+
+    /// Passes a key and its colon.
+    fn key(&mut self) -> Result<(), Fault> {
+        if self.peek() != Some(b'"') {
+            return Err(self.fault("looking for beginning of object key string"));
+        }
+        self.string()?;
+        self.blanks();
+        if self.peek() != Some(b':') {
+            return Err(self.fault("after object key"));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn string(&mut self) -> Result<(), Fault> {
+        self.at += 1;
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    match self.peek() {
+                        Some(b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"') => {
+                            self.at += 1;
+                        }
+                        Some(b'u') => {
+                            self.at += 1;
+                            for _ in 0..4 {
+                                if !self.peek().is_some_and(|byte| byte.is_ascii_hexdigit()) {
+                                    let context = "in \\u hexadecimal character escape";
+                                    return Err(self.fault(context));
+                                }
+                                self.at += 1;
+                            }
+                        }
+                        _ => return Err(self.fault("in string escape code")),
+                    }
+                }
+                Some(0x20..) => self.at += 1,
+                _ => return Err(self.fault("in string literal")),
+            }
+        }
+    }
+
+    fn digits(&mut self) -> bool {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        self.at > start
+    }
+
+    fn number(&mut self) -> Result<(), Fault> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else if !self.digits() {
+            return Err(self.fault("in numeric literal"));
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            if !self.digits() {
+                return Err(self.fault("after decimal point in numeric literal"));
+            }
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            if !self.digits() {
+                return Err(self.fault("in exponent of numeric literal"));
+            }
+        }
+        Ok(())
+    }
+
+    fn literal(&mut self, word: &str) -> Result<(), Fault> {
+        for expected in word.chars() {
+            if self.peek().map(char::from) != Some(expected) {
+                return Err(self.fault(&format!("in literal {word} (expecting '{expected}')")));
+            }
+            self.at += 1;
+        }
+        Ok(())
+    }
+}
+
+/// A byte in quotes, as Go's messages have it.
+fn quote_byte(byte: u8) -> String {
+    match byte {
+        b'\'' => "'\\''".to_owned(),
+        b'"' => "'\"'".to_owned(),
+        b'\\' => "'\\\\'".to_owned(),
+        0x07 => "'\\a'".to_owned(),
+        0x08 => "'\\b'".to_owned(),
+        0x0c => "'\\f'".to_owned(),
+        b'\n' => "'\\n'".to_owned(),
+        b'\r' => "'\\r'".to_owned(),
+        b'\t' => "'\\t'".to_owned(),
+        0x0b => "'\\v'".to_owned(),
+        0..0x20 | 0x7f => format!("'\\x{byte:02x}'"),
+        // A byte is taken for the character of that number; some of these cannot be printed.
+        0x80..=0xa0 | 0xad => format!("'\\u{byte:04x}'"),
+        _ => format!("'{}'", char::from(byte)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{json_stream, reader_fault};
+
+    #[test]
+    fn json_is_refused_in_the_words_of_go() {
+        let table: &[(&str, usize, &str, Option<usize>)] = &[
+            (
+                "{\"a\":1}{\"a\":1,}",
+                1,
+                "invalid character '}' looking for beginning of object key string",
+                Some(15),
+            ),
+            ("{} ,", 1, "invalid character ',' looking for beginning of value", Some(4)),
+            ("{\"a\" 1}", 0, "invalid character '1' after object key", Some(6)),
+            ("{\"a\":1 \"", 0, "invalid character '\"' after object key:value pair", Some(8)),
+            ("{\"a\":[1 2]}", 0, "invalid character '2' after array element", Some(9)),
+            ("{\"a\":\"\n\"}", 0, "invalid character '\\n' in string literal", Some(7)),
+            ("{\"a\":\"\\q\"}", 0, "invalid character 'q' in string escape code", Some(8)),
+            (
+                "{\"a\":\"\\u12x4\"}",
+                0,
+                "invalid character 'x' in \\u hexadecimal character escape",
+                Some(11),
+            ),
+            ("{\"a\":-x}", 0, "invalid character 'x' in numeric literal", Some(7)),
+            (
+                "{\"a\":1.x}",
+                0,
+                "invalid character 'x' after decimal point in numeric literal",
+                Some(8),
+            ),
+            ("{\"a\":1ex}", 0, "invalid character 'x' in exponent of numeric literal", Some(8)),
+            ("{\"a\":trub}", 0, "invalid character 'b' in literal true (expecting 'e')", Some(9)),
+            (
+                "{\"a\":\u{e9}}",
+                0,
+                "invalid character '\u{c3}' looking for beginning of value",
+                Some(6),
+            ),
+            ("{\"a\":1", 0, "unexpected EOF", None),
+        ];
+        for (text, values, message, offset) in table {
+            let expected = (*values, Some(((*message).to_owned(), *offset)));
+            assert_eq!(json_stream(text.as_bytes()), expected, "{text}");
+        }
+        assert_eq!(json_stream(b" {} [1, {}] \"a\" null 1.5e3 "), (5, None));
+        let deep = "[".repeat(10_001);
+        let (_, fault) = json_stream(deep.as_bytes());
+        assert_eq!(
+            fault.unwrap(),
+            ("invalid character '[' exceeded max depth".to_owned(), Some(10_001))
+        );
+    }
+
+    #[test]
+    fn what_is_no_text_is_named_as_libyaml_names_it() {
+        let table: &[(&[u8], &str)] = &[
+            (b"a\0", "control characters are not allowed"),
+            (b"\x89PNG", "invalid leading UTF-8 octet"),
+            (b"caf\xe9", "incomplete UTF-8 octet sequence"),
+            (b"caf\xe9 au lait", "invalid trailing UTF-8 octet"),
+            (b"\xc0\xaf", "invalid length of a UTF-8 sequence"),
+            (b"\xed\xa0\x80", "invalid Unicode character"),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(reader_fault(bytes), Some(*expected), "{bytes:?}");
+        }
+        assert_eq!(reader_fault("\u{85}\u{feff}\u{1f980}\t".as_bytes()), None);
+    }
+}
