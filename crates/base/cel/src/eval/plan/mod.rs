@@ -105,7 +105,7 @@ impl<'p> Planner<'p> {
     fn plan(&mut self, expr: &Expr) -> Result<NodeId, Error> {
         match &expr.kind {
             ExprKind::Literal(literal) => Ok(self.constant(Value::written(literal))),
-            ExprKind::Ident(name) => Ok(self.ident(expr, name)),
+            ExprKind::Ident(name) => self.ident(expr, name),
             ExprKind::Select { operand, field, test_only } => {
                 let operand = self.plan(operand)?;
                 Ok(self.select(operand, field, *test_only))

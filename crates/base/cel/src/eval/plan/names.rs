@@ -7,16 +7,25 @@ use super::super::node::{
 use super::{Known, Planner};
 use crate::check::Reference;
 use crate::syntax::ast::Expr;
+use crate::types::Type;
 use crate::value::{Error, Value};
 use std::sync::Arc;
 
 impl Planner<'_> {
     /// A name.
-    pub(super) fn ident(&mut self, expr: &Expr, name: &Arc<str>) -> NodeId {
+    ///
+    /// A variable whose values are types is taken for the name of a type that nobody has declared,
+    /// as in cel-go.
+    pub(super) fn ident(&mut self, expr: &Expr, name: &Arc<str>) -> Result<NodeId, Error> {
         let root = match (self.reference(expr), self.known) {
             (Some(Reference::Type(of)), _) => {
                 let value = Value::of_type(of.clone());
-                return self.constant(value);
+                return Ok(self.constant(value));
+            }
+            (Some(Reference::Variable(name)), Known::Checked(checked))
+                if matches!(checked.type_of(expr.id), Type::Type(_)) =>
+            {
+                return Err(Error::text(format!("reference to undefined type: {name}")));
             }
             (_, Known::Names(_)) => {
                 Root::Names(self.candidate(name, None, 0).into_iter().collect())
@@ -24,7 +33,7 @@ impl Planner<'_> {
             (Some(Reference::Variable(name)), _) => Root::Slot(self.variable(name)),
             _ => Root::Slot(self.variable(name)),
         };
-        self.add(Node::Path(Path { root, steps: Vec::new(), has: false }))
+        Ok(self.add(Node::Path(Path { root, steps: Vec::new(), has: false })))
     }
 
     /// The place of a name: of the innermost loop that has it, else of a variable.
