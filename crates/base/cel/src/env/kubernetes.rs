@@ -32,12 +32,6 @@ impl Env {
     pub fn new_expressions() -> Self {
         Self::kubernetes(34)
     }
-
-    /// What expressions may use that a server of Kubernetes has stored: all that any version
-    /// accepts.
-    pub fn stored_expressions() -> Self {
-        Self::kubernetes(u32::MAX)
-    }
 }
 
 fn build(minor: u32) -> Env {

@@ -47,7 +47,6 @@ pub struct EnvOptions {
 #[derive(Debug)]
 struct Base {
     options: EnvOptions,
-    libraries: Vec<&'static str>,
     functions: HashMap<&'static str, Vec<Arc<Overload>>>,
     types: HashMap<&'static str, Type>,
     macros: Vec<Macro>,
@@ -69,7 +68,6 @@ impl Env {
     pub fn new(libraries: &[&Library], options: EnvOptions) -> Self {
         let mut base = Base {
             options,
-            libraries: Vec::new(),
             functions: HashMap::new(),
             types: HashMap::new(),
             macros: Vec::new(),
@@ -77,7 +75,6 @@ impl Env {
             dotted_functions: HashSet::new(),
         };
         for library in libraries {
-            base.libraries.push(library.name);
             for overload in (library.overloads)() {
                 base.functions.entry(overload.function).or_default().push(Arc::new(overload));
             }
@@ -148,11 +145,6 @@ impl Env {
     /// The macros that it knows.
     pub fn macros(&self) -> &[Macro] {
         &self.base.macros
-    }
-
-    /// Whether it has a library of this name.
-    pub fn has_library(&self, name: &str) -> bool {
-        self.base.libraries.contains(&name)
     }
 
     /// The overloads of a function, by its full name.

@@ -128,15 +128,6 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Whether a field is there.
-    ///
-    /// # Errors
-    ///
-    /// If data is not what its schema says.
-    pub fn has(&self, name: &str) -> Result<bool, Error> {
-        Ok(self.get(name)?.is_some())
-    }
-
     /// The fields that its type knows, by the names that they have in rules, in the order of the
     /// names that they have in data. Of one that is null there is an error, as it is not there.
     pub fn iter(&self) -> Entries<'_, 'a> {
