@@ -1,5 +1,6 @@
 //! What every write has in common: defaults, validation, and the way into the store.
 
+use super::aside::{aside, is_large};
 use super::part::{self, Part};
 use super::{Request, definitions, meta};
 use crate::convert;
@@ -164,7 +165,8 @@ fn against_schema(
         return;
     }
     let old = old.and_then(Value::as_object);
-    let verdict = rules.evaluate(&version.schema, fields, old);
+    let evaluate = || rules.evaluate(&version.schema, fields, old);
+    let verdict = if is_large(value) { aside(evaluate) } else { evaluate() };
     errors.extend(verdict.errors);
     told.extend(verdict.warnings);
 }

@@ -11,6 +11,7 @@
 
 mod status;
 
+use super::aside::aside;
 use super::delete::{self, Options};
 use super::part::Part;
 use super::track::Tracker;
@@ -129,10 +130,11 @@ pub(super) fn validate(
                 let at = errors.iter().take_while(|it| others.contains(&&*it.field)).count();
                 errors.splice(at..at, crd::name_errors(object, name, field));
             }
-            errors.extend(crd::validate(object));
+            // A definition may have thousands of rules.
+            errors.extend(aside(|| crd::validate(object)));
         }
         Some(_) if part == Part::Status => errors.extend(crd::validate_status(object)),
-        Some(old) => errors.extend(crd::validate_update(object, old)),
+        Some(old) => errors.extend(aside(|| crd::validate_update(object, old))),
     }
     errors
 }
