@@ -43,6 +43,17 @@ pub enum Command {
     Demo(DemoArguments),
     /// Bring up a cluster to keep, and serve it until interrupted.
     Up(UpArguments),
+    /// Work on file-based catalogs as `opm` does; also when started under that name.
+    #[command(disable_help_flag = true)]
+    Opm(OpmArguments),
+}
+
+/// Arguments of `opm`, which reads them itself.
+#[derive(Args, Debug)]
+pub struct OpmArguments {
+    /// What `opm` is given, such as `validate DIR`; `help` lists the commands.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
 }
 
 /// Arguments of `demo`.

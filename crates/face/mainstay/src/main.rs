@@ -9,6 +9,7 @@ mod demo;
 mod embedded;
 mod kubeconfig;
 mod layout;
+mod opm;
 mod sample;
 mod stop;
 mod up;
@@ -22,6 +23,9 @@ use mainstay_cli::report::{self, Report};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(arguments) = opm::arguments() {
+        return opm::run(&arguments);
+    }
     let arguments = Arguments::read();
     if let Err(cause) = start_log(&arguments.log) {
         report::error(&cause);
@@ -32,6 +36,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => {
             Demo::check(arguments).map(|demo| run(demo::run(demo, Report::stdout())))
         }
+        Command::Opm(arguments) => return opm::run(&arguments.arguments),
     };
     exit.unwrap_or_else(|cause| {
         report::error(&cause);

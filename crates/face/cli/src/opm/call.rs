@@ -1,0 +1,86 @@
+//! What a command gets to see of the outside, and how it may end.
+
+use super::command::Command;
+use super::flags::Given;
+use super::go;
+use mainstay_clock::Clock;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// The outside of one run: everything that is not an argument.
+pub struct Io<'a> {
+    /// Where results go.
+    pub stdout: &'a mut dyn Write,
+    /// Where errors, warnings and progress go.
+    pub stderr: &'a mut dyn Write,
+    /// The folder that relative paths start from.
+    pub folder: PathBuf,
+    /// Whether hidden commands are shown (`HELP_ALPHA=true`).
+    pub alpha: bool,
+    /// Whether a person reads `stderr` on a terminal.
+    pub terminal: bool,
+    /// What time it is.
+    pub clock: Clock,
+}
+
+impl Io<'_> {
+    /// Writes to standard output. Who cannot be told anything has gone away, as at the end of
+    /// `opm … | head`; nothing is left to do then.
+    pub(super) fn print(&mut self, text: &str) {
+        let _ = self.stdout.write_all(text.as_bytes());
+    }
+
+    /// Writes to standard error; see [`Io::print`].
+    pub(super) fn complain(&mut self, text: &str) {
+        let _ = self.stderr.write_all(text.as_bytes());
+    }
+
+    /// Where a path that was typed leads to. The empty path leads nowhere, as for every program.
+    pub(super) fn at(&self, path: &str) -> PathBuf {
+        if path.is_empty() { PathBuf::new() } else { self.folder.join(path) }
+    }
+
+    /// Whether there is a folder of that name.
+    ///
+    /// # Errors
+    /// When there is nothing of that name, or nobody may look.
+    pub(super) fn is_folder(&self, path: &str) -> Result<bool, String> {
+        let failed = |error: io::Error| format!("stat {path}: {}", go::reason(&error));
+        std::fs::metadata(self.at(path)).map(|found| found.is_dir()).map_err(failed)
+    }
+}
+
+/// A command that was found, with flags and arguments that are in order.
+pub(super) struct Call<'a, 'io> {
+    /// The commands from the root to this one.
+    pub(super) path: &'a [&'a Command],
+    /// The name this command was called by, which may be an alias.
+    pub(super) called_as: &'a str,
+    /// The flags.
+    pub(super) flags: Given,
+    /// The arguments that are no flags.
+    pub(super) arguments: Vec<String>,
+    /// The outside.
+    pub(super) io: &'a mut Io<'io>,
+}
+
+impl Call<'_, '_> {
+    /// The argument at that place; which ones there are is the command's rule.
+    pub(super) fn argument(&self, index: usize) -> &str {
+        self.arguments.get(index).map_or("", String::as_str)
+    }
+}
+
+/// How a command ends that does not end well. Each is one of the styles of upstream, and has the
+/// exit code 1.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// A line of the structured log, with the level `fatal`.
+    Fatal(String),
+    /// A line of the plain log.
+    Log(String),
+    /// `Error: …` and how the command is used.
+    Usage(String),
+    /// Everything was said already.
+    Silent,
+}

@@ -1,0 +1,152 @@
+//! `opm generate dockerfile`: how to build an image from the folder of a catalog.
+
+use super::call::{Call, End};
+use super::command::{Arguments, Command};
+use super::flags::Flag;
+use super::go;
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+
+const IMAGE: &str = "quay.io/operator-framework/opm:latest";
+
+/// The command.
+pub(super) fn command() -> Command {
+    Command {
+        long: "Writes <fbcRootDir>.Dockerfile beside the folder of a file-based catalog.\n\n\
+               A file of that name that is there already is left alone, and the command fails.\n\
+               Of several labels with one key the last one counts. The builder image cannot be \"scratch\".",
+        arguments: Arguments::Exactly(1),
+        flags: vec![
+            Flag::text("base-image", Some('i'), "the image that the catalog is put on").or(IMAGE),
+            Flag::text("binary-image", None, "the image that the catalog is put on and built in")
+                .or(IMAGE)
+                .instead("use --base-image instead"),
+            Flag::text("builder-image", Some('b'), "the image that the catalog is built in")
+                .or(IMAGE),
+            Flag::list("extra-labels", Some('l'), "labels to add, each as key=value"),
+        ],
+        exclusive: vec![&["binary-image", "base-image"]],
+        action: Some(run),
+        ..Command::new("dockerfile <fbcRootDir>", "Write a Dockerfile for a file-based catalog")
+    }
+}
+
+fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+    let flags = &call.flags;
+    let root = go::clean(call.argument(0));
+    let of_both = flags.has("binary-image");
+    let base = flags.text(if of_both { "binary-image" } else { "base-image" });
+    let builder = flags.text("builder-image");
+    if builder == "scratch" {
+        return Err(End::Usage(format!("invalid builder image: {}", go::quote(builder))));
+    }
+    let builder = if of_both && !flags.has("builder-image") { base } else { builder };
+    let labels = labels(flags.list("extra-labels")).map_err(End::Usage)?;
+
+    let (parent, name) = match root.rsplit_once('/') {
+        Some((parent, name)) => (format!("{parent}/"), name),
+        None => (String::new(), &*root),
+    };
+    let path = format!("{parent}{name}.Dockerfile");
+    match std::fs::metadata(call.io.at(&path)) {
+        Ok(_) => {
+            return Err(End::Fatal(format!("path {}: file already exists", go::quote(&path))));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(End::Fatal(format!("stat {path}: {}", go::reason(&error)))),
+    }
+    if !call.io.is_folder(&root).map_err(End::Usage)? {
+        let message = format!("provided root path {} is not a directory", go::quote(&root));
+        return Err(End::Usage(message));
+    }
+    let written =
+        |error: std::io::Error, what: &str| format!("{what} {path}: {}", go::reason(&error));
+    let mut file = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .open(call.io.at(&path))
+        .map_err(|error| End::Fatal(written(error, "open")))?;
+    if base.is_empty() {
+        return Err(End::Log("base image is unset".to_owned()));
+    }
+    if name.is_empty() {
+        return Err(End::Log("index directory is unset".to_owned()));
+    }
+    let text = dockerfile(name, base, builder, &labels);
+    file.write_all(text.as_bytes()).map_err(|error| End::Log(written(error, "write")))
+}
+
+fn labels(given: &[String]) -> Result<BTreeMap<&str, &str>, String> {
+    let split = |label: &'_ String| format!("invalid label {}", go::quote(label));
+    given.iter().map(|label| label.split_once('=').ok_or_else(|| split(label))).collect()
+}
+
+/// The file, in the bytes that upstream writes: build systems compare them.
+fn dockerfile(name: &str, base: &str, builder: &str, labels: &BTreeMap<&str, &str>) -> String {
+    let mut text = format!(
+        "# The builder image is expected to contain\n\
+         # /bin/opm (with serve subcommand)\n\
+         FROM {builder} as builder\n\
+         \n\
+         # Copy FBC root into image at /configs and pre-populate serve cache\n\
+         ADD {name} /configs\n\
+         RUN [\"/bin/opm\", \"serve\", \"/configs\", \"--cache-dir=/tmp/cache\", \"--cache-only\"]\n\
+         \n\
+         FROM {base}\n"
+    );
+    text += match base {
+        "scratch" => {
+            "# OLMv0 CatalogSources that use binary-less images must set:\n\
+             # spec:\n\
+             #   grpcPodConfig:\n\
+             #     extractContent:\n\
+             #       catalogDir: /configs\n\
+             #       cacheDir: /tmp/cache\n"
+        }
+        _ => {
+            "# The base image is expected to contain\n\
+             # /bin/opm (with serve subcommand) and /bin/grpc_health_probe\n\
+             \n\
+             # Configure the entrypoint and command\n\
+             ENTRYPOINT [\"/bin/opm\"]\n\
+             CMD [\"serve\", \"/configs\", \"--cache-dir=/tmp/cache\"]\n"
+        }
+    };
+    text += "\n\
+             COPY --from=builder /configs /configs\n\
+             COPY --from=builder /tmp/cache /tmp/cache\n\
+             \n\
+             # Set FBC-specific label for the location of the FBC root directory\n\
+             # in the image\n\
+             LABEL operators.operatorframework.io.index.configs.v1=/configs\n";
+    if !labels.is_empty() {
+        text += "\n# Set other custom labels\n";
+    }
+    for (key, value) in labels {
+        go::push(&mut text, format_args!("LABEL \"{key}\"=\"{value}\"\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_sorted_and_the_last_one_counts() {
+        let given = ["z=1", "a=b=c", "z=2", "=x"].map(str::to_owned);
+        let found: Vec<_> = labels(&given).unwrap().into_iter().collect();
+        assert_eq!(found, [("", "x"), ("a", "b=c"), ("z", "2")]);
+        assert_eq!(labels(&["x".to_owned()]).unwrap_err(), "invalid label \"x\"");
+    }
+
+    #[test]
+    fn an_empty_base_says_how_the_catalog_is_extracted() {
+        let text = dockerfile("c", "scratch", "b", &BTreeMap::from([("k", "v")]));
+        assert!(text.contains("\nFROM scratch\n# OLMv0 CatalogSources"), "{text}");
+        assert!(!text.contains("ENTRYPOINT"), "{text}");
+        assert!(text.ends_with("\n\n# Set other custom labels\nLABEL \"k\"=\"v\"\n"), "{text}");
+    }
+}

@@ -1,0 +1,110 @@
+//! From arguments to a command: which one is meant, and whether its flags and arguments are right.
+
+use super::call::{Call, End, Io};
+use super::command::{Command, flags_of, path_name};
+use super::flags::{self, Flag, Stop};
+use super::{go, help, voice};
+
+/// Runs one command line and gives the exit code.
+pub(super) fn run(root: &Command, arguments: &[String], io: &mut Io<'_>) -> u8 {
+    let mut path = vec![root];
+    let (called_as, rest) = find(&mut path, arguments);
+    let result = execute(&path, called_as.as_deref().unwrap_or(root.name()), &rest, io);
+    let Err(end) = result else { return 0 };
+    voice::end(io, &end, || help::usage(&path));
+    1
+}
+
+/// Walks down from the last command of `path` as far as words name commands. Gives the name the
+/// last one was called by, and all arguments but those names.
+pub(super) fn find(
+    path: &mut Vec<&Command>,
+    arguments: &[String],
+) -> (Option<String>, Vec<String>) {
+    let mut rest = arguments.to_vec();
+    let mut called_as = None;
+    while let Some(&command) = path.last() {
+        // Only the flags that are known by now say whether the next word is their value.
+        let flags = flags_of(path, false);
+        let Some((at, child)) =
+            first_word(&flags, &rest).and_then(|at| Some((at, command.child(&rest[at])?)))
+        else {
+            break;
+        };
+        called_as = Some(rest.remove(at));
+        path.push(child);
+    }
+    (called_as, rest)
+}
+
+/// Where the first argument is that is neither a flag nor the value of one.
+fn first_word(flags: &[(Flag, bool)], arguments: &[String]) -> Option<usize> {
+    let stands_alone = |found: &dyn Fn(&Flag) -> bool| {
+        flags.iter().any(|(flag, _)| found(flag) && flag.stands_alone())
+    };
+    let mut at = 0;
+    while let Some(argument) = arguments.get(at) {
+        let takes_next = if argument == "--" {
+            return None;
+        } else if let Some(name) = argument.strip_prefix("--") {
+            !name.contains('=') && !stands_alone(&|flag| flag.name == name)
+        } else if let Some(letter) = argument.strip_prefix('-') {
+            argument.len() == 2
+                && letter != "="
+                && !stands_alone(&|flag| flag.short.is_some_and(|short| letter.starts_with(short)))
+        } else if argument.is_empty() {
+            false
+        } else {
+            return Some(at);
+        };
+        at += if takes_next { 2 } else { 1 };
+    }
+    None
+}
+
+fn execute(
+    path: &[&Command],
+    called_as: &str,
+    arguments: &[String],
+    io: &mut Io<'_>,
+) -> Result<(), End> {
+    let Some(command) = path.last() else { return Ok(()) };
+    let flags = flags_of(path, true);
+    let flags: Vec<&Flag> = flags.iter().map(|(flag, _)| flag).collect();
+    let given = if command.raw {
+        flags::Given::raw(arguments)
+    } else {
+        match flags::read(&flags, arguments) {
+            Ok(given) => given,
+            Err(Stop::Help) => {
+                io.print(&help::help(path));
+                return Ok(());
+            }
+            Err(Stop::Wrong(message)) => return Err(End::Usage(message)),
+        }
+    };
+    io.complain(&given.warnings);
+    let Some(action) = command.action.filter(|_| !given.is_on("help")) else {
+        io.print(&help::help(path));
+        return Ok(());
+    };
+    command.arguments.check(&given.arguments, &path_name(path)).map_err(End::Usage)?;
+    for group in &command.exclusive {
+        let mut set: Vec<&str> = group.iter().copied().filter(|name| given.has(name)).collect();
+        if set.len() > 1 {
+            set.sort_unstable();
+            return Err(End::Usage(format!(
+                "if any flags in the group [{}] are set none of the others can be; [{}] were all set",
+                group.join(" "),
+                set.join(" ")
+            )));
+        }
+    }
+    let arguments = given.arguments.clone();
+    action(&mut Call { path, called_as, flags: given, arguments, io })
+}
+
+/// The words of upstream for an output format that does not exist.
+pub(super) fn unknown_output(format: &str) -> String {
+    format!("invalid --output value {}, expected (json|yaml)", go::quote(format))
+}

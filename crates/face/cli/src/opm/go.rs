@@ -1,0 +1,134 @@
+//! Texts and paths as programs written in Go make them.
+
+use std::fmt::{self, Write};
+use std::io;
+
+pub(super) use mainstay_formats::quote;
+
+/// Appends to a text.
+pub(super) fn push(text: &mut String, more: fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = text.write_fmt(more);
+}
+
+/// A character in single quotes, as `%q` prints it.
+pub(super) fn quote_char(c: char) -> String {
+    match c {
+        '\'' => r"'\''".to_owned(),
+        '"' => "'\"'".to_owned(),
+        c => format!("'{}'", quote(c.encode_utf8(&mut [0; 4])).trim_matches('"')),
+    }
+}
+
+/// Why the file system refused, in its words, without a number.
+pub(super) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_lowercase()
+}
+
+/// The shortest path that means the same, without asking the file system.
+pub(super) fn clean(path: &str) -> String {
+    let rooted = path.starts_with('/');
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|&last| last != "..") => {
+                parts.pop();
+            }
+            ".." if rooted => {}
+            part => parts.push(part),
+        }
+    }
+    let joined = parts.join("/");
+    match (rooted, joined.is_empty()) {
+        (true, _) => format!("/{joined}"),
+        (false, true) => ".".to_owned(),
+        (false, false) => joined,
+    }
+}
+
+/// A text as JSON, as Go's encoder writes it when it does not care for HTML. Bytes that are no
+/// UTF-8 become the replacement character, one each.
+pub(super) fn json_text(bytes: &[u8]) -> String {
+    let mut json = String::with_capacity(bytes.len() + 2);
+    json.push('"');
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' => json.push_str("\\\""),
+                '\\' => json.push_str("\\\\"),
+                '\n' => json.push_str("\\n"),
+                '\r' => json.push_str("\\r"),
+                '\t' => json.push_str("\\t"),
+                '\x08' => json.push_str("\\b"),
+                '\x0c' => json.push_str("\\f"),
+                '\0'..='\x1f' | '\u{2028}' | '\u{2029}' => {
+                    push(&mut json, format_args!("\\u{:04x}", u32::from(c)));
+                }
+                c => json.push(c),
+            }
+        }
+        for _ in chunk.invalid() {
+            json.push_str("\\ufffd");
+        }
+    }
+    json.push('"');
+    json
+}
+
+/// A truth value as Go reads it.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn parse_bool(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
+        _ => Err(format!("strconv.ParseBool: parsing {}: invalid syntax", quote(text))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_quoted() {
+        for (text, quoted) in [
+            ("a b", r#""a b""#),
+            ("\"'\\", r#""\"'\\""#),
+            ("\n\t\0\x7f", r#""\n\t\x00\x7f""#),
+            ("└─é日\u{301}", "\"└─é日\u{301}\""),
+            ("\u{a0}\u{feff}\u{e000}\u{10ffff}", r#""\u00a0\ufeff\ue000\U0010ffff""#),
+        ] {
+            assert_eq!(quote(text), quoted);
+        }
+        assert_eq!(quote_char('\''), r"'\''");
+        assert_eq!(quote_char('o'), "'o'");
+        assert_eq!(quote_char('"'), "'\"'");
+    }
+
+    #[test]
+    fn paths_are_cleaned() {
+        for (path, cleaned) in [
+            ("", "."),
+            (".", "."),
+            ("a/", "a"),
+            ("./a/../a//b/.", "a/b"),
+            ("../../a", "../../a"),
+            ("a/../..", ".."),
+            ("/..", "/"),
+            ("/a/../../b", "/b"),
+        ] {
+            assert_eq!(clean(path), cleaned, "{path}");
+        }
+    }
+
+    #[test]
+    fn broken_texts_have_one_replacement_a_byte() {
+        assert_eq!(json_text(b"a\xe2\x82\x00b<&>"), r#""a\ufffd\ufffd\u0000b<&>""#);
+        assert_eq!(json_text("\u{2028}\u{fffd}".as_bytes()), "\"\\u2028\u{fffd}\"");
+    }
+}

@@ -1,0 +1,56 @@
+//! `opm`: the command line that authors of catalogs know, answered by this program.
+//!
+//! Started under the name `opm`, or as `mainstay opm …`. Arguments, flags, defaults, formats, exit
+//! codes and the texts of errors are those of operator-registry 1.73, so that scripts go on
+//! working; help is in our own words. Where upstream answers at random, ours is one of its answers
+//! and always the same. What explains more is `mainstay`'s own voice, not this one.
+//!
+//! ```text
+//! arguments ─► find the command ─► its flags ─► its arguments ─► action ─► exit code
+//!                (engine)           (flags)       (command)     (one file each)
+//! ```
+//!
+//! The first four files are a small command-tree engine with the rules of the library that upstream
+//! uses (where flags may stand, what takes a value, which error comes first); the commands know
+//! nothing of it but [`call::Call`].
+//!
+//! Commands that are not built are not there: they are unknown commands, not empty ones.
+
+mod call;
+mod command;
+mod complete;
+mod csv;
+mod dockerfile;
+mod engine;
+mod flags;
+mod go;
+mod help;
+mod init;
+mod list;
+mod mediatype;
+mod refusal;
+mod script;
+mod table;
+mod tree;
+mod validate;
+mod version;
+mod voice;
+
+pub use call::Io;
+
+/// Runs one command line (without the name of the program) and gives the exit code.
+pub fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+    engine::run(&tree::root(io.alpha), arguments, io)
+}
+
+/// Whether a program started under this name is meant to be `opm`.
+pub fn is_name(program: &str) -> bool {
+    let file = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    file == "opm" || file == "opm.exe"
+}
+
+/// Whether the environment asks for commands that may still change.
+#[expect(clippy::disallowed_methods, reason = "the environment is read by the command line")]
+pub fn shows_alpha() -> bool {
+    std::env::var_os("HELP_ALPHA").is_some_and(|value| value == "true")
+}

@@ -1,0 +1,82 @@
+//! `opm completion`: scripts that let a shell ask this program what may come next.
+
+use super::call::{Call, End};
+use super::command::{Action, Arguments, Command, Offer};
+use super::complete;
+use super::flags::Flag;
+
+/// The command with one below it for each shell.
+pub(super) fn command() -> Command {
+    let children = vec![
+        Command {
+            flags_in_use: false,
+            ..shell(
+                "bash",
+                "Completion for bash",
+                "Try it with\n\n\tsource <(opm completion bash)\n\nand keep it with\n\n\topm completion bash > /etc/bash_completion.d/opm",
+                bash,
+            )
+        },
+        shell(
+            "fish",
+            "Completion for fish",
+            "Try it with\n\n\topm completion fish | source\n\nand keep it with\n\n\topm completion fish > ~/.config/fish/completions/opm.fish",
+            fish,
+        ),
+        shell(
+            "powershell",
+            "Completion for PowerShell",
+            "Try it with\n\n\topm completion powershell | Out-String | Invoke-Expression\n\nand keep it by adding that line to your profile.",
+            powershell,
+        ),
+        shell(
+            "zsh",
+            "Completion for zsh",
+            "Try it with\n\n\tsource <(opm completion zsh)\n\nand keep it with\n\n\topm completion zsh > \"${fpath[1]}/_opm\"",
+            zsh,
+        ),
+    ];
+    Command {
+        long: "Writes a script with which a shell completes commands and flags of opm.\n\
+               The help of each shell says what to do with it.",
+        offer: Offer::Nothing,
+        arguments: Arguments::None,
+        children,
+        ..Command::new("completion", "Write a completion script for a shell")
+    }
+}
+
+fn shell(name: &'static str, short: &'static str, long: &'static str, action: Action) -> Command {
+    Command {
+        long,
+        arguments: Arguments::None,
+        offer: Offer::Nothing,
+        flags: vec![Flag::switch("no-descriptions", "names only, without what they are for")],
+        action: Some(action),
+        ..Command::new(name, short)
+    }
+}
+
+fn bash(call: &mut Call<'_, '_>) -> Result<(), End> {
+    write(call, include_str!("scripts/bash.sh"))
+}
+
+fn fish(call: &mut Call<'_, '_>) -> Result<(), End> {
+    write(call, include_str!("scripts/fish.fish"))
+}
+
+fn powershell(call: &mut Call<'_, '_>) -> Result<(), End> {
+    write(call, include_str!("scripts/powershell.ps1"))
+}
+
+fn zsh(call: &mut Call<'_, '_>) -> Result<(), End> {
+    write(call, include_str!("scripts/zsh.sh"))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "an action")]
+fn write(call: &mut Call<'_, '_>, script: &str) -> Result<(), End> {
+    let request =
+        if call.flags.is_on("no-descriptions") { complete::BARE } else { complete::REQUEST };
+    call.io.print(&script.replace("{request}", request));
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! The commands there are.
+
+use super::call::{Call, End};
+use super::command::{Arguments, Command, Offer};
+use super::flags::Flag;
+use super::{complete, dockerfile, engine, help, init, list, script, validate, version};
+
+/// The root, with everything below it. `alpha` shows what is hidden otherwise.
+pub(super) fn root(alpha: bool) -> Command {
+    let mut children = vec![
+        Command {
+            hidden: !alpha,
+            arguments: Arguments::None,
+            action: Some(nothing),
+            children: vec![list::command()],
+            ..Command::new("alpha", "Commands that may still change")
+        },
+        script::command(),
+        Command {
+            children: vec![dockerfile::command()],
+            ..Command::new("generate", "Write files that belong to a file-based catalog")
+        },
+        Command {
+            long: "Shows what a command is for and which flags it has.\n\
+                   opm help [path to command] is the same as opm [path to command] --help.",
+            offer: Offer::Commands,
+            action: Some(show_help),
+            ..Command::new("help [command]", "Help about any command")
+        },
+        init::command(),
+        validate::command(),
+        version::command(),
+        Command {
+            aliases: &[complete::BARE],
+            hidden: true,
+            raw: true,
+            arguments: Arguments::AtLeast(1),
+            action: Some(complete::run),
+            ..Command::new("__complete [command-line]", "Candidates for the shell")
+        },
+    ];
+    children.sort_by_key(Command::name);
+    Command {
+        long: "Works on file-based catalogs of operators.\n\n\
+               Set HELP_ALPHA=true in the environment to see commands that may still change.",
+        arguments: Arguments::None,
+        flags: vec![Flag::switch("debug", "log more").hide()],
+        inherited: vec![
+            Flag::switch("skip-tls", "do not check certificates of image registries")
+                .instead("use --use-http and --skip-tls-verify instead"),
+            Flag::switch("skip-tls-verify", "do not check certificates of image registries"),
+            Flag::switch("use-http", "talk to image registries without TLS"),
+        ],
+        action: Some(nothing),
+        children,
+        ..Command::new("opm", "Works on file-based catalogs of operators")
+    }
+}
+
+/// A command that only has commands below it, yet refuses words that are none.
+#[expect(clippy::unnecessary_wraps, reason = "an action")]
+fn nothing(_: &mut Call<'_, '_>) -> Result<(), End> {
+    Ok(())
+}
+
+/// Shows the help of the command that the arguments name, as far as they name one.
+#[expect(clippy::unnecessary_wraps, reason = "an action")]
+fn show_help(call: &mut Call<'_, '_>) -> Result<(), End> {
+    let mut path: Vec<&Command> = call.path.first().copied().into_iter().collect();
+    engine::find(&mut path, &call.arguments);
+    call.io.print(&help::help(&path));
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! `opm validate`: whether a folder is a catalog.
+
+use super::call::{Call, End};
+use super::command::{Arguments, Command};
+use super::flags::Flag;
+use super::{engine, go, refusal};
+use mainstay_catalog::{Catalog, LoadOptions};
+use serde_json::json;
+
+/// The command.
+pub(super) fn command() -> Command {
+    Command {
+        arguments: Arguments::Exactly(1),
+        flags: vec![Flag::text("output", Some('o'), "format of the verdict (json|yaml)")],
+        action: Some(run),
+        ..Command::new("validate <directory>", "Check the file-based catalog in a folder")
+    }
+}
+
+fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+    let folder = call.argument(0);
+    if !call.io.is_folder(folder).map_err(End::Usage)? {
+        return Err(End::Usage(format!("{} is not a directory", go::quote(folder))));
+    }
+    let verdict = Catalog::load(&call.io.at(folder), &LoadOptions::default());
+    let verdict = verdict.map(drop).map_err(|error| refusal::text(&error));
+    let text = match (call.flags.text("output"), &verdict) {
+        ("", _) => return verdict.map_err(End::Fatal),
+        ("json", Ok(())) => "{\n  \"passed\": true\n}\n".to_owned(),
+        ("json", Err(message)) => format!(
+            "{{\n  \"passed\": false,\n  \"error\": {{\n    \"message\": {}\n  }}\n}}\n",
+            html_safe(&go::json_text(message.as_bytes()))
+        ),
+        ("yaml", Ok(())) => "passed: true\n\n".to_owned(),
+        ("yaml", Err(message)) => {
+            let result = json!({ "passed": false, "error": { "message": message } });
+            mainstay_yaml::to_string(&result) + "\n"
+        }
+        (other, _) => return Err(End::Usage(engine::unknown_output(other))),
+    };
+    call.io.print(&text);
+    verdict.map_err(|_| End::Silent)
+}
+
+/// JSON that may stand in a page.
+fn html_safe(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}

@@ -1,0 +1,31 @@
+//! `opm version`.
+
+use super::call::{Call, End};
+use super::command::Command;
+use super::go;
+
+/// The command.
+pub(super) fn command() -> Command {
+    Command { action: Some(run), ..Command::new("version", "Print the version") }
+}
+
+/// One line in the notation that scripts cut it out of.
+#[expect(clippy::unnecessary_wraps, reason = "an action")]
+fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let system = match std::env::consts::OS {
+        "macos" => "darwin",
+        other => other,
+    };
+    call.io.print(&format!(
+        "Version: version.Version{{OpmVersion:{}, GitCommit:\"\", BuildDate:\"\", GoOs:{}, GoArch:{}}}\n",
+        go::quote(concat!("mainstay-", env!("CARGO_PKG_VERSION"))),
+        go::quote(system),
+        go::quote(architecture),
+    ));
+    Ok(())
+}
