@@ -56,5 +56,6 @@ pub use model::{
     Api, Bundle, Catalog, Channel, Entry, Icon, Package, PackageRequirement, Property, RelatedImage,
 };
 pub use problem::{LoadError, Problem};
+pub use reference::fault as reference_fault;
 pub use snapshot::SnapshotError;
 pub use source::{Files, Folder, Source, SourceFile};

@@ -1,7 +1,7 @@
 //! The grammar of image references, as container tools normalise and accept them.
 
 /// Why a text is no image reference; `None` if it is one.
-pub(crate) fn fault(text: &str) -> Option<String> {
+pub fn fault(text: &str) -> Option<String> {
     const FORMAT: &str = "invalid reference format";
     const LOWERCASE: &str = "invalid reference format: repository name must be lowercase";
     let lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);

@@ -2,8 +2,9 @@
 
 use super::call::{Call, End};
 use super::command::{Arguments, Command};
-use super::{go, refusal, table};
-use mainstay_catalog::{Catalog, ContentError, LoadOptions, Package};
+use super::{go, table};
+use mainstay_catalog::{Catalog, ContentError, Declared, Folder, LoadOptions, Package};
+use std::path::Path;
 use std::sync::Arc;
 
 const NOTE: &str =
@@ -122,22 +123,50 @@ fn load(call: &Call<'_, '_>) -> Result<Arc<Catalog>, End> {
     match call.io.is_folder(reference) {
         Ok(true) => {}
         Ok(false) => {
-            return Err(failed(format!(
-                "ref {quoted} has unsupported file type: {{{{  }} unknown}}"
-            )));
+            let kind = "{{  } unknown}";
+            return Err(failed(format!("ref {quoted} has unsupported file type: {kind}")));
         }
         Err(_) => {
-            // Only a name with a registry, a tag or a digest can be an image.
-            let why = "repository name must be canonical";
+            let why = image_fault(reference);
             return Err(failed(format!("failed to pull image {quoted}: {why}")));
         }
     }
     let folder = call.io.at(reference);
-    if folder.join("manifests").is_dir() && folder.join("metadata").is_dir() {
+    if is_bundle(&folder) {
         return Err(End::Fatal(format!("cannot list non-index {quoted}")));
     }
-    Catalog::load(&folder, &LoadOptions::default())
-        .map_err(|error| End::Fatal(refusal::text(&error)))
+    let source = Folder::new(folder);
+    let options = LoadOptions::default();
+    // Only what goes wrong while reading is said about the reference.
+    let declared = Declared::read(&source, &options).map_err(|error| failed(error.upstream()))?;
+    declared.check_in(&source, &options).map_err(|error| End::Fatal(error.upstream()))
+}
+
+/// Whether a folder is that of a bundle: both of its folders are there, and are no links.
+fn is_bundle(folder: &Path) -> bool {
+    let is_there =
+        |name: &str| std::fs::symlink_metadata(folder.join(name)).is_ok_and(|found| found.is_dir());
+    is_there("manifests") && is_there("metadata")
+}
+
+/// Why what is not there as a file cannot be had as an image either.
+fn image_fault(reference: &str) -> String {
+    if let Some(fault) = mainstay_catalog::reference_fault(reference) {
+        return fault;
+    }
+    // The name must say which registry has it, and the path there, in full.
+    let (registry, path) = reference.split_once('/').unwrap_or(("", reference));
+    let names_registry = registry.contains(['.', ':']) || registry == "localhost";
+    let in_full = match registry {
+        "docker.io" => path.contains('/'),
+        "index.docker.io" => false,
+        _ => names_registry,
+    };
+    if in_full {
+        "images are not pulled by this version; give a folder".to_owned()
+    } else {
+        "repository name must be canonical".to_owned()
+    }
 }
 
 /// Flags about registries that exclude each other, even where no registry is needed.

@@ -28,7 +28,6 @@ mod help;
 mod init;
 mod list;
 mod mediatype;
-mod refusal;
 mod script;
 mod table;
 mod tree;
