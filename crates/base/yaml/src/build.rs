@@ -45,6 +45,14 @@ pub(crate) fn section(
                 let Some(at) = tab_after_colon(&patched, &error) else { break };
                 patched.to_mut().replace_range(at..=at, " ");
             }
+            Err(error) if outdented_quote(&patched, &error).is_some() => {
+                // The parser insists on indentation inside quotes, where upstream looks at none.
+                // Blanks at the start of such a line are not part of the text.
+                let Some(range) = outdented_quote(&patched, &error) else { break };
+                let deeper = format!("\n{:width$}", "", width = error.mark.col() + 1);
+                let quoted = patched[range.clone()].replace('\n', &deeper);
+                patched.to_mut().replace_range(range, &quoted);
+            }
             Err(error) => return Err(error.at_line(line)),
             Ok(documents) => {
                 return Ok(documents
@@ -76,6 +84,33 @@ fn tab_after_colon(text: &str, error: &Fail) -> Option<usize> {
     // The mark stands at the tab or at what follows it.
     let at = start + rest[..rest.len().min(column + 1)].rfind(":\t")? + 1;
     Some(at)
+}
+
+/// Where the text in quotes stands that the parser found not indented enough, if it has an end.
+fn outdented_quote(text: &str, error: &Fail) -> Option<std::ops::Range<usize>> {
+    // Nobody indents a thousand columns; each line would grow by as many.
+    let odd = error.mark.col() > 1000;
+    if odd || !error.message.contains("invalid indentation in quoted scalar") {
+        return None;
+    }
+    let line = match error.mark.line() {
+        0 | 1 => 0,
+        line => text.match_indices('\n').nth(line - 2)?.0 + 1,
+    };
+    let start = line + text[line..].char_indices().nth(error.mark.col())?.0;
+    let quote = text[start..].chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let mut characters = text[start..].char_indices().skip(1).peekable();
+    while let Some((at, c)) = characters.next() {
+        if c == '\\' && quote == '"' {
+            characters.next();
+        } else if c == quote {
+            let doubled = quote == '\'' && characters.next_if(|(_, c)| *c == quote).is_some();
+            if !doubled {
+                return Some(start..start + at);
+            }
+        }
+    }
+    None
 }
 
 /// All documents of a section, each with the row (from 1) of its first node.

@@ -68,6 +68,15 @@ fn a_tab_after_a_colon_counts_as_a_blank() {
     assert_eq!(value, serde_json::json!({"a": "b", "c": {"d": "e", "f": "x:\ty"}}));
 }
 
+#[test]
+fn lines_inside_quotes_need_no_indentation() {
+    let text = "a:\n  b: 'it''s\n  one\n\n two'\n  c: \"x \\\" \\\n y\nz\"\nd: 1\n";
+    let value = one(text.as_bytes(), &Options::default()).unwrap();
+    let expected = serde_json::json!({"a": {"b": "it's one\ntwo", "c": "x \" y z"}, "d": 1});
+    assert_eq!(value, expected);
+    assert!(one(b"a:\n  b: 'open\n  end", &Options::default()).is_err());
+}
+
 /// Reads everything; what comes out must be written and read again.
 fn exercise(input: &[u8]) -> Result<(), TestCaseError> {
     let read: Result<Vec<_>, YamlError> = documents(input, &Options::default()).collect();
