@@ -1,0 +1,248 @@
+//! The ClusterServiceVersion of a bundle: the few fields that count, each read as upstream reads it.
+
+use crate::{
+    error::BundleError,
+    manifest::Manifest,
+    shape::{self, Kind, Step, word},
+    types,
+};
+use serde_json::{Map, Value};
+
+/// An API, by group, version, kind and plural. Its order is the one in which Go prints maps of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ApiKey {
+    /// The group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+    /// The plural; of aggregated APIs their name.
+    pub plural: String,
+}
+
+impl std::fmt::Display for ApiKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}/{} ({})", self.group, self.version, self.kind, self.plural)
+    }
+}
+
+/// An image with the name it has in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelatedImage {
+    /// The name; empty for images that no list names.
+    pub name: String,
+    /// The reference.
+    pub image: String,
+}
+
+/// Owned and required entries of a section of the CSV: name, group, version, kind.
+pub(crate) struct Definitions<'v> {
+    pub(crate) owned: Vec<&'v Value>,
+    pub(crate) required: Vec<&'v Value>,
+}
+
+/// The view of a manifest that is a ClusterServiceVersion.
+#[derive(Clone, Copy, Debug)]
+pub struct Csv<'b> {
+    manifest: &'b Manifest,
+}
+
+const SPEC: &[&str] = &["spec"];
+
+impl<'b> Csv<'b> {
+    pub(crate) fn new(manifest: &'b Manifest) -> Self {
+        Self { manifest }
+    }
+
+    /// The object it is a view of.
+    pub fn manifest(self) -> &'b Manifest {
+        self.manifest
+    }
+
+    /// Its name; may be empty.
+    pub fn name(self) -> &'b str {
+        shape::field(self.manifest.value(), "metadata")
+            .map(|metadata| shape::text(metadata, "name"))
+            .unwrap_or_default()
+    }
+
+    /// An annotation.
+    pub fn annotation(self, name: &str) -> Option<&'b str> {
+        let metadata = shape::field(self.manifest.value(), "metadata")?;
+        let value = shape::field(metadata, "annotations")?.get(name)?;
+        // Go's maps keep an entry that is null, as an empty text.
+        Some(value.as_str().unwrap_or_default())
+    }
+
+    /// `spec`, if it is there.
+    pub fn spec(self) -> Option<&'b Value> {
+        self.manifest.value().get("spec")
+    }
+
+    /// Whether types and metadata are what Go expects.
+    pub(crate) fn check_head(self) -> Result<(), BundleError> {
+        let value = self.manifest.value();
+        for shape in [&types::TYPE_META, &types::METADATA] {
+            if let Err(mismatch) = shape::check(value, shape) {
+                let json = self.manifest.json();
+                let pretty = crate::pretty::mismatch(json, value, &mismatch);
+                let place = self.manifest.mismatch(&[], mismatch);
+                return Err(BundleError::new(pretty, place.problem().clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The fields of `spec`.
+    fn fields(self) -> Result<Option<&'b Map<String, Value>>, BundleError> {
+        match self.spec() {
+            None => Err(self.manifest.error(
+                "unexpected end of JSON input",
+                &[],
+                "give the ClusterServiceVersion a spec",
+            )),
+            Some(Value::Null) => Ok(None),
+            Some(Value::Object(fields)) => Ok(Some(fields)),
+            Some(other) => Err(self.manifest.error(
+                format!(
+                    "json: cannot unmarshal {} into Go value of type map[string]*json.RawMessage",
+                    word(other)
+                ),
+                &[Step::Field("spec".to_owned())],
+                "write spec as a mapping",
+            )),
+        }
+    }
+
+    fn field(self, name: &str) -> Result<Option<&'b Value>, BundleError> {
+        let found = self.fields()?.and_then(|fields| fields.get(name));
+        Ok(found.filter(|value| !value.is_null()))
+    }
+
+    fn checked(self, name: &str, kind: &Kind) -> Result<Option<&'b Value>, BundleError> {
+        let Some(value) = self.field(name)? else { return Ok(None) };
+        match shape::check_kind(value, kind) {
+            Ok(()) => Ok(Some(value)),
+            Err(mismatch) => Err(self.manifest.mismatch(&["spec", name], mismatch)),
+        }
+    }
+
+    /// `spec.version` as it is written; empty where there is none.
+    pub(crate) fn version(self) -> Result<&'b str, BundleError> {
+        let value = self.checked("version", &Kind::Text)?;
+        Ok(value.and_then(Value::as_str).unwrap_or_default())
+    }
+
+    /// `spec.release`; a number is taken for its text.
+    pub(crate) fn release(self) -> Result<String, BundleError> {
+        match self.field("release")? {
+            None => Ok(String::new()),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(Value::Number(number)) => Ok(number_text(number)),
+            Some(_) => Err(self.manifest.error(
+                "release field must be a string or number",
+                &[Step::Field("spec".to_owned()), Step::Field("release".to_owned())],
+                "write the release as a text",
+            )),
+        }
+    }
+
+    fn definitions(self, section: &str) -> Result<Definitions<'b>, BundleError> {
+        let value = self.checked(section, &Kind::One(&types::DEFINITIONS))?;
+        let list = |name: &str| match value.and_then(|value| shape::field(value, name)) {
+            Some(Value::Array(items)) => items.iter().filter(|item| !item.is_null()).collect(),
+            _ => Vec::new(),
+        };
+        Ok(Definitions { owned: list("owned"), required: list("required") })
+    }
+
+    /// Owned and required custom resources.
+    pub(crate) fn custom_resources(self) -> Result<Definitions<'b>, BundleError> {
+        self.definitions("customresourcedefinitions")
+    }
+
+    /// Owned and required aggregated APIs.
+    pub(crate) fn api_services(self) -> Result<Definitions<'b>, BundleError> {
+        if let Err(error) = self.fields() {
+            return Err(error.within("error unmarshaling into object map: "));
+        }
+        self.definitions("apiservicedefinitions")
+    }
+
+    /// A custom resource that is owned or required: its group stands in its name.
+    pub(crate) fn key_of_resource(self, definition: &Value) -> Result<ApiKey, BundleError> {
+        let name = shape::text(definition, "name");
+        let Some((plural, group)) = name.split_once('.') else {
+            let path =
+                ["spec", "customresourcedefinitions"].map(|name| Step::Field(name.to_owned()));
+            return Err(self.manifest.error(
+                format!("couldn't parse plural.group from crd name: {name}"),
+                &path,
+                "name the CustomResourceDefinition as PLURAL.GROUP",
+            ));
+        };
+        Ok(ApiKey {
+            group: group.to_owned(),
+            version: shape::text(definition, "version").to_owned(),
+            kind: shape::text(definition, "kind").to_owned(),
+            plural: plural.to_owned(),
+        })
+    }
+
+    /// The images of `spec.relatedImages`, in their order.
+    pub(crate) fn related_images(self) -> Result<Vec<RelatedImage>, BundleError> {
+        let Some(Value::Array(items)) = self.checked("relatedImages", &types::RELATED_IMAGES)?
+        else {
+            return Ok(Vec::new());
+        };
+        let text = |item: &Value, name: &str| shape::text(item, name).to_owned();
+        let image =
+            |item: &Value| RelatedImage { name: text(item, "name"), image: text(item, "image") };
+        Ok(items.iter().map(image).collect())
+    }
+
+    /// The images that the deployments run, sorted.
+    pub(crate) fn operator_images(self) -> Result<Vec<&'b str>, BundleError> {
+        let Some(spec) = self.spec() else { return Ok(Vec::new()) };
+        if let Err(mismatch) = shape::check(spec, &types::OPERATOR_IMAGES) {
+            return Err(self.manifest.mismatch(SPEC, mismatch));
+        }
+        let Some(install) = shape::field(spec, "Install") else { return Ok(Vec::new()) };
+        if shape::text(install, "strategy") != "deployment" {
+            return Ok(Vec::new());
+        }
+        let mut images = Vec::new();
+        let deployments =
+            shape::field(install, "spec").and_then(|spec| shape::field(spec, "Deployments"));
+        for deployment in deployments.and_then(Value::as_array).into_iter().flatten() {
+            let pod = ["Spec", "template", "spec"]
+                .iter()
+                .try_fold(deployment, |value, name| shape::field(value, name));
+            let Some(pod) = pod else { continue };
+            for list in ["containers", "initContainers"] {
+                let items = shape::field(pod, list).and_then(Value::as_array);
+                images.extend(items.into_iter().flatten().map(|item| shape::text(item, "image")));
+            }
+        }
+        images.sort_unstable();
+        images.dedup();
+        Ok(images)
+    }
+}
+
+/// A number as a release: whole ones in full, others as Go's `%g`.
+fn number_text(number: &serde_json::Number) -> String {
+    if let Some(whole) = number.as_i64() {
+        return whole.to_string();
+    }
+    let float = number.as_f64().unwrap_or_default();
+    let text = format!("{float:e}");
+    let Some((digits, exponent)) = text.split_once('e') else { return text };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..21).contains(&exponent) && exponent < 6 {
+        return float.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}

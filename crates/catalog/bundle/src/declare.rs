@@ -1,0 +1,360 @@
+//! From a [`Bundle`] to the blob that a catalog has of it.
+
+use crate::{
+    bundle::{self, Bundle, GVK, GVK_SHAPE, PACKAGE, PACKAGE_SHAPE},
+    csv::{Csv, RelatedImage},
+    error::{BundleError, Problem},
+    gojson::{self, quoted},
+    metadata::Property,
+    order,
+    shape::{self, Kind, Shape},
+    template::ImageTemplate,
+    types::{self, Source},
+};
+use base64::Engine as _;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Where the reference of the bundle's image comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Image<'i> {
+    /// There is none, as with a folder.
+    None,
+    /// It is known, as with an image that was pulled.
+    Reference(&'i str),
+    /// It follows from package, name and version.
+    Template(&'i ImageTemplate),
+}
+
+/// An `olm.bundle` blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclaredBundle {
+    /// The bundle's name; may be empty.
+    pub name: String,
+    /// Its package; may be empty, and then no catalog can hold it.
+    pub package: String,
+    /// The reference of its image; may be empty.
+    pub image: String,
+    /// Types and values, in upstream's order.
+    pub properties: Vec<DeclaredProperty>,
+    /// The images it runs, by reference.
+    pub related_images: Vec<RelatedImage>,
+}
+
+/// A property of a blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclaredProperty {
+    /// The type.
+    pub kind: String,
+    /// The value, a JSON text.
+    pub value: String,
+}
+
+const OBJECT: &str = "olm.bundle.object";
+const METADATA: &str = "olm.csv.metadata";
+
+impl Bundle {
+    /// The blob of a catalog that says what this bundle says.
+    ///
+    /// # Errors
+    /// What upstream refuses; `named` is how the caller calls the folder, which one message repeats.
+    pub fn declare(&self, image: Image<'_>, named: &str) -> Result<DeclaredBundle, BundleError> {
+        let image = self.image(image).map_err(|error| {
+            let named = mainstay_version::quote(named);
+            error.within(&format!("failed templating image reference from bundle for {named}: "))
+        })?;
+        let quoted_name = mainstay_version::quote(self.name());
+        let properties = self
+            .declared_properties()
+            .map_err(|error| error.within(&format!("get properties for bundle {quoted_name}: ")))?;
+        let related_images = self.declared_images(&image).map_err(|error| {
+            error.within(&format!("get related images for bundle {quoted_name}: "))
+        })?;
+        Ok(DeclaredBundle {
+            name: self.name().to_owned(),
+            package: self.package().to_owned(),
+            image,
+            properties,
+            related_images,
+        })
+    }
+
+    /// What upstream's migration `bundle-object-to-csv-metadata` makes of a blob of this bundle: the
+    /// objects give way to what clients show of the ClusterServiceVersion. Without an image, or with
+    /// such a property, it stays as it is.
+    ///
+    /// # Errors
+    /// If the ClusterServiceVersion has values of other kinds than its type.
+    pub fn migrate(&self, declared: &mut DeclaredBundle) -> Result<(), BundleError> {
+        if declared.image.is_empty() {
+            return Ok(());
+        }
+        let csv = self.csv();
+        if let Err(mismatch) = shape::check(csv.manifest().value(), &types::CLUSTER_SERVICE_VERSION)
+        {
+            return Err(csv.manifest().mismatch(&[], mismatch));
+        }
+        if declared.properties.iter().any(|property| property.kind == METADATA) {
+            return Ok(());
+        }
+        declared.properties.retain(|property| property.kind != OBJECT);
+        declared
+            .properties
+            .push(DeclaredProperty { kind: METADATA.to_owned(), value: csv_metadata(csv) });
+        Ok(())
+    }
+
+    fn image(&self, image: Image<'_>) -> Result<String, BundleError> {
+        let template = match image {
+            Image::None => return Ok(String::new()),
+            Image::Reference(reference) => return Ok(reference.to_owned()),
+            Image::Template(template) => template,
+        };
+        let mut version = String::new();
+        if let Some(property) = self.properties.iter().find(|property| property.kind == PACKAGE) {
+            let value = parsed(property, &PACKAGE_SHAPE)?;
+            version.push_str(shape::text(&value, "version"));
+        }
+        template.fill(self.package(), self.name(), &version).map_err(|message| {
+            let problem = Problem {
+                file: String::new(),
+                line: None,
+                message: message.clone(),
+                remedy: "use {{.Package}}, {{.Name}} and {{.Version}} only".into(),
+            };
+            BundleError::new(message, problem)
+        })
+    }
+
+    fn declared_properties(&self) -> Result<Vec<DeclaredProperty>, BundleError> {
+        let mut provided = BTreeSet::new();
+        let mut required = BTreeSet::new();
+        let mut package = None;
+        let mut declared = Vec::new();
+        let copied = |property: &Property| DeclaredProperty {
+            kind: property.kind.clone(),
+            value: property.json().to_owned(),
+        };
+        for (at, property) in self.properties.iter().enumerate() {
+            match property.kind.as_str() {
+                GVK => drop(provided.insert(gvk(&checked(at, property, &GVK_SHAPE)?))),
+                PACKAGE => {
+                    let value = checked(at, property, &PACKAGE_SHAPE)?;
+                    package = Some(package_value(
+                        shape::text(&value, "packageName"),
+                        shape::text(&value, "version"),
+                        shape::text(&value, "release"),
+                    ));
+                }
+                _ => declared.push(copied(property)),
+            }
+        }
+        for (at, property) in self.dependencies.iter().enumerate() {
+            match property.kind.as_str() {
+                GVK => drop(required.insert(gvk(&checked(at, property, &GVK_SHAPE)?))),
+                PACKAGE => {
+                    let value = checked(at, property, &PACKAGE_SHAPE)?;
+                    let name = quoted(shape::text(&value, "packageName"));
+                    let range = quoted(shape::text(&value, "version"));
+                    declared.push(DeclaredProperty {
+                        kind: "olm.package.required".to_owned(),
+                        value: format!("{{\"packageName\":{name},\"versionRange\":{range}}}"),
+                    });
+                }
+                _ => declared.push(copied(property)),
+            }
+        }
+        let csv = self.csv();
+        let version = csv.version().map_err(|error| error.within("get version: "))?;
+        let release = csv.release().map_err(|error| error.within("get release: "))?;
+        let apis = self.provided().map_err(|error| error.within("get provided apis: "))?;
+        provided.extend(apis.into_iter().map(|api| (api.group, api.kind, api.version)));
+        let apis = required_apis(csv).map_err(|error| error.within("get required apis: "))?;
+        required.extend(apis);
+
+        let value = package.unwrap_or_else(|| package_value(self.package(), version, &release));
+        declared.push(DeclaredProperty { kind: PACKAGE.to_owned(), value });
+        for (kind, keys) in [(GVK, provided), ("olm.gvk.required", required)] {
+            for (group, name, version) in keys {
+                let (group, name, version) = (quoted(&group), quoted(&name), quoted(&version));
+                let value = format!("{{\"group\":{group},\"kind\":{name},\"version\":{version}}}");
+                declared.push(DeclaredProperty { kind: kind.to_owned(), value });
+            }
+        }
+        for manifest in &self.manifests {
+            let json = manifest.json();
+            let mut value = String::with_capacity(json.len() / 3 * 4 + 16);
+            value.push_str("{\"data\":\"");
+            base64::engine::general_purpose::STANDARD.encode_string(json, &mut value);
+            value.push_str("\"}");
+            declared.push(DeclaredProperty { kind: OBJECT.to_owned(), value });
+        }
+        // Objects stand behind the rest, everything else by type and value.
+        let order =
+            |property: &DeclaredProperty| property.kind == OBJECT || property.kind == METADATA;
+        declared.sort_by(|a, b| (order(a), &a.kind, &a.value).cmp(&(order(b), &b.kind, &b.value)));
+        Ok(declared)
+    }
+
+    fn declared_images(&self, image: &str) -> Result<Vec<RelatedImage>, BundleError> {
+        let csv = self.csv();
+        let mut images = csv.related_images()?;
+        let known: BTreeSet<String> = images.iter().map(|related| related.image.clone()).collect();
+        let unnamed = |image: &str| RelatedImage { name: String::new(), image: image.to_owned() };
+        if !image.is_empty() && !known.contains(image) {
+            images.push(unnamed(image));
+        }
+        for operator in csv.operator_images()? {
+            if !known.contains(operator) {
+                images.push(unnamed(operator));
+            }
+        }
+        Ok(order::by_reference(&images))
+    }
+}
+
+/// Group, kind and version.
+type Gvk = (String, String, String);
+
+fn gvk(value: &Value) -> Gvk {
+    let text = |name| shape::text(value, name).to_owned();
+    (text("group"), text("kind"), text("version"))
+}
+
+fn required_apis(csv: Csv<'_>) -> Result<Vec<Gvk>, BundleError> {
+    let mut found = Vec::new();
+    for api in csv.custom_resources()?.required {
+        let key = csv.key_of_resource(api)?;
+        found.push((key.group, key.kind, key.version));
+    }
+    for api in csv.api_services()?.required {
+        let key = bundle::service_key(api);
+        found.push((key.group, key.kind, key.version));
+    }
+    Ok(found)
+}
+
+fn package_value(name: &str, version: &str, release: &str) -> String {
+    let mut value = format!("{{\"packageName\":{},\"version\":{}", quoted(name), quoted(version));
+    if !release.is_empty() {
+        value.push_str(",\"release\":");
+        value.push_str(&quoted(release));
+    }
+    value.push('}');
+    value
+}
+
+/// The value of a property, if it has the shape; or what Go says.
+fn parsed(property: &Property, shape: &'static Shape) -> Result<Value, BundleError> {
+    let refused = |message: String| {
+        let problem = Problem {
+            file: property.file.clone(),
+            line: None,
+            message: format!("the value of {} cannot be read: {message}", property.kind),
+            remedy: "correct the value".into(),
+        };
+        BundleError::new(message, problem)
+    };
+    let Some(text) = &property.value else {
+        return Err(refused("unexpected end of JSON input".to_owned()));
+    };
+    let value: Value = serde_json::from_str(text).map_err(|error| refused(error.to_string()))?;
+    match shape::check(&value, shape) {
+        Ok(()) => Ok(value),
+        Err(mismatch) => Err(refused(mismatch.message)),
+    }
+}
+
+fn checked(at: usize, property: &Property, shape: &'static Shape) -> Result<Value, BundleError> {
+    let kind = mainstay_version::quote(&property.kind);
+    parsed(property, shape)
+        .map_err(|error| error.within(&format!("parse property[{at}] of type {kind}: ")))
+}
+
+/// The value of `olm.csv.metadata`.
+fn csv_metadata(csv: Csv<'_>) -> String {
+    let object = csv.manifest().value();
+    let mut out = String::from("{");
+    for (name, source, kind) in types::CSV_METADATA {
+        let value = match source {
+            Source::Metadata(field) => {
+                shape::field(object, "metadata").and_then(|metadata| shape::field(metadata, field))
+            }
+            Source::Spec(field) => {
+                shape::field(object, "spec").and_then(|spec| shape::field(spec, field))
+            }
+        };
+        write_field(&mut out, name, value, kind, false);
+    }
+    out.push('}');
+    out
+}
+
+/// Writes a field in the form of its type: unknown fields go, empty ones too unless they are
+/// structs or always written.
+fn write_field(out: &mut String, name: &str, value: Option<&Value>, kind: &Kind, always: bool) {
+    let empty = match (kind, value) {
+        (Kind::One(_), _) => false,
+        (_, None | Some(Value::Null | Value::Bool(false))) => true,
+        (_, Some(Value::String(text))) => text.is_empty() && !matches!(kind, Kind::Raw),
+        (_, Some(Value::Array(items))) => items.is_empty() && !matches!(kind, Kind::Raw),
+        (_, Some(Value::Object(fields))) => fields.is_empty() && !matches!(kind, Kind::Raw),
+        (Kind::Int(_), Some(Value::Number(number))) => number.as_i64() == Some(0),
+        (_, Some(_)) => false,
+    };
+    // A value that is kept as it is may be false or empty, and null too.
+    let kept = matches!(kind, Kind::Raw) && value.is_some();
+    if empty && !always && !kept {
+        return;
+    }
+    if !out.ends_with(['{', '[']) {
+        out.push(',');
+    }
+    out.push_str(&quoted(name));
+    out.push(':');
+    write_kind(out, value.unwrap_or(&Value::Null), kind);
+}
+
+fn write_kind(out: &mut String, value: &Value, kind: &Kind) {
+    match (kind, value) {
+        (Kind::Raw, value) => out.push_str(&gojson::of_object(value)),
+        (Kind::Text | Kind::Named(_), value) => {
+            out.push_str(&quoted(value.as_str().unwrap_or_default()));
+        }
+        (Kind::Bool, value) => {
+            out.push_str(if value.as_bool().unwrap_or_default() { "true" } else { "false" });
+        }
+        (Kind::TextMap, Value::Object(fields)) => {
+            out.push('{');
+            for (at, (name, value)) in fields.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                out.push_str(&quoted(name));
+                out.push(':');
+                out.push_str(&quoted(value.as_str().unwrap_or_default()));
+            }
+            out.push('}');
+        }
+        (Kind::One(shape), value) => {
+            out.push('{');
+            for (name, kind) in shape.fields {
+                let always = types::always_written(shape, name);
+                let value = value.as_object().and_then(|_| shape::field(value, name));
+                write_field(out, name, value, kind, always);
+            }
+            out.push('}');
+        }
+        (Kind::Many(element), Value::Array(items)) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write_kind(out, item, element);
+            }
+            out.push(']');
+        }
+        (_, value) => gojson::write(out, value, gojson::Html::Plain, gojson::Wide::Float),
+    }
+}

@@ -1,0 +1,46 @@
+//! Bundles of the format registry+v1: one version of an operator as a folder.
+//!
+//! [`Bundle::read`] takes a folder with `manifests` and `metadata` apart: the objects (the first
+//! document of each file), the ClusterServiceVersion among them, custom resource definitions of both
+//! versions, and what the metadata files say, which are known by what they hold and not by their
+//! names. [`Bundle::declare`] makes of it the blob that a catalog has of the bundle, in the very
+//! bytes of upstream's `opm render`; [`json`] and [`yaml`] print blobs.
+//!
+//! ```text
+//! tree of files ─► manifests ─┬─► Bundle ─► DeclaredBundle ─► JSON, YAML
+//!                  metadata ──┘      └─► for validators and renderers: objects with file and line
+//! ```
+//!
+//! An error has two voices: [`BundleError::upstream`] is what `opm` says, [`BundleError::problem`]
+//! names file, line and remedy. What upstream drops without a word is listed by
+//! [`Bundle::passed_over`].
+//!
+//! What this crate does not do: pull images, judge bundles beyond what reading asks for, or check
+//! the status of a ClusterServiceVersion, which no bundle has.
+
+mod bundle;
+mod csv;
+mod declare;
+mod error;
+mod gojson;
+mod manifest;
+mod metadata;
+mod order;
+mod pretty;
+mod read;
+mod shape;
+mod template;
+mod tree;
+mod types;
+mod write;
+
+pub use bundle::Bundle;
+pub use csv::{ApiKey, Csv, RelatedImage};
+pub use declare::{DeclaredBundle, DeclaredProperty, Image};
+pub use error::{BundleError, Problem};
+pub use manifest::Manifest;
+pub use metadata::{Annotations, Property};
+pub use read::Limits;
+pub use template::ImageTemplate;
+pub use tree::{Entry, Files, Folder, Kind, Tree, is_bundle};
+pub use write::{json, yaml};

@@ -1,0 +1,124 @@
+//! One object of a bundle, with the file it came from.
+
+use crate::{
+    error::{BundleError, Problem},
+    gojson,
+    shape::{Mismatch, Step},
+};
+use serde_json::Value;
+use std::{borrow::Cow, sync::OnceLock};
+
+/// An object of the folder `manifests`: the first document of a file.
+#[derive(Debug)]
+pub struct Manifest {
+    file: String,
+    line: usize,
+    value: Value,
+    source: Vec<u8>,
+    json: OnceLock<String>,
+}
+
+impl Manifest {
+    pub(crate) fn new(file: String, line: usize, value: Value, source: Vec<u8>) -> Self {
+        Self { file, line, value, source, json: OnceLock::new() }
+    }
+
+    /// The file, below the bundle's folder.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The line (from 1) it begins on.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The object.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The bytes of the file.
+    pub fn source(&self) -> &[u8] {
+        &self.source
+    }
+
+    /// The object as JSON, byte for byte as upstream keeps it: compact, keys sorted, escaped for
+    /// HTML.
+    pub fn json(&self) -> &str {
+        self.json.get_or_init(|| gojson::of_object(&self.value))
+    }
+
+    /// `apiVersion`, if it is a text.
+    pub fn api_version(&self) -> &str {
+        self.value.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// `kind`, if it is a text.
+    pub fn kind(&self) -> &str {
+        self.value.get("kind").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Group and version of `apiVersion`; empty ones where it has more than one slash.
+    pub fn group_version(&self) -> (&str, &str) {
+        let text = self.api_version();
+        match text.split_once('/') {
+            None => ("", text),
+            Some((_, rest)) if rest.contains('/') => ("", ""),
+            Some(both) => both,
+        }
+    }
+
+    /// `metadata.name`, if it is a text.
+    pub fn name(&self) -> &str {
+        self.value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The line of a part of the object, or of what comes nearest to it.
+    pub(crate) fn line_of(&self, path: &[Step]) -> Option<usize> {
+        let steps: Vec<mainstay_yaml::Step<'_>> = path
+            .iter()
+            .map(|step| match step {
+                Step::Field(name) => mainstay_yaml::Step::Field(name),
+                Step::Item(at) => mainstay_yaml::Step::Item(*at),
+            })
+            .collect();
+        let text = std::str::from_utf8(&self.source).ok()?;
+        mainstay_yaml::locate(text, &steps).map(|(line, _)| line).or(Some(self.line))
+    }
+
+    /// A problem of the object as a whole.
+    pub(crate) fn problem(
+        &self,
+        message: impl Into<String>,
+        remedy: impl Into<Cow<'static, str>>,
+    ) -> Problem {
+        Problem {
+            file: self.file.clone(),
+            line: Some(self.line),
+            message: message.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// A problem of a part of the object, with a message of upstream.
+    pub(crate) fn error(
+        &self,
+        message: impl Into<String>,
+        path: &[Step],
+        remedy: impl Into<Cow<'static, str>>,
+    ) -> BundleError {
+        let message = message.into();
+        let mut problem = self.problem(message.clone(), remedy);
+        problem.line = self.line_of(path);
+        BundleError::new(message, problem)
+    }
+
+    /// A value of another kind than Go expects, below `prefix`.
+    pub(crate) fn mismatch(&self, prefix: &[&str], mismatch: Mismatch) -> BundleError {
+        let mut path: Vec<Step> =
+            prefix.iter().map(|name| Step::Field((*name).to_owned())).collect();
+        path.extend(mismatch.path);
+        self.error(mismatch.message, &path, "write the value in the kind that is named")
+    }
+}

@@ -1,0 +1,164 @@
+//! The folder `metadata`: files are known by what they hold, not by their names.
+
+use crate::{
+    gojson,
+    shape::{self, Kind},
+    types,
+};
+use mainstay_yaml::{Document, Format};
+use serde_json::{Map, Value, value::RawValue};
+use std::collections::BTreeMap;
+
+/// What a bundle says of itself in its annotations file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Annotations {
+    /// The file, below the bundle's folder.
+    pub file: String,
+    /// The line (from 1) of its document.
+    pub line: usize,
+    /// The package; may be empty.
+    pub package: String,
+    /// The channels as they are written: names with commas between.
+    pub channels: String,
+    /// The default channel; may be empty.
+    pub default_channel: String,
+    /// All annotations that are texts, these three included.
+    pub all: BTreeMap<String, String>,
+}
+
+impl Annotations {
+    /// The channels, one by one.
+    pub fn channel_names(&self) -> impl Iterator<Item = &str> {
+        self.channels.split(',').filter(|_| !self.channels.is_empty())
+    }
+}
+
+/// A type and a value: a property, or a dependency.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Property {
+    /// The type; may be empty.
+    pub kind: String,
+    /// The value: a JSON text in the bytes that upstream passes on. None when there is none, which
+    /// is written as `null`.
+    pub value: Option<String>,
+    /// Where it was said: a file below the bundle's folder.
+    pub file: String,
+}
+
+impl Property {
+    /// The value as upstream writes it.
+    pub fn json(&self) -> &str {
+        self.value.as_deref().unwrap_or("null")
+    }
+}
+
+/// The annotations in a document, unless it holds something else.
+pub(crate) fn annotations(document: &Document, file: &str) -> Option<Annotations> {
+    let strict = document.format == Format::Json
+        && shape::check(&document.value, &types::ANNOTATIONS_FILE).is_ok();
+    let Value::Object(fields) = shape::field(&document.value, "annotations")? else { return None };
+    let text = |name: &str| match any_case(fields, name) {
+        None => Some(String::new()),
+        Some(value) if strict => Some(value.as_str().unwrap_or_default().to_owned()),
+        Some(value) => lenient(value),
+    };
+    let all = fields.iter().filter_map(|(key, value)| Some((key.clone(), lenient(value)?)));
+    let found = Annotations {
+        file: file.to_owned(),
+        line: document.line,
+        package: text(types::PACKAGE_KEY)?,
+        channels: text(types::CHANNELS_KEY)?,
+        default_channel: text(types::DEFAULT_KEY)?,
+        all: all.collect(),
+    };
+    let said = [&found.package, &found.channels, &found.default_channel];
+    said.iter().any(|text| !text.is_empty()).then_some(found)
+}
+
+/// The dependencies in a document; none if it holds something else.
+pub(crate) fn dependencies(document: &Document, source: &[u8], file: &str) -> Vec<Property> {
+    list(document, source, file, "dependencies", &Kind::One(&types::DEPENDENCIES_FILE))
+}
+
+/// The properties in a document; none if it holds something else.
+pub(crate) fn properties(document: &Document, source: &[u8], file: &str) -> Vec<Property> {
+    list(document, source, file, "properties", &Kind::One(&types::PROPERTIES_FILE))
+}
+
+fn list(document: &Document, source: &[u8], file: &str, field: &str, kind: &Kind) -> Vec<Property> {
+    let Some(Value::Array(items)) = shape::field(&document.value, field) else { return Vec::new() };
+    if document.format == Format::Json
+        && shape::check_kind(&document.value, kind).is_ok()
+        && let Some(found) = raw_list(&source[document.bytes.clone()], field)
+    {
+        return found.into_iter().map(|(kind, value)| property(kind, value, file)).collect();
+    }
+    let item = |item: &Value| match item {
+        Value::Null => Some(property(String::new(), None, file)),
+        Value::Object(fields) => {
+            let kind = any_case(fields, "type").map_or(Some(String::new()), lenient)?;
+            let value = any_case(fields, "value").map(gojson::of_yaml);
+            Some(property(kind, value, file))
+        }
+        _ => None,
+    };
+    items.iter().map(item).collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
+fn property(kind: String, value: Option<String>, file: &str) -> Property {
+    Property { kind, value, file: file.to_owned() }
+}
+
+/// The list of the annotation `olm.properties`, as far as it goes: what has another shape counts as
+/// nothing, a text that is no JSON has none. And whether anything is wrong with it.
+pub(crate) fn from_annotation(text: &str, file: &str) -> (Vec<Property>, Option<String>) {
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(error) => return (Vec::new(), Some(error.to_string())),
+    };
+    let wrong = shape::check_kind(&value, &types::PROPERTIES).err().map(|found| found.message);
+    let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(text) else {
+        return (Vec::new(), wrong);
+    };
+    let found = items.into_iter().map(|item| {
+        let (kind, value) = raw_item(item.get()).unwrap_or_default();
+        property(kind, value, file)
+    });
+    (found.collect(), wrong)
+}
+
+/// The list below a field of a JSON text, values in their own bytes.
+fn raw_list(bytes: &[u8], field: &str) -> Option<Vec<(String, Option<String>)>> {
+    let root: BTreeMap<String, &RawValue> = serde_json::from_slice(bytes).ok()?;
+    let list = raw_field(&root, field)?;
+    let items: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
+    Some(items.into_iter().map(|item| raw_item(item.get()).unwrap_or_default()).collect())
+}
+
+fn raw_item(text: &str) -> Option<(String, Option<String>)> {
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+    let kind = raw_field(&fields, "type").and_then(|kind| serde_json::from_str(kind.get()).ok());
+    let value = raw_field(&fields, "value").map(|value| value.get().to_owned());
+    Some((kind.unwrap_or_default(), value))
+}
+
+fn raw_field<'r>(fields: &BTreeMap<String, &'r RawValue>, name: &str) -> Option<&'r RawValue> {
+    let in_any_case = || fields.iter().rfind(|(key, _)| key.eq_ignore_ascii_case(name));
+    fields.get(name).copied().or_else(|| in_any_case().map(|(_, value)| *value))
+}
+
+fn any_case<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
+    let in_any_case = || fields.iter().rfind(|(key, _)| key.eq_ignore_ascii_case(name));
+    fields.get(name).or_else(|| in_any_case().map(|(_, value)| value))
+}
+
+/// A scalar as a text, as upstream's YAML reader has it where a text is expected.
+fn lenient(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => Some(String::new()),
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Number(_) => Some(gojson::of_yaml(value)),
+        Value::Array(_) | Value::Object(_) => None,
+    }
+}

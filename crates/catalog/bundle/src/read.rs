@@ -1,0 +1,243 @@
+//! From files to a [`Bundle`].
+
+use crate::{
+    bundle::{self, Bundle},
+    csv::Csv,
+    error::{BundleError, Problem},
+    manifest::Manifest,
+    metadata::{self, Annotations},
+    tree::{Entry, Folder, Kind, Tree},
+};
+use mainstay_yaml::{Document, EmptyDocuments, Options};
+use std::path::Path;
+
+/// How much a bundle may hold.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of one file.
+    pub file_bytes: u64,
+    /// Files of one folder.
+    pub files: usize,
+}
+
+impl Default for Limits {
+    /// 32 MiB a file, 10,000 files: far above what a cluster would take.
+    fn default() -> Self {
+        Self { file_bytes: 32 << 20, files: 10_000 }
+    }
+}
+
+impl Bundle {
+    /// Reads the bundle in a folder of the file system.
+    ///
+    /// # Errors
+    /// The first thing that upstream would refuse it for, in its words and in ours.
+    pub fn read(folder: impl AsRef<Path>) -> Result<Self, BundleError> {
+        Self::read_from(&Folder::new(folder.as_ref()), &Limits::default())
+    }
+
+    /// Reads the bundle in any tree of files.
+    ///
+    /// # Errors
+    /// As [`Bundle::read`].
+    pub fn read_from(tree: &dyn Tree, limits: &Limits) -> Result<Self, BundleError> {
+        let mut reader = Reader { tree, limits, passed_over: Vec::new() };
+        let (manifests, csv) = reader.manifests()?;
+        let mut bundle = reader.metadata(manifests, csv)?;
+        bundle.passed_over = reader.passed_over;
+        bundle.derive().map_err(|error| error.within("failed to derive properties: "))?;
+        Ok(bundle)
+    }
+}
+
+struct Reader<'t> {
+    tree: &'t dyn Tree,
+    limits: &'t Limits,
+    passed_over: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    /// The files of a folder by name.
+    fn files(&self, folder: &str) -> Result<Vec<Entry>, BundleError> {
+        let problem = |message: String, remedy: &'static str| {
+            let file = folder.to_owned();
+            let problem =
+                Problem { file, line: None, message: message.clone(), remedy: remedy.into() };
+            BundleError::new(message, problem)
+        };
+        let mut entries = self.tree.list(folder).map_err(|error| {
+            let message = format!("open {folder}: {}", plain(&error));
+            problem(message, "make it a folder that can be read")
+        })?;
+        if entries.len() > self.limits.files {
+            let message = format!("the folder has more than {} files", self.limits.files);
+            return Err(problem(message, "leave files out"));
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    fn pass_over(
+        &mut self,
+        file: &str,
+        line: Option<usize>,
+        message: String,
+        remedy: &'static str,
+    ) {
+        let file = file.to_owned();
+        self.passed_over.push(Problem { file, line, message, remedy: remedy.into() });
+    }
+
+    /// The first document of a file; none if it cannot be had.
+    fn first(
+        &mut self,
+        folder: &str,
+        entry: &Entry,
+    ) -> Result<Option<(Document, Vec<u8>)>, BundleError> {
+        let path = format!("{folder}/{}", entry.name);
+        let refuse = |message: String, remedy: &'static str| {
+            let file = path.clone();
+            let problem =
+                Problem { file, line: None, message: message.clone(), remedy: remedy.into() };
+            Err(BundleError::new(format!("{path}: {message}"), problem))
+        };
+        match entry.kind {
+            Kind::File => {}
+            Kind::Outside => {
+                let message = "the symbolic link leaves the bundle, or leads nowhere";
+                return refuse(message.to_owned(), "copy the file into the bundle");
+            }
+            Kind::Folder | Kind::Other => {
+                let message = "not a file".to_owned();
+                self.pass_over(&path, None, message, "move it out of the bundle");
+                return Ok(None);
+            }
+        }
+        let limit = self.limits.file_bytes;
+        let bytes = match self.tree.read(&path, limit) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.pass_over(&path, None, plain(&error), "make the file readable");
+                return Ok(None);
+            }
+        };
+        if u64::try_from(bytes.len()).is_ok_and(|length| length > limit) {
+            return refuse(format!("the file has more than {limit} bytes"), "split the file");
+        }
+        let options = Options { empty: EmptyDocuments::Keep, ..Options::default() };
+        let mut documents = mainstay_yaml::documents(&bytes, &options);
+        let document = match documents.next() {
+            Some(Ok(document)) => document,
+            Some(Err(error)) => {
+                let line = Some(error.line);
+                let message = format!("the file cannot be decoded: {}", error.message);
+                self.pass_over(&path, line, message, "correct the file");
+                return Ok(None);
+            }
+            None => {
+                let message = "the file is empty".to_owned();
+                self.pass_over(&path, None, message, "remove the file");
+                return Ok(None);
+            }
+        };
+        if let Some(Ok(second)) = documents.next()
+            && !second.value.is_null()
+        {
+            let message = "only the first document of a file counts".to_owned();
+            self.pass_over(&path, Some(second.line), message, "write each object to its own file");
+        }
+        Ok(Some((document, bytes)))
+    }
+
+    /// The objects, and the position of the ClusterServiceVersion.
+    fn manifests(&mut self) -> Result<(Vec<Manifest>, usize), BundleError> {
+        const FOLDER: &str = "manifests";
+        let mut manifests: Vec<Manifest> = Vec::new();
+        let mut csv = None;
+        for entry in self.files(FOLDER)? {
+            if entry.kind == Kind::Folder || entry.name.starts_with('.') {
+                continue;
+            }
+            let Some((document, source)) = self.first(FOLDER, &entry)? else { continue };
+            let path = format!("{FOLDER}/{}", entry.name);
+            let line = document.line;
+            let manifest = Manifest::new(path.clone(), line, document.value, source);
+            if manifest.kind().is_empty() || manifest.api_version().matches('/').count() > 1 {
+                let message = "the file holds no object: kind is missing".to_owned();
+                self.pass_over(&path, Some(line), message, "give it apiVersion and kind");
+                continue;
+            }
+            if manifest.kind() == "ClusterServiceVersion" {
+                if csv.is_some() {
+                    let message = "only the first ClusterServiceVersion counts".to_owned();
+                    self.pass_over(&path, Some(line), message, "leave one in the bundle");
+                    continue;
+                }
+                csv = Some(manifests.len());
+            }
+            manifests.push(manifest);
+        }
+        let missing = |message: &str, remedy: &'static str| {
+            let problem = Problem {
+                file: FOLDER.to_owned(),
+                line: None,
+                message: message.to_owned(),
+                remedy: remedy.into(),
+            };
+            BundleError::new(message, problem)
+        };
+        if manifests.is_empty() {
+            return Err(missing("no bundle objects found", "put the operator's objects there"));
+        }
+        if let Some(at) = csv {
+            Csv::new(&manifests[at]).check_head()?;
+        }
+        bundle::check_crds(&manifests)?;
+        let Some(csv) = csv else {
+            return Err(missing("no csv in bundle", "put a ClusterServiceVersion there"));
+        };
+        let view = Csv::new(&manifests[csv]);
+        let before = format!("error checking provided apis in bundle {}: ", view.name());
+        bundle::check_owned(&manifests, view).map_err(|error| error.within(&before))?;
+        Ok((manifests, csv))
+    }
+
+    fn metadata(&mut self, manifests: Vec<Manifest>, csv: usize) -> Result<Bundle, BundleError> {
+        const FOLDER: &str = "metadata";
+        let mut annotations: Option<Annotations> = None;
+        let mut dependencies = Vec::new();
+        let mut properties = Vec::new();
+        for entry in self.files(FOLDER)? {
+            let Some((document, source)) = self.first(FOLDER, &entry)? else { continue };
+            let path = format!("{FOLDER}/{}", entry.name);
+            if annotations.is_none() {
+                annotations = metadata::annotations(&document, &path);
+            }
+            if dependencies.is_empty() {
+                dependencies = metadata::dependencies(&document, &source, &path);
+            }
+            if properties.is_empty() {
+                properties = metadata::properties(&document, &source, &path);
+            }
+        }
+        let Some(annotations) = annotations else {
+            let message = "Could not find annotations file".to_owned();
+            let problem = Problem {
+                file: FOLDER.to_owned(),
+                line: None,
+                message: message.clone(),
+                remedy: "write annotations.yaml with package, channels and default channel".into(),
+            };
+            return Err(BundleError::new(message, problem));
+        };
+        let passed_over = Vec::new();
+        Ok(Bundle { manifests, csv, annotations, dependencies, properties, passed_over })
+    }
+}
+
+/// The words of an error of the file system, without the number.
+fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_lowercase()
+}

@@ -1,0 +1,395 @@
+//! Go's types as tables, and what its JSON decoder says of values that do not have them.
+//!
+//! Go walks a value in the order of its text, goes on after a value of another kind, and answers
+//! with the first one it met; types that read themselves end the walk at once. Unknown fields pass,
+//! `null` is "not set", names may be written in any case. Types of Kubernetes come from the table of
+//! its types.
+
+use crate::gojson::{self, Html, Wide};
+use mainstay_schema::builtin::{self, Definition, Type};
+use serde_json::{Map, Value};
+
+/// The kind of value that a field takes.
+pub(crate) enum Kind {
+    Text,
+    /// A text of a type of its own, by Go's name.
+    Named(&'static str),
+    Bool,
+    /// A whole number, by the name of its Go type.
+    Int(&'static str),
+    /// Anything: kept as it is.
+    Raw,
+    /// A mapping of texts to texts.
+    TextMap,
+    One(&'static Shape),
+    Many(&'static Self),
+    /// A list of pointers.
+    Pointers(&'static Shape),
+    /// A type of Kubernetes, by its name in the table.
+    Kube(&'static str),
+    /// A type that reads itself from a text: what it says of one.
+    Own(fn(&str) -> Result<(), String>),
+}
+
+/// A Go struct: how messages call it as a struct and as a type, and its fields.
+pub(crate) struct Shape {
+    pub(crate) name: &'static str,
+    pub(crate) spelled: &'static str,
+    pub(crate) fields: &'static [(&'static str, Kind)],
+}
+
+/// One step from a value to a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Field(String),
+    Item(usize),
+}
+
+/// A value that is not what Go expects, in Go's words, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mismatch {
+    pub(crate) message: String,
+    pub(crate) path: Vec<Step>,
+    /// Whether the place is behind the first character of the value (of lists and mappings) and not
+    /// behind its last.
+    pub(crate) opens: bool,
+}
+
+/// What Go calls a JSON value.
+pub(crate) fn word(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// A field as Go finds it: by its exact name, or else in any case; the last one counts.
+pub(crate) fn field<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
+    field_in(value.as_object()?, name)
+}
+
+fn field_in<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
+    if let Some(found) = fields.get(name).filter(|found| !found.is_null()) {
+        return Some(found);
+    }
+    let in_any_case =
+        |(key, value): &(&String, &Value)| key.eq_ignore_ascii_case(name) && !value.is_null();
+    fields.iter().rfind(in_any_case).map(|(_, value)| value)
+}
+
+/// The text of a field; empty where there is none.
+pub(crate) fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    field(value, name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Checks a value against a struct.
+pub(crate) fn check(value: &Value, shape: &'static Shape) -> Result<(), Mismatch> {
+    check_kind(value, &Kind::One(shape))
+}
+
+/// Checks a value against a kind.
+pub(crate) fn check_kind(value: &Value, kind: &Kind) -> Result<(), Mismatch> {
+    let mut walk = Walk::new(true);
+    match walk.kind(value, kind) {
+        Err(Ended(mismatch)) => Err(mismatch),
+        Ok(()) => walk.first.map_or(Ok(()), Err),
+    }
+}
+
+/// Checks an object against its type of Kubernetes, whose field names have one case only.
+pub(crate) fn check_object(value: &Value, definition: &'static Definition) -> Result<(), Mismatch> {
+    let mut walk = Walk::new(false);
+    match walk.kube(value, definition) {
+        Err(Ended(mismatch)) => Err(mismatch),
+        Ok(()) => walk.first.map_or(Ok(()), Err),
+    }
+}
+
+/// A type that reads itself has refused its value.
+struct Ended(Mismatch);
+
+struct Walk {
+    first: Option<Mismatch>,
+    path: Vec<Step>,
+    /// The names of the fields that lead here.
+    fields: Vec<&'static str>,
+    /// The innermost struct.
+    owner: &'static str,
+    /// Whether names of fields may be written in any case.
+    any_case: bool,
+}
+
+impl Walk {
+    fn new(any_case: bool) -> Self {
+        Self { first: None, path: Vec::new(), fields: Vec::new(), owner: "", any_case }
+    }
+
+    fn mismatch(&self, found: &str, expected: &str, value: &Value) -> Mismatch {
+        let message = if self.fields.is_empty() {
+            format!("json: cannot unmarshal {found} into Go value of type {expected}")
+        } else {
+            let (owner, path) = (self.owner, self.fields.join("."));
+            format!(
+                "json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {expected}"
+            )
+        };
+        Mismatch { message, path: self.path.clone(), opens: value.is_array() || value.is_object() }
+    }
+
+    fn refuse_as(&mut self, found: &str, expected: &str, value: &Value) {
+        if self.first.is_none() {
+            self.first = Some(self.mismatch(found, expected, value));
+        }
+    }
+
+    fn refuse(&mut self, value: &Value, expected: &str) {
+        self.refuse_as(word(value), expected, value);
+    }
+
+    fn end<T>(&self, message: String) -> Result<T, Ended> {
+        Err(Ended(Mismatch { message, path: self.path.clone(), opens: false }))
+    }
+
+    fn kind(&mut self, value: &Value, kind: &Kind) -> Result<(), Ended> {
+        match (kind, value) {
+            // A type that reads itself is given nulls too.
+            (Kind::Own(read), Value::Null) => {
+                if let Err(message) = read("") {
+                    return self.end(message);
+                }
+            }
+            (Kind::Raw, _)
+            | (_, Value::Null)
+            | (Kind::Text | Kind::Named(_), Value::String(_))
+            | (Kind::Bool, Value::Bool(_)) => {}
+            (Kind::Int(name), value) => self.whole(value, name),
+            (Kind::TextMap, Value::Object(fields)) => {
+                for (name, value) in fields {
+                    self.path.push(Step::Field(name.clone()));
+                    if !value.is_string() && !value.is_null() {
+                        self.refuse(value, "string");
+                    }
+                    self.path.pop();
+                }
+            }
+            (Kind::One(shape), Value::Object(fields)) => {
+                for (key, value) in fields {
+                    let Some((name, kind)) = named(shape.fields, key) else { continue };
+                    self.below(shape.name, name, key, |walk| walk.kind(value, kind))?;
+                }
+            }
+            (Kind::Many(element), Value::Array(items)) => {
+                self.items(items, |walk, item| walk.kind(item, element))?;
+            }
+            (Kind::Pointers(shape), Value::Array(items)) => {
+                self.items(items, |walk, item| walk.kind(item, &Kind::One(shape)))?;
+            }
+            (Kind::Kube(name), value) => {
+                if let Some(definition) = builtin::definition(name) {
+                    self.kube(value, definition)?;
+                }
+            }
+            (Kind::Own(read), Value::String(text)) => {
+                if let Err(message) = read(text) {
+                    return self.end(message);
+                }
+            }
+            (Kind::Own(_), other) => {
+                return Err(Ended(self.mismatch(word(other), "string", other)));
+            }
+            (kind, other) => self.refuse(other, &spelled(kind)),
+        }
+        Ok(())
+    }
+
+    fn below(
+        &mut self,
+        owner: &'static str,
+        name: &'static str,
+        key: &str,
+        check: impl FnOnce(&mut Self) -> Result<(), Ended>,
+    ) -> Result<(), Ended> {
+        let before = std::mem::replace(&mut self.owner, owner);
+        self.fields.push(name);
+        self.path.push(Step::Field(key.to_owned()));
+        check(self)?;
+        self.path.pop();
+        self.fields.pop();
+        self.owner = before;
+        Ok(())
+    }
+
+    fn items(
+        &mut self,
+        items: &[Value],
+        mut check: impl FnMut(&mut Self, &Value) -> Result<(), Ended>,
+    ) -> Result<(), Ended> {
+        for (at, item) in items.iter().enumerate() {
+            self.path.push(Step::Item(at));
+            check(self, item)?;
+            self.path.pop();
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, value: &Value, name: &str) {
+        let fits = |whole: i64| name != "int32" || i32::try_from(whole).is_ok();
+        match value {
+            Value::Null => {}
+            Value::Number(number) if number.as_i64().is_some_and(fits) => {}
+            Value::Number(_) => {
+                let mut text = String::from("number ");
+                gojson::write(&mut text, value, Html::Plain, Wide::Float);
+                self.refuse_as(&text, name, value);
+            }
+            other => self.refuse(other, name),
+        }
+    }
+
+    fn kube(&mut self, value: &Value, definition: &'static Definition) -> Result<(), Ended> {
+        use builtin::Shape as Form;
+        match (definition.shape(), value) {
+            (_, Value::Null)
+            | (Form::Any, _)
+            | (Form::FreeObject, Value::Object(_))
+            | (Form::IntOrString, Value::String(_))
+            | (Form::Quantity, Value::Number(_)) => {}
+            (Form::Object, Value::Object(fields)) => {
+                for (key, value) in fields {
+                    let Some(field) = kube_field(definition, key, self.any_case) else { continue };
+                    let name = field.type_name.as_deref();
+                    self.below(definition.short_name(), &field.name, key, |walk| {
+                        walk.kube_type(value, &field.ty, name, definition)
+                    })?;
+                }
+            }
+            (Form::IntOrString, value) => {
+                let before = self.first.take();
+                self.whole(value, "int32");
+                if let Some(refused) = self.first.take() {
+                    return Err(Ended(refused));
+                }
+                self.first = before;
+            }
+            (Form::Quantity, Value::String(text)) => {
+                if let Err(why) = mainstay_schema::canonical_quantity(text) {
+                    return self.end(why.to_string());
+                }
+            }
+            (Form::Time | Form::MicroTime, Value::String(text)) => {
+                let mut probe = Value::String(text.clone());
+                if let Err(message) = mainstay_schema::strict::decode(definition, &mut probe) {
+                    return self.end(message);
+                }
+            }
+            (Form::Time | Form::MicroTime, other) => {
+                return Err(Ended(self.mismatch(word(other), "string", other)));
+            }
+            (Form::Quantity, _) => return self.end(MALFORMED.to_owned()),
+            (Form::Object | Form::FreeObject, other) => self.refuse(other, &go_name(definition)),
+        }
+        Ok(())
+    }
+
+    fn kube_type(
+        &mut self,
+        value: &Value,
+        ty: &'static Type,
+        name: Option<&'static str>,
+        owner: &'static Definition,
+    ) -> Result<(), Ended> {
+        match (ty, value) {
+            (_, Value::Null)
+            | (Type::String | Type::Bytes, Value::String(_))
+            | (Type::Boolean, Value::Bool(_))
+            | (Type::Double, Value::Number(_)) => {}
+            (Type::Int32, value) => self.whole(value, "int32"),
+            (Type::Int64, value) => self.whole(value, "int64"),
+            (Type::List(element), Value::Array(items)) => {
+                self.items(items, |walk, item| walk.kube_type(item, element, name, owner))?;
+            }
+            (Type::Map(element), Value::Object(fields)) => {
+                for (key, item) in fields {
+                    self.path.push(Step::Field(key.clone()));
+                    self.kube_type(item, element, name, owner)?;
+                    self.path.pop();
+                }
+            }
+            (Type::Object(reference), value) => {
+                if let Some(definition) = reference.definition() {
+                    self.kube(value, definition)?;
+                }
+            }
+            (ty, other) => self.refuse(other, &kube_spelled(ty, name, owner)),
+        }
+        Ok(())
+    }
+}
+
+const MALFORMED: &str = "quantities must match the regular expression \
+    '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
+fn named(
+    fields: &'static [(&'static str, Kind)],
+    key: &str,
+) -> Option<(&'static str, &'static Kind)> {
+    let exact = fields.iter().find(|(name, _)| *name == key);
+    let found = exact.or_else(|| fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)))?;
+    Some((found.0, &found.1))
+}
+
+fn kube_field(
+    definition: &'static Definition,
+    key: &str,
+    any_case: bool,
+) -> Option<&'static builtin::Field> {
+    let in_any_case = || definition.fields().iter().find(|f| f.name.eq_ignore_ascii_case(key));
+    definition.field(key).or_else(|| if any_case { in_any_case() } else { None })
+}
+
+/// Go's name of a type of Kubernetes: the last two parts.
+fn go_name(definition: &Definition) -> String {
+    let name = definition.name();
+    let package = name.rsplit('.').nth(1).unwrap_or_default();
+    format!("{package}.{}", definition.short_name())
+}
+
+fn kube_spelled(ty: &Type, name: Option<&str>, owner: &Definition) -> String {
+    let package = || owner.name().rsplit('.').nth(1).unwrap_or_default().to_owned();
+    let full = |name: &str| {
+        if name.contains('.') { name.to_owned() } else { format!("{}.{name}", package()) }
+    };
+    match (ty, name) {
+        (Type::List(_) | Type::Map(_), Some(whole)) if whole.starts_with('*') => full(&whole[1..]),
+        (Type::List(element), name) => format!("[]{}", kube_spelled(element, name, owner)),
+        (Type::Map(element), name) => {
+            format!("map[string]{}", kube_spelled(element, name, owner))
+        }
+        (Type::Object(reference), _) => reference.definition().map(go_name).unwrap_or_default(),
+        (_, Some(name)) => full(name),
+        (Type::String, None) => "string".to_owned(),
+        (Type::Bytes, None) => "[]uint8".to_owned(),
+        (Type::Int32, None) => "int32".to_owned(),
+        (Type::Int64, None) => "int64".to_owned(),
+        (Type::Double, None) => "float64".to_owned(),
+        (Type::Boolean, None) => "bool".to_owned(),
+    }
+}
+
+fn spelled(kind: &Kind) -> String {
+    match kind {
+        Kind::Text | Kind::Own(_) => "string".to_owned(),
+        Kind::Named(name) | Kind::Int(name) => (*name).to_owned(),
+        Kind::Bool => "bool".to_owned(),
+        Kind::Raw => "json.RawMessage".to_owned(),
+        Kind::TextMap => "map[string]string".to_owned(),
+        Kind::One(shape) => shape.spelled.to_owned(),
+        Kind::Many(element) => format!("[]{}", spelled(element)),
+        Kind::Pointers(shape) => format!("[]*{}", shape.spelled),
+        Kind::Kube(name) => builtin::definition(name).map(go_name).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,148 @@
+//! References of images that follow from package, name and version: texts with `{{.Package}}`,
+//! `{{.Name}}` and `{{.Version}}`.
+//!
+//! Upstream takes the whole template language of Go. Here a template is text with these fields,
+//! blanks inside the braces, comments, and `{{-` and `-}}`, which trim; anything else is refused in
+//! words of our own.
+
+use mainstay_version::quote;
+
+/// A template that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageTemplate {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// A field, with the line and column that Go names.
+    Field {
+        name: String,
+        line: usize,
+        column: usize,
+    },
+}
+
+impl ImageTemplate {
+    /// Reads a template.
+    ///
+    /// # Errors
+    /// Why it cannot be read, in upstream's words where it would not read it either.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut at = 0;
+        let mut trim = false;
+        while at < text.len() {
+            let rest = &text[at..];
+            let length = rest.find("{{").unwrap_or(rest.len());
+            let mut plain = &rest[..length];
+            if trim {
+                plain = plain.trim_start_matches(BLANKS);
+            }
+            let Some(action) = rest.get(length + 2..) else {
+                push_text(&mut parts, plain);
+                break;
+            };
+            let start = at + length;
+            let line = 1 + text[..start].matches('\n').count();
+            let refuse =
+                |message: &str| Err(format!("template: image-ref-template:{line}: {message}"));
+            let trims_before = action.starts_with('-') && action[1..].starts_with(BLANKS);
+            if trims_before {
+                plain = plain.trim_end_matches(BLANKS);
+            }
+            push_text(&mut parts, plain);
+            let skipped = if trims_before { 2 } else { 0 };
+            let inner = &action[skipped..];
+            if inner.trim_start_matches(BLANKS).starts_with("/*") {
+                let Some(end) = inner.find("*/") else { return refuse("unclosed comment") };
+                let after = &inner[end + 2..];
+                let (closing, trims) = match after.trim_start_matches(BLANKS) {
+                    tail if tail.starts_with("-}}") && tail.len() < after.len() => (tail, true),
+                    _ => (after, false),
+                };
+                let length = if trims { 3 } else { 2 };
+                if !closing.starts_with(if trims { "-}}" } else { "}}" }) {
+                    return refuse("comment ends before closing delimiter");
+                }
+                trim = trims;
+                at = text.len() - closing.len() + length;
+                continue;
+            }
+            let Some(end) = inner.find("}}") else { return refuse("unclosed action") };
+            let mut body = &inner[..end];
+            at = start + 2 + skipped + end + 2;
+            trim = body.strip_suffix('-').is_some_and(|body| body.ends_with(BLANKS));
+            if trim {
+                body = &body[..body.len() - 1];
+            }
+            if body.contains('\n') && body.trim().is_empty() {
+                return refuse("missing value for command");
+            }
+            let trimmed = body.trim_matches(BLANKS);
+            if trimmed.is_empty() {
+                return refuse("missing value for command");
+            }
+            match trimmed.strip_prefix('.') {
+                Some(name) if is_name(name) => {
+                    let before = body.len() - body.trim_start_matches(BLANKS).len();
+                    let position = start + 2 + skipped + before;
+                    let line_start = text[..position].rfind('\n').map_or(0, |at| at + 1);
+                    // Go counts from the end of the line before, in bytes.
+                    let column = position - line_start;
+                    parts.push(Part::Field { name: name.to_owned(), line, column });
+                }
+                _ => {
+                    let message = format!(
+                        "{} is not supported here: only {{{{.Package}}}}, {{{{.Name}}}} and \
+                         {{{{.Version}}}} are",
+                        quote(trimmed)
+                    );
+                    return refuse(&message);
+                }
+            }
+        }
+        Ok(Self { parts })
+    }
+
+    /// The reference.
+    ///
+    /// # Errors
+    /// If it has a field that there is not, in upstream's words.
+    pub fn fill(&self, package: &str, name: &str, version: &str) -> Result<String, String> {
+        let mut out = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Field { name: field, line, column } => out.push_str(match field.as_str() {
+                    "Package" => package,
+                    "Name" => name,
+                    "Version" => version,
+                    _ => {
+                        return Err(format!(
+                            "template: image-ref-template:{line}:{column}: executing \
+                             \"image-ref-template\" at <.{field}>: can't evaluate field {field} in \
+                             type action.imageReferenceTemplateData"
+                        ));
+                    }
+                }),
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// What Go's templates trim.
+const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
+
+fn push_text(parts: &mut Vec<Part>, text: &str) {
+    if !text.is_empty() {
+        parts.push(Part::Text(text.to_owned()));
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    text.chars().all(|c| c == '_' || c.is_alphanumeric())
+        && text.chars().next().is_some_and(|first| first == '_' || first.is_alphabetic())
+}

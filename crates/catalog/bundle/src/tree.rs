@@ -1,0 +1,143 @@
+//! Where the files of a bundle come from: a folder today, the layers of an image some day.
+//!
+//! The tree is untrusted. A link may point anywhere, a name may be a pipe that never answers, and
+//! a file may grow while it is read. So links are resolved and must stay below the root, only
+//! regular files are opened, and no read goes beyond its limit.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+/// What a name in a folder stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A file, or a link to one inside the tree.
+    File,
+    /// A folder.
+    Folder,
+    /// A link that leaves the tree, or leads nowhere.
+    Outside,
+    /// A device, a pipe, a link to a folder: nothing that can be read as a file.
+    Other,
+}
+
+/// One name in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The last part of its path.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// A tree of files.
+pub trait Tree {
+    /// The entries of a folder below the root (`""`: the root itself), in any order.
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>>;
+
+    /// The bytes of one file, at most `limit` and one more.
+    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>>;
+}
+
+/// A folder of the file system.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    /// The folder at `root`; nothing is read yet.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    fn kind_of_link(&self, path: &Path) -> Kind {
+        let (Ok(root), Ok(target)) = (fs::canonicalize(&self.root), fs::canonicalize(path)) else {
+            return Kind::Outside;
+        };
+        match fs::metadata(&target) {
+            Ok(_) if !target.starts_with(&root) => Kind::Outside,
+            Ok(found) if found.is_file() => Kind::File,
+            _ => Kind::Other,
+        }
+    }
+}
+
+impl Tree for Folder {
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        let place = self.root.join(folder);
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(&place)? {
+            let entry = entry?;
+            let kind = match entry.file_type()? {
+                kind if kind.is_dir() => Kind::Folder,
+                kind if kind.is_file() => Kind::File,
+                kind if kind.is_symlink() => self.kind_of_link(&entry.path()),
+                _ => Kind::Other,
+            };
+            // A name that is no text cannot be asked for; no tool of upstream writes one.
+            let name = entry.file_name().to_string_lossy().into_owned();
+            entries.push(Entry { name, kind });
+        }
+        Ok(entries)
+    }
+
+    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let file = File::open(self.root.join(path))?;
+        let known = file.metadata()?.len().min(limit);
+        let mut bytes = Vec::with_capacity(usize::try_from(known).unwrap_or(0) + 1);
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// Files that are in memory already: contents of an archive, or of a test.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl<P: Into<String>, B: Into<Vec<u8>>> FromIterator<(P, B)> for Files {
+    fn from_iter<I: IntoIterator<Item = (P, B)>>(files: I) -> Self {
+        Self { files: files.into_iter().map(|(path, bytes)| (path.into(), bytes.into())).collect() }
+    }
+}
+
+impl Tree for Files {
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let mut entries: Vec<Entry> = Vec::new();
+        for path in self.files.keys() {
+            let Some(rest) = path.strip_prefix(&prefix) else { continue };
+            let (name, kind) = match rest.split_once('/') {
+                Some((name, _)) => (name, Kind::Folder),
+                None => (rest, Kind::File),
+            };
+            if entries.iter().all(|entry| entry.name != name) {
+                entries.push(Entry { name: name.to_owned(), kind });
+            }
+        }
+        if entries.is_empty() && !folder.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(entries)
+    }
+
+    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let bytes = self.files.get(path).ok_or(io::ErrorKind::NotFound)?;
+        let end = usize::try_from(limit.saturating_add(1)).unwrap_or(usize::MAX);
+        Ok(bytes[..bytes.len().min(end)].to_vec())
+    }
+}
+
+/// Whether a tree is meant as a bundle: it has a folder `manifests` and a folder `metadata`.
+/// Anything else is taken for a catalog.
+pub fn is_bundle(tree: &dyn Tree) -> bool {
+    let has = |entries: &[Entry], name: &str| {
+        entries.iter().any(|entry| entry.name == name && entry.kind == Kind::Folder)
+    };
+    tree.list("").is_ok_and(|found| has(&found, "manifests") && has(&found, "metadata"))
+}

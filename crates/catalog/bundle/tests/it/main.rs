@@ -1,0 +1,54 @@
+//! Integration tests of the bundle crate.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod recorded;
+mod rules;
+
+use mainstay_bundle::{Bundle, DeclaredBundle, Image, ImageTemplate, Limits, Tree};
+
+/// What a command line asks for.
+#[derive(Default)]
+struct Flags<'a> {
+    yaml: bool,
+    migrate: bool,
+    template: Option<&'a str>,
+}
+
+/// What `render` of bundles prints, or what it says.
+fn render(bundles: &[(&dyn Tree, &str)], flags: &Flags<'_>) -> Result<String, String> {
+    let declared: Vec<DeclaredBundle> = bundles
+        .iter()
+        .map(|(tree, named)| declare(*tree, named, flags))
+        .collect::<Result<_, _>>()?;
+    let mut out = Vec::new();
+    let write = if flags.yaml { mainstay_bundle::yaml } else { mainstay_bundle::json };
+    write(&declared.iter().collect::<Vec<_>>(), &mut out).unwrap();
+    Ok(String::from_utf8(out).unwrap())
+}
+
+fn declare(tree: &dyn Tree, named: &str, flags: &Flags<'_>) -> Result<DeclaredBundle, String> {
+    let template = match flags.template {
+        None => None,
+        Some(text) => Some(
+            ImageTemplate::parse(text)
+                .map_err(|why| format!("invalid image reference template: {why}"))?,
+        ),
+    };
+    let declared = Bundle::read_from(tree, &Limits::default()).and_then(|bundle| {
+        let image = template.as_ref().map_or(Image::None, Image::Template);
+        let mut declared = bundle.declare(image, named)?;
+        if flags.migrate {
+            bundle.migrate(&mut declared).map_err(|error| error.within("migrate: "))?;
+        }
+        Ok(declared)
+    });
+    declared.map_err(|error| {
+        let upstream = error.upstream();
+        if upstream.starts_with("migrate: ") {
+            upstream.to_owned()
+        } else {
+            format!("render reference \"{named}\": {upstream}")
+        }
+    })
+}
