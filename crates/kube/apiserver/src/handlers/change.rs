@@ -35,14 +35,12 @@ pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<Answer, 
         check_name(request, &object)?;
         return create::create(request, Decoded { object, warnings }, &options).await;
     }
-    if !request.row.strategy.allows_unconditional_update() {
-        if request.server.store.get(&request.key()).is_none() {
-            return Err(request.not_found());
-        }
-        require_version(request, &object)?;
-    }
+    let unconditional = request.row.strategy.allows_unconditional_update();
     let make = |old: &Object| {
         check_uid(request, &object, old)?;
+        if !unconditional {
+            require_version(request, &object)?;
+        }
         Ok(Made::sent(object.clone(), warnings.clone()))
     };
     let changed = apply(request, part, &options, make).await?;
