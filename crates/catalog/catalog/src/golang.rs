@@ -72,7 +72,9 @@ fn escaped(out: &mut String, sign: char) {
 fn float(number: &Number, general: bool) -> String {
     let value = number.as_f64().unwrap_or_default();
     let size = value.abs();
-    let scientific = size != 0.0 && (size < if general { 1e-4 } else { 1e-6 } || size >= 1e21);
+    // Powers of ten below and from which the exponent is written.
+    let (low, high) = if general { (1e-4, 1e6) } else { (1e-6, 1e21) };
+    let scientific = size != 0.0 && (size < low || size >= high);
     if !scientific {
         return format!("{value}");
     }
@@ -213,7 +215,8 @@ mod tests {
         let table: &[(Value, &str, &str)] = &[
             (json!(5), "%!t(float64=5)", "5"),
             (json!(1.5), "%!t(float64=1.5)", "1.5"),
-            (json!(1e21), "%!t(float64=1e+21)", "1e+21"),
+            (json!(123_456), "%!t(float64=123456)", "123456"),
+            (json!(1_234_567), "%!t(float64=1.234567e+06)", "1.234567e+06"),
             (json!(0.00001), "%!t(float64=1e-05)", "1e-05"),
             (json!(null), "%!t(<nil>)", "<nil>"),
             (json!(true), "true", "true"),

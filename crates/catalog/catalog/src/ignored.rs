@@ -1,11 +1,8 @@
 //! `.indexignore`: which files are no part of the catalog.
 //!
-//! Patterns are gitignore's, but they are used differently than git uses them: patterns of the
-//! whole tree are collected first, folders are not pruned, and for each file the last pattern
-//! that says anything decides. A deeper `!pattern` can therefore bring back a file below an
-//! ignored folder.
-
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+//! The patterns look like git's, and are read as upstream reads them: those of the whole tree are
+//! collected first, folders are not pruned, and for each file the last pattern that says anything
+//! decides. A deeper `!pattern` can therefore bring back a file below an ignored folder.
 
 /// The name of the files with patterns; they are never read as content.
 pub(crate) const FILE: &str = ".indexignore";
@@ -13,42 +10,248 @@ pub(crate) const FILE: &str = ".indexignore";
 /// All patterns of a tree.
 #[derive(Default)]
 pub(crate) struct Ignored {
-    /// The folder a pattern is for, and a matcher of that one pattern.
-    patterns: Vec<(String, Gitignore)>,
+    patterns: Vec<Pattern>,
 }
 
 impl Ignored {
-    /// Adds the patterns of one file. Files must be added in the order of their paths, outer
-    /// ones before inner ones. Lines that are no pattern are left out, as git does.
+    /// Adds the patterns of one file. Files must be added in the order in which a walk through the
+    /// tree comes across them.
     pub(crate) fn add(&mut self, path: &str, text: &str) {
         let folder = path.strip_suffix(FILE).unwrap_or_default();
-        for line in text.lines() {
-            // Git finds nothing by this name; the matcher would find everything.
-            if line.trim_end() == "/" {
-                continue;
-            }
-            let mut builder = GitignoreBuilder::new("");
-            if builder.add_line(None, line).is_err() {
-                continue;
-            }
-            if let Ok(matcher) = builder.build()
-                && !matcher.is_empty()
-            {
-                self.patterns.push((folder.to_owned(), matcher));
-            }
-        }
+        let lines = text.split('\n').map(str::trim);
+        let patterns = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        self.patterns.extend(patterns.map(|line| Pattern::new(folder, line)));
     }
 
     /// Whether the file at `path` is left out.
     pub(crate) fn ignores(&self, path: &str) -> bool {
-        self.patterns
-            .iter()
-            .rev()
-            .find_map(|(folder, matcher)| {
-                let below = path.strip_prefix(folder.as_str())?;
-                let matched = matcher.matched_path_or_any_parents(below, false);
-                (!matched.is_none()).then(|| matched.is_ignore())
-            })
-            .unwrap_or(false)
+        let found = self.patterns.iter().rev().find(|pattern| pattern.matches(path));
+        found.is_some_and(|pattern| !pattern.brings_back)
+    }
+}
+
+/// One line.
+struct Pattern {
+    /// The folder it is for, with a slash behind it.
+    folder: String,
+    brings_back: bool,
+    only_folders: bool,
+    /// It has slashes: its parts stand for a path from the folder on, not for any name.
+    is_path: bool,
+    parts: Vec<Part>,
+}
+
+enum Part {
+    /// Nothing between two slashes.
+    Empty,
+    /// `**`: any number of folders.
+    Folders,
+    /// `**` beside something else, which nothing is.
+    Never,
+    Name(Glob),
+}
+
+impl Pattern {
+    fn new(folder: &str, line: &str) -> Self {
+        let (brings_back, line) = match line.strip_prefix('!') {
+            Some(rest) => (true, rest),
+            None => (false, line),
+        };
+        let (only_folders, line) = match line.strip_suffix('/') {
+            Some(rest) => (true, rest),
+            None => (false, line),
+        };
+        let is_path = line.contains('/');
+        let part = |part: &str| match part {
+            "" if is_path => Part::Empty,
+            "**" if is_path => Part::Folders,
+            _ if is_path && part.contains("**") => Part::Never,
+            _ => Part::Name(Glob::new(part)),
+        };
+        let parts = line.split('/').map(part).collect();
+        Self { folder: folder.to_owned(), brings_back, only_folders, is_path, parts }
+    }
+
+    fn matches(&self, path: &str) -> bool {
+        let Some(below) = path.strip_prefix(self.folder.as_str()) else { return false };
+        let names: Vec<&str> = below.split('/').collect();
+        let end = if self.is_path {
+            self.end_of_path(&names)
+        } else {
+            let name = self.parts.first();
+            let found = names
+                .iter()
+                .position(|found| matches!(name, Some(Part::Name(glob)) if glob.matches(found)));
+            found.map(|at| at + 1)
+        };
+        // What is left behind the match lies in a folder that matches.
+        end.is_some_and(|end| !self.only_folders || end < names.len())
+    }
+
+    /// How many names the parts of a path stand for; `None` if they do not.
+    fn end_of_path(&self, names: &[&str]) -> Option<usize> {
+        let (mut at, mut matched, mut anywhere) = (0, false, false);
+        let last = self.parts.len().saturating_sub(1);
+        for (index, part) in self.parts.iter().enumerate() {
+            match part {
+                Part::Empty => anywhere = false,
+                Part::Folders if index == last => break,
+                Part::Folders => anywhere = true,
+                Part::Never => return None,
+                Part::Name(_) if at >= names.len() => return None,
+                Part::Name(glob) if anywhere => {
+                    anywhere = false;
+                    let found = names[at..].iter().position(|name| glob.matches(name));
+                    matched = found.is_some();
+                    at = found.map_or(names.len(), |more| at + more + 1);
+                }
+                Part::Name(glob) => {
+                    if !glob.matches(names[at]) {
+                        return None;
+                    }
+                    matched = true;
+                    at += 1;
+                }
+            }
+        }
+        matched.then_some(at)
+    }
+}
+
+/// A pattern for one name; `None` for one that is malformed, which matches nothing.
+struct Glob(Option<Vec<Token>>);
+
+enum Token {
+    Any,
+    One,
+    Sign(char),
+    Class { negated: bool, ranges: Vec<(char, char)> },
+}
+
+impl Glob {
+    fn new(text: &str) -> Self {
+        let mut tokens = Vec::new();
+        let mut signs = text.chars().peekable();
+        while let Some(sign) = signs.next() {
+            tokens.push(match sign {
+                '*' => Token::Any,
+                '?' => Token::One,
+                '\\' => match signs.next() {
+                    Some(sign) => Token::Sign(sign),
+                    None => return Self(None),
+                },
+                '[' => {
+                    let negated = signs.next_if_eq(&'^').is_some();
+                    match ranges(&mut signs) {
+                        Some(ranges) => Token::Class { negated, ranges },
+                        None => return Self(None),
+                    }
+                }
+                sign => Token::Sign(sign),
+            });
+        }
+        Self(Some(tokens))
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        let Some(tokens) = &self.0 else { return false };
+        let name: Vec<char> = name.chars().collect();
+        let (mut token, mut at) = (0, 0);
+        // Where the last star stands, and how far it reaches for now.
+        let mut star: Option<(usize, usize)> = None;
+        while at < name.len() {
+            match tokens.get(token) {
+                Some(Token::Any) => {
+                    star = Some((token, at));
+                    token += 1;
+                }
+                Some(one) if one.takes(name[at]) => {
+                    token += 1;
+                    at += 1;
+                }
+                _ => {
+                    let Some((back, reach)) = star else { return false };
+                    star = Some((back, reach + 1));
+                    (token, at) = (back + 1, reach + 1);
+                }
+            }
+        }
+        tokens[token..].iter().all(|token| matches!(token, Token::Any))
+    }
+}
+
+impl Token {
+    fn takes(&self, sign: char) -> bool {
+        match self {
+            Self::Any => false,
+            Self::One => true,
+            Self::Sign(expected) => *expected == sign,
+            Self::Class { negated, ranges } => {
+                ranges.iter().any(|(low, high)| (*low..=*high).contains(&sign)) != *negated
+            }
+        }
+    }
+}
+
+/// The ranges of a class up to its closing bracket. `None`: it is malformed.
+fn ranges(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Vec<(char, char)>> {
+    let mut ranges = Vec::new();
+    loop {
+        if !ranges.is_empty() && signs.next_if_eq(&']').is_some() {
+            return Some(ranges);
+        }
+        let low = class_sign(signs)?;
+        let high = match signs.next_if_eq(&'-') {
+            Some(_) => class_sign(signs)?,
+            None => low,
+        };
+        ranges.push((low, high));
+    }
+}
+
+fn class_sign(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
+    match signs.next()? {
+        '-' | ']' => None,
+        '\\' => signs.next(),
+        sign => Some(sign),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FILE, Ignored};
+
+    #[test]
+    fn patterns_are_read_as_upstream_reads_them() {
+        let table: &[(&str, &str, bool)] = &[
+            ("*.md", "d/a.md", true),
+            ("/a.md", "d/a.md", false),
+            ("d/", "d", false),
+            ("d/", "x/d/e", true),
+            ("d/e", "d/e/f", true),
+            ("d/e/", "d/e", false),
+            ("d/**", "d/e/f", true),
+            ("**/e", "d/c/e", true),
+            ("**/e/", "d/e", false),
+            ("a/**/b", "a/b", true),
+            ("a/**/b", "a/x/y/b", true),
+            ("**b/c", "b/c", false),
+            ("a[0-9].y", "a5.y", true),
+            ("a[^0-9].y", "a5.y", false),
+            ("a[!5].y", "a5.y", true),
+            ("a[]5].y", "a5.y", false),
+            ("a[5", "a5", false),
+            ("a\\*", "a*", true),
+            ("a\\", "a\\", false),
+            ("?.y", "\u{e9}.y", true),
+            ("*a*b*c", "xaxbxbxc", true),
+            ("!", "a", false),
+            ("/", "a", false),
+        ];
+        for (pattern, path, ignored) in table {
+            let mut all = Ignored::default();
+            all.add(FILE, pattern);
+            assert_eq!(all.ignores(path), *ignored, "{pattern} {path}");
+        }
     }
 }

@@ -116,10 +116,8 @@ fn without_ignored(
     problems: &mut Vec<Problem>,
 ) -> Vec<SourceFile> {
     let is_patterns = |path: &str| path.rsplit('/').next() == Some(ignored::FILE);
-    let (mut patterns, files): (Vec<_>, Vec<_>) =
+    let (patterns, files): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|file| is_patterns(&file.path));
-    // Outer folders before inner ones.
-    patterns.sort_by_key(|file| (file.path.matches('/').count(), file.path.clone()));
     let mut ignored = Ignored::default();
     for file in patterns {
         let read = match file.fault {

@@ -245,7 +245,7 @@ fn blob(document: Document, file: &Arc<str>, text: &[u8]) -> Result<ReadBlob, Fa
         Value::Null => {
             let message = "object '' is missing root schema field".to_owned();
             let upstream = match format {
-                Format::Yaml => message.clone(),
+                Format::Yaml => syntax::of_nothing(&text[bytes.clone()], &message),
                 Format::Json => "object 'null\n' is missing root schema field".to_owned(),
             };
             return Err(fault(message, upstream, "remove the empty document"));

@@ -3,7 +3,8 @@
 //! Only used when something is wrong already: the text is gone through once more, with an eye on
 //! where Go's decoders would have stopped, which is not always where ours did.
 
-use mainstay_yaml::{YamlError, sections};
+use crate::golang;
+use mainstay_yaml::{Options, YamlError, sections};
 
 /// How far upstream looks for the brace that makes a text JSON.
 const GUESS: usize = 4096;
@@ -28,13 +29,16 @@ pub(crate) fn words(bytes: &[u8], read: usize, error: &YamlError) -> String {
     if error.message.starts_with("invalid Yaml document separator") {
         return error.message.clone();
     }
+    if let Some(words) = first_value(bytes, error) {
+        return words;
+    }
     // What a value cannot be in JSON is noticed behind the decoder of YAML.
     let from = if error.message.starts_with("json: ") { "" } else { "yaml: " };
     format!("error converting YAML to JSON: {from}{}", yaml(bytes, error))
 }
 
-/// What Go's YAML decoder says, after the colon.
-fn yaml(bytes: &[u8], error: &YamlError) -> String {
+/// The section that an error is in, and the line it begins on.
+fn section_of<'b>(bytes: &'b [u8], error: &YamlError) -> (&'b [u8], usize) {
     let (mut document, mut first) = (bytes, 1);
     if let Ok(text) = std::str::from_utf8(bytes) {
         for section in sections(text).map_while(Result::ok) {
@@ -44,6 +48,40 @@ fn yaml(bytes: &[u8], error: &YamlError) -> String {
             (document, first) = (&bytes[section.bytes], section.line);
         }
     }
+    (document, first)
+}
+
+/// Where something stands behind the first value of a document, upstream does not see it. If the
+/// value is no object, that is what upstream says.
+fn first_value(bytes: &[u8], error: &YamlError) -> Option<String> {
+    if !error.message.ends_with("<document start>") {
+        return None;
+    }
+    let (document, first) = section_of(bytes, error);
+    let document = std::str::from_utf8(document).ok()?;
+    let row = error.line.checked_sub(first)?;
+    let start: usize = document.split_inclusive('\n').take(row).map(str::len).sum();
+    let rest = document.get(start..)?;
+    let column =
+        rest.char_indices().nth(error.column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at);
+    // A tab at the beginning of a line is no token, and upstream has looked for the next one.
+    if rest[column..].split('\n').next()?.starts_with('\t') {
+        return None;
+    }
+    let value = mainstay_yaml::one(&document.as_bytes()[..start + column], &Options::default());
+    match value {
+        Ok(value) if !value.is_object() && !value.is_null() => {
+            let found = crate::shape::word(&value);
+            let words = golang::no_object(found, &golang::json(&value, true));
+            Some(format!("error unmarshaling JSON: while decoding JSON: {words}"))
+        }
+        _ => None,
+    }
+}
+
+/// What Go's YAML decoder says, after the colon.
+fn yaml(bytes: &[u8], error: &YamlError) -> String {
+    let (document, first) = section_of(bytes, error);
     if let Some(message) = reader_fault(document) {
         return message.to_owned();
     }
@@ -54,6 +92,19 @@ fn yaml(bytes: &[u8], error: &YamlError) -> String {
         return "found incompatible YAML document".to_owned();
     }
     of_document(document, error, (error.line + 1).saturating_sub(first))
+}
+
+/// What upstream says to a document that holds nothing, if it is not `words`.
+pub(crate) fn of_nothing(document: &[u8], words: &str) -> String {
+    // A tab where a token could begin is none.
+    match document.split(|&byte| byte == b'\n').position(|line| line.starts_with(b"\t")) {
+        Some(at) => {
+            let message = "found character that cannot start any token".to_owned();
+            let error = YamlError { line: at + 1, column: 1, message };
+            format!("error converting YAML to JSON: yaml: {}", of_text(document, &error))
+        }
+        None => words.to_owned(),
+    }
 }
 
 /// What Go's YAML decoder says to a text that stands alone.
