@@ -24,7 +24,8 @@ impl<'a> Machine<'a, '_, '_> {
                 values.push(value);
                 continue;
             }
-            values.extend(held(value).map_err(|value| no_optional_element(&value))?);
+            let held = held(value).map_err(|value| no_optional_element(&value))?;
+            values.extend(held.map(Value::unless_failed).transpose()?);
         }
         Ok(values)
     }
@@ -71,7 +72,8 @@ impl<'a> Machine<'a, '_, '_> {
                 object.insert(name.clone(), value);
                 continue;
             }
-            match held(value).map_err(|value| no_optional_entry(name, &value))? {
+            let held = held(value).map_err(|value| no_optional_entry(name, &value))?;
+            match held.map(Value::unless_failed).transpose()? {
                 Some(value) => object.insert(name.clone(), value),
                 None => object.remove(name),
             };
@@ -101,7 +103,8 @@ pub(super) fn add_entry<'a>(
     optional: bool,
 ) -> Result<(), Error> {
     let value = if optional {
-        held(value).map_err(|value| no_optional_entry(key, &value))?
+        let held = held(value).map_err(|value| no_optional_entry(key, &value))?;
+        held.map(Value::unless_failed).transpose()?
     } else {
         Some(value)
     };

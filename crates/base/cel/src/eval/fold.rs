@@ -179,7 +179,8 @@ impl<'a> Machine<'a, '_, '_> {
         if !optional {
             return Ok(Added::Element(Some(value)));
         }
-        held(value).map(Added::Element).map_err(|value| no_optional_element(&value))
+        let held = held(value).map_err(|value| no_optional_element(&value))?;
+        Ok(Added::Element(held.map(Value::unless_failed).transpose()?))
     }
 
     /// A map that is gathered, and what is added to it.

@@ -2,7 +2,10 @@
 //! optionals.
 
 use crate::kubernetes::Shape;
-use crate::value::{Element, Error, List, Map, Object, Text, Value};
+use crate::types::Type;
+use crate::value::{Element, Error, List, Map, Object, Opaque, Text, Value};
+use std::any::Any;
+use std::sync::Arc;
 
 /// Data of which no schema says what it is.
 static DYNAMIC: Shape = Shape::dynamic();
@@ -30,6 +33,45 @@ pub(super) fn native<'a>(held: &Value<'a>) -> Value<'a> {
         Value::Optional(None) => Value::Null,
         Value::Type(of) => Value::String(Text::Shared(of.name().into())),
         other => other.clone(),
+    }
+}
+
+/// What is left of what an optional in a branch holds: cel-go unpacks it, and a value of a library
+/// that it cannot make again of what was inside becomes a failure, noticed by who takes it out.
+pub(super) fn repacked<'a>(held: &Value<'a>) -> Value<'a> {
+    let value = native(held);
+    if let Value::Opaque(opaque) = &value
+        && let Some(inside) = opaque.go_inside()
+    {
+        let error = Error::text(format!("unsupported conversion to ref.Val: {inside}"));
+        return Value::Opaque(Arc::new(Failed(error)));
+    }
+    value
+}
+
+/// In the place of a value that cel-go has lost.
+#[derive(Debug)]
+struct Failed(Error);
+
+impl Opaque for Failed {
+    fn cel_type(&self) -> Type {
+        Type::Error
+    }
+
+    fn equals(&self, _: &Value<'_>) -> Result<bool, Error> {
+        Err(self.0.clone())
+    }
+
+    fn go_inside(&self) -> Option<String> {
+        Some(format!("(*errors.errorString){}", self.0))
+    }
+
+    fn failure(&self) -> Option<&Error> {
+        Some(&self.0)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

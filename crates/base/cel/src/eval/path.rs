@@ -99,7 +99,7 @@ impl<'a> Machine<'a, '_, '_> {
     fn at_value(&mut self, begin: Value<'a>, steps: &'a [Step]) -> Outcome<'a> {
         match begin {
             Value::Optional(None) => Ok(Value::Optional(None)),
-            Value::Optional(Some(held)) => self.follow(native(&held), true, steps),
+            Value::Optional(Some(held)) => self.follow(native(&held).unless_failed()?, true, steps),
             begin => self.follow(begin, false, steps),
         }
     }

@@ -3,7 +3,7 @@
 //! Each kind of node has a function of its own, so that the frames on the stack stay small: trees
 //! are as deep as the parser lets them be.
 
-use super::native::native;
+use super::native::repacked;
 use super::node::{Constant, Equal, Fast, Node, NodeId, SlotId};
 use super::{Activation, Budget, Program, SlotKind};
 use crate::cost::CallCost;
@@ -104,7 +104,7 @@ impl<'a> Machine<'a, '_, '_> {
             Node::Path(path) => self.walk(path),
             Node::Conditional(condition, yes, no) => self.conditional(*condition, *yes, *no),
             _ => match self.eval(node)? {
-                Value::Optional(Some(held)) => Ok(Value::some(native(&held))),
+                Value::Optional(Some(held)) => Ok(Value::some(repacked(&held))),
                 value => Ok(value),
             },
         }
@@ -264,9 +264,9 @@ impl<'a> Machine<'a, '_, '_> {
     fn default(&mut self, first: NodeId, second: NodeId) -> Outcome<'a> {
         match self.eval(first)? {
             Value::Optional(None) => self.eval(second),
-            Value::Optional(Some(value)) => {
-                Ok(std::sync::Arc::try_unwrap(value).unwrap_or_else(|shared| (*shared).clone()))
-            }
+            Value::Optional(Some(value)) => std::sync::Arc::try_unwrap(value)
+                .unwrap_or_else(|shared| (*shared).clone())
+                .unless_failed(),
             value => Ok(value),
         }
     }

@@ -125,7 +125,7 @@ fn none<'a>(args: &[Value<'a>]) -> Outcome<'a> {
 
 fn unpack<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     match args {
-        [Value::Optional(Some(value))] => Ok((**value).clone()),
+        [Value::Optional(Some(value))] => (**value).clone().unless_failed(),
         [Value::Optional(None)] => Err(Error::fixed("optional.none() dereference")),
         _ => Err(Error::NoSuchOverload),
     }
@@ -154,7 +154,7 @@ fn unwrap<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     let mut values = Vec::with_capacity(list.len());
     for value in list.iter() {
         match value? {
-            Value::Optional(Some(value)) => values.push((*value).clone()),
+            Value::Optional(Some(value)) => values.push((*value).clone().unless_failed()?),
             Value::Optional(None) => {}
             other => return Err(Error::text(format!("value {other} is not optional"))),
         }

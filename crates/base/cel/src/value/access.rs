@@ -39,6 +39,21 @@ impl<'a> Value<'a> {
         Self::Type(Arc::new(of))
     }
 
+    /// The value, or the failure that it stands for.
+    ///
+    /// # Errors
+    ///
+    /// That failure ([`super::Opaque::failure`]).
+    pub(crate) fn unless_failed(self) -> Outcome<'a> {
+        match &self {
+            Self::Opaque(opaque) => match opaque.failure() {
+                Some(error) => Err(error.clone()),
+                None => Ok(self),
+            },
+            _ => Ok(self),
+        }
+    }
+
     /// Its type, without parameters: `list(dyn)`, `map(dyn, dyn)`. Objects of a schema are maps,
     /// as in Kubernetes.
     pub fn type_of(&self) -> Type {

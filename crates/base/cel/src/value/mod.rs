@@ -201,6 +201,15 @@ pub trait Opaque: fmt::Debug + Send + Sync + 'static {
     fn go_type(&self) -> Option<&'static str> {
         None
     }
+    /// Go's type and text of what is inside, in messages, where upstream cannot make a value of
+    /// that again once it has unpacked it (`(netip.Addr)10.0.0.1`).
+    fn go_inside(&self) -> Option<String> {
+        None
+    }
+    /// If it stands for a failure: that. Whoever looks into what holds such a value fails so.
+    fn failure(&self) -> Option<&Error> {
+        None
+    }
     /// Itself, to be asked what it really is.
     fn as_any(&self) -> &dyn Any;
 }

@@ -1,6 +1,7 @@
 //! The rules of the language, told by expressions and what comes of them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod branches;
 mod check;
 mod cost;
 mod environment;

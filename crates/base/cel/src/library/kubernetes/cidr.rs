@@ -36,6 +36,10 @@ impl Opaque for Cidr {
         Some(u64::from(self.0.bits.div_ceil(8)))
     }
 
+    fn go_inside(&self) -> Option<String> {
+        Some(format!("(netip.Prefix){}", self.0))
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -37,6 +37,10 @@ impl Opaque for Address {
         Some(if self.0.is_ipv4() { 4 } else { 16 })
     }
 
+    fn go_inside(&self) -> Option<String> {
+        Some(format!("(netip.Addr){}", self.0))
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

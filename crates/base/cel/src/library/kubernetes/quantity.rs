@@ -40,6 +40,14 @@ impl Opaque for Amount {
         self.computed.then_some("*cel.Quantity")
     }
 
+    fn go_inside(&self) -> Option<String> {
+        // Upstream has the suffix that it was written with; here that is not kept.
+        Some(match self.value.as_integer() {
+            Some(integer) => format!("(*resource.Quantity){integer}"),
+            None => format!("(*resource.Quantity){}", self.value.as_float()),
+        })
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -36,6 +36,10 @@ impl Opaque for Wrapped {
         same(other, |other: &Self| self.0 == other.0)
     }
 
+    fn go_inside(&self) -> Option<String> {
+        Some(format!("(semver.Version){}", self.0))
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

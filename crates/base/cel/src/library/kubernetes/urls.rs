@@ -29,6 +29,10 @@ impl Opaque for Wrapped {
         same(other, |other: &Self| self.0.to_string() == other.0.to_string())
     }
 
+    fn go_inside(&self) -> Option<String> {
+        Some(format!("(*url.URL){}", self.0))
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
