@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         unpacked.path()
     };
     let all = definitions::read(folder)?;
-    println!("{} different rules about one object are in the definitions.\n", all.len());
+    println!("Different rules about one object in the definitions: {}.\n", all.len());
     creation(&all, arguments)?;
     evaluation(all, arguments)
 }
@@ -140,9 +140,14 @@ fn evaluation(all: Vec<Rule>, arguments: &Arguments) -> Result<()> {
             None => differing += 1,
         }
     }
+    let left_out = match differing {
+        0 => "no rule".to_owned(),
+        1 => "1 rule".to_owned(),
+        many => format!("{many} rules"),
+    };
     println!(
-        "{} objects for each rule; medians of {} rounds. {differing} rules before the last of these \
-         are left out: `kube-cel` cannot compile them, or says of some object what we do not.\n",
+        "{} objects for each rule; medians of {} rounds. Left out before the last of these, because \
+         `kube-cel` cannot compile it or says of some object what we do not: {left_out}.\n",
         arguments.objects, arguments.rounds,
     );
     let clock = Clock::system();
