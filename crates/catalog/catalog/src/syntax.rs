@@ -16,7 +16,9 @@ pub(crate) fn words(bytes: &[u8], read: usize, error: &YamlError) -> String {
     let start = &bytes[..bytes.len().min(GUESS)];
     if start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
         let (values, fault) = json_stream(bytes);
-        if values == read
+        // Bytes that are no text stop us before anything else, and nobody there.
+        let any = error.message.ends_with("is not UTF-8 text");
+        if (values == read || any)
             && let Some((message, offset)) = fault
         {
             return match offset {
@@ -94,6 +96,47 @@ fn yaml(bytes: &[u8], error: &YamlError) -> String {
     of_document(document, error, (error.line + 1).saturating_sub(first))
 }
 
+/// libyaml's words where our parser has its own, by what stands before the place.
+fn familiar<'e>(document: &[u8], error: &'e YamlError, line: usize) -> &'e str {
+    let lines = document.split_inclusive(|&byte| byte == b'\n');
+    let start: usize = lines.take(line.saturating_sub(1)).map(<[u8]>::len).sum();
+    let rest = String::from_utf8_lossy(document.get(start..).unwrap_or_default());
+    let column = rest.char_indices().nth(error.column.saturating_sub(1)).map_or(0, |(at, _)| at);
+    let before = document.get(..start + column).unwrap_or_default();
+    match error.message.as_str() {
+        "misplaced bracket" => match before.trim_ascii_end().last() {
+            Some(b':' | b'-' | b'[' | b'{' | b',') => "did not find expected node content",
+            _ => "did not find expected key",
+        },
+        "illegal placement of ':' indicator"
+        | "invalid trailing content after double-quoted scalar"
+        | "\"-\" is only valid inside a block" => match open_bracket(before) {
+            Some(b'[') => "did not find expected ',' or ']'",
+            Some(_) => "did not find expected ',' or '}'",
+            None => "did not find expected key",
+        },
+        "invalid indentation in quoted scalar" => "found unexpected end of stream",
+        message => message,
+    }
+}
+
+/// The innermost bracket that is still open at the end of a text; brackets in quotes are none.
+fn open_bracket(text: &[u8]) -> Option<u8> {
+    let mut open = Vec::new();
+    let mut quoted = false;
+    for &byte in text {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => open.push(byte),
+            b']' | b'}' if !quoted => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    open.pop()
+}
+
 /// What upstream says to a document that holds nothing, if it is not `words`.
 pub(crate) fn of_nothing(document: &[u8], words: &str) -> String {
     // A tab where a token could begin is none.
@@ -114,7 +157,7 @@ pub(crate) fn of_text(bytes: &[u8], error: &YamlError) -> String {
 
 /// The message with the line as it is counted there. `line` is that in the document, from 1.
 fn of_document(document: &[u8], error: &YamlError, line: usize) -> String {
-    let message = error.message.as_str();
+    let message = familiar(document, error, line);
     if message == "found unexpected end of stream" {
         // Every line ends with a break there, and the stream behind it.
         let text = document.strip_suffix(b"\n").unwrap_or(document);
