@@ -130,6 +130,28 @@ fn write_print(out: &mut String, value: &Value, as_bool: bool, outer: bool) {
     }
 }
 
+/// A value as `%#v` prints one that was decoded from YAML.
+pub(crate) fn syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) if number.is_f64() => float(number, true),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => mainstay_version::quote(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let field = |(name, value): (&String, &Value)| {
+                format!("{}:{}", mainstay_version::quote(name), syntax(value))
+            };
+            let fields: Vec<String> = fields.iter().map(field).collect();
+            format!("map[interface {{}}]interface {{}}{{{}}}", fields.join(", "))
+        }
+    }
+}
+
 /// Upstream's words for a document that is no object, with the mark that shows where. `text` is
 /// the document as JSON.
 pub(crate) fn no_object(found: &str, text: &str) -> String {
@@ -207,7 +229,7 @@ fn indented(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{json, no_object, print};
+    use super::{json, no_object, print, syntax};
     use serde_json::{Value, json};
 
     #[test]
@@ -226,6 +248,14 @@ mod tests {
         for (value, as_bool, plain) in table {
             assert_eq!((&*print(value, true), &*print(value, false)), (*as_bool, *plain));
         }
+    }
+
+    #[test]
+    fn keys_are_printed_as_go_source() {
+        let value = json!(["a", 5, 1.5, true, null, {"b": []}]);
+        let text = "[]interface {}{\"a\", 5, 1.5, true, interface {}(nil), \
+                    map[interface {}]interface {}{\"b\":[]interface {}{}}}";
+        assert_eq!(syntax(&value), text);
     }
 
     #[test]

@@ -21,6 +21,9 @@ use std::{
     },
 };
 
+/// Bytes of upstream's words that are kept.
+const LONGEST_WORDS: usize = 1 << 20;
+
 /// What came out of one file.
 #[derive(Default)]
 pub(crate) struct FileRead {
@@ -38,8 +41,17 @@ impl FileRead {
         self.lost = true;
     }
 
+    /// Notes upstream's words, if they are the first. They may repeat a whole document; beyond a
+    /// megabyte nobody reads them, and there may be many files.
     fn stop(&mut self, words: impl FnOnce() -> String) {
-        self.stop.get_or_insert_with(words);
+        self.stop.get_or_insert_with(|| {
+            let mut words = words();
+            if words.len() > LONGEST_WORDS {
+                words.truncate(words.floor_char_boundary(LONGEST_WORDS));
+                words.shrink_to_fit();
+            }
+            words
+        });
     }
 }
 

@@ -395,12 +395,11 @@ impl Place<'_> {
             }
             (One(inner), other) => refuse(other, inner.spelled),
             (Many(inner), Value::Array(items)) => {
+                let prefix = format!("{}{}.", self.prefix, self.field);
                 for (index, item) in items.iter().enumerate() {
                     match item {
                         Value::Null => Ok(()),
-                        Value::Object(object) => {
-                            fields(object, inner, &format!("{}{}.", self.prefix, self.field))
-                        }
+                        Value::Object(object) => fields(object, inner, &prefix),
                         other => refuse(other, inner.spelled),
                     }
                     .map_err(|wrong| wrong.below(Part::Item(index)))?;

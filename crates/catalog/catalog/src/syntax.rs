@@ -8,6 +8,8 @@ use mainstay_yaml::{Options, YamlError, sections};
 
 /// How far upstream looks for the brace that makes a text JSON.
 const GUESS: usize = 4096;
+/// Lines longer than this are not looked into for the sake of a message.
+const LONG_LINE: usize = 1024;
 /// How deep Go's decoders follow nested values.
 const MAX_DEPTH: usize = 10_000;
 
@@ -31,7 +33,7 @@ pub(crate) fn words(bytes: &[u8], read: usize, error: &YamlError) -> String {
     if error.message.starts_with("invalid Yaml document separator") {
         return error.message.clone();
     }
-    if let Some(words) = first_value(bytes, error) {
+    if let Some(words) = first_value(bytes, error).or_else(|| odd_key(bytes, error)) {
         return words;
     }
     // What a value cannot be in JSON is noticed behind the decoder of YAML.
@@ -53,22 +55,54 @@ fn section_of<'b>(bytes: &'b [u8], error: &YamlError) -> (&'b [u8], usize) {
     (document, first)
 }
 
+/// The section that an error is in, where its line begins there, and how far it is from that.
+fn split<'b>(bytes: &'b [u8], error: &YamlError) -> Option<(&'b str, usize, usize)> {
+    let (document, first) = section_of(bytes, error);
+    let document = std::str::from_utf8(document).ok()?;
+    let row = error.line.checked_sub(first)?;
+    let start: usize = document.split_inclusive('\n').take(row).map(str::len).sum();
+    let rest = document.get(start..)?;
+    let column = error.column.saturating_sub(1);
+    Some((document, start, rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at)))
+}
+
+/// What upstream says to a key that is none, which repeats it or what it is the key of. Only for
+/// those that are written on one line.
+fn odd_key(bytes: &[u8], error: &YamlError) -> Option<String> {
+    let null = error.message.starts_with("null cannot be the key");
+    if !null && !error.message.ends_with("cannot be the key of a mapping") {
+        return None;
+    }
+    let (document, start, column) = split(bytes, error)?;
+    let line = document[start + column..].lines().next().filter(|line| line.len() <= LONG_LINE)?;
+    let read = |text: &str| mainstay_yaml::one(text.as_bytes(), &Options::default()).ok();
+    let from = "error converting YAML to JSON:";
+    if null {
+        let value = read(line.split_once(": ")?.1)?;
+        let value = golang::syntax(&value);
+        let key = "unsupported map key of type: %!s(<nil>), key: <nil>";
+        return Some(format!("{from} {key}, value: {value}"));
+    }
+    let key = line.match_indices([']', '}']).find_map(|(at, _)| {
+        let value = read(&line[..=at])?;
+        (value.is_array() || value.is_object()).then_some(value)
+    })?;
+    Some(format!("{from} yaml: invalid map key: {}", golang::syntax(&key)))
+}
+
 /// Where something stands behind the first value of a document, upstream does not see it. If the
 /// value is no object, that is what upstream says.
 fn first_value(bytes: &[u8], error: &YamlError) -> Option<String> {
     if !error.message.ends_with("<document start>") {
         return None;
     }
-    let (document, first) = section_of(bytes, error);
-    let document = std::str::from_utf8(document).ok()?;
-    let row = error.line.checked_sub(first)?;
-    let start: usize = document.split_inclusive('\n').take(row).map(str::len).sum();
-    let rest = document.get(start..)?;
-    let column =
-        rest.char_indices().nth(error.column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at);
-    // A tab at the beginning of a line is no token, and upstream has looked for the next one.
-    if rest[column..].split('\n').next()?.starts_with('\t') {
-        return None;
+    let (document, start, column) = split(bytes, error)?;
+    let rest = &document[start..];
+    if rest.starts_with('\t') && start > 0 {
+        // A tab at the beginning of a line is no token, and upstream has looked for the next one.
+        let line = document[..start].split('\n').count();
+        let message = "found character that cannot start any token";
+        return Some(format!("error converting YAML to JSON: yaml: line {line}: {message}"));
     }
     let value = mainstay_yaml::one(&document.as_bytes()[..start + column], &Options::default());
     match value {

@@ -26,6 +26,7 @@ proptest! {
         let text = lines.join("\n");
         if let Err(error) = load(&[("c.yaml", &text)]) {
             prop_assert!(!error.problems.is_empty());
+            prop_assert!(!error.upstream().is_empty());
             prop_assert_eq!(error.to_string().lines().count(), error.problems.len());
         }
     }
