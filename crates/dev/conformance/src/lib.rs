@@ -29,6 +29,7 @@ mod exchange;
 pub mod faults;
 pub mod kubectl;
 pub mod mask;
+pub mod opm;
 mod parse;
 mod place;
 mod proxy;

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use mainstay_conformance::check::{self, Judged};
 use mainstay_conformance::differences::Differences;
 use mainstay_conformance::kubectl::Kubectl;
+use mainstay_conformance::opm;
 use mainstay_conformance::scenario::{self, Scenario, Selection};
 use mainstay_conformance::score;
 use mainstay_conformance::server::Server;
@@ -79,6 +80,16 @@ enum Task {
         #[arg(long)]
         name: Option<String>,
     },
+    /// Holds `opm` against the recorded answers of opm 1.73, `answers/opm.tar.xz` in the folder that
+    /// MAINSTAY_TESTDATA names.
+    Opm {
+        /// Only cases of this area.
+        #[arg(long)]
+        area: Option<String>,
+        /// Only cases whose name contains this.
+        #[arg(long)]
+        name: Option<String>,
+    },
     /// Counts scenarios and invocations of kubectl.
     List {
         #[command(flatten)]
@@ -100,10 +111,15 @@ fn main() -> ExitCode {
 
 async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { home, kubectl, most, task } = arguments;
+    if let Task::Opm { area, name } = &task {
+        return hold_opm(&home, area.as_deref(), name.as_deref(), most);
+    }
     let kubectl = Kubectl::find(kubectl.as_deref());
     let all = scenario::all(&home)?;
     let differences = Differences::read(&home)?;
     match task {
+        // Above: nothing of a cluster is needed.
+        Task::Opm { .. } => Ok(()),
         Task::List { which } => {
             let (wanted, _) = choose(&all, which)?;
             let wanted: Vec<Scenario> = wanted.into_iter().cloned().collect();
@@ -182,6 +198,32 @@ async fn faults(
     println!("faults: {found} of {} found", wanted.len());
     if name.is_none() && found < FOUND {
         bail!("at least {FOUND} of {} must be found", FAULTS.len());
+    }
+    Ok(())
+}
+
+fn hold_opm(
+    home: &Path,
+    area: Option<&str>,
+    name: Option<&str>,
+    most: usize,
+) -> anyhow::Result<()> {
+    let Some(data) = mainstay_testdata::unpack("answers/opm", "recorded answers of opm") else {
+        bail!("the recorded answers of opm are not at hand");
+    };
+    let mut cases = opm::case::all(&data.path().join("opm"))?;
+    cases.retain(|case| {
+        opm::is_built(case)
+            && area.is_none_or(|area| case.area == area)
+            && name.is_none_or(|name| case.name.contains(name))
+    });
+    let listed = opm::listed::Listed::read(home)?;
+    let judged = opm::judge(&cases)?;
+    let (text, good) = opm::report(&judged, &listed, most);
+    print!("{text}");
+    let faults = if area.is_none() && name.is_none() { listed.faults(&judged) } else { Vec::new() };
+    if !good || !faults.is_empty() {
+        bail!("not all cases are as they shall be\n{}", faults.join("\n"));
     }
     Ok(())
 }

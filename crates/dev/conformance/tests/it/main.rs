@@ -1,3 +1,4 @@
 //! The embedded API against the recordings of a real one.
 
+mod opm;
 mod recordings;

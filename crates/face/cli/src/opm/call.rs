@@ -40,6 +40,13 @@ impl Io<'_> {
         if path.is_empty() { PathBuf::new() } else { self.folder.join(path) }
     }
 
+    /// An error about a tree of files, with paths as they were typed.
+    pub(super) fn as_typed(&self, message: &str, path: &str) -> String {
+        let (found, typed) = (self.at(path), path.trim_end_matches('/'));
+        let found = found.to_string_lossy();
+        message.replace(&format!("{}/", found.trim_end_matches('/')), &format!("{typed}/"))
+    }
+
     /// Whether there is a folder of that name.
     ///
     /// # Errors

@@ -138,8 +138,11 @@ fn load(call: &Call<'_, '_>) -> Result<Arc<Catalog>, End> {
     let source = Folder::new(folder);
     let options = LoadOptions::default();
     // Only what goes wrong while reading is said about the reference.
-    let declared = Declared::read(&source, &options).map_err(|error| failed(error.upstream()))?;
-    declared.check_in(&source, &options).map_err(|error| End::Fatal(error.upstream()))
+    let declared = Declared::read(&source, &options)
+        .map_err(|error| failed(call.io.as_typed(&error.upstream(), reference)))?;
+    declared
+        .check_in(&source, &options)
+        .map_err(|error| End::Fatal(call.io.as_typed(&error.upstream(), reference)))
 }
 
 /// Whether a folder is that of a bundle: both of its folders are there, and are no links.

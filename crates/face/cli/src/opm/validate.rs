@@ -23,7 +23,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         return Err(End::Usage(format!("{} is not a directory", go::quote(folder))));
     }
     let verdict = Catalog::load(&call.io.at(folder), &LoadOptions::default());
-    let verdict = verdict.map(drop).map_err(|error| error.upstream());
+    let verdict = verdict.map(drop).map_err(|error| call.io.as_typed(&error.upstream(), folder));
     let text = match (call.flags.text("output"), &verdict) {
         ("", _) => return verdict.map_err(End::Fatal),
         ("json", Ok(())) => "{\n  \"passed\": true\n}\n".to_owned(),

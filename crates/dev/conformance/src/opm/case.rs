@@ -1,0 +1,100 @@
+//! Recorded cases.
+
+use anyhow::Context;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What is recorded in a case's folder and was not there when it ran.
+const RECORDED: [&str; 4] = ["case.json", "out", "calls.jsonl", "rows.jsonl"];
+
+/// One recorded case.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The name of its folder, `NNNN-AREA-SLUG`.
+    pub name: String,
+    /// What it belongs to.
+    pub area: String,
+    /// Where it lies.
+    pub folder: PathBuf,
+    /// The command line after the program's name.
+    pub arguments: Vec<String>,
+    /// Whether `HELP_ALPHA` is set.
+    pub alpha: bool,
+    /// What must be at hand besides.
+    pub needs: Option<String>,
+    /// Exit codes that were seen.
+    pub exits: Vec<i64>,
+    /// Errors that were seen.
+    pub messages: Vec<String>,
+    /// Outputs that were seen.
+    pub outputs: Vec<String>,
+    /// The rule it probes.
+    pub why: String,
+}
+
+/// All cases below a folder, in order.
+///
+/// # Errors
+///
+/// What cannot be read.
+pub fn all(root: &Path) -> anyhow::Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for entry in fs::read_dir(root).with_context(|| root.display().to_string())? {
+        let folder = entry?.path();
+        if folder.join("case.json").is_file() {
+            cases.push(read(&folder).with_context(|| folder.display().to_string())?);
+        }
+    }
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(cases)
+}
+
+fn read(folder: &Path) -> anyhow::Result<Case> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let case: Value = serde_json::from_slice(&fs::read(folder.join("case.json"))?)?;
+    let texts = |key: &str| -> Vec<String> {
+        let items = case[key].as_array().into_iter().flatten();
+        items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    };
+    let text = |key: &str| case[key].as_str().map(str::to_owned);
+    let mut exits: Vec<i64> =
+        case["exits"].as_array().into_iter().flatten().filter_map(Value::as_i64).collect();
+    exits.extend(case["exit"].as_i64());
+    let mut messages = texts("messages");
+    messages.extend(text("message"));
+    let mut outputs = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if is_output(&file, "stdout") {
+            outputs.push(String::from_utf8_lossy(&fs::read(path)?).into_owned());
+        }
+    }
+    // Of large outputs and scripts only the size was kept.
+    if case["stdout_bytes"].as_u64().is_some_and(|size| size > 0) {
+        outputs.retain(|output| !output.is_empty());
+    }
+    Ok(Case {
+        area: name.split('-').nth(1).unwrap_or_default().to_owned(),
+        name,
+        folder: folder.to_owned(),
+        arguments: texts("argv").into_iter().skip(1).collect(),
+        alpha: case["env"]["HELP_ALPHA"] == "true",
+        needs: text("needs"),
+        exits,
+        messages,
+        outputs,
+        why: text("why").unwrap_or_default(),
+    })
+}
+
+/// `stdout`, `stdout.2` and so on.
+fn is_output(file: &str, kind: &str) -> bool {
+    file.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Whether a file of a case's folder was there when it ran.
+pub(super) fn is_input(file: &str) -> bool {
+    !RECORDED.contains(&file) && !is_output(file, "stdout") && !is_output(file, "stderr")
+}

@@ -1,0 +1,107 @@
+//! What of an output must agree.
+
+use super::case::Case;
+
+/// What of the output of a case is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Every byte.
+    Bytes,
+    /// Flags and defaults: the words are our own.
+    Help,
+    /// The candidates and what the shell shall do: what they are for is said in our own words.
+    Candidates,
+    /// That there is something: a script of our own.
+    Script,
+    /// All but which program it is.
+    Version,
+}
+
+fn kind(case: &Case, recorded: &str) -> Kind {
+    let word = |at: usize| {
+        case.arguments.iter().filter(|word| !word.starts_with("--")).nth(at).map(String::as_str)
+    };
+    let shells = ["bash", "fish", "powershell", "zsh"];
+    if recorded.lines().any(|line| line == "Usage:") {
+        Kind::Help
+    } else if word(0).is_some_and(|word| word.starts_with("__complete")) {
+        Kind::Candidates
+    } else if word(0) == Some("completion") && word(1).is_some_and(|it| shells.contains(&it)) {
+        Kind::Script
+    } else if word(0) == Some("version") {
+        Kind::Version
+    } else {
+        Kind::Bytes
+    }
+}
+
+/// What is different between the outputs that were recorded and ours; none if one of them agrees.
+pub(super) fn output(case: &Case, ours: &str) -> Option<String> {
+    let mut first = None;
+    for recorded in &case.outputs {
+        let kind = kind(case, recorded);
+        let (recorded, ours) = (reduce(kind, recorded), reduce(kind, ours));
+        if recorded == ours {
+            return None;
+        }
+        first.get_or_insert_with(|| difference(&recorded, &ours));
+    }
+    // Where only a size was kept there is nothing to compare.
+    first
+}
+
+fn reduce(kind: Kind, output: &str) -> String {
+    match kind {
+        Kind::Bytes => output.to_owned(),
+        Kind::Help => flags(output),
+        Kind::Candidates => {
+            let names = output.lines().map(|line| line.split('\t').next().unwrap_or_default());
+            names.collect::<Vec<_>>().join("\n")
+        }
+        Kind::Script => format!("something: {}", !output.is_empty()),
+        Kind::Version => {
+            let end = output.find(", GitCommit").unwrap_or(0);
+            format!("{}…{}", &output[..output.find('"').unwrap_or(0)], &output[end..])
+        }
+    }
+}
+
+/// The flags of a help text, a line each: section, letter, name, kind, default.
+fn flags(help: &str) -> String {
+    let mut section = "";
+    let mut found = Vec::new();
+    for line in help.lines() {
+        let text = line.trim_start();
+        if !line.starts_with(' ') {
+            section = if line.ends_with("Flags:") { line } else { "" };
+        } else if !section.is_empty() && text.starts_with('-') {
+            let end = text.find("   ").unwrap_or(text.len());
+            let default = text.rfind("(default \"").map_or("", |at| &text[at..]);
+            found.push(format!("{section} {} {default}", &text[..end]));
+        }
+    }
+    found.join("\n")
+}
+
+/// The first line that differs.
+pub(super) fn difference(recorded: &str, ours: &str) -> String {
+    let mut pairs = recorded.split('\n').zip(ours.split('\n'));
+    let at = pairs.position(|(recorded, ours)| recorded != ours);
+    let at = at.unwrap_or(recorded.split('\n').count().min(ours.split('\n').count()));
+    let line = |text: &str| format!("{:?}", text.split('\n').nth(at).unwrap_or("(end)"));
+    format!("line {}: recorded {}, ours {}", at + 1, line(recorded), line(ours))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_is_compared_by_its_flags() {
+        let one = "Words\n\nUsage:\n  opm x [flags]\n\nFlags:\n  -h, --help            help\n  -o, --output string   some (json|yaml) (default \"json\")\n\nGlobal Flags:\n      --use-http   x\n";
+        let other = one.replace("Words", "Other").replace("some", "any other");
+        assert_eq!(flags(one), flags(&other));
+        assert_ne!(flags(one), flags(&one.replace("\"json\"", "\"yaml\"")));
+        assert_eq!(flags(one).lines().count(), 3);
+    }
+}
