@@ -81,7 +81,7 @@ enum Task {
         name: Option<String>,
     },
     /// Holds `opm` against the recorded answers of opm 1.73, `answers/opm.tar.xz` in the folder that
-    /// MAINSTAY_TESTDATA names.
+    /// `MAINSTAY_TESTDATA` names.
     Opm {
         /// Only cases of this area.
         #[arg(long)]
