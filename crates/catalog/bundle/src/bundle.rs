@@ -161,7 +161,7 @@ pub(crate) fn check_crds(manifests: &[Manifest]) -> Result<(), BundleError> {
             let api_version = crd.api_version();
             let message = format!(
                 "no kind \"CustomResourceDefinition\" is registered for version \"{api_version}\" in \
-                 scheme \"pkg/runtime/scheme.go:110\""
+                 scheme \"pkg/runtime/scheme.go:111\""
             );
             let remedy = "write apiextensions.k8s.io/v1 as apiVersion";
             return Err(crd.error(message, &[], remedy).within(&before));

@@ -121,18 +121,20 @@ struct Walk {
     owner: &'static str,
     /// Whether names of fields may be written in any case.
     any_case: bool,
+    /// The struct that is named whatever is inside: of a type that reads itself by reading another.
+    outer: Option<&'static str>,
 }
 
 impl Walk {
     fn new(any_case: bool) -> Self {
-        Self { first: None, path: Vec::new(), fields: Vec::new(), owner: "", any_case }
+        Self { first: None, path: Vec::new(), fields: Vec::new(), owner: "", any_case, outer: None }
     }
 
     fn mismatch(&self, found: &str, expected: &str, value: &Value) -> Mismatch {
         let message = if self.fields.is_empty() {
             format!("json: cannot unmarshal {found} into Go value of type {expected}")
         } else {
-            let (owner, path) = (self.owner, self.fields.join("."));
+            let (owner, path) = (self.outer.unwrap_or(self.owner), self.fields.join("."));
             format!(
                 "json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {expected}"
             )
@@ -253,8 +255,8 @@ impl Walk {
     fn kube(&mut self, value: &Value, definition: &'static Definition) -> Result<(), Ended> {
         use builtin::Shape as Form;
         match (definition.shape(), value) {
+            (Form::Any, value) => self.schema_part(value, definition)?,
             (_, Value::Null)
-            | (Form::Any, _)
             | (Form::FreeObject, Value::Object(_))
             | (Form::IntOrString, Value::String(_))
             | (Form::Quantity, Value::Number(_)) => {}
@@ -292,6 +294,41 @@ impl Walk {
             (Form::Quantity, _) => return self.end(MALFORMED.to_owned()),
             (Form::Object | Form::FreeObject, other) => self.refuse(other, &go_name(definition)),
         }
+        Ok(())
+    }
+
+    /// Types of definitions of custom resources that take a schema or something else. They read
+    /// schemas apart, so what is wrong in one ends everything, and names may be in any case there.
+    fn schema_part(&mut self, value: &Value, definition: &'static Definition) -> Result<(), Ended> {
+        let short = definition.short_name();
+        let Some(package) = definition.name().strip_suffix(short) else { return Ok(()) };
+        let Some(schema) = builtin::definition(&format!("{package}JSONSchemaProps")) else {
+            return Ok(());
+        };
+        let before = (self.first.take(), self.any_case, self.outer);
+        self.any_case = true;
+        self.outer.get_or_insert(self.owner);
+        match (short, value) {
+            (
+                "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrStringArray",
+                Value::Object(_),
+            ) => self.kube(value, schema)?,
+            ("JSONSchemaPropsOrArray", Value::Array(items)) => {
+                self.items(items, |walk, item| walk.kube(item, schema))?;
+            }
+            ("JSONSchemaPropsOrStringArray", Value::Array(items)) => {
+                self.items(items, |walk, item| walk.kind(item, &Kind::Text))?;
+            }
+            ("JSONSchemaPropsOrBool", Value::Null | Value::Bool(_)) => {}
+            ("JSONSchemaPropsOrBool", _) => {
+                return self.end("boolean or JSON schema expected".to_owned());
+            }
+            _ => {}
+        }
+        if let Some(refused) = self.first.take() {
+            return Err(Ended(refused));
+        }
+        (self.first, self.any_case, self.outer) = before;
         Ok(())
     }
 
