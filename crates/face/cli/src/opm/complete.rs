@@ -40,7 +40,7 @@ pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
             advice
         }
         Err(message) => {
-            call.io.complain(&format!("[Error] {message}\n"));
+            call.io.complain(&format!("[Debug] [Error] {message}\n"));
             Advice::Default
         }
     };
