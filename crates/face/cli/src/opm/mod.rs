@@ -12,7 +12,7 @@
 //!
 //! The first four files are a small command-tree engine with the rules of the library that upstream
 //! uses (where flags may stand, what takes a value, which error comes first); the commands know
-//! nothing of it but [`call::Call`].
+//! nothing of it but `call::Call`.
 //!
 //! Commands that are not built are not there: they are unknown commands, not empty ones.
 
