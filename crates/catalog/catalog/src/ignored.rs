@@ -157,7 +157,7 @@ impl Glob {
         let Some(tokens) = &self.0 else { return false };
         let name: Vec<char> = name.chars().collect();
         let (mut token, mut at) = (0, 0);
-        // Where the last star stands, and how far it reaches for now.
+        // Where the last star stands, and how far it has been taken to reach.
         let mut star: Option<(usize, usize)> = None;
         while at < name.len() {
             match tokens.get(token) {

@@ -179,48 +179,7 @@ impl<'c> Coster<'c> {
         Some(match (function, target, args) {
             // Two of them fit into the cost of one rule.
             ("check", _, _) => (CostRange::fixed(350_000), None),
-            (
-                "serviceAccount"
-                | "path"
-                | "group"
-                | "resource"
-                | "subresource"
-                | "namespace"
-                | "name"
-                | "allowed"
-                | "reason"
-                | "error"
-                | "errored"
-                | "masked"
-                | "prefixLength"
-                | "family"
-                | "isUnspecified"
-                | "isLoopback"
-                | "isLinkLocalMulticast"
-                | "isLinkLocalUnicast"
-                | "isGlobalUnicast"
-                | "format.named"
-                | "sign"
-                | "asInteger"
-                | "isInteger"
-                | "asApproximateFloat"
-                | "isGreaterThan"
-                | "isLessThan"
-                | "compareTo"
-                | "add"
-                | "sub"
-                | "major"
-                | "minor"
-                | "patch"
-                | "getScheme"
-                | "getHostname"
-                | "getHost"
-                | "getPort"
-                | "getEscapedPath"
-                | "getQuery",
-                _,
-                _,
-            ) => (ONE, None),
+            _ if super::costs_one(function) => (ONE, None),
             ("fieldSelector" | "labelSelector", _, [selector]) => {
                 let length = size(selector);
                 let requirements = length.scaled(0.5).scaled(PER_REQUIREMENT);

@@ -37,3 +37,48 @@ const PER_TEXT: f64 = 0.1;
 const PER_PATTERN: f64 = 0.25;
 /// Each requirement of a selector: a list and an object.
 const PER_REQUIREMENT: f64 = 50.0;
+
+/// Whether a call of one of Kubernetes' functions costs one, whatever it is called with.
+fn costs_one(function: &str) -> bool {
+    matches!(
+        function,
+        "serviceAccount"
+            | "path"
+            | "group"
+            | "resource"
+            | "subresource"
+            | "namespace"
+            | "name"
+            | "allowed"
+            | "reason"
+            | "error"
+            | "errored"
+            | "masked"
+            | "prefixLength"
+            | "family"
+            | "isUnspecified"
+            | "isLoopback"
+            | "isLinkLocalMulticast"
+            | "isLinkLocalUnicast"
+            | "isGlobalUnicast"
+            | "format.named"
+            | "sign"
+            | "asInteger"
+            | "isInteger"
+            | "asApproximateFloat"
+            | "isGreaterThan"
+            | "isLessThan"
+            | "compareTo"
+            | "add"
+            | "sub"
+            | "major"
+            | "minor"
+            | "patch"
+            | "getScheme"
+            | "getHostname"
+            | "getHost"
+            | "getPort"
+            | "getEscapedPath"
+            | "getQuery"
+    )
+}

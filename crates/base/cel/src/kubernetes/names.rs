@@ -4,41 +4,12 @@
 //! itself. Rules write these with escapes: `x-prop` is `x__dash__prop`, `namespace` is
 //! `__namespace__`. What has other odd letters cannot be written at all.
 
+use crate::syntax::is_reserved;
 use std::borrow::Cow;
-
-/// Words that the language keeps for itself, and that properties are escaped for.
-const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
 
 /// What stands for what in escaped names.
 const ESCAPES: [(&str, &str); 4] =
     [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
-
-/// Whether the language keeps a word for itself.
-pub fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name)
-}
 
 /// The name of a property as rules write it; none if they cannot.
 pub fn escape(name: &str) -> Option<Cow<'_, str>> {

@@ -4,6 +4,7 @@
 //! apiserver's `SchemaDeclType` computes).
 
 use super::{Field, ListShape, ObjectShape, Shape, ShapeKind, limits, names};
+use crate::syntax::is_reserved;
 use std::sync::Arc;
 
 /// A property of an object that a shape is made of.
@@ -142,7 +143,7 @@ impl ObjectShape {
     pub fn find(&self, name: &str) -> Option<(&str, &Field)> {
         let entry = match self.escaped.get(name) {
             Some(plain) => self.fields.get_key_value(plain),
-            None if names::is_reserved(name) => self.fields.get_key_value(name),
+            None if is_reserved(name) => self.fields.get_key_value(name),
             // Fields of this name in data may be called otherwise in rules, or not at all.
             None => {
                 self.fields.get_key_value(name).filter(|_| names::escape(name) == Some(name.into()))

@@ -4,30 +4,10 @@
 use super::ast::{Expr, ExprKind, FieldEntry, Id, Literal, MapEntry, operator};
 use super::lexer::{Kind, Token};
 use super::make::{Maker, Nodes};
+use super::words::is_reserved;
 use super::{Expanded, Options, literal};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Words that are no names of variables and functions; fields and methods may be called so.
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// Makes trees.
 #[derive(Debug)]
@@ -80,7 +60,7 @@ impl<'a> Builder<'a> {
     pub(super) fn ident(&mut self, dot: Option<Token>, token: Token) -> Expr {
         let name = self.text_of(token);
         let start = dot.map_or(token.at, |dot| dot.at);
-        if RESERVED.contains(&name) {
+        if is_reserved(name) {
             return self.error(start, format!("reserved identifier: {name}"));
         }
         let name = self.rooted(dot, name);
@@ -103,7 +83,7 @@ impl<'a> Builder<'a> {
     ) -> Expr {
         let name = self.text_of(token);
         let start = dot.map_or(token.at, |dot| dot.at);
-        if RESERVED.contains(&name) {
+        if is_reserved(name) {
             // What is called so is not looked into.
             self.errors.truncate(noted);
             return self.error(start, format!("reserved identifier: {name}"));

@@ -14,9 +14,11 @@ mod make;
 mod parser;
 mod recovery;
 mod unparse;
+mod words;
 
 pub use make::{ACCUMULATOR, MAX_DEPTH, MAX_NODES, Maker};
 pub use unparse::unparse;
+pub use words::is_reserved;
 
 use crate::source::{Issue, Issues, Source};
 use ast::{Expr, Parsed};

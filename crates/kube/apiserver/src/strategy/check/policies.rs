@@ -8,6 +8,7 @@ use super::admission::{
     FAILURE, MATCH, MUTATING_OPERATIONS, REINVOCATION, match_conditions, operation_rule, present,
 };
 use super::{path_name, view};
+use mainstay_cel::syntax::is_reserved;
 use mainstay_object::{Object, names};
 use serde_json::Value;
 
@@ -86,29 +87,6 @@ fn policy(object: &Object, conditions: bool, errors: &mut Errors) {
 }
 
 fn variable(node: &Node<'_, '_>, errors: &mut Errors) {
-    const RESERVED: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
     let name = node.get("name");
     let text = name.text();
     let letter = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
@@ -116,7 +94,7 @@ fn variable(node: &Node<'_, '_>, errors: &mut Errors) {
         errors.required(&name, "name is not specified");
     } else if !text.bytes().all(letter)
         || text.starts_with(|c: char| c.is_ascii_digit())
-        || RESERVED.contains(&text)
+        || is_reserved(text)
     {
         errors.wrong(&name, "must be a valid CEL identifier");
     }
