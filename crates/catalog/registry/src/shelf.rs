@@ -1,0 +1,133 @@
+//! The catalogs that are served, by name.
+
+use crate::index::Index;
+use arc_swap::ArcSwap;
+use std::{collections::BTreeMap, sync::Arc};
+use tokio::sync::watch;
+
+/// What a served catalog has at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// The content that is served: the last that was sound. `None` until something is loaded.
+    pub index: Option<Arc<Index>>,
+    /// Why newer content is not served, in one line.
+    pub problem: Option<Arc<str>>,
+}
+
+/// One catalog under its name. Reading never waits, not even for a reload.
+#[derive(Debug)]
+pub struct Served {
+    name: Arc<str>,
+    state: ArcSwap<State>,
+    changes: watch::Sender<u64>,
+}
+
+impl Served {
+    /// A catalog that has no content yet.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), state: ArcSwap::default(), changes: watch::Sender::new(0) }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// What it has now.
+    pub fn state(&self) -> Arc<State> {
+        self.state.load_full()
+    }
+
+    /// Its content; `None` until something is loaded.
+    pub fn index(&self) -> Option<Arc<Index>> {
+        self.state.load().index.clone()
+    }
+
+    /// Serves new content from now on.
+    pub fn put(&self, index: Arc<Index>) {
+        self.swap(State { index: Some(index), problem: None });
+    }
+
+    /// Goes on serving what it has, and says why.
+    pub fn fail(&self, problem: impl Into<Arc<str>>) {
+        let index = self.index();
+        self.swap(State { index, problem: Some(problem.into()) });
+    }
+
+    /// Tells of every change from now on: the number grows with each.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn swap(&self, state: State) {
+        self.state.store(Arc::new(state));
+        self.changes.send_modify(|number| *number += 1);
+    }
+}
+
+/// All catalogs of a server.
+#[derive(Debug, Default)]
+pub struct Shelf {
+    served: ArcSwap<BTreeMap<Arc<str>, Arc<Served>>>,
+}
+
+impl Shelf {
+    /// The catalog of that name.
+    pub fn get(&self, name: &str) -> Option<Arc<Served>> {
+        self.served.load().get(name).cloned()
+    }
+
+    /// All catalogs, by name.
+    pub fn all(&self) -> Vec<Arc<Served>> {
+        self.served.load().values().cloned().collect()
+    }
+
+    /// The catalog of that name, put on the shelf without content if it was not there.
+    pub fn add(&self, name: &str) -> Arc<Served> {
+        let fresh = Arc::new(Served::new(name));
+        self.served.rcu(|all| {
+            let mut all = BTreeMap::clone(all);
+            all.entry(Arc::clone(fresh.name())).or_insert_with(|| Arc::clone(&fresh));
+            all
+        });
+        self.get(name).unwrap_or(fresh)
+    }
+
+    /// Takes a catalog from the shelf. Who holds it may read on.
+    pub fn remove(&self, name: &str) -> Option<Arc<Served>> {
+        let mut removed = None;
+        self.served.rcu(|all| {
+            let mut all = BTreeMap::clone(all);
+            removed = all.remove(name);
+            all
+        });
+        removed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_catalog_on_the_shelf_keeps_its_place() {
+        let shelf = Shelf::default();
+        let first = shelf.add("a");
+        assert!(Arc::ptr_eq(&first, &shelf.add("a")), "the second add finds the first");
+        assert!(shelf.get("b").is_none());
+        assert!(shelf.remove("a").is_some_and(|removed| Arc::ptr_eq(&removed, &first)));
+        assert!(shelf.all().is_empty());
+    }
+
+    #[test]
+    fn a_failure_is_told_and_noticed() {
+        let served = Served::new("a");
+        let mut changes = served.changes();
+        served.fail("no folder");
+        assert!(changes.has_changed().is_ok_and(|changed| changed));
+        changes.mark_unchanged();
+        let state = served.state();
+        assert!(state.index.is_none());
+        assert_eq!(state.problem.as_deref(), Some("no folder"));
+    }
+}
