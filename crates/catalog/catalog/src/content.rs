@@ -90,6 +90,11 @@ impl Blob {
         &self.slot().origin
     }
 
+    /// How many bytes [`Blob::json`] gives, without making them.
+    pub fn json_len(&self) -> usize {
+        self.slot().plain
+    }
+
     /// The document as compact JSON with sorted keys.
     pub fn json(&self) -> Result<Vec<u8>, ContentError> {
         let slot = self.slot();

@@ -51,6 +51,16 @@ impl Catalog {
         &self.others
     }
 
+    /// All blobs in the order they were read: by path of the file, then by line.
+    pub fn blobs(&self) -> impl ExactSizeIterator<Item = Blob> {
+        (0..self.blob_count()).map(|slot| self.area.blob(slot))
+    }
+
+    /// The blob at that place of [`Catalog::blobs`].
+    pub fn blob_at(&self, index: usize) -> Option<Blob> {
+        (index < self.blob_count()).then(|| self.area.blob(index))
+    }
+
     /// How many blobs the catalog holds, known schemas and others.
     pub fn blob_count(&self) -> usize {
         self.area.slots.len()
