@@ -3,6 +3,7 @@
 //! Blobs are compressed one by one, so that reading one costs no more than that one. The table
 //! belongs to the catalog; neither a deleted file nor a changed one can be noticed through it.
 
+use crate::problem::BlobName;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use serde_json::Value;
@@ -136,6 +137,17 @@ pub(crate) struct Slot {
     pub(crate) plain: usize,
     /// SHA-256 of the canonical JSON.
     pub(crate) hash: [u8; 32],
+}
+
+impl Slot {
+    /// What the blob is called.
+    pub(crate) fn blob_name(&self) -> BlobName {
+        BlobName {
+            schema: self.schema.clone(),
+            package: self.package.clone(),
+            name: self.name.clone(),
+        }
+    }
 }
 
 /// All blobs of one catalog.

@@ -150,7 +150,8 @@ fn place(
     let mut texts: BTreeMap<Arc<str>, Vec<u8>> = BTreeMap::new();
     findings
         .map(|finding| {
-            let Finding { origin, bytes, path, message, remedy, follows_from_gaps: _ } = finding;
+            let Finding { rule, blob, origin, bytes, path, message, remedy, follows_from_gaps: _ } =
+                finding;
             let text = texts.entry(origin.file.clone()).or_insert_with(|| match source {
                 Some((source, options)) => {
                     source.read(&origin.file, options.limits.file_bytes).unwrap_or_default()
@@ -158,7 +159,8 @@ fn place(
                 None => Vec::new(),
             });
             let (line, column) = spot(text, &bytes, origin.line, &path);
-            Problem { file: origin.file, line: Some(line), column, message, remedy }
+            let (file, line) = (origin.file, Some(line));
+            Problem { rule, blob: Some(blob), file, line, column, message, remedy }
         })
         .collect()
 }

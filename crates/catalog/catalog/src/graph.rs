@@ -1,6 +1,6 @@
 //! The shape that a channel's edges must have: one head, one chain, everything else skipped.
 
-use crate::model::Entry;
+use crate::{model::Entry, rule::Rule};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -9,6 +9,7 @@ use std::{
 /// What is wrong with a graph, and which entry shows it.
 #[derive(Debug)]
 pub(crate) struct Fault {
+    pub(crate) rule: Rule,
     pub(crate) message: String,
     pub(crate) entry: Option<usize>,
     pub(crate) remedy: &'static str,
@@ -32,6 +33,7 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
         [head] => head,
         [] => {
             return Err(Fault {
+                rule: Rule::ChannelHead,
                 message: "no channel head found in graph".to_owned(),
                 entry: None,
                 remedy: "every entry is replaced or skipped by another one; break the circle",
@@ -40,6 +42,7 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
         [_, second, ..] => {
             let names: Vec<&str> = heads.iter().map(|&head| &*entries[head].name).collect();
             return Err(Fault {
+                rule: Rule::ChannelHead,
                 message: format!("multiple channel heads found in graph: {}", names.join(", ")),
                 entry: Some(second),
                 remedy: "let the newest one replace or skip the others",
@@ -59,6 +62,7 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
                 chain[start..].iter().map(|&entry| &*entries[entry].name).collect();
             names.push(replaces);
             return Err(Fault {
+                rule: Rule::ReplacesCycle,
                 message: format!(
                     "detected cycle in replaces chain of upgrade graph: {}",
                     names.join(" -> ")
@@ -81,6 +85,7 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
         Some(&first) => {
             let names: Vec<&str> = stranded.iter().map(|&entry| &*entries[entry].name).collect();
             Err(Fault {
+                rule: Rule::StrandedEntry,
                 message: format!(
                     "channel contains one or more stranded bundles: {}",
                     names.join(", ")

@@ -43,6 +43,7 @@ mod model;
 mod problem;
 mod read;
 mod reference;
+mod rule;
 mod shape;
 mod snapshot;
 mod source;
@@ -55,7 +56,8 @@ pub use load::{Limits, LoadOptions};
 pub use model::{
     Api, Bundle, Catalog, Channel, Entry, Icon, Package, PackageRequirement, Property, RelatedImage,
 };
-pub use problem::{LoadError, Problem};
+pub use problem::{BlobName, LoadError, Problem};
 pub use reference::fault as reference_fault;
+pub use rule::{Rule, Severity};
 pub use snapshot::SnapshotError;
 pub use source::{Files, Folder, Source, SourceFile};

@@ -10,6 +10,7 @@ use crate::{
     model::Catalog,
     problem::{LoadError, Problem},
     read::{FileRead, read_all},
+    rule::Rule,
     source::{Folder, NO_FOLDER, Source, SourceFile, plain},
 };
 use std::{num::NonZeroUsize, path::Path, sync::Arc};
@@ -74,7 +75,10 @@ pub(crate) struct TreeRead {
 pub(crate) fn read(source: &dyn Source, options: &LoadOptions) -> Result<TreeRead, LoadError> {
     let name = source.name();
     let fail = |message: String, remedy: &'static str, upstream: Option<String>| {
-        LoadError::new(vec![Problem::of_file(name.as_str(), message, remedy)], upstream)
+        LoadError::new(
+            vec![Problem::of_file(Rule::NoCatalog, name.as_str(), message, remedy)],
+            upstream,
+        )
     };
     let mut files = source.files().map_err(|message| {
         let upstream = match message.strip_prefix(NO_FOLDER) {
@@ -131,12 +135,13 @@ fn without_ignored(
                 ignored.add(&file.path, text.strip_prefix('\u{feff}').unwrap_or(&text));
             }
             Ok(Err(_)) => problems.push(Problem::of_file(
+                Rule::IgnoreFile,
                 file.path,
                 "the patterns are not UTF-8 text",
                 "save the file as UTF-8",
             )),
             Err((message, remedy)) => {
-                problems.push(Problem::of_file(file.path, message, remedy));
+                problems.push(Problem::of_file(Rule::IgnoreFile, file.path, message, remedy));
             }
         }
     }

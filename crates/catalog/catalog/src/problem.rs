@@ -3,12 +3,19 @@
 //! A problem names the place a person has to look at and what to do there. Where upstream's tools
 //! have words for it, the message is theirs: scripts and search engines know them.
 
-use crate::content::Origin;
+use crate::{
+    content::Origin,
+    rule::{Rule, Severity},
+};
 use std::{borrow::Cow, fmt, sync::Arc};
 
 /// One thing that is wrong with a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
+    /// What kind of problem it is.
+    pub rule: Rule,
+    /// The document it is about, as far as it is known.
+    pub blob: Option<BlobName>,
     /// The file, below the catalog's folder; the folder itself where no file can be named.
     pub file: Arc<str>,
     /// The line, from 1.
@@ -21,13 +28,46 @@ pub struct Problem {
     pub remedy: Cow<'static, str>,
 }
 
+/// What a document of a catalog is called.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobName {
+    /// Its schema, such as `olm.bundle`.
+    pub schema: Arc<str>,
+    /// The package it says it belongs to; may be empty.
+    pub package: Arc<str>,
+    /// Its name; may be empty.
+    pub name: Arc<str>,
+}
+
+impl fmt::Display for BlobName {
+    /// The schema, and what tells it from others of its schema.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.schema)?;
+        if !self.package.is_empty() && self.package != self.name {
+            write!(f, " {}", self.package)?;
+        }
+        if !self.name.is_empty() {
+            write!(f, " {}", self.name)?;
+        }
+        Ok(())
+    }
+}
+
 impl Problem {
+    /// How bad it is.
+    pub fn severity(&self) -> Severity {
+        self.rule.severity()
+    }
+
     pub(crate) fn of_file(
+        rule: Rule,
         file: impl Into<Arc<str>>,
         message: impl Into<String>,
         remedy: impl Into<Cow<'static, str>>,
     ) -> Self {
         Self {
+            rule,
+            blob: None,
             file: file.into(),
             line: None,
             column: None,
@@ -110,6 +150,8 @@ pub(crate) enum Part {
 /// A problem inside a blob, before its exact line is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
+    pub(crate) rule: Rule,
+    pub(crate) blob: BlobName,
     pub(crate) origin: Origin,
     /// The bytes of the document in its file.
     pub(crate) bytes: std::ops::Range<usize>,

@@ -4,7 +4,8 @@ use crate::{
     content::{Origin, Slot, pack},
     decode, fold, golang,
     load::LoadOptions,
-    problem::{Part, Problem},
+    problem::{BlobName, Part, Problem},
+    rule::Rule,
     source::{Source, SourceFile, plain},
     syntax,
 };
@@ -105,7 +106,8 @@ pub(crate) fn read_all(
 fn read_file(source: &dyn Source, file: &SourceFile, options: &LoadOptions) -> FileRead {
     let mut read = FileRead::default();
     if let Some((message, remedy)) = &file.fault {
-        read.lose(Problem::of_file(file.path.as_str(), message.clone(), remedy.clone()));
+        let (path, rule) = (file.path.as_str(), Rule::UnreadableFile);
+        read.lose(Problem::of_file(rule, path, message.clone(), remedy.clone()));
         read.stop.clone_from(&file.upstream);
         return read;
     }
@@ -115,14 +117,15 @@ fn read_file(source: &dyn Source, file: &SourceFile, options: &LoadOptions) -> F
         Ok(_) => {
             let message = format!("the file is above the limit of {limit} bytes");
             let remedy = "split it, or list it in .indexignore";
-            read.lose(Problem::of_file(file.path.as_str(), message, remedy));
+            read.lose(Problem::of_file(Rule::AboveLimit, file.path.as_str(), message, remedy));
             return read;
         }
         Err(error) => {
             read.stop(|| format!("open {}: {}", file.path, plain(&error)));
             let message = format!("cannot read the file: {}", plain(&error));
             let remedy = "make it readable for the account that runs this process";
-            read.lose(Problem::of_file(file.path.as_str(), message, remedy));
+            let (path, rule) = (file.path.as_str(), Rule::UnreadableFile);
+            read.lose(Problem::of_file(rule, path, message, remedy));
             return read;
         }
     };
@@ -141,11 +144,14 @@ fn read_file(source: &dyn Source, file: &SourceFile, options: &LoadOptions) -> F
             }
             Err(error) => {
                 read.stop(|| syntax::words(&bytes, documents_read, &error));
+                let (rule, remedy) = syntax_remedy(&error.message);
                 read.lose(Problem {
+                    rule,
+                    blob: None,
                     file: path.clone(),
                     line: Some(error.line),
                     column: Some(error.column),
-                    remedy: syntax_remedy(&error.message).into(),
+                    remedy: remedy.into(),
                     message: error.message,
                 });
             }
@@ -193,6 +199,8 @@ fn object_faults(blob: &ReadBlob, path: &Arc<str>, bytes: &[u8], read: &mut File
         read.stop(|| message(upstream));
         let (line, column) = spot(bytes, &blob.bytes, slot.origin.line, &wrong.path);
         read.problems.push(Problem {
+            rule: Rule::BadManifest,
+            blob: Some(slot.blob_name()),
             file: path.clone(),
             line: Some(line),
             column,
@@ -202,20 +210,28 @@ fn object_faults(blob: &ReadBlob, path: &Arc<str>, bytes: &[u8], read: &mut File
     }
 }
 
-fn syntax_remedy(message: &str) -> &'static str {
+/// Which rule a text breaks that cannot be read, and what to do.
+fn syntax_remedy(message: &str) -> (Rule, &'static str) {
     if message.contains("not UTF-8") || message.contains("control characters") {
-        "save the file as UTF-8 text, or list it in .indexignore if it is no part of the catalog"
+        let remedy = "save the file as UTF-8 text, or list it in .indexignore if it is no part of \
+                      the catalog";
+        (Rule::Syntax, remedy)
     } else if message.contains("above the limit") {
-        "shorten the value, or keep the manifest in the bundle image only"
+        (Rule::AboveLimit, "shorten the value, or keep the manifest in the bundle image only")
     } else if message.contains("UTF-16") {
-        "save the file as UTF-8"
+        (Rule::Syntax, "save the file as UTF-8")
     } else {
-        "correct the syntax, or list the file in .indexignore if it is no part of the catalog"
+        let remedy = "correct the syntax, or list the file in .indexignore if it is no part of the \
+                      catalog";
+        (Rule::Syntax, remedy)
     }
 }
 
 /// What is wrong with a document as a whole or with a part of it.
 struct Fault {
+    rule: Rule,
+    /// Which document it is, as far as that was read.
+    blob: Option<BlobName>,
     wrong: decode::Wrong,
     remedy: &'static str,
     bytes: std::ops::Range<usize>,
@@ -227,6 +243,8 @@ impl Fault {
     fn at(self, file: &Arc<str>, line: usize, text: &[u8]) -> Problem {
         let spot = spot(text, &self.bytes, line, &self.wrong.path);
         Problem {
+            rule: self.rule,
+            blob: self.blob,
             file: file.clone(),
             line: Some(spot.0),
             column: spot.1,
@@ -237,13 +255,11 @@ impl Fault {
 }
 
 /// Turns a document into a blob.
-fn blob(document: Document, file: &Arc<str>, text: &[u8]) -> Result<ReadBlob, Fault> {
+fn blob(document: Document, file: &Arc<str>, text: &[u8]) -> Result<ReadBlob, Box<Fault>> {
     let Document { value, line, bytes, format, .. } = document;
-    let fault = |message: String, upstream: String, remedy| Fault {
-        wrong: decode::Wrong { message, path: Vec::new() },
-        remedy,
-        bytes: bytes.clone(),
-        upstream,
+    let fault = |rule, message: String, upstream: String, remedy| {
+        let wrong = decode::Wrong { message, path: Vec::new() };
+        Box::new(Fault { rule, blob: None, wrong, remedy, bytes: bytes.clone(), upstream })
     };
     // Upstream's decoder of YAML says where its error comes from.
     let decoding = |message: &str| match format {
@@ -260,7 +276,7 @@ fn blob(document: Document, file: &Arc<str>, text: &[u8]) -> Result<ReadBlob, Fa
                 Format::Yaml => syntax::of_nothing(&text[bytes.clone()], &message),
                 Format::Json => "object 'null\n' is missing root schema field".to_owned(),
             };
-            return Err(fault(message, upstream, "remove the empty document"));
+            return Err(fault(Rule::EmptyDocument, message, upstream, "remove the empty document"));
         }
         other => {
             let found = crate::shape::word(&other);
@@ -272,12 +288,12 @@ fn blob(document: Document, file: &Arc<str>, text: &[u8]) -> Result<ReadBlob, Fa
                 Format::Json => String::from_utf8_lossy(&text[bytes.clone()]).into_owned(),
             };
             let upstream = decoding(&golang::no_object(found, &shown));
-            return Err(fault(message, upstream, not_a_blob));
+            return Err(fault(Rule::NotABlob, message, upstream, not_a_blob));
         }
     };
     if let Some(message) = folded_duplicates(&fields) {
         let upstream = decoding(&message);
-        return Err(fault(message, upstream, "keep one of the spellings"));
+        return Err(fault(Rule::CaseOfKeys, message, upstream, "keep one of the spellings"));
     }
     let mut names = [String::new(), String::new(), String::new()];
     for (name, field) in names.iter_mut().zip(["schema", "package", "name"]) {
@@ -297,7 +313,8 @@ fn blob(document: Document, file: &Arc<str>, text: &[u8]) -> Result<ReadBlob, Fa
                 let wrong = decode::Wrong { message, path: vec![Part::Field(field)] };
                 let remedy =
                     if other.is_null() { "give it a text" } else { "put the text in quotes" };
-                return Err(Fault { wrong, ..fault(String::new(), upstream, remedy) });
+                let fault = fault(Rule::WrongType, String::new(), upstream, remedy);
+                return Err(Box::new(Fault { wrong, ..*fault }));
             }
         }
     }
@@ -313,16 +330,24 @@ fn blob(document: Document, file: &Arc<str>, text: &[u8]) -> Result<ReadBlob, Fa
             text.push('…');
         }
         let message = format!("object '{text}' is missing root schema field");
-        return Err(fault(message, upstream, not_a_blob));
+        return Err(fault(Rule::NotABlob, message, upstream, not_a_blob));
     }
     if schema == "olm.bundle" {
         canonical_bundle(&mut fields);
     }
-    let facts = decode::facts(&schema, &fields).map_err(|wrong| Fault {
-        upstream: wrong.message.clone(),
-        wrong,
-        remedy: "correct the type of the value",
-        bytes: bytes.clone(),
+    let facts = decode::facts(&schema, &fields).map_err(|wrong| {
+        Box::new(Fault {
+            rule: Rule::WrongType,
+            blob: Some(BlobName {
+                schema: schema.as_str().into(),
+                package: package.as_str().into(),
+                name: name.as_str().into(),
+            }),
+            upstream: wrong.message.clone(),
+            wrong,
+            remedy: "correct the type of the value",
+            bytes: bytes.clone(),
+        })
     })?;
     // The documents of a package carry its name as their name.
     if schema == "olm.package" {

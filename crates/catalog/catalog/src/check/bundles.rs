@@ -6,6 +6,7 @@ use crate::{
     model::{Bundle, Property},
     problem::Part,
     reference,
+    rule::Rule,
     upstream::Stage,
 };
 use mainstay_version::{Version, parse_strict, quote};
@@ -25,14 +26,28 @@ impl<'i> Checker<'i> {
             let (package, name) = (self.package(item), self.name(item));
             if package.is_empty() {
                 let message = format!("package name must be set for bundle {}", quote(name));
-                self.stop(Stage::Bundles, item, &[], message, "add the field package");
+                self.stop(
+                    Rule::MissingName,
+                    Stage::Bundles,
+                    item,
+                    &[],
+                    message,
+                    "add the field package",
+                );
                 continue;
             }
             let Some(draft) = drafts.get_mut(package) else {
                 let message =
                     format!("unknown package {} for bundle {}", quote(package), quote(name));
                 let remedy = "add an olm.package document of that name, or correct the name";
-                self.stop_miss(Stage::Bundles, item, &[Part::Field("package")], message, remedy);
+                self.stop_miss(
+                    Rule::UnknownPackage,
+                    Stage::Bundles,
+                    item,
+                    &[Part::Field("package")],
+                    message,
+                    remedy,
+                );
                 continue;
             };
             match draft.bundles.entry(name.clone()) {
@@ -40,7 +55,14 @@ impl<'i> Checker<'i> {
                     let remedy = self.also_at(first.get().0);
                     let message =
                         format!("package {} has duplicate bundle {}", quote(package), quote(name));
-                    self.stop(Stage::Bundles, item, &[Part::Field("name")], message, remedy);
+                    self.stop(
+                        Rule::DuplicateBundle,
+                        Stage::Bundles,
+                        item,
+                        &[Part::Field("name")],
+                        message,
+                        remedy,
+                    );
                 }
                 btree_map::Entry::Vacant(free) => {
                     let mut lines = Vec::new();
@@ -66,14 +88,14 @@ impl<'i> Checker<'i> {
         for fault in &facts.faults {
             let message = format!("parse properties for bundle {}: {}", quote(name), fault.message);
             let remedy = "correct the property, or remove it";
-            self.stop(Stage::Bundles, item, &fault.path, message, remedy);
+            self.stop(Rule::BadProperty, Stage::Bundles, item, &fault.path, message, remedy);
         }
         if name.is_empty() {
-            self.line(item, &[], lines, NO_NAME.to_owned(), "give it a name");
+            self.line(Rule::MissingName, item, &[], lines, NO_NAME.to_owned(), "give it a name");
         }
         if facts.image.is_empty() && facts.objects == 0 {
             let remedy = "name the image that holds the bundle";
-            self.line(item, &[], lines, NO_IMAGE.to_owned(), remedy);
+            self.line(Rule::NoImage, item, &[], lines, NO_IMAGE.to_owned(), remedy);
         }
         if facts.packages.len() != 1 {
             let count = facts.packages.len();
@@ -83,7 +105,14 @@ impl<'i> Checker<'i> {
                     "{context} must have exactly 1 \"olm.package\" property, found {count}"
                 );
                 let remedy = "state packageName and version in one property of that type";
-                self.stop(Stage::Bundles, item, &[Part::Field("properties")], message, remedy);
+                self.stop(
+                    Rule::PackageProperty,
+                    Stage::Bundles,
+                    item,
+                    &[Part::Field("properties")],
+                    message,
+                    remedy,
+                );
             }
             self.images(item, facts, &context);
             return None;
@@ -104,7 +133,14 @@ impl<'i> Checker<'i> {
                 quote(package_name)
             );
             let remedy = "make the two names equal";
-            self.stop(Stage::Bundles, item, &at("packageName"), message, remedy);
+            self.stop(
+                Rule::PackageProperty,
+                Stage::Bundles,
+                item,
+                &at("packageName"),
+                message,
+                remedy,
+            );
         }
         self.images(item, facts, &context);
         let parsed =
@@ -134,7 +170,14 @@ impl<'i> Checker<'i> {
         {
             let image = quote(&facts.image);
             let message = format!("{context} image: invalid image pull spec {image}: {why}");
-            self.stop(Stage::Bundles, item, &[Part::Field("image")], message, remedy);
+            self.stop(
+                Rule::ImageReference,
+                Stage::Bundles,
+                item,
+                &[Part::Field("image")],
+                message,
+                remedy,
+            );
         }
         for (index, image) in facts.related_images.iter().enumerate() {
             if !image.is_empty()
@@ -145,7 +188,7 @@ impl<'i> Checker<'i> {
                     quote(image)
                 );
                 let path = [Part::Field("relatedImages"), Part::Item(index), Part::Field("image")];
-                self.stop(Stage::Bundles, item, &path, message, remedy);
+                self.stop(Rule::ImageReference, Stage::Bundles, item, &path, message, remedy);
             }
         }
     }
@@ -153,6 +196,7 @@ impl<'i> Checker<'i> {
     /// Notes what is wrong with a bundle as the member of a channel.
     fn line(
         &mut self,
+        rule: Rule,
         item: &Item,
         path: &[Part],
         lines: &mut Vec<String>,
@@ -163,7 +207,7 @@ impl<'i> Checker<'i> {
         let message =
             format!("{}: {}: {text}", invalid("package", package), invalid("bundle", name));
         lines.push(text);
-        self.find(item, path, message, remedy);
+        self.find(rule, item, path, message, remedy);
     }
 
     fn version(
@@ -180,7 +224,7 @@ impl<'i> Checker<'i> {
                 let (name, version) = (quote(name), quote(version));
                 let message = format!("error parsing bundle {name} version {version}: {error}");
                 let remedy = "write three numbers, such as 1.4.2";
-                self.stop(Stage::Bundles, item, at_version, message, remedy);
+                self.stop(Rule::BadVersion, Stage::Bundles, item, at_version, message, remedy);
                 return None;
             }
         };
@@ -191,7 +235,7 @@ impl<'i> Checker<'i> {
             let (name, release) = (quote(name), quote(release));
             let message = format!("error parsing bundle {name} release version {release}: {why}");
             let remedy = "use numbers or words joined by dots, at most 20 characters";
-            self.stop(Stage::Bundles, item, at_release, message, remedy);
+            self.stop(Rule::BadVersion, Stage::Bundles, item, at_release, message, remedy);
             return None;
         }
         let normalized = format!("{package}-v{version}-{release}");
@@ -201,11 +245,25 @@ impl<'i> Checker<'i> {
                 quote(name),
                 quote(&normalized)
             );
-            self.line(item, &[Part::Field("name")], lines, text, "rename the bundle");
+            self.line(
+                Rule::ReleaseName,
+                item,
+                &[Part::Field("name")],
+                lines,
+                text,
+                "rename the bundle",
+            );
         }
         if version.contains('+') {
             let text = "cannot use build metadata in version with a release version".to_owned();
-            self.line(item, at_version, lines, text, "drop what stands after the plus sign");
+            self.line(
+                Rule::ReleaseName,
+                item,
+                at_version,
+                lines,
+                text,
+                "drop what stands after the plus sign",
+            );
         }
         Some(parsed)
     }

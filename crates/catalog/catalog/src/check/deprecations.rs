@@ -4,6 +4,7 @@ use super::{Checker, Draft, Item, invalid};
 use crate::{
     decode::{DeprecationFacts, Facts},
     problem::Part,
+    rule::Rule,
     upstream::Stage,
 };
 use mainstay_version::quote;
@@ -26,7 +27,14 @@ impl<'i> Checker<'i> {
             let package = self.package(item);
             if package.is_empty() {
                 let message = format!("package name must be set for deprecation item {number}");
-                self.stop(Stage::Deprecations, item, &[], message, "add the field package");
+                self.stop(
+                    Rule::MissingName,
+                    Stage::Deprecations,
+                    item,
+                    &[],
+                    message,
+                    "add the field package",
+                );
                 continue;
             }
             let Some(draft) = drafts.get_mut(package) else {
@@ -34,6 +42,7 @@ impl<'i> Checker<'i> {
                 let message = format!("cannot apply deprecations to an unknown package {package}");
                 let remedy = "add an olm.package document of that name, or correct the name";
                 self.stop_miss(
+                    Rule::UnknownPackage,
                     Stage::Deprecations,
                     item,
                     &[Part::Field("package")],
@@ -47,7 +56,14 @@ impl<'i> Checker<'i> {
                 let package = quote(package);
                 let message =
                     format!("expected a maximum of one deprecation per package: {package}");
-                self.stop(Stage::Deprecations, item, &[], message, remedy);
+                self.stop(
+                    Rule::DuplicateDeprecation,
+                    Stage::Deprecations,
+                    item,
+                    &[],
+                    message,
+                    remedy,
+                );
                 continue;
             }
             draft.deprecated_by = Some(item);
@@ -79,12 +95,19 @@ impl<'i> Checker<'i> {
             let message =
                 format!("schema must be set for deprecation entry [{index}] for package {package}");
             let remedy = "say olm.package, olm.channel or olm.bundle";
-            self.stop(Stage::Deprecations, item, &path, message, remedy);
+            self.stop(Rule::BadDeprecation, Stage::Deprecations, item, &path, message, remedy);
             return;
         }
         if repeated {
             let message = format!("duplicate deprecation entry {reference} for package {package}");
-            self.stop(Stage::Deprecations, item, &path, message, "keep one entry");
+            self.stop(
+                Rule::DuplicateDeprecation,
+                Stage::Deprecations,
+                item,
+                &path,
+                message,
+                "keep one entry",
+            );
             return;
         }
         let text: Arc<str> = entry.message.as_str().into();
@@ -94,7 +117,14 @@ impl<'i> Checker<'i> {
                     let message = format!(
                         "package name must be empty for deprecated package {package} (specified {name})"
                     );
-                    self.stop(Stage::Deprecations, item, &path, message, "remove the name");
+                    self.stop(
+                        Rule::BadDeprecation,
+                        Stage::Deprecations,
+                        item,
+                        &path,
+                        message,
+                        "remove the name",
+                    );
                 }
                 draft.deprecation = Some(text);
                 String::new()
@@ -112,7 +142,13 @@ impl<'i> Checker<'i> {
                     } else {
                         self.words.stop(Stage::Deprecations, item.slot, &message);
                     }
-                    self.miss(item, &path, message, "correct the name, or remove the entry");
+                    self.miss(
+                        Rule::UnknownDeprecated,
+                        item,
+                        &path,
+                        message,
+                        "correct the name, or remove the entry",
+                    );
                     return;
                 };
                 if let Some(channel) = channel {
@@ -126,6 +162,7 @@ impl<'i> Checker<'i> {
                         "cannot deprecate bundle {name} for package {package}: bundle not found"
                     );
                     self.stop_miss(
+                        Rule::UnknownDeprecated,
                         Stage::Deprecations,
                         item,
                         &path,
@@ -144,7 +181,7 @@ impl<'i> Checker<'i> {
                     "cannot deprecate object {reference} referenced by entry {index} for package {package}: object schema unknown"
                 );
                 let remedy = "say olm.package, olm.channel or olm.bundle";
-                self.stop(Stage::Deprecations, item, &path, message, remedy);
+                self.stop(Rule::BadDeprecation, Stage::Deprecations, item, &path, message, remedy);
                 return;
             }
         };
@@ -162,7 +199,7 @@ impl<'i> Checker<'i> {
             }
             let path = [Part::Field("entries"), Part::Item(index)];
             let message = format!("{in_package}: {context}{NO_MESSAGE}");
-            self.find(item, &path, message, "say what to use instead");
+            self.find(Rule::BadDeprecation, item, &path, message, "say what to use instead");
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     graph,
     model::{Bundle, Channel, Entry, Package},
     problem::{Finding, Part},
+    rule::Rule,
     upstream::{Stage, Words},
 };
 use mainstay_object::names;
@@ -133,12 +134,15 @@ impl<'i> Checker<'i> {
 
     fn find(
         &mut self,
+        rule: Rule,
         item: &Item,
         path: &[Part],
         message: impl Into<String>,
         remedy: impl Into<Cow<'static, str>>,
     ) {
         let finding = Finding {
+            rule,
+            blob: self.area.slots[item.slot].blob_name(),
             origin: self.origin(item).clone(),
             bytes: item.bytes.clone(),
             path: path.to_vec(),
@@ -152,12 +156,13 @@ impl<'i> Checker<'i> {
     /// As [`Self::find`], for what an unread file could have held.
     fn miss(
         &mut self,
+        rule: Rule,
         item: &Item,
         path: &[Part],
         message: impl Into<String>,
         remedy: impl Into<Cow<'static, str>>,
     ) {
-        self.find(item, path, message, remedy);
+        self.find(rule, item, path, message, remedy);
         if let Some(finding) = self.findings.last_mut() {
             finding.follows_from_gaps = true;
         }
@@ -166,6 +171,7 @@ impl<'i> Checker<'i> {
     /// As [`Self::find`], for what stops upstream with the same words.
     fn stop(
         &mut self,
+        rule: Rule,
         stage: Stage,
         item: &Item,
         path: &[Part],
@@ -173,12 +179,13 @@ impl<'i> Checker<'i> {
         remedy: impl Into<Cow<'static, str>>,
     ) {
         self.words.stop(stage, item.slot, &message);
-        self.find(item, path, message, remedy);
+        self.find(rule, item, path, message, remedy);
     }
 
     /// As [`Self::miss`], for what stops upstream with the same words.
     fn stop_miss(
         &mut self,
+        rule: Rule,
         stage: Stage,
         item: &Item,
         path: &[Part],
@@ -186,12 +193,13 @@ impl<'i> Checker<'i> {
         remedy: impl Into<Cow<'static, str>>,
     ) {
         self.words.stop(stage, item.slot, &message);
-        self.miss(item, path, message, remedy);
+        self.miss(rule, item, path, message, remedy);
     }
 
     /// As [`Self::find`], for what is a line in upstream's tree.
     fn find_below(
         &mut self,
+        rule: Rule,
         item: &Item,
         path: &[Part],
         below: &[&str],
@@ -199,7 +207,7 @@ impl<'i> Checker<'i> {
         remedy: impl Into<Cow<'static, str>>,
     ) {
         self.words.line(below, text);
-        self.find(item, path, format!("{}: {text}", below.join(": ")), remedy);
+        self.find(rule, item, path, format!("{}: {text}", below.join(": ")), remedy);
     }
 
     fn also_at(&self, first: &Item) -> String {
@@ -214,20 +222,27 @@ impl<'i> Checker<'i> {
             let at = [Part::Field("name")];
             if name.is_empty() {
                 let message = "config contains package with no name".to_owned();
-                self.stop(Stage::Packages, item, &[], message, "give it a name");
+                self.stop(Rule::MissingName, Stage::Packages, item, &[], message, "give it a name");
                 continue;
             }
             if let Some(first) = drafts.get(name) {
                 let remedy = self.also_at(first.item);
                 let message = format!("duplicate package {}", quote(name));
-                self.stop(Stage::Packages, item, &at, message, remedy);
+                self.stop(Rule::DuplicatePackage, Stage::Packages, item, &at, message, remedy);
                 continue;
             }
             let faults = names::dns1123_label(name);
             if !faults.is_empty() {
                 let message =
                     format!("invalid package name {}: [{}]", quote(name), faults.join(" "));
-                self.stop(Stage::Packages, item, &at, message, "choose a name of that form");
+                self.stop(
+                    Rule::PackageName,
+                    Stage::Packages,
+                    item,
+                    &at,
+                    message,
+                    "choose a name of that form",
+                );
             }
             let draft = Draft {
                 item,
@@ -252,12 +267,19 @@ impl<'i> Checker<'i> {
                 let message =
                     format!("unknown package {} for channel {}", quote(package), quote(name));
                 let remedy = "add an olm.package document of that name, or correct the name";
-                self.stop_miss(Stage::Channels, item, &[Part::Field("package")], message, remedy);
+                self.stop_miss(
+                    Rule::UnknownPackage,
+                    Stage::Channels,
+                    item,
+                    &[Part::Field("package")],
+                    message,
+                    remedy,
+                );
                 continue;
             };
             if name.is_empty() {
                 let message = format!("package {} contains channel with no name", quote(package));
-                self.stop(Stage::Channels, item, &[], message, "give it a name");
+                self.stop(Rule::MissingName, Stage::Channels, item, &[], message, "give it a name");
                 continue;
             }
             draft.last_channel = Some(name);
@@ -266,7 +288,14 @@ impl<'i> Checker<'i> {
                     let remedy = self.also_at(first.get().0);
                     let message =
                         format!("package {} has duplicate channel {}", quote(package), quote(name));
-                    self.stop(Stage::Channels, item, &[Part::Field("name")], message, remedy);
+                    self.stop(
+                        Rule::DuplicateChannel,
+                        Stage::Channels,
+                        item,
+                        &[Part::Field("name")],
+                        message,
+                        remedy,
+                    );
                 }
                 btree_map::Entry::Vacant(free) => {
                     free.insert((item, self.channel(item, facts)));
@@ -294,7 +323,14 @@ impl<'i> Checker<'i> {
                     quote(&entry_name)
                 );
                 let remedy = "keep one entry with all edges";
-                self.stop(Stage::Channels, item, &at("name"), message, remedy);
+                self.stop(
+                    Rule::DuplicateEntry,
+                    Stage::Channels,
+                    item,
+                    &at("name"),
+                    message,
+                    remedy,
+                );
                 sound = false;
                 continue;
             }
@@ -304,7 +340,7 @@ impl<'i> Checker<'i> {
                     let text = format!("skip[{number}] is empty");
                     let remedy = "name a bundle, or remove the line";
                     let below = [in_package, in_channel, &below()];
-                    self.find_below(item, &at("skips"), &below, &text, remedy);
+                    self.find_below(Rule::EmptySkip, item, &at("skips"), &below, &text, remedy);
                 }
             }
             if !facts.skip_range.is_empty()
@@ -313,7 +349,7 @@ impl<'i> Checker<'i> {
                 let text = format!("invalid skipRange {}: {error}", quote(&facts.skip_range));
                 let remedy = "write a range such as \">=1.0.0 <1.2.0\"";
                 let below = [in_package, in_channel, &below()];
-                self.find_below(item, &at("skipRange"), &below, &text, remedy);
+                self.find_below(Rule::VersionRange, item, &at("skipRange"), &below, &text, remedy);
             }
             by_name.insert(entry_name.clone(), entries.len());
             let some =
@@ -331,7 +367,14 @@ impl<'i> Checker<'i> {
         if entries.is_empty() {
             let path = [Part::Field("entries")];
             let remedy = "add an entry, or remove it";
-            self.find_below(item, &path, &[in_package, in_channel], NO_ENTRIES, remedy);
+            self.find_below(
+                Rule::EmptyChannel,
+                item,
+                &path,
+                &[in_package, in_channel],
+                NO_ENTRIES,
+                remedy,
+            );
             return None;
         }
         let head = match graph::head(&entries, &by_name) {
@@ -342,7 +385,7 @@ impl<'i> Checker<'i> {
                     None => vec![Part::Field("entries")],
                 };
                 let below = [in_package, in_channel];
-                self.find_below(item, &path, &below, &fault.message, fault.remedy);
+                self.find_below(fault.rule, item, &path, &below, &fault.message, fault.remedy);
                 return None;
             }
         };
@@ -367,7 +410,7 @@ impl<'i> Checker<'i> {
         if default_channel.is_empty() {
             let remedy = "add the field defaultChannel";
             let text = "default channel must be set";
-            self.find_below(draft.item, &[], &[in_package], text, remedy);
+            self.find_below(Rule::DefaultChannel, draft.item, &[], &[in_package], text, remedy);
         } else if !draft.channels.contains_key(default_channel) {
             let in_channel = &*invalid("channel", default_channel);
             self.words.line(&[in_package, in_channel], NO_ENTRIES);
@@ -381,7 +424,7 @@ impl<'i> Checker<'i> {
             } else {
                 format!("the package has {}", known.join(", "))
             };
-            self.miss(draft.item, &at, message, remedy);
+            self.miss(Rule::DefaultChannel, draft.item, &at, message, remedy);
         }
         if draft.channels.is_empty() {
             let text = "package must contain at least one channel";
@@ -389,7 +432,7 @@ impl<'i> Checker<'i> {
                 self.words.line(&[in_package], text);
             }
             let message = format!("{in_package}: {text}");
-            self.miss(draft.item, &[], message, "add an olm.channel document");
+            self.miss(Rule::NoChannels, draft.item, &[], message, "add an olm.channel document");
         }
         let channels: Option<BTreeMap<_, _>> =
             draft.channels.into_iter().map(|(name, (_, channel))| Some((name, channel?))).collect();
@@ -447,7 +490,7 @@ impl<'i> Checker<'i> {
                 }
                 let path = [Part::Field("entries"), Part::Item(first), Part::Field("name")];
                 let remedy = "add the bundles, or remove their entries";
-                self.miss(item, &path, message, remedy);
+                self.miss(Rule::MissingBundle, item, &path, message, remedy);
             }
         }
         for (bundle, (item, _)) in &draft.bundles {
@@ -458,7 +501,14 @@ impl<'i> Checker<'i> {
                     quote(bundle)
                 );
                 let at = [Part::Field("name")];
-                self.stop_miss(Stage::Bundles, item, &at, message, "add it to a channel");
+                self.stop_miss(
+                    Rule::UnlistedBundle,
+                    Stage::Bundles,
+                    item,
+                    &at,
+                    message,
+                    "add it to a channel",
+                );
             }
         }
     }
@@ -489,7 +539,13 @@ impl<'i> Checker<'i> {
                 quote(name),
                 list.join(", ")
             );
-            self.find(second, &[], message, "give each bundle a version of its own");
+            self.find(
+                Rule::DuplicateVersion,
+                second,
+                &[],
+                message,
+                "give each bundle a version of its own",
+            );
         }
         // Upstream knows no version of entries without a bundle.
         for (item, _) in draft.channels.values() {
