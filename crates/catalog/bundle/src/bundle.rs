@@ -135,7 +135,7 @@ pub(crate) const GVK: &str = "olm.gvk";
 
 fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
-    crate::gojson::write_text(&mut out, text, crate::gojson::Html::Escaped);
+    mainstay_gojson::text(&mut out, text, mainstay_gojson::Html::Escaped);
     out
 }
 

@@ -4,7 +4,6 @@ use crate::{
     bundle::{self, Bundle, GVK, GVK_SHAPE, PACKAGE, PACKAGE_SHAPE},
     csv::{Csv, RelatedImage},
     error::{BundleError, Problem},
-    gojson::{self, quoted},
     metadata::Property,
     order,
     shape::{self, Kind, Shape},
@@ -12,6 +11,7 @@ use crate::{
     types::{self, Source},
 };
 use base64::Engine as _;
+use mainstay_gojson::{Html, Numbers, quoted};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -317,7 +317,9 @@ fn write_field(out: &mut String, name: &str, value: Option<&Value>, kind: &Kind,
 
 fn write_kind(out: &mut String, value: &Value, kind: &Kind) {
     match (kind, value) {
-        (Kind::Raw, value) => out.push_str(&gojson::of_object(value)),
+        (Kind::Raw, value) => {
+            out.push_str(&mainstay_gojson::value(value, Html::Escaped, Numbers::Object));
+        }
         (Kind::Text | Kind::Named(_), value) => {
             out.push_str(&quoted(value.as_str().unwrap_or_default()));
         }
@@ -355,6 +357,8 @@ fn write_kind(out: &mut String, value: &Value, kind: &Kind) {
             }
             out.push(']');
         }
-        (_, value) => gojson::write(out, value, gojson::Html::Plain, gojson::Wide::Float),
+        (_, value) => {
+            out.push_str(&mainstay_gojson::value(value, Html::Plain, Numbers::Object));
+        }
     }
 }

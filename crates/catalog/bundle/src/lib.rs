@@ -22,7 +22,6 @@ mod bundle;
 mod csv;
 mod declare;
 mod error;
-mod gojson;
 mod manifest;
 mod metadata;
 mod order;

@@ -2,9 +2,9 @@
 
 use crate::{
     error::{BundleError, Problem},
-    gojson,
     shape::{Mismatch, Step},
 };
+use mainstay_gojson::{Html, Numbers};
 use serde_json::Value;
 use std::{borrow::Cow, sync::OnceLock};
 
@@ -46,7 +46,8 @@ impl Manifest {
     /// The object as JSON, byte for byte as upstream keeps it: compact, keys sorted, escaped for
     /// HTML.
     pub fn json(&self) -> &str {
-        self.json.get_or_init(|| gojson::of_object(&self.value))
+        self.json
+            .get_or_init(|| mainstay_gojson::value(&self.value, Html::Escaped, Numbers::Object))
     }
 
     /// `apiVersion`, if it is a text.

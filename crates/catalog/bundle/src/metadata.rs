@@ -1,10 +1,10 @@
 //! The folder `metadata`: files are known by what they hold, not by their names.
 
 use crate::{
-    gojson,
     shape::{self, Kind},
     types,
 };
+use mainstay_gojson::{Html, Numbers};
 use mainstay_yaml::{Document, Format};
 use serde_json::{Map, Value, value::RawValue};
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ fn list(document: &Document, source: &[u8], file: &str, field: &str, kind: &Kind
         Value::Null => Some(property(String::new(), None, file)),
         Value::Object(fields) => {
             let kind = any_case(fields, "type").map_or(Some(String::new()), lenient)?;
-            let value = any_case(fields, "value").map(gojson::of_yaml);
+            let value = any_case(fields, "value").map(of_yaml);
             Some(property(kind, value, file))
         }
         _ => None,
@@ -158,7 +158,12 @@ fn lenient(value: &Value) -> Option<String> {
         Value::Null => Some(String::new()),
         Value::String(text) => Some(text.clone()),
         Value::Bool(flag) => Some(flag.to_string()),
-        Value::Number(_) => Some(gojson::of_yaml(value)),
+        Value::Number(_) => Some(of_yaml(value)),
         Value::Array(_) | Value::Object(_) => None,
     }
+}
+
+/// A value as it is handed on by who has read it from YAML.
+fn of_yaml(value: &Value) -> String {
+    mainstay_gojson::value(value, Html::Escaped, Numbers::Whole)
 }

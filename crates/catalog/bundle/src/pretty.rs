@@ -1,10 +1,8 @@
 //! How upstream shows where in a JSON text a value has another kind than expected: the whole text,
 //! laid out, with an arrow behind the value.
 
-use crate::{
-    gojson::{self, Html, Wide},
-    shape::{Mismatch, Step},
-};
+use crate::shape::{Mismatch, Step};
+use mainstay_gojson::{Html, Numbers};
 use serde_json::Value;
 
 /// The message with the text and the arrow. `json` is `value` written compactly.
@@ -15,8 +13,7 @@ pub(crate) fn mismatch(json: &str, value: &Value, mismatch: &Mismatch) -> String
     let Some(offset) = offset(value, &mismatch.path, mismatch.opens) else {
         return mismatch.message.clone();
     };
-    let mut laid_out = String::with_capacity(json.len() * 2);
-    gojson::indent(&mut laid_out, json, 4, 0);
+    let laid_out = mainstay_gojson::indent(json);
     // The place in the laid-out text is behind as many characters that are no layout.
     let pretty = laid_out.as_bytes();
     let mut at = 0;
@@ -40,14 +37,11 @@ pub(crate) fn mismatch(json: &str, value: &Value, mismatch: &Mismatch) -> String
 fn offset(value: &Value, path: &[Step], opens: bool) -> Option<usize> {
     let mut before = 0;
     let mut value = value;
-    let length = |value: &Value| {
-        let mut text = String::new();
-        gojson::write(&mut text, value, Html::Escaped, Wide::Float);
-        text.len()
-    };
+    let length =
+        |value: &Value| mainstay_gojson::value(value, Html::Escaped, Numbers::Object).len();
     let name_length = |name: &str| {
         let mut text = String::new();
-        gojson::write_text(&mut text, name, Html::Escaped);
+        mainstay_gojson::text(&mut text, name, Html::Escaped);
         text.len() + 1
     };
     for step in path {

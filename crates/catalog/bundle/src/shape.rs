@@ -5,7 +5,7 @@
 //! `null` is "not set", names may be written in any case. Types of Kubernetes come from the table of
 //! its types.
 
-use crate::gojson::{self, Html, Wide};
+use mainstay_gojson::{Html, Numbers};
 use mainstay_schema::builtin::{self, Definition, Type};
 use serde_json::{Map, Value};
 
@@ -244,8 +244,8 @@ impl Walk {
             Value::Null => {}
             Value::Number(number) if number.as_i64().is_some_and(fits) => {}
             Value::Number(_) => {
-                let mut text = String::from("number ");
-                gojson::write(&mut text, value, Html::Plain, Wide::Float);
+                let number = mainstay_gojson::value(value, Html::Plain, Numbers::Object);
+                let text = format!("number {number}");
                 self.refuse_as(&text, name, value);
             }
             other => self.refuse(other, name),

@@ -1,9 +1,7 @@
 //! Blobs of bundles as upstream prints them.
 
-use crate::{
-    declare::DeclaredBundle,
-    gojson::{self, quoted},
-};
+use crate::declare::DeclaredBundle;
+use mainstay_gojson::quoted;
 use serde_json::Value;
 use std::io;
 
@@ -65,9 +63,7 @@ fn ordered<'b>(bundles: &[&'b DeclaredBundle]) -> Vec<&'b DeclaredBundle> {
 /// Those of the writer.
 pub fn json(bundles: &[&DeclaredBundle], out: &mut dyn io::Write) -> io::Result<()> {
     for bundle in ordered(bundles) {
-        let compact = bundle.json();
-        let mut text = String::with_capacity(compact.len() + compact.len() / 8);
-        gojson::indent(&mut text, &compact, 4, 0);
+        let mut text = mainstay_gojson::indent(&bundle.json());
         text.push('\n');
         out.write_all(text.as_bytes())?;
     }

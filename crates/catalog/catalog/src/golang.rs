@@ -1,92 +1,17 @@
 //! How Go prints and refuses values: what upstream's messages are made of.
 
-use serde_json::{Number, Value};
+use mainstay_gojson::{Html, Numbers};
+use mainstay_object::gotext;
+use serde_json::Value;
 use std::fmt::Write;
 
 /// A value as Go's JSON encoder writes one that it has decoded itself: compact, keys sorted,
 /// numbers as double precision has them. With `html` it is one that comes from YAML: integers are
 /// exact, and signs that mean something in HTML are escaped.
 pub(crate) fn json(value: &Value, html: bool) -> String {
-    let mut out = String::new();
-    write_json(&mut out, value, html);
-    out
-}
-
-fn write_json(out: &mut String, value: &Value, html: bool) {
-    match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        Value::Number(number) if html && !number.is_f64() => out.push_str(&number.to_string()),
-        Value::Number(number) => out.push_str(&float(number, false)),
-        Value::String(text) => string(out, text, html),
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                write_json(out, item, html);
-            }
-            out.push(']');
-        }
-        Value::Object(fields) => {
-            out.push('{');
-            for (index, (name, item)) in fields.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                string(out, name, html);
-                out.push(':');
-                write_json(out, item, html);
-            }
-            out.push('}');
-        }
-    }
-}
-
-fn string(out: &mut String, text: &str, html: bool) {
-    out.push('"');
-    for sign in text.chars() {
-        match sign {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\u{2028}' | '\u{2029}' => escaped(out, sign),
-            '<' | '>' | '&' if html => escaped(out, sign),
-            _ if sign < ' ' => escaped(out, sign),
-            _ => out.push(sign),
-        }
-    }
-    out.push('"');
-}
-
-fn escaped(out: &mut String, sign: char) {
-    // Writing to a string does not fail.
-    let _ = write!(out, "\\u{:04x}", u32::from(sign));
-}
-
-/// A number in its shortest form, for JSON or (`general`) as `%v` prints it.
-fn float(number: &Number, general: bool) -> String {
-    let value = number.as_f64().unwrap_or_default();
-    let size = value.abs();
-    // Powers of ten below and from which the exponent is written.
-    let (low, high) = if general { (1e-4, 1e6) } else { (1e-6, 1e21) };
-    let scientific = size != 0.0 && (size < low || size >= high);
-    if !scientific {
-        return format!("{value}");
-    }
-    let text = format!("{value:e}");
-    let Some((digits, exponent)) = text.split_once('e') else { return text };
-    let (sign, exponent) = match exponent.strip_prefix('-') {
-        Some(exponent) => ('-', exponent),
-        None => ('+', exponent),
-    };
-    let width = if general { 2 } else { 1 };
-    format!("{digits}e{sign}{exponent:0>width$}")
+    let (html, numbers) =
+        if html { (Html::Escaped, Numbers::Whole) } else { (Html::Plain, Numbers::Float) };
+    mainstay_gojson::value(value, html, numbers)
 }
 
 /// A value as `%v` prints it, or as `%t` does, which knows only booleans.
@@ -104,7 +29,9 @@ fn write_print(out: &mut String, value: &Value, as_bool: bool, outer: bool) {
         Value::Null if as_bool && outer => out.push_str("%!t(<nil>)"),
         Value::Null => out.push_str("<nil>"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        Value::Number(number) => bad("float64", &float(number, true)),
+        Value::Number(number) => {
+            bad("float64", &gotext::float(number.as_f64().unwrap_or_default()));
+        }
         Value::String(text) => bad("string", text),
         Value::Array(items) => {
             out.push('[');
@@ -136,7 +63,9 @@ pub(crate) fn syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
         Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) if number.is_f64() => float(number, true),
+        Value::Number(number) if number.is_f64() => {
+            gotext::float(number.as_f64().unwrap_or_default())
+        }
         Value::Number(number) => number.to_string(),
         Value::String(text) => mainstay_version::quote(text),
         Value::Array(items) => {
@@ -160,7 +89,7 @@ pub(crate) fn no_object(found: &str, text: &str) -> String {
     let mut words = format!(
         "json: cannot unmarshal {found} into Go value of type map[string]interface {{}} at offset {at} (indicated by <==)\n"
     );
-    let pretty = indented(text);
+    let pretty = mainstay_gojson::indent(text);
     match pretty.strip_prefix('[') {
         Some(rest) if found == "array" => {
             words.push_str("[ <== ");
@@ -172,60 +101,6 @@ pub(crate) fn no_object(found: &str, text: &str) -> String {
         }
     }
     words
-}
-
-/// JSON with every item on a line of its own, four blanks for each level. Empty lists and objects
-/// stay together.
-fn indented(text: &str) -> String {
-    let mut out = String::new();
-    let (mut depth, mut in_string, mut escape) = (0_usize, false, false);
-    let mut opened = false;
-    let line = |out: &mut String, depth: usize| {
-        out.push('\n');
-        out.extend(std::iter::repeat_n("    ", depth));
-    };
-    for sign in text.chars() {
-        if in_string {
-            out.push(sign);
-            in_string = escape || sign != '"';
-            escape = !escape && sign == '\\';
-            continue;
-        }
-        if matches!(sign, ' ' | '\t' | '\r' | '\n') {
-            continue;
-        }
-        if opened && !matches!(sign, ']' | '}') {
-            opened = false;
-            depth += 1;
-            line(&mut out, depth);
-        }
-        match sign {
-            '[' | '{' => {
-                opened = true;
-                out.push(sign);
-            }
-            ',' => {
-                out.push(sign);
-                line(&mut out, depth);
-            }
-            ':' => out.push_str(": "),
-            ']' | '}' => {
-                if opened {
-                    opened = false;
-                } else {
-                    depth = depth.saturating_sub(1);
-                    line(&mut out, depth);
-                }
-                out.push(sign);
-            }
-            '"' => {
-                in_string = true;
-                out.push(sign);
-            }
-            _ => out.push(sign),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,14 +1,9 @@
 //! Values as Go prints them, which messages of the API show: `%q`, `%v` and `encoding/json`.
 
+use mainstay_gojson::{Html, Numbers, Writer};
 use serde_json::Value;
-use std::fmt::Write as _;
 
 pub use mainstay_formats::{is_printable, quote};
-
-fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a string does not fail.
-    let _ = out.write_fmt(text);
-}
 
 /// A number as Go's `%v` prints a `float64`: with an exponent from a million on.
 pub fn float(number: f64) -> String {
@@ -61,71 +56,17 @@ pub fn type_name(value: &Value) -> &'static str {
 /// A value as `encoding/json` writes it: compact, keys sorted, `<`, `>` and `&` escaped, whole
 /// numbers without a fraction.
 pub fn json(value: &Value) -> String {
-    let mut out = String::new();
-    write_json(value, &mut out);
-    out
+    mainstay_gojson::value(value, Html::Escaped, Numbers::Whole)
 }
 
 /// Appends what [`json`] gives.
 pub fn write_json(value: &Value, out: &mut String) {
-    match value {
-        Value::Number(number) if number.is_f64() => {
-            let number = number.as_f64().unwrap_or_default();
-            let size = number.abs();
-            if number != 0.0 && !(1e-6..1e21).contains(&size) {
-                // One digit of a negative exponent loses its zero: 1e-09 is written 1e-9.
-                out.push_str(&scientific(number).replace("e-0", "e-"));
-            } else {
-                push(out, format_args!("{number}"));
-            }
-        }
-        Value::String(text) => write_text(text, out),
-        Value::Array(items) => {
-            out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                write_json(item, out);
-            }
-            out.push(']');
-        }
-        Value::Object(fields) => {
-            out.push('{');
-            for (at, (name, field)) in fields.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                write_text(name, out);
-                out.push(':');
-                write_json(field, out);
-            }
-            out.push('}');
-        }
-        other => push(out, format_args!("{other}")),
-    }
+    Writer::compact(out, Html::Escaped, Numbers::Whole).value(value);
 }
 
 /// Appends a text as `encoding/json` writes it, quotes included.
 pub fn write_text(text: &str, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                push(out, format_args!("\\u{:04x}", u32::from(c)));
-            }
-            c if c < ' ' => push(out, format_args!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
+    mainstay_gojson::text(out, text, Html::Escaped);
 }
 
 #[cfg(test)]

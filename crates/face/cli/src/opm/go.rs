@@ -49,35 +49,6 @@ pub(super) fn clean(path: &str) -> String {
     }
 }
 
-/// A text as JSON, as Go's encoder writes it when it does not care for HTML. Bytes that are no
-/// UTF-8 become the replacement character, one each.
-pub(super) fn json_text(bytes: &[u8]) -> String {
-    let mut json = String::with_capacity(bytes.len() + 2);
-    json.push('"');
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '"' => json.push_str("\\\""),
-                '\\' => json.push_str("\\\\"),
-                '\n' => json.push_str("\\n"),
-                '\r' => json.push_str("\\r"),
-                '\t' => json.push_str("\\t"),
-                '\x08' => json.push_str("\\b"),
-                '\x0c' => json.push_str("\\f"),
-                '\0'..='\x1f' | '\u{2028}' | '\u{2029}' => {
-                    push(&mut json, format_args!("\\u{:04x}", u32::from(c)));
-                }
-                c => json.push(c),
-            }
-        }
-        for _ in chunk.invalid() {
-            json.push_str("\\ufffd");
-        }
-    }
-    json.push('"');
-    json
-}
-
 /// A truth value as Go reads it.
 ///
 /// # Errors
@@ -124,11 +95,5 @@ mod tests {
         ] {
             assert_eq!(clean(path), cleaned, "{path}");
         }
-    }
-
-    #[test]
-    fn broken_texts_have_one_replacement_a_byte() {
-        assert_eq!(json_text(b"a\xe2\x82\x00b<&>"), r#""a\ufffd\ufffd\u0000b<&>""#);
-        assert_eq!(json_text("\u{2028}\u{fffd}".as_bytes()), "\"\\u2028\u{fffd}\"");
     }
 }

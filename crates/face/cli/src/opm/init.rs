@@ -6,6 +6,7 @@ use super::flags::Flag;
 use super::{engine, go, mediatype};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use mainstay_gojson::{Html, quoted, text_of_bytes};
 use std::io::Read;
 
 /// The command.
@@ -103,8 +104,8 @@ fn judge(bytes: &[u8]) -> Result<Icon, End> {
 
 /// The blob as JSON: four blanks, and the fields in the order that the format declares.
 fn blob(name: &str, channel: &str, icon: Option<&Icon>, description: &[u8]) -> String {
-    let name = go::json_text(name.as_bytes());
-    let channel = go::json_text(channel.as_bytes());
+    let name = quoted(name);
+    let channel = quoted(channel);
     let mut json = format!(
         "{{\n    \"schema\": \"olm.package\",\n    \"name\": {name},\n    \"defaultChannel\": {channel}"
     );
@@ -117,7 +118,10 @@ fn blob(name: &str, channel: &str, icon: Option<&Icon>, description: &[u8]) -> S
         );
     }
     if !description.is_empty() {
-        go::push(&mut json, format_args!(",\n    \"description\": {}", go::json_text(description)));
+        go::push(
+            &mut json,
+            format_args!(",\n    \"description\": {}", text_of_bytes(description, Html::Plain)),
+        );
     }
     json + "\n}\n"
 }

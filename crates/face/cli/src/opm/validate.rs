@@ -5,6 +5,7 @@ use super::command::{Arguments, Command};
 use super::flags::Flag;
 use super::{engine, go};
 use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_gojson::{Html, text_of_bytes};
 use serde_json::json;
 
 /// The command.
@@ -29,7 +30,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         ("json", Ok(())) => "{\n  \"passed\": true\n}\n".to_owned(),
         ("json", Err(message)) => format!(
             "{{\n  \"passed\": false,\n  \"error\": {{\n    \"message\": {}\n  }}\n}}\n",
-            html_safe(&go::json_text(message.as_bytes()))
+            text_of_bytes(message.as_bytes(), Html::Escaped)
         ),
         ("yaml", Ok(())) => "passed: true\n\n".to_owned(),
         ("yaml", Err(message)) => {
@@ -40,9 +41,4 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     };
     call.io.print(&text);
     verdict.map_err(|_| End::Silent)
-}
-
-/// JSON that may stand in a page.
-fn html_safe(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }

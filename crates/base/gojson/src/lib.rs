@@ -1,0 +1,59 @@
+//! JSON as Go's `encoding/json` writes it.
+//!
+//! Catalogs, bundles, generated names and messages are compared and hashed by the bytes that
+//! upstream's tools write, so the bytes have to be the same: keys sorted, floats in their shortest
+//! form with an exponent from 21 digits on, line separators escaped, `<`, `>` and `&` escaped or not
+//! depending on who writes, empty lists and objects in one piece when everything else is laid out.
+//!
+//! ```text
+//! Value, or a JSON text ─► Writer (compact, or one item a line) ─► text
+//! ```
+//!
+//! [`Writer`] is the one piece of code; [`value`], [`text`] and [`indent`] are short ways to it.
+//! What this crate does not do: read JSON, or know types; who writes the fields of a struct in
+//! their order calls [`Writer::key`] in that order.
+
+mod number;
+mod text;
+mod writer;
+
+pub use number::float;
+pub use text::{quoted, text, text_of_bytes};
+pub use writer::Writer;
+
+use serde_json::Value;
+
+/// Whether `<`, `>` and `&` are escaped, as they are unless a Go program asks for the contrary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Html {
+    /// As `\u003c`, `\u003e` and `\u0026`.
+    Escaped,
+    /// As they are.
+    Plain,
+}
+
+/// Through which of Go's types numbers have gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// Whole numbers are exact, as those that come from YAML.
+    Whole,
+    /// Whole numbers are exact up to 63 bits and floats beyond, as objects keep them.
+    Object,
+    /// All are floats, as in a value that was read without a type.
+    Float,
+}
+
+/// The value, compact.
+pub fn value(value: &Value, html: Html, numbers: Numbers) -> String {
+    let mut out = String::new();
+    Writer::compact(&mut out, html, numbers).value(value);
+    out
+}
+
+/// A JSON text (which is known to be sound) with every item on a line of its own, four blanks for
+/// each level.
+pub fn indent(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() + json.len() / 8);
+    Writer::indented(&mut out, Html::Plain, Numbers::Whole).raw(json);
+    out
+}

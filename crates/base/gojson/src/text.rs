@@ -1,0 +1,125 @@
+//! Texts.
+
+use crate::Html;
+use std::fmt::Write;
+
+/// Appends a text in quotes.
+pub fn text(out: &mut String, text: &str, html: Html) {
+    out.push('"');
+    escape(out, text, html);
+    out.push('"');
+}
+
+/// The text in quotes, `<`, `>` and `&` as they are.
+pub fn quoted(words: &str) -> String {
+    let mut out = String::with_capacity(words.len() + 2);
+    text(&mut out, words, Html::Plain);
+    out
+}
+
+/// Bytes as a text in quotes. What is no UTF-8 becomes the replacement character, a byte at a time.
+pub fn text_of_bytes(bytes: &[u8], html: Html) -> String {
+    let mut out = String::with_capacity(bytes.len() + 2);
+    out.push('"');
+    for chunk in bytes.utf8_chunks() {
+        escape(&mut out, chunk.valid(), html);
+        for _ in chunk.invalid() {
+            out.push_str("\\ufffd");
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn escape(out: &mut String, text: &str, html: Html) {
+    let bytes = text.as_bytes();
+    let (mut done, mut at) = (0, 0);
+    while let Some(&byte) = bytes.get(at) {
+        let care = CARE[usize::from(byte)];
+        if care == Care::None || (care == Care::Html && html == Html::Plain) {
+            at += 1;
+            continue;
+        }
+        let length = if byte == 0xe2 { 3 } else { 1 };
+        if byte == 0xe2 && !matches!(bytes.get(at + 1..at + 3), Some([0x80, 0xa8 | 0xa9])) {
+            at += 1;
+            continue;
+        }
+        out.push_str(&text[done..at]);
+        match byte {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            8 => out.push_str("\\b"),
+            12 => out.push_str("\\f"),
+            0xe2 => out.push_str(if bytes[at + 2] == 0xa8 { "\\u2028" } else { "\\u2029" }),
+            // Writing to a text never fails.
+            other => drop(write!(out, "\\u{other:04x}")),
+        }
+        at += length;
+        done = at;
+    }
+    out.push_str(&text[done..]);
+}
+
+/// What a byte of a text asks for.
+#[derive(Clone, Copy, PartialEq)]
+enum Care {
+    None,
+    /// An escape where the text may stand in a page.
+    Html,
+    /// A closer look.
+    Look,
+}
+
+const CARE: [Care; 256] = {
+    let mut table = [Care::None; 256];
+    let mut at = 0;
+    while at < 0x20 {
+        table[at] = Care::Look;
+        at += 1;
+    }
+    table[b'"' as usize] = Care::Look;
+    table[b'\\' as usize] = Care::Look;
+    // The line separators begin with it.
+    table[0xe2] = Care::Look;
+    table[b'<' as usize] = Care::Html;
+    table[b'>' as usize] = Care::Html;
+    table[b'&' as usize] = Care::Html;
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_escaped_as_go_escapes_them() {
+        for (words, escaped, plain) in [
+            ("a", "\"a\"", "\"a\""),
+            ("<b>&", "\"\\u003cb\\u003e\\u0026\"", "\"<b>&\""),
+            (
+                "\u{8}\u{c}\n\r\t\u{1}\u{7f}",
+                "\"\\b\\f\\n\\r\\t\\u0001\u{7f}\"",
+                "\"\\b\\f\\n\\r\\t\\u0001\u{7f}\"",
+            ),
+            ("a\u{2028}b\u{2029}€", "\"a\\u2028b\\u2029€\"", "\"a\\u2028b\\u2029€\""),
+            ("\"\\/", "\"\\\"\\\\/\"", "\"\\\"\\\\/\""),
+        ] {
+            let mut out = String::new();
+            text(&mut out, words, Html::Escaped);
+            assert_eq!(out, escaped);
+            assert_eq!(quoted(words), plain);
+        }
+    }
+
+    #[test]
+    fn broken_texts_have_one_replacement_a_byte() {
+        let plain = |bytes: &[u8]| text_of_bytes(bytes, Html::Plain);
+        assert_eq!(plain(b"a\xe2\x82\x00b<&>"), r#""a\ufffd\ufffd\u0000b<&>""#);
+        assert_eq!(plain("\u{2028}\u{fffd}".as_bytes()), "\"\\u2028\u{fffd}\"");
+        assert_eq!(text_of_bytes(b"<", Html::Escaped), "\"\\u003c\"");
+    }
+}
