@@ -44,6 +44,19 @@ struct Which {
     name: Option<String>,
 }
 
+#[derive(Args)]
+struct OpmCases {
+    /// A folder of cases to run instead, recorded in the same form.
+    #[arg(long)]
+    answers: Option<PathBuf>,
+    /// Only cases of this area.
+    #[arg(long)]
+    area: Option<String>,
+    /// Only cases whose name contains this.
+    #[arg(long)]
+    name: Option<String>,
+}
+
 #[derive(Subcommand)]
 enum Task {
     /// Holds the embedded API against the recordings.
@@ -82,14 +95,7 @@ enum Task {
     },
     /// Holds `opm` against the recorded answers of opm 1.73, `answers/opm.tar.xz` in the folder that
     /// `MAINSTAY_TESTDATA` names.
-    Opm {
-        /// Only cases of this area.
-        #[arg(long)]
-        area: Option<String>,
-        /// Only cases whose name contains this.
-        #[arg(long)]
-        name: Option<String>,
-    },
+    Opm(OpmCases),
     /// Counts scenarios and invocations of kubectl.
     List {
         #[command(flatten)]
@@ -111,15 +117,15 @@ fn main() -> ExitCode {
 
 async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { home, kubectl, most, task } = arguments;
-    if let Task::Opm { area, name } = &task {
-        return hold_opm(&home, area.as_deref(), name.as_deref(), most);
+    if let Task::Opm(which) = &task {
+        return hold_opm(&home, which, most);
     }
     let kubectl = Kubectl::find(kubectl.as_deref());
     let all = scenario::all(&home)?;
     let differences = Differences::read(&home)?;
     match task {
         // Above: nothing of a cluster is needed.
-        Task::Opm { .. } => Ok(()),
+        Task::Opm(_) => Ok(()),
         Task::List { which } => {
             let (wanted, _) = choose(&all, which)?;
             let wanted: Vec<Scenario> = wanted.into_iter().cloned().collect();
@@ -202,26 +208,39 @@ async fn faults(
     Ok(())
 }
 
-fn hold_opm(
-    home: &Path,
-    area: Option<&str>,
-    name: Option<&str>,
-    most: usize,
-) -> anyhow::Result<()> {
-    let Some(data) = mainstay_testdata::unpack("answers/opm", "recorded answers of opm") else {
-        bail!("the recorded answers of opm are not at hand");
+fn hold_opm(home: &Path, which: &OpmCases, most: usize) -> anyhow::Result<()> {
+    let OpmCases { answers, area, name } = which;
+    let unpacked = match answers {
+        Some(_) => None,
+        None => mainstay_testdata::unpack("answers/opm", "recorded answers of opm"),
     };
-    let mut cases = opm::case::all(&data.path().join("opm"))?;
+    let root = match (answers, &unpacked) {
+        (Some(folder), _) => folder.clone(),
+        (None, Some(folder)) => folder.path().join("opm"),
+        (None, None) => bail!("the recorded answers of opm are not at hand"),
+    };
+    let mut cases = opm::case::all(&root)?;
+    let scope = opm::scope::Scope::read(home)?;
+    let out = scope.count(&cases);
+    for (reason, count) in &out.reasons {
+        println!("{count:>5} are out: {reason}");
+    }
     cases.retain(|case| {
-        opm::is_built(case)
-            && area.is_none_or(|area| case.area == area)
-            && name.is_none_or(|name| case.name.contains(name))
+        scope.reason(case).is_none()
+            && area.as_ref().is_none_or(|area| case.area == *area)
+            && name.as_ref().is_none_or(|name| case.name.contains(name))
     });
+    let archives = opm::place::Archives::unpack(&cases)?;
+    cases.retain(|case| archives.has(case));
     let listed = opm::listed::Listed::read(home)?;
-    let judged = opm::judge(&cases)?;
+    let judged = opm::judge(&cases, &archives)?;
     let (text, good) = opm::report(&judged, &listed, most);
     print!("{text}");
-    let faults = if area.is_none() && name.is_none() { listed.faults(&judged) } else { Vec::new() };
+    let mut faults = Vec::new();
+    if answers.is_none() && area.is_none() && name.is_none() {
+        faults.extend(out.unused);
+        faults.extend(listed.faults(&judged));
+    }
     if !good || !faults.is_empty() {
         bail!("not all cases are as they shall be\n{}", faults.join("\n"));
     }

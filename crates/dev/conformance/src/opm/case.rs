@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 const RECORDED: [&str; 4] = ["case.json", "out", "calls.jsonl", "rows.jsonl"];
 
 /// One recorded case.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Case {
     /// The name of its folder, `NNNN-AREA-SLUG`.
     pub name: String,
@@ -21,7 +22,7 @@ pub struct Case {
     pub arguments: Vec<String>,
     /// Whether `HELP_ALPHA` is set.
     pub alpha: bool,
-    /// What must be at hand besides.
+    /// What must be at hand besides: `registry`, or the archive with the real input.
     pub needs: Option<String>,
     /// Exit codes that were seen.
     pub exits: Vec<i64>,
@@ -29,8 +30,41 @@ pub struct Case {
     pub messages: Vec<String>,
     /// Outputs that were seen.
     pub outputs: Vec<String>,
+    /// The SHA-256 of an output that is too large to be kept.
+    pub digest: Option<String>,
+    /// The SHA-256 of the files written, by their path below the folder that the command line
+    /// names, where they are too large to be kept.
+    pub written: Option<BTreeMap<String, String>>,
+    /// What was run on each of many inputs, where the case stands for all of them.
+    pub rows: Vec<Row>,
     /// The rule it probes.
     pub why: String,
+}
+
+/// One of many inputs of a case.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What the command line has in place of `{bundle}` and `{flags}`.
+    pub arguments: Vec<String>,
+    /// The exit code.
+    pub exit: i64,
+    /// The error, if it failed.
+    pub message: Option<String>,
+    /// The SHA-256 of the output, if it did not fail.
+    pub digest: Option<String>,
+}
+
+impl Row {
+    fn of(row: &Value) -> Self {
+        let flags = row["flags"].as_array().into_iter().flatten();
+        let arguments = std::iter::once(&row["bundle"]).chain(flags);
+        Self {
+            arguments: arguments.filter_map(Value::as_str).map(str::to_owned).collect(),
+            exit: row["exit"].as_i64().unwrap_or_default(),
+            message: row["message"].as_str().map(str::to_owned),
+            digest: row["sha256_raw"].as_str().map(str::to_owned),
+        }
+    }
 }
 
 /// All cases below a folder, in order.
@@ -75,6 +109,18 @@ fn read(folder: &Path) -> anyhow::Result<Case> {
     if case["stdout_bytes"].as_u64().is_some_and(|size| size > 0) {
         outputs.retain(|output| !output.is_empty());
     }
+    let lines = |file: &str| -> anyhow::Result<Vec<Value>> {
+        let path = folder.join(file);
+        if !path.is_file() {
+            return Ok(Vec::new());
+        }
+        let text = fs::read_to_string(path)?;
+        Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
+    };
+    let written = case["out_sha256_raw"].as_object().map(|files| {
+        let texts = files.iter().filter_map(|(path, sum)| Some((path.clone(), sum.as_str()?)));
+        texts.map(|(path, sum)| (path, sum.to_owned())).collect()
+    });
     Ok(Case {
         area: name.split('-').nth(1).unwrap_or_default().to_owned(),
         name,
@@ -85,6 +131,9 @@ fn read(folder: &Path) -> anyhow::Result<Case> {
         exits,
         messages,
         outputs,
+        digest: text("stdout_sha256_raw"),
+        written,
+        rows: lines("rows.jsonl")?.iter().map(Row::of).collect(),
         why: text("why").unwrap_or_default(),
     })
 }

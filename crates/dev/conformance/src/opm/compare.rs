@@ -1,6 +1,10 @@
 //! What of an output must agree.
 
 use super::case::Case;
+use super::message;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write;
 
 /// What of the output of a case is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +52,50 @@ pub(super) fn output(case: &Case, ours: &str) -> Option<String> {
     }
     // Where only a size was kept there is nothing to compare.
     first
+}
+
+/// What is different between the digest of an output that was recorded and ours.
+pub(super) fn digest(recorded: &str, ours: &[u8]) -> Option<String> {
+    let sum = sha256(ours);
+    (sum != recorded).then(|| format!("{} bytes with SHA-256 {sum}, not {recorded}", ours.len()))
+}
+
+/// SHA-256, as it is recorded.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// What is different between the errors that were recorded and what ours wrote to standard error.
+pub(super) fn error(recorded: &[String], stderr: &str) -> Option<String> {
+    let ours = message::of(stderr);
+    let agrees = match &ours {
+        None => recorded.is_empty(),
+        Some(ours) => {
+            recorded.iter().any(|it| it == ours || message::sorted(it) == message::sorted(ours))
+        }
+    };
+    let first = recorded.first().map_or("(none)", String::as_str);
+    (!agrees).then(|| format!("error: {}", difference(first, ours.as_deref().unwrap_or("(none)"))))
+}
+
+/// What is different between the files that were recorded and ours.
+pub(super) fn files<T: PartialEq>(
+    recorded: &BTreeMap<String, T>,
+    ours: &BTreeMap<String, T>,
+) -> Option<String> {
+    let names = recorded.keys().chain(ours.keys());
+    let differs = |name: &&String| recorded.get(*name) != ours.get(*name);
+    let which = names.filter(differs).min()?;
+    let what = match (recorded.contains_key(which), ours.contains_key(which)) {
+        (true, true) => "has other content",
+        (true, false) => "is not there",
+        _ => "is there",
+    };
+    Some(format!("files: ours: {which} {what}"))
 }
 
 fn reduce(kind: Kind, output: &str) -> String {

@@ -9,32 +9,8 @@ pub mod case;
 pub mod compare;
 pub mod listed;
 mod message;
+pub mod place;
 mod run;
+pub mod scope;
 
 pub use run::{Judged, judge, report};
-
-use case::Case;
-
-/// The areas in which cases are run.
-pub const AREAS: [&str; 5] = ["cli", "dockerfile", "init", "list", "validate"];
-
-/// Commands of upstream that are not built.
-const ABSENT: [&str; 9] = [
-    "bundle",
-    "convert-template",
-    "index",
-    "migrate",
-    "registry",
-    "render",
-    "render-graph",
-    "render-template",
-    "serve",
-];
-
-/// Whether a case is about something that is built.
-pub fn is_built(case: &Case) -> bool {
-    let absent = |word: &String| case.area == "cli" && ABSENT.contains(&word.as_str());
-    AREAS.contains(&case.area.as_str())
-        && case.needs.is_none()
-        && !case.arguments.iter().any(absent)
-}

@@ -1,13 +1,13 @@
 //! Runs cases and says how they compare.
 
-use super::case::{self, Case};
+use super::case::{Case, Row};
+use super::compare;
 use super::listed::Listed;
-use super::{compare, message};
+use super::place::{self, Archives, Place};
 use anyhow::Context;
 use mainstay_cli::opm::{self, Io};
 use mainstay_clock::Clock;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -29,18 +29,33 @@ pub struct Judged {
 /// # Errors
 ///
 /// A case that cannot be set up.
-pub fn judge(cases: &[Case]) -> anyhow::Result<Vec<Judged>> {
+pub fn judge(cases: &[Case], archives: &Archives) -> anyhow::Result<Vec<Judged>> {
+    // The large ones first, so that no thread is left with one at the end.
+    let mut parts: Vec<(usize, Option<&Row>)> = Vec::new();
+    for (at, case) in cases.iter().enumerate() {
+        if case.rows.is_empty() {
+            parts.push((at, None));
+        } else {
+            parts.extend(case.rows.iter().map(|row| (at, Some(row))));
+        }
+    }
+    parts.sort_by_key(|(at, row)| (cases[*at].needs.is_none(), row.is_some()));
     let next = AtomicUsize::new(0);
-    let worker = || -> anyhow::Result<Vec<(usize, Judged)>> {
+    let worker = || -> anyhow::Result<Vec<(usize, Vec<String>)>> {
         let mut judged = Vec::new();
         loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(case) = cases.get(at) else { return Ok(judged) };
-            judged.push((at, one(case).with_context(|| case.name.clone())?));
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&(at, part)) = parts.get(part) else { return Ok(judged) };
+            let case = &cases[at];
+            let differences = match part {
+                None => whole(case, archives),
+                Some(part) => row(case, part, archives),
+            };
+            judged.push((at, differences.with_context(|| case.name.clone())?));
         }
     };
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let mut all = std::thread::scope(|scope| {
+    let found = std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
         let mut all = Vec::new();
         for thread in running {
@@ -51,102 +66,95 @@ pub fn judge(cases: &[Case]) -> anyhow::Result<Vec<Judged>> {
         }
         anyhow::Ok(all)
     })?;
-    all.sort_by_key(|(at, _)| *at);
-    Ok(all.into_iter().map(|(_, judged)| judged).collect())
+    let judged = |case: &Case| {
+        let Case { name, area, why, .. } = case.clone();
+        Judged { name, area, why, differences: Vec::new() }
+    };
+    let mut all: Vec<Judged> = cases.iter().map(judged).collect();
+    for (at, differences) in found {
+        all[at].differences.extend(differences);
+    }
+    for judged in &mut all {
+        judged.differences.sort();
+    }
+    Ok(all)
 }
 
-fn one(case: &Case) -> anyhow::Result<Judged> {
-    let copy = tempfile::tempdir()?;
-    let root = fs::canonicalize(copy.path())?;
-    for entry in fs::read_dir(&case.folder)? {
-        let entry = entry?;
-        if case::is_input(&entry.file_name().to_string_lossy()) {
-            copy_to(&entry.path(), &root.join(entry.file_name()))?;
-        }
-    }
-    let place = root.to_string_lossy().into_owned();
-    let arguments: Vec<String> =
-        case.arguments.iter().map(|argument| argument.replace("{case}", &place)).collect();
-    let before = files(&root)?;
+/// What a command line did.
+struct Done {
+    exit: i64,
+    stdout: Vec<u8>,
+    stderr: String,
+}
+
+fn run(arguments: &[String], case: &Case, root: &Path) -> Done {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let code = opm::run(
-        &arguments,
+        arguments,
         &mut Io {
             stdout: &mut stdout,
             stderr: &mut stderr,
-            folder: root.clone(),
+            folder: root.to_owned(),
             alpha: case.alpha,
             terminal: false,
             clock: Clock::system(),
         },
     );
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&place, "{case}");
-    let (stdout, stderr) = (text(&stdout), text(&stderr));
+    let stderr = String::from_utf8_lossy(&stderr).into_owned();
+    Done { exit: i64::from(code), stdout, stderr }
+}
+
+/// Runs the command line of a case.
+fn whole(case: &Case, archives: &Archives) -> anyhow::Result<Vec<String>> {
+    let place = Place::of(case, archives)?;
+    let name = place.root.to_string_lossy().into_owned();
+    let arguments: Vec<String> =
+        case.arguments.iter().map(|argument| argument.replace("{case}", &name)).collect();
+    let before = place.files()?;
+    let Done { exit, stdout, stderr } = run(&arguments, case, &place.root);
 
     let mut differences = Vec::new();
-    if !case.exits.contains(&i64::from(code)) {
-        differences.push(format!("exit: recorded {:?}, ours {code}", case.exits));
+    if !case.exits.contains(&exit) {
+        differences.push(format!("exit: recorded {:?}, ours {exit}", case.exits));
     }
-    differences.extend(compare::output(case, &stdout).map(|what| format!("output: {what}")));
-    let ours = message::of(&stderr);
-    let agrees = match &ours {
-        None => case.messages.is_empty(),
-        Some(ours) => case
-            .messages
-            .iter()
-            .any(|it| it == ours || message::sorted(it) == message::sorted(ours)),
-    };
-    if !agrees {
-        let recorded = case.messages.first().map_or("(none)", String::as_str);
-        let ours = ours.as_deref().unwrap_or("(none)");
-        differences.push(format!("error: {}", compare::difference(recorded, ours)));
-    }
-    let mut written = files(&root)?;
-    written.retain(|path, bytes| before.get(path) != Some(bytes));
-    let out = case.folder.join("out");
-    let recorded = if out.is_dir() { files(&out)? } else { BTreeMap::new() };
-    if written != recorded {
-        let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
-        let (recorded, ours) = (names(&recorded), names(&written));
-        differences.push(format!("files: recorded {recorded:?}, ours {ours:?}, or their content"));
-    }
-    let Case { name, area, why, .. } = case.clone();
-    Ok(Judged { name, area, why, differences })
-}
-
-fn copy_to(from: &Path, to: &Path) -> anyhow::Result<()> {
-    let kind = fs::symlink_metadata(from)?.file_type();
-    if kind.is_symlink() {
-        std::os::unix::fs::symlink(fs::read_link(from)?, to)?;
-    } else if kind.is_dir() {
-        fs::create_dir(to)?;
-        for entry in fs::read_dir(from)? {
-            let entry = entry?;
-            copy_to(&entry.path(), &to.join(entry.file_name()))?;
-        }
+    if let Some(digest) = &case.digest {
+        differences.extend(compare::digest(digest, &stdout).map(|what| format!("output: {what}")));
     } else {
-        fs::copy(from, to)?;
+        let stdout = String::from_utf8_lossy(&stdout).replace(&name, "{case}");
+        differences.extend(compare::output(case, &stdout).map(|what| format!("output: {what}")));
     }
-    Ok(())
+    differences.extend(compare::error(&case.messages, &stderr.replace(&name, "{case}")));
+    if let Some(recorded) = &case.written {
+        let folder = place.root.join(case.arguments.get(2).map_or("", String::as_str));
+        let written = place::files(&folder)?;
+        std::fs::remove_dir_all(&folder)?;
+        let ours = written.iter().map(|(path, bytes)| (path.clone(), compare::sha256(bytes)));
+        differences.extend(compare::files(recorded, &ours.collect()));
+    } else {
+        let mut written = place.files()?;
+        written.retain(|path, bytes| before.get(path) != Some(bytes));
+        let out = case.folder.join("out");
+        let recorded = if out.is_dir() { place::files(&out)? } else { BTreeMap::new() };
+        differences.extend(compare::files(&recorded, &written));
+    }
+    Ok(differences)
 }
 
-/// All files below a folder, by their path.
-fn files(root: &Path) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
-            let kind = fs::symlink_metadata(&path)?.file_type();
-            if kind.is_dir() {
-                folders.push(path);
-            } else if kind.is_file() {
-                let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
-                found.insert(name, fs::read(&path)?);
-            }
-        }
+/// Runs the command line of a case on one of its many inputs.
+fn row(case: &Case, row: &Row, archives: &Archives) -> anyhow::Result<Vec<String>> {
+    let place = Place::of(case, archives)?;
+    let command = case.arguments.iter().filter(|argument| !argument.starts_with('{'));
+    let arguments: Vec<String> = command.chain(&row.arguments).cloned().collect();
+    let Done { exit, stdout, stderr } = run(&arguments, case, &place.root);
+    let mut differences = Vec::new();
+    if row.exit != exit {
+        differences.push(format!("exit: recorded {}, ours {exit}", row.exit));
     }
-    Ok(found)
+    let digest = row.digest.as_ref().and_then(|digest| compare::digest(digest, &stdout));
+    differences.extend(digest.map(|what| format!("output: {what}")));
+    differences.extend(compare::error(row.message.as_slice(), &stderr));
+    let name = row.arguments.join(" ");
+    Ok(differences.into_iter().map(|what| format!("{name}: {what}")).collect())
 }
 
 /// A line for each case that differs and is not listed, and the score of each area; and whether

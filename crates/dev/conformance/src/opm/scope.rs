@@ -1,0 +1,136 @@
+//! Which recorded cases are about something that is built: `opm-scope.txt`.
+//!
+//! A line is `KIND VALUE | REASON` and takes cases out: those of an `area`, of a `command` (its
+//! words without flags, with everything below it), or with something that is `needs`-ed. The first
+//! line that fits gives the reason. A line that takes nothing out fails.
+
+use super::case::Case;
+use anyhow::{Context, bail};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What is out.
+#[derive(Debug, Default)]
+pub struct Scope(Vec<Rule>);
+
+#[derive(Debug)]
+struct Rule {
+    kind: Kind,
+    value: String,
+    reason: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Area,
+    Command,
+    Needs,
+}
+
+impl Scope {
+    /// Reads the rules of a folder.
+    ///
+    /// # Errors
+    ///
+    /// A line that is no rule.
+    pub fn read(home: &Path) -> anyhow::Result<Self> {
+        let path = home.join("opm-scope.txt");
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        Self::parse(&text).with_context(|| path.display().to_string())
+    }
+
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let lines = text.lines().map(str::trim).zip(1..);
+        let lines = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+        let rule = |line: &str| -> anyhow::Result<Rule> {
+            let (what, reason) = line.split_once(" | ").context("a rule has a reason")?;
+            let (kind, value) = what.split_once(' ').context("a rule has a kind and a value")?;
+            let kind = match kind {
+                "area" => Kind::Area,
+                "command" => Kind::Command,
+                "needs" => Kind::Needs,
+                other => bail!("there is no kind of rule `{other}`"),
+            };
+            Ok(Rule { kind, value: value.trim().to_owned(), reason: reason.trim().to_owned() })
+        };
+        lines
+            .map(|(line, number)| rule(line).with_context(|| format!("line {number}")))
+            .collect::<anyhow::Result<_>>()
+            .map(Self)
+    }
+
+    /// Why a case is out, if it is.
+    pub fn reason(&self, case: &Case) -> Option<&str> {
+        self.rule(case).map(|rule| &*rule.reason)
+    }
+
+    fn rule(&self, case: &Case) -> Option<&Rule> {
+        let words = case.arguments.iter().filter(|word| !word.starts_with('-'));
+        let words: Vec<&str> = words.map(String::as_str).collect();
+        self.0.iter().find(|rule| match rule.kind {
+            Kind::Area => case.area == rule.value,
+            Kind::Needs => case.needs.as_ref() == Some(&rule.value),
+            Kind::Command => {
+                let command: Vec<&str> = rule.value.split(' ').collect();
+                words.starts_with(&command)
+            }
+        })
+    }
+
+    /// How many cases each reason takes out, and the rules that take none.
+    pub fn count<'a>(&self, all: impl IntoIterator<Item = &'a Case>) -> Out<'_> {
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut used = Vec::new();
+        for rule in all.into_iter().filter_map(|case| self.rule(case)) {
+            *reasons.entry(&rule.reason).or_default() += 1;
+            used.push(std::ptr::from_ref(rule));
+        }
+        let unused = self.0.iter().filter(|&rule| !used.contains(&std::ptr::from_ref(rule)));
+        let unused = unused.map(|rule| format!("no case needs the rule `{}`", rule.value));
+        Out { unused: unused.collect(), reasons }
+    }
+}
+
+/// What the rules take out.
+#[derive(Debug)]
+pub struct Out<'a> {
+    /// How many cases, by reason.
+    pub reasons: BTreeMap<&'a str, usize>,
+    /// Rules that take nothing out.
+    pub unused: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(area: &str, arguments: &[&str], needs: Option<&str>) -> Case {
+        Case {
+            area: area.to_owned(),
+            arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
+            needs: needs.map(str::to_owned),
+            ..Case::default()
+        }
+    }
+
+    #[test]
+    fn rules_take_out_areas_commands_and_needs() {
+        let rules = "# why\narea sqlite | a\ncommand alpha bundle | b\nneeds registry | c\n";
+        let scope = Scope::parse(rules).unwrap();
+        for (area, arguments, needs, reason) in [
+            ("sqlite", &["render", "x.db"][..], None, Some("a")),
+            ("cli", &["--use-http=false", "alpha", "bundle", "build"], None, Some("b")),
+            ("cli", &["alpha", "list", "bundle"], None, None),
+            ("cli", &["alpha"], None, None),
+            ("render", &["render", "x"], Some("registry"), Some("c")),
+            ("real", &["render", "x"], Some("a.tar.xz"), None),
+        ] {
+            assert_eq!(scope.reason(&case(area, arguments, needs)), reason, "{arguments:?}");
+        }
+        let out = scope.count([&case("sqlite", &[], None)]);
+        assert_eq!((out.reasons.len(), out.unused.len()), (1, 2));
+        for wrong in ["area x", "thing x | y", "area | y"] {
+            assert!(Scope::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
