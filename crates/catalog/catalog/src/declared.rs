@@ -83,6 +83,15 @@ impl Declared {
         self.judge(Some((source, options)), Vec::new(), true, None)
     }
 
+    /// Takes over the documents of another one, behind those that are here already: several
+    /// references that are written together.
+    pub fn append(&mut self, other: Self) {
+        let slots = Arc::try_unwrap(other.area).unwrap_or_else(|shared| Area::clone(&shared)).slots;
+        for (slot, item) in slots.into_iter().zip(other.items) {
+            self.add(ReadBlob { slot, bytes: item.bytes, facts: item.facts });
+        }
+    }
+
     pub(crate) fn add(&mut self, blob: ReadBlob) {
         let ReadBlob { mut slot, bytes, facts } = blob;
         for name in [&mut slot.schema, &mut slot.package, &mut slot.name] {
@@ -93,11 +102,10 @@ impl Declared {
                 }
             }
         }
-        // Nobody else holds the area before everything is in it.
-        if let Some(area) = Arc::get_mut(&mut self.area) {
-            self.items.push(Item { slot: area.slots.len(), bytes, facts });
-            area.slots.push(slot);
-        }
+        // Somebody may hold blobs of what is here so far.
+        let area = Arc::make_mut(&mut self.area);
+        self.items.push(Item { slot: area.slots.len(), bytes, facts });
+        area.slots.push(slot);
     }
 
     /// The catalog of all blobs, what is wrong with it, and what upstream says. Use it only if
@@ -165,9 +173,10 @@ fn place(
         .collect()
 }
 
-/// The hash over the sorted hashes of all blobs.
+/// The hash over the sorted hashes of all blobs; empty if there are some without.
 fn digest(slots: &[Slot]) -> String {
-    let mut hashes: Vec<&[u8; 32]> = slots.iter().map(|slot| &slot.hash).collect();
+    let hashes: Option<Vec<&[u8; 32]>> = slots.iter().map(|slot| slot.hash.as_ref()).collect();
+    let Some(mut hashes) = hashes else { return String::new() };
     hashes.sort_unstable();
     let mut all = Sha256::new();
     for hash in hashes {

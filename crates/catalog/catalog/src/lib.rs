@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! folder ─► files (.indexignore) ─► documents ─► blobs ─┬─► small facts ─► model + checks ─► Catalog
-//!                                    (Declared)         └─► canonical JSON, deflated ─► content
+//!                                    (Declared)         └─► canonical JSON, packed ─► content
 //! ```
 //!
 //! What is wrong is said in two voices, found by the same checks: ours names all problems with
@@ -19,8 +19,8 @@
 //! * **Content is owned, compressed, and in memory.** Nearly all bytes of a published catalog are
 //!   manifests in base64 that are looked at once per installation. Pointing into the files would
 //!   break when they are edited or deleted, and keeping them plain would cost what they weigh on
-//!   disk. So every blob is kept as canonical JSON, deflated one by one with its base64 opened
-//!   (about a fifth of the YAML), and is inflated when somebody asks. Only what resolution needs
+//!   disk. So every blob is kept as canonical JSON, compressed one by one with its base64 opened
+//!   (about a quarter of the YAML), and is unpacked when somebody asks. Only what resolution needs
 //!   stays decoded: names, versions, edges and the small properties.
 //! * **The digest is over meaning, not over files**: canonical blobs, sorted. Moving a blob to
 //!   another file, reformatting, or converting YAML to JSON does not change it.
@@ -40,6 +40,7 @@ mod graph;
 mod ignored;
 mod load;
 mod model;
+mod pack;
 mod problem;
 mod read;
 mod reference;
@@ -52,7 +53,7 @@ mod upstream;
 
 pub use content::{Blob, ContentError, Origin};
 pub use declared::Declared;
-pub use load::{Limits, LoadOptions};
+pub use load::{Keep, Limits, LoadOptions};
 pub use model::{
     Api, Bundle, Catalog, Channel, Entry, Icon, Package, PackageRequirement, Property, RelatedImage,
 };

@@ -33,6 +33,20 @@ impl Default for Limits {
     }
 }
 
+/// What a catalog keeps of its documents, beside what the index is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// All of their content, compressed, and a digest over it: for catalogs that stay.
+    #[default]
+    All,
+    /// All of their content, compressed, but no digest: for those that are written once and let
+    /// go.
+    Light,
+    /// Nothing: for those that are judged or listed. [`Blob::json`](crate::Blob::json), and what
+    /// builds on it, is an error then.
+    Facts,
+}
+
 /// How to load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
@@ -40,6 +54,8 @@ pub struct LoadOptions {
     pub limits: Limits,
     /// How many threads may parse; as many as there are cores when not said.
     pub threads: Option<NonZeroUsize>,
+    /// What is kept of the documents.
+    pub keep: Keep,
 }
 
 impl Catalog {

@@ -3,7 +3,7 @@
 //! Values of these types exist only inside a [`Catalog`], which exists only when everything
 //! fits together: each entry has its bundle, each channel one head, each bundle one version.
 
-use crate::content::{Area, Blob, ContentError};
+use crate::content::{Area, Blob, ContentError, Slot};
 use mainstay_object::Object;
 use mainstay_version::Version;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -26,7 +26,8 @@ pub struct Catalog {
 
 impl Catalog {
     /// `sha256:` and the hash over all canonical blobs in sorted order. Equal digests mean equal
-    /// content, whatever the files are called and however they are written.
+    /// content, whatever the files are called and however they are written. Empty for a catalog
+    /// that was loaded with less than [`Keep::All`](crate::Keep::All).
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -66,9 +67,10 @@ impl Catalog {
         self.area.slots.len()
     }
 
-    /// Bytes of memory that the (deflated) blobs occupy.
+    /// Bytes of memory that the (compressed) blobs occupy.
     pub fn stored_bytes(&self) -> usize {
-        self.area.slots.iter().map(|slot| slot.stored.len()).sum()
+        let stored = |slot: &Slot| slot.packed.as_ref().map_or(0, |packed| packed.stored.len());
+        self.area.slots.iter().map(stored).sum()
     }
 }
 
@@ -107,13 +109,13 @@ impl Package {
         self.bundles.get(name)
     }
 
-    /// The text for people, empty when there is none. Inflated from the content area.
+    /// The text for people, empty when there is none. Unpacked from the content area.
     pub fn description(&self) -> Result<String, ContentError> {
         let blob = self.blob.value()?;
         Ok(crate::fold::get(&blob, "description").and_then(Value::as_str).unwrap_or("").to_owned())
     }
 
-    /// The picture, if there is one. Inflated from the content area.
+    /// The picture, if there is one. Unpacked from the content area.
     pub fn icon(&self) -> Result<Option<Icon>, ContentError> {
         let blob = self.blob.value()?;
         let Some(icon) = crate::fold::get(&blob, "icon").filter(|icon| icon.is_object()) else {
@@ -272,7 +274,7 @@ pub struct RelatedImage {
     pub image: String,
 }
 
-/// The parts of a bundle blob that are read lazily, borrowed from the inflated JSON.
+/// The parts of a bundle blob that are read lazily, borrowed from the unpacked JSON.
 #[derive(Deserialize)]
 struct Properties<'a> {
     #[serde(borrow, default)]
@@ -320,7 +322,7 @@ impl Bundle {
         self.object_count
     }
 
-    /// The manifests that the catalog carries, in file order. Inflated, decoded and parsed anew by
+    /// The manifests that the catalog carries, in file order. Unpacked, decoded and parsed anew by
     /// every call.
     pub fn objects(&self) -> Result<Vec<Object>, ContentError> {
         let mut objects = Vec::with_capacity(self.object_count);

@@ -1,9 +1,10 @@
 //! Reading files: from bytes to blobs, as many threads as there are cores.
 
 use crate::{
-    content::{Origin, Slot, pack},
+    content::{Origin, Slot},
     decode, fold, golang,
-    load::LoadOptions,
+    load::{Keep, LoadOptions},
+    pack::Packer,
     problem::{BlobName, Part, Problem},
     rule::Rule,
     source::{Source, SourceFile, plain},
@@ -12,7 +13,6 @@ use crate::{
 use mainstay_version::quote;
 use mainstay_yaml::{Document, EmptyDocuments, Format, Options, Step, documents, locate};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeMap,
     num::NonZeroUsize,
@@ -136,11 +136,12 @@ fn read_file(source: &dyn Source, file: &SourceFile, options: &LoadOptions) -> F
         ..Options::default()
     };
     let mut documents_read = 0;
+    let mut packer = Packer::new(options.keep);
     for document in documents(&bytes, &reading) {
         match document {
             Ok(document) => {
                 documents_read += 1;
-                take(document, &path, &bytes, &mut read);
+                take(document, &path, &bytes, &mut packer, &mut read);
             }
             Err(error) => {
                 read.stop(|| syntax::words(&bytes, documents_read, &error));
@@ -167,14 +168,20 @@ pub(crate) fn blob_of(value: Value, origin: &Origin) -> FileRead {
     let (line, bytes, format) = (origin.line, 0..shown.len(), Format::Json);
     let document = Document { value, line, bytes, format, repeated: Vec::new() };
     let mut read = FileRead::default();
-    take(document, &origin.file, shown.as_bytes(), &mut read);
+    take(document, &origin.file, shown.as_bytes(), &mut Packer::new(Keep::All), &mut read);
     read
 }
 
 /// Takes one document into what was read.
-fn take(document: Document, path: &Arc<str>, bytes: &[u8], read: &mut FileRead) {
+fn take(
+    document: Document,
+    path: &Arc<str>,
+    bytes: &[u8],
+    packer: &mut Packer,
+    read: &mut FileRead,
+) {
     let line = document.line;
-    match blob(document, path, bytes) {
+    match blob(document, path, bytes, packer) {
         Ok(blob) => {
             object_faults(&blob, path, bytes, read);
             read.blobs.push(blob);
@@ -255,7 +262,12 @@ impl Fault {
 }
 
 /// Turns a document into a blob.
-fn blob(document: Document, file: &Arc<str>, text: &[u8]) -> Result<ReadBlob, Box<Fault>> {
+fn blob(
+    document: Document,
+    file: &Arc<str>,
+    text: &[u8],
+    packer: &mut Packer,
+) -> Result<ReadBlob, Box<Fault>> {
     let Document { value, line, bytes, format, .. } = document;
     let fault = |rule, message: String, upstream: String, remedy| {
         let wrong = decode::Wrong { message, path: Vec::new() };
@@ -353,15 +365,14 @@ fn blob(document: Document, file: &Arc<str>, text: &[u8]) -> Result<ReadBlob, Bo
     if schema == "olm.package" {
         package.clone_from(&name);
     }
-    let json = Value::Object(fields).to_string().into_bytes();
+    let (packed, hash) = packer.pack(&fields);
     let slot = Slot {
         schema: schema.into(),
         package: package.into(),
         name: name.into(),
         origin: Origin { file: file.clone(), line },
-        stored: pack(&json).into_boxed_slice(),
-        plain: json.len(),
-        hash: Sha256::digest(&json).into(),
+        packed,
+        hash,
     };
     Ok(ReadBlob { slot, bytes, facts })
 }

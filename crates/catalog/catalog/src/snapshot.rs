@@ -5,16 +5,17 @@
 //! table: JSON, one row per blob · the stored blobs as they are in memory
 //! ```
 //!
-//! Opening verifies the hash first, then inflates and reads every blob and builds the model with
+//! Opening verifies the hash first, then unpacks and reads every blob and builds the model with
 //! the same checks as a folder: what was not sound cannot come back, and a later version of this
 //! program judges old content by its own rules. The file is written beside its place and renamed
 //! into it, so that a crash leaves the old one or the new one.
 
 use crate::{
-    content::{Origin, Slot, unpack},
+    content::{Origin, Slot},
     declared::Declared,
     decode,
     model::Catalog,
+    pack::Packed,
     read::ReadBlob,
 };
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,7 @@ use std::{
     sync::Arc,
 };
 
-const MAGIC: &[u8; 16] = b"mainstay-fbc 1\n\0";
+const MAGIC: &[u8; 16] = b"mainstay-fbc 2\n\0";
 const HASH: usize = 32;
 const LENGTH: usize = 8;
 
@@ -70,17 +71,24 @@ struct Row {
     line: usize,
     stored: usize,
     plain: usize,
+    pieces: usize,
 }
 
 impl Catalog {
     /// Writes the catalog to a file. Durable when it returns.
     pub fn save(&self, path: &Path) -> Result<(), SnapshotError> {
-        let rows: Vec<Row> = self.area.slots.iter().map(row).collect();
         let write = || -> io::Result<()> {
+            let not_kept = || io::Error::other("the content of the catalog was not kept");
+            let kept: Option<Vec<_>> =
+                self.area.slots.iter().map(|slot| Some((slot, slot.packed.as_ref()?))).collect();
+            let kept = kept.ok_or_else(not_kept)?;
+            let rows: Vec<Row> = kept.iter().map(|(slot, packed)| row(slot, packed)).collect();
             let table = serde_json::to_vec(&rows)?;
             let length = (table.len() as u64).to_le_bytes();
             let mut hash = Sha256::new().chain_update(length).chain_update(&table);
-            self.area.slots.iter().for_each(|slot| hash.update(&slot.stored));
+            for (_, packed) in &kept {
+                hash.update(&packed.stored);
+            }
             let mut beside = path.as_os_str().to_owned();
             beside.push(".new");
             let beside = Path::new(&beside);
@@ -89,8 +97,8 @@ impl Catalog {
             for part in [&MAGIC[..], &hash.finalize(), &length, &table] {
                 out.write_all(part)?;
             }
-            for slot in &self.area.slots {
-                out.write_all(&slot.stored)?;
+            for (_, packed) in &kept {
+                out.write_all(&packed.stored)?;
             }
             out.flush()?;
             drop(out);
@@ -118,15 +126,16 @@ impl Catalog {
     }
 }
 
-fn row(slot: &Slot) -> Row {
+fn row(slot: &Slot, packed: &Packed) -> Row {
     Row {
         schema: slot.schema.clone(),
         package: slot.package.clone(),
         name: slot.name.clone(),
         file: slot.origin.file.clone(),
         line: slot.origin.line,
-        stored: slot.stored.len(),
-        plain: slot.plain,
+        stored: packed.stored.len(),
+        plain: packed.plain,
+        pieces: packed.pieces,
     }
 }
 
@@ -145,7 +154,10 @@ fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, String> {
         let (stored, rest) = area.split_at_checked(row.stored).ok_or("it is cut off")?;
         area = rest;
         let what = format!("{} {:?}", row.schema, row.name);
-        let plain = unpack(stored, row.plain).ok_or_else(|| format!("{what} does not inflate"))?;
+        let packed = Packed { stored: stored.into(), plain: row.plain, pieces: row.pieces };
+        let damaged = || format!("{what} does not unpack");
+        let hash = packed.hash().ok_or_else(damaged)?;
+        let plain = packed.unpack().ok_or_else(damaged)?;
         let Ok(Value::Object(fields)) = serde_json::from_slice(&plain) else {
             return Err(format!("{what} is not an object"));
         };
@@ -155,9 +167,8 @@ fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, String> {
             package: row.package,
             name: row.name,
             origin: Origin { file: row.file, line: row.line },
-            stored: stored.into(),
-            plain: plain.len(),
-            hash: Sha256::digest(&plain).into(),
+            packed: Some(packed),
+            hash: Some(hash),
         };
         collected.add(ReadBlob { slot, bytes: 0..0, facts });
     }

@@ -1,7 +1,9 @@
 //! What a sound catalog offers.
 
 use crate::{SOUND, load};
-use mainstay_catalog::{Api, Declared, Files, LoadOptions, Origin, RelatedImage};
+use mainstay_catalog::{
+    Api, Catalog, ContentError, Declared, Files, Keep, LoadOptions, Origin, RelatedImage,
+};
 
 #[test]
 fn packages_channels_entries_and_bundles_are_indexed() {
@@ -136,4 +138,47 @@ fn documents_of_wrong_shape_are_not_declared_and_catalogs_that_do_not_fit_togeth
     let made = Origin { file: "made".into(), line: 1 };
     let error = Declared::of([(made, serde_json::json!("text"))]).unwrap_err();
     assert!(error.upstream().ends_with("\"text\" <=="), "{}", error.upstream());
+}
+
+#[test]
+fn what_is_not_kept_is_said_so_and_everything_else_is_there() {
+    let files: Files = [("c.yaml", SOUND)].into_iter().collect();
+    let keep = |keep| LoadOptions { keep, ..LoadOptions::default() };
+    let all = Catalog::load_from(&files, &keep(Keep::All)).unwrap();
+    let light = Catalog::load_from(&files, &keep(Keep::Light)).unwrap();
+    let facts = Catalog::load_from(&files, &keep(Keep::Facts)).unwrap();
+    let json = |catalog: &Catalog| -> Vec<_> {
+        catalog.blobs().map(|blob| blob.json().unwrap()).collect()
+    };
+    assert_eq!(json(&light), json(&all));
+    assert_eq!([light.digest(), facts.digest()], ["", ""]);
+    let bundle = facts.bundle("kiwi", "kiwi.v1.1.0").unwrap();
+    let refused = bundle.csv().unwrap_err();
+    assert!(matches!(refused, ContentError::NotKept { .. }), "{refused}");
+    assert_eq!(bundle.version, all.bundle("kiwi", "kiwi.v1.1.0").unwrap().version);
+    let folder = tempfile::tempdir().unwrap();
+    let refused = facts.save(&folder.path().join("snapshot")).unwrap_err();
+    assert!(refused.to_string().ends_with("the content of the catalog was not kept"), "{refused}");
+}
+
+#[test]
+fn what_is_appended_comes_behind_what_is_there() {
+    let read = |name: &str| {
+        let text = SOUND.replace("kiwi", name);
+        let files: Files = [("c.yaml", text.as_str())].into_iter().collect();
+        Declared::read(&files, &LoadOptions::default()).unwrap()
+    };
+    let mut both = read("kiwi");
+    // Whoever holds a blob keeps it.
+    let held = both.blobs().next().unwrap();
+    both.append(read("emu"));
+    let packages: Vec<_> = both
+        .blobs()
+        .filter(|blob| &**blob.schema() == "olm.package")
+        .map(|blob| blob.name().to_string())
+        .collect();
+    assert_eq!(packages, ["kiwi", "emu"]);
+    assert_eq!(held.json().unwrap(), both.blobs().next().unwrap().json().unwrap());
+    let catalog = both.check().unwrap();
+    assert!(catalog.bundle("emu", "emu.v1.1.0").unwrap().csv().unwrap().is_some());
 }

@@ -3,7 +3,7 @@
 use super::call::{Call, End};
 use super::command::{Arguments, Command};
 use super::{go, table};
-use mainstay_catalog::{Catalog, ContentError, Declared, Folder, LoadOptions, Package};
+use mainstay_catalog::{Catalog, ContentError, Declared, Folder, Keep, LoadOptions, Package};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(super) fn command() -> Command {
 }
 
 fn packages(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let catalog = load(call)?;
+    let catalog = load(call, Keep::Light)?;
     let mut text = "NAME\tDISPLAY NAME\tDEFAULT CHANNEL\n".to_owned();
     for package in catalog.packages() {
         let title = title(package).map_err(|error| End::Fatal(error.to_string()))?;
@@ -61,7 +61,7 @@ fn title(package: &Package) -> Result<String, ContentError> {
 }
 
 fn channels(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let catalog = load(call)?;
+    let catalog = load(call, Keep::Facts)?;
     let mut text = "PACKAGE\tCHANNEL\tHEAD\n".to_owned();
     for package in chosen(&catalog, call.argument(1))? {
         for channel in package.channels() {
@@ -76,7 +76,7 @@ fn channels(call: &mut Call<'_, '_>) -> Result<(), End> {
 }
 
 fn bundles(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let catalog = load(call)?;
+    let catalog = load(call, Keep::Facts)?;
     let mut text = "PACKAGE\tCHANNEL\tBUNDLE\tREPLACES\tSKIPS\tSKIP RANGE\tIMAGE\n".to_owned();
     for package in chosen(&catalog, call.argument(1))? {
         for channel in package.channels() {
@@ -115,7 +115,7 @@ fn chosen<'a>(catalog: &'a Catalog, name: &str) -> Result<Vec<&'a Package>, End>
 }
 
 /// The catalog that the first argument names.
-fn load(call: &Call<'_, '_>) -> Result<Arc<Catalog>, End> {
+fn load(call: &Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> {
     check_registry_flags(call)?;
     let reference = call.argument(0);
     let quoted = go::quote(reference);
@@ -136,7 +136,7 @@ fn load(call: &Call<'_, '_>) -> Result<Arc<Catalog>, End> {
         return Err(End::Fatal(format!("cannot list non-index {quoted}")));
     }
     let source = Folder::new(folder);
-    let options = LoadOptions::default();
+    let options = LoadOptions { keep, ..LoadOptions::default() };
     // Only what goes wrong while reading is said about the reference.
     let declared = Declared::read(&source, &options)
         .map_err(|error| failed(call.io.as_typed(&error.upstream(), reference)))?;

@@ -1,0 +1,239 @@
+//! How a document is kept in memory: canonical JSON with its base64 opened, compressed.
+//!
+//! Base64 hides from a compressor that the manifests in it are nearly all alike, so long base64
+//! texts are kept as the bytes they stand for. What is compressed (and hashed) is a list of pieces,
+//! each with its length before it: text, bytes of a base64 text, text, …
+//!
+//! LZ4 and not Deflate: on published catalogs it takes a sixth more room and a sixth of the time,
+//! and reading a bundle of a megabyte takes less than a millisecond.
+
+use crate::load::Keep;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use lz4_flex::block;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::io::Write;
+
+/// Documents shorter than this are kept as they are: the bookkeeping would eat the gain.
+const WORTH_PACKING: usize = 512;
+/// Base64 texts from this length on are stored as the bytes they stand for.
+const WORTH_OPENING: usize = 512;
+/// Bytes of the length before a piece.
+const LENGTH: usize = 4;
+
+/// A document as it is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Packed {
+    pub(crate) stored: Box<[u8]>,
+    /// Length of the canonical JSON.
+    pub(crate) plain: usize,
+    /// Length of the pieces that `stored` holds compressed; 0 if it is the JSON itself.
+    pub(crate) pieces: usize,
+}
+
+/// Packs documents, one after the other, in a buffer that is kept.
+pub(crate) struct Packer {
+    keep: Keep,
+    pieces: Vec<u8>,
+    /// Where the length of the present piece stands.
+    open: usize,
+    plain: usize,
+}
+
+impl Packer {
+    pub(crate) fn new(keep: Keep) -> Self {
+        Self { keep, pieces: Vec::new(), open: 0, plain: 0 }
+    }
+
+    /// Packs a document and makes its hash, as far as they are kept.
+    pub(crate) fn pack(
+        &mut self,
+        document: &Map<String, Value>,
+    ) -> (Option<Packed>, Option<[u8; 32]>) {
+        if self.keep == Keep::Facts {
+            return (None, None);
+        }
+        self.pieces.clear();
+        self.plain = 0;
+        self.begin();
+        self.object(document);
+        self.end();
+        let hash = (self.keep == Keep::All).then(|| Sha256::digest(&self.pieces).into());
+        if self.plain < WORTH_PACKING {
+            let stored = self.pieces[LENGTH..].into();
+            return (Some(Packed { stored, plain: self.plain, pieces: 0 }), hash);
+        }
+        let stored = block::compress(&self.pieces).into_boxed_slice();
+        (Some(Packed { stored, plain: self.plain, pieces: self.pieces.len() }), hash)
+    }
+
+    fn begin(&mut self) {
+        self.open = self.pieces.len();
+        self.pieces.extend_from_slice(&[0; LENGTH]);
+    }
+
+    /// Ends the present piece; its length comes back.
+    fn end(&mut self) -> usize {
+        let length = self.pieces.len() - self.open - LENGTH;
+        // Values this long are refused while they are read.
+        let written = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
+        self.pieces[self.open..self.open + LENGTH].copy_from_slice(&written);
+        self.plain += length;
+        length
+    }
+
+    fn object(&mut self, fields: &Map<String, Value>) {
+        self.pieces.push(b'{');
+        for (index, (name, value)) in fields.iter().enumerate() {
+            if index > 0 {
+                self.pieces.push(b',');
+            }
+            self.text(name);
+            self.pieces.push(b':');
+            self.value(value);
+        }
+        self.pieces.push(b'}');
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::String(text) if text.len() >= WORTH_OPENING && self.opened(text) => {}
+            Value::String(text) => self.text(text),
+            Value::Object(fields) => self.object(fields),
+            Value::Array(items) => {
+                self.pieces.push(b'[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        self.pieces.push(b',');
+                    }
+                    self.value(item);
+                }
+                self.pieces.push(b']');
+            }
+            Value::Null => self.pieces.extend_from_slice(b"null"),
+            Value::Bool(true) => self.pieces.extend_from_slice(b"true"),
+            Value::Bool(false) => self.pieces.extend_from_slice(b"false"),
+            // Writing to memory does not fail.
+            Value::Number(number) => drop(write!(self.pieces, "{number}")),
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        // Neither texts nor memory make this fail.
+        drop(serde_json::to_writer(&mut self.pieces, text));
+    }
+
+    /// Writes a base64 text as what it stands for, if it is one that the encoder would write.
+    fn opened(&mut self, text: &str) -> bool {
+        if !text.len().is_multiple_of(4) || !text.ends_with(is_base64) {
+            return false;
+        }
+        let start = self.pieces.len();
+        self.pieces.push(b'"');
+        let (open, plain) = (self.open, self.plain);
+        self.end();
+        self.begin();
+        if STANDARD.decode_vec(text, &mut self.pieces).is_err() {
+            self.pieces.truncate(start);
+            (self.open, self.plain) = (open, plain);
+            return false;
+        }
+        let decoded = self.end();
+        self.plain += text.len() - decoded;
+        self.begin();
+        self.pieces.push(b'"');
+        true
+    }
+}
+
+fn is_base64(sign: char) -> bool {
+    sign.is_ascii_alphanumeric() || matches!(sign, '+' | '/' | '=')
+}
+
+impl Packed {
+    /// The canonical JSON. `None`: this was not made by [`Packer`].
+    pub(crate) fn unpack(&self) -> Option<Vec<u8>> {
+        if self.pieces == 0 {
+            return (self.stored.len() == self.plain).then(|| self.stored.to_vec());
+        }
+        let pieces = self.pieces()?;
+        let mut out = Vec::with_capacity(self.plain);
+        let mut rest = pieces.as_slice();
+        let mut text = true;
+        while !rest.is_empty() {
+            let (length, after) = rest.split_first_chunk::<LENGTH>()?;
+            let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+            let (piece, after) = after.split_at_checked(length)?;
+            let written = if text { piece.len() } else { piece.len().div_ceil(3) * 4 };
+            let start = out.len();
+            if start + written > self.plain {
+                return None;
+            }
+            if text {
+                out.extend_from_slice(piece);
+            } else {
+                out.resize(start + written, 0);
+                STANDARD.encode_slice(piece, &mut out[start..]).ok()?;
+            }
+            (rest, text) = (after, !text);
+        }
+        (out.len() == self.plain).then_some(out)
+    }
+
+    /// The hash of the document.
+    pub(crate) fn hash(&self) -> Option<[u8; 32]> {
+        if self.pieces > 0 {
+            return Some(Sha256::digest(self.pieces()?).into());
+        }
+        let length = u32::try_from(self.plain).ok()?.to_le_bytes();
+        Some(Sha256::new().chain_update(length).chain_update(&self.stored).finalize().into())
+    }
+
+    fn pieces(&self) -> Option<Vec<u8>> {
+        // A wrong length must not cost more memory than a right one: there are at most two pieces
+        // for each base64 text, and no byte of LZ4 stands for more than 255.
+        let longest =
+            (self.plain + self.plain / 64 + LENGTH).min(self.stored.len().saturating_mul(256));
+        if self.pieces > longest {
+            return None;
+        }
+        let mut pieces = vec![0; self.pieces];
+        let length = block::decompress_into(&self.stored, &mut pieces).ok()?;
+        (length == self.pieces).then_some(pieces)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Packed, Packer};
+    use crate::load::Keep;
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    use proptest::prelude::*;
+    use serde_json::{Map, Value};
+
+    proptest! {
+        #[test]
+        fn what_is_packed_comes_back(
+            texts in prop::collection::vec(prop_oneof![
+                "[ -~]{0,40}",
+                prop::collection::vec(any::<u8>(), 0..2000).prop_map(|b| STANDARD.encode(b)),
+                "[A-Za-z0-9+/]{500,600}={0,3}",
+            ], 0..6),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let document = Map::from_iter([("texts".to_owned(), Value::from(texts))]);
+            let json = serde_json::to_vec(&document).unwrap();
+            let (packed, hash) = Packer::new(Keep::All).pack(&document);
+            let packed = packed.unwrap();
+            prop_assert_eq!(packed.plain, json.len());
+            prop_assert_eq!(packed.unpack(), Some(json));
+            prop_assert_eq!(packed.hash(), hash);
+            // Damage gives nothing, or at least no panic.
+            let cut = cut.index(packed.stored.len());
+            let damaged = Packed { stored: packed.stored[..cut].into(), ..packed.clone() };
+            prop_assert!(damaged.unpack() != packed.unpack());
+            let damaged = Packed { pieces: usize::MAX, ..packed };
+            prop_assert_eq!(damaged.unpack(), None);
+        }
+    }
+}
