@@ -11,6 +11,7 @@
 
 mod all;
 mod api;
+mod catalogs;
 mod cluster;
 mod fan_out;
 mod figure;
@@ -42,7 +43,9 @@ enum Subject {
     Cluster(cluster::Arguments),
     /// Rules of definitions: evaluated beside kube-cel, and a definition with many of them.
     Rules(rules::Arguments),
-    /// All of these but the rules against our own server, and beside a real one where there is one.
+    /// Catalogs and bundle folders read, judged, rendered and listed, beside libyaml and opm.
+    Catalogs(catalogs::Arguments),
+    /// The store, the API and the cluster, against our own server, and beside a real one where there is one.
     All(all::Arguments),
 }
 
@@ -55,6 +58,7 @@ fn main() -> anyhow::Result<()> {
             Subject::Api(arguments) => api::run(&arguments).await,
             Subject::Cluster(arguments) => cluster::run(&arguments).await,
             Subject::Rules(arguments) => rules::run(&arguments),
+            Subject::Catalogs(arguments) => catalogs::run(&arguments),
             Subject::All(arguments) => all::run(&arguments).await,
         }
     })
