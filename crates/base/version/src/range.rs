@@ -98,6 +98,11 @@ impl Range {
         &self.set
     }
 
+    /// The parts of a range that reading it passes over: whoever wrote them meant something else.
+    pub fn passed_over(text: &str) -> Vec<String> {
+        pieces(text).1
+    }
+
     /// The range as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -120,22 +125,31 @@ impl fmt::Display for Range {
 
 /// Splits at blanks, except behind `<`, `>` and `=`, and drops parts of fewer than two characters.
 fn parts(text: &str) -> Vec<String> {
-    let mut out = Vec::new();
+    pieces(text).0
+}
+
+/// The parts of a range, and those that are dropped.
+fn pieces(text: &str) -> (Vec<String>, Vec<String>) {
+    let (mut kept, mut dropped) = (Vec::new(), Vec::new());
+    let mut add = |start: usize, end: usize| {
+        let piece = text[start..end].replace(' ', "");
+        if start + 1 < end {
+            kept.push(piece);
+        } else if !piece.is_empty() {
+            dropped.push(piece);
+        }
+    };
     let (mut start, mut last) = (0, 0);
     for (at, byte) in text.bytes().enumerate() {
         if byte != b' ' {
             last = byte;
         } else if !matches!(last, b'<' | b'>' | b'=') {
-            if start + 1 < at {
-                out.push(text[start..at].replace(' ', ""));
-            }
+            add(start, at);
             start = at + 1;
         }
     }
-    if start + 1 < text.len() {
-        out.push(text[start..].replace(' ', ""));
-    }
-    out
+    add(start, text.len());
+    (kept, dropped)
 }
 
 /// Splits a part into comparator and version.
@@ -263,6 +277,20 @@ mod tests {
             for version in outside.split_whitespace() {
                 assert!(!holds(range, version), "{version} should not be in {range}");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_passed_over_can_be_asked_for() {
+        for (range, dropped) in [
+            (">=1.0.0 <2.0.0", &[][..]),
+            ("> 1.0.0  || 2.x", &[]),
+            ("1.0.0 - 2.0.0", &["-"]),
+            (">=1.0.0 <", &["<"]),
+            ("* x", &["*", "x"]),
+            ("é >=1.0.0", &[]),
+        ] {
+            assert_eq!(Range::passed_over(range), dropped, "{range:?}");
         }
     }
 

@@ -81,6 +81,11 @@ impl Blob {
         &self.slot().name
     }
 
+    /// What the document is called.
+    pub fn called(&self) -> BlobName {
+        self.slot().blob_name()
+    }
+
     /// Where the document stood when it was read.
     pub fn origin(&self) -> &Origin {
         &self.slot().origin

@@ -7,7 +7,7 @@ use crate::{
     load::{self, LoadOptions},
     model::Catalog,
     problem::{Finding, LoadError, Problem},
-    read::{ReadBlob, blob_of, spot},
+    read::{Lines, ReadBlob, blob_of, spot},
     source::Source,
 };
 use serde_json::Value;
@@ -34,7 +34,7 @@ impl Declared {
     /// # Errors
     /// Everything that cannot be read, or is not of the shape its schema asks for.
     pub fn read(source: &dyn Source, options: &LoadOptions) -> Result<Self, LoadError> {
-        let read = load::read(source, options)?;
+        let read = load::read(source, options, false)?;
         if read.problems.is_empty() {
             return Ok(read.declared);
         }
@@ -90,6 +90,16 @@ impl Declared {
         for (slot, item) in slots.into_iter().zip(other.items) {
             self.add(ReadBlob { slot, bytes: item.bytes, facts: item.facts });
         }
+    }
+
+    /// The blobs with what they say.
+    pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter()
+    }
+
+    /// What is known about the blob of an item.
+    pub(crate) fn slot(&self, item: &Item) -> &Slot {
+        &self.area.slots[item.slot]
     }
 
     pub(crate) fn add(&mut self, blob: ReadBlob) {
@@ -151,22 +161,22 @@ impl Declared {
 }
 
 /// Gives findings their exact places, by reading the files once more.
-fn place(
+pub(crate) fn place(
     source: Option<(&dyn Source, &LoadOptions)>,
     findings: impl Iterator<Item = Finding>,
 ) -> Vec<Problem> {
-    let mut texts: BTreeMap<Arc<str>, Vec<u8>> = BTreeMap::new();
+    let mut texts: BTreeMap<Arc<str>, (Vec<u8>, Lines)> = BTreeMap::new();
     findings
         .map(|finding| {
             let Finding { rule, blob, origin, bytes, path, message, remedy, follows_from_gaps: _ } =
                 finding;
-            let text = texts.entry(origin.file.clone()).or_insert_with(|| match source {
-                Some((source, options)) => {
+            let (text, lines) = texts.entry(origin.file.clone()).or_insert_with(|| {
+                let text = source.map(|(source, options)| {
                     source.read(&origin.file, options.limits.file_bytes).unwrap_or_default()
-                }
-                None => Vec::new(),
+                });
+                (text.unwrap_or_default(), Lines::default())
             });
-            let (line, column) = spot(text, &bytes, origin.line, &path);
+            let (line, column) = spot(text, lines, &bytes, origin.line, &path);
             let (file, line) = (origin.file, Some(line));
             Problem { rule, blob: Some(blob), file, line, column, message, remedy }
         })

@@ -38,6 +38,7 @@ mod fold;
 mod golang;
 mod graph;
 mod ignored;
+mod lint;
 mod load;
 mod model;
 mod pack;
@@ -53,6 +54,7 @@ mod upstream;
 
 pub use content::{Blob, ContentError, Origin};
 pub use declared::Declared;
+pub use lint::{Inspection, inspect};
 pub use load::{Keep, Limits, LoadOptions};
 pub use model::{
     Api, Bundle, Catalog, Channel, Entry, Icon, Package, PackageRequirement, Property, RelatedImage,

@@ -72,7 +72,7 @@ impl Catalog {
     /// # Errors
     /// As [`Catalog::load`].
     pub fn load_from(source: &dyn Source, options: &LoadOptions) -> Result<Arc<Self>, LoadError> {
-        let read = read(source, options)?;
+        let read = read(source, options, false)?;
         read.declared.judge(Some((source, options)), read.problems, read.complete, read.upstream)
     }
 }
@@ -85,10 +85,16 @@ pub(crate) struct TreeRead {
     pub(crate) complete: bool,
     /// Where upstream stops reading.
     pub(crate) upstream: Option<String>,
+    /// What the files show beside that, if somebody asks.
+    pub(crate) noted: Vec<Problem>,
 }
 
-/// Reads all documents of a tree.
-pub(crate) fn read(source: &dyn Source, options: &LoadOptions) -> Result<TreeRead, LoadError> {
+/// Reads all documents of a tree. `looks` asks for what is noted.
+pub(crate) fn read(
+    source: &dyn Source,
+    options: &LoadOptions,
+    looks: bool,
+) -> Result<TreeRead, LoadError> {
     let name = source.name();
     let fail = |message: String, remedy: &'static str, upstream: Option<String>| {
         LoadError::new(
@@ -110,13 +116,15 @@ pub(crate) fn read(source: &dyn Source, options: &LoadOptions) -> Result<TreeRea
     }
     // Folder by folder: the order in which upstream comes across them.
     files.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
-    let mut problems = Vec::new();
-    let files = without_ignored(source, files, options, &mut problems);
+    let (mut problems, mut noted) = (Vec::new(), Vec::new());
+    let files = without_ignored(source, files, options, &mut problems, &mut noted);
     let mut complete = problems.is_empty();
     let mut declared = Declared::default();
     let mut upstream = None;
-    for FileRead { blobs, problems: found, lost, stop } in read_all(source, &files, options) {
+    for read in read_all(source, &files, options, looks) {
+        let FileRead { blobs, problems: found, lost, stop, noted: more, .. } = read;
         problems.extend(found);
+        noted.extend(more);
         complete &= !lost;
         if upstream.is_none() {
             upstream = stop;
@@ -125,7 +133,7 @@ pub(crate) fn read(source: &dyn Source, options: &LoadOptions) -> Result<TreeRea
             declared.add(blob);
         }
     }
-    Ok(TreeRead { declared, problems, complete, upstream })
+    Ok(TreeRead { declared, problems, complete, upstream, noted })
 }
 
 /// The files that belong to the catalog. Faults count only for those.
@@ -134,6 +142,7 @@ fn without_ignored(
     files: Vec<SourceFile>,
     options: &LoadOptions,
     problems: &mut Vec<Problem>,
+    noted: &mut Vec<Problem>,
 ) -> Vec<SourceFile> {
     let is_patterns = |path: &str| path.rsplit('/').next() == Some(ignored::FILE);
     let (patterns, files): (Vec<_>, Vec<_>) =
@@ -148,7 +157,16 @@ fn without_ignored(
         };
         match read.map(String::from_utf8) {
             Ok(Ok(text)) => {
-                ignored.add(&file.path, text.strip_prefix('\u{feff}').unwrap_or(&text));
+                let marked = text.strip_prefix('\u{feff}');
+                ignored.add(&file.path, marked.unwrap_or(&text));
+                if marked.is_some() {
+                    noted.push(Problem::of_file(
+                        Rule::IgnoreFile,
+                        file.path,
+                        "other tools lose the first pattern: there is a byte-order mark before it",
+                        "save the file without it",
+                    ));
+                }
             }
             Ok(Err(_)) => problems.push(Problem::of_file(
                 Rule::IgnoreFile,

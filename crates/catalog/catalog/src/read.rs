@@ -3,6 +3,7 @@
 use crate::{
     content::{Origin, Slot},
     decode, fold, golang,
+    lint::Looker,
     load::{Keep, LoadOptions},
     pack::Packer,
     problem::{BlobName, Part, Problem},
@@ -11,7 +12,9 @@ use crate::{
     syntax,
 };
 use mainstay_version::quote;
-use mainstay_yaml::{Document, EmptyDocuments, Format, Options, Step, documents, locate};
+use mainstay_yaml::{
+    Document, DuplicateKeys, EmptyDocuments, Format, Options, Step, documents, locate,
+};
 use serde_json::{Map, Value};
 use std::{
     collections::BTreeMap,
@@ -34,6 +37,9 @@ pub(crate) struct FileRead {
     pub(crate) lost: bool,
     /// Where upstream stops reading, in its words.
     pub(crate) stop: Option<String>,
+    /// What the documents show beside that, if somebody asks.
+    pub(crate) noted: Vec<Problem>,
+    lines: Lines,
 }
 
 impl FileRead {
@@ -63,11 +69,12 @@ pub(crate) struct ReadBlob {
     pub(crate) facts: decode::Facts,
 }
 
-/// Reads all files; results are in the order of the files.
+/// Reads all files; results are in the order of the files. `looks` asks for what is noted.
 pub(crate) fn read_all(
     source: &dyn Source,
     files: &[SourceFile],
     options: &LoadOptions,
+    looks: bool,
 ) -> Vec<FileRead> {
     let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let threads = options.threads.unwrap_or_else(cores).get().min(files.len().max(1));
@@ -77,7 +84,7 @@ pub(crate) fn read_all(
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(file) = files.get(index) else { return done };
-            done.push((index, read_file(source, file, options)));
+            done.push((index, read_file(source, file, options, looks)));
         }
     };
     let mut results: Vec<FileRead> = Vec::new();
@@ -103,7 +110,12 @@ pub(crate) fn read_all(
     results
 }
 
-fn read_file(source: &dyn Source, file: &SourceFile, options: &LoadOptions) -> FileRead {
+fn read_file(
+    source: &dyn Source,
+    file: &SourceFile,
+    options: &LoadOptions,
+    looks: bool,
+) -> FileRead {
     let mut read = FileRead::default();
     if let Some((message, remedy)) = &file.fault {
         let (path, rule) = (file.path.as_str(), Rule::UnreadableFile);
@@ -132,15 +144,20 @@ fn read_file(source: &dyn Source, file: &SourceFile, options: &LoadOptions) -> F
     let path: Arc<str> = file.path.as_str().into();
     let reading = Options {
         empty: EmptyDocuments::Keep,
+        duplicate_keys: if looks { DuplicateKeys::Note } else { DuplicateKeys::LastWins },
         max_scalar_bytes: options.limits.scalar_bytes,
         ..Options::default()
     };
+    let mut looker = looks.then(|| Looker::new(&path, &bytes));
     let mut documents_read = 0;
     let mut packer = Packer::new(options.keep);
     for document in documents(&bytes, &reading) {
         match document {
             Ok(document) => {
                 documents_read += 1;
+                if let Some(looker) = &mut looker {
+                    looker.look_at(&document);
+                }
                 take(document, &path, &bytes, &mut packer, &mut read);
             }
             Err(error) => {
@@ -158,6 +175,7 @@ fn read_file(source: &dyn Source, file: &SourceFile, options: &LoadOptions) -> F
             }
         }
     }
+    read.noted = looker.map(Looker::into_problems).unwrap_or_default();
     read
 }
 
@@ -189,7 +207,8 @@ fn take(
         Err(mut fault) => {
             let words = std::mem::take(&mut fault.upstream);
             read.stop(|| words);
-            read.lose(fault.at(path, line, bytes));
+            let problem = fault.at(path, line, bytes, &mut read.lines);
+            read.lose(problem);
         }
     }
 }
@@ -204,7 +223,8 @@ fn object_faults(blob: &ReadBlob, path: &Arc<str>, bytes: &[u8], read: &mut File
             format!("read bundle objects: package {package}, bundle {name}: {why}")
         };
         read.stop(|| message(upstream));
-        let (line, column) = spot(bytes, &blob.bytes, slot.origin.line, &wrong.path);
+        let (line, column) =
+            spot(bytes, &mut read.lines, &blob.bytes, slot.origin.line, &wrong.path);
         read.problems.push(Problem {
             rule: Rule::BadManifest,
             blob: Some(slot.blob_name()),
@@ -247,8 +267,8 @@ struct Fault {
 }
 
 impl Fault {
-    fn at(self, file: &Arc<str>, line: usize, text: &[u8]) -> Problem {
-        let spot = spot(text, &self.bytes, line, &self.wrong.path);
+    fn at(self, file: &Arc<str>, line: usize, text: &[u8], lines: &mut Lines) -> Problem {
+        let spot = spot(text, lines, &self.bytes, line, &self.wrong.path);
         Problem {
             rule: self.rule,
             blob: self.blob,
@@ -421,19 +441,35 @@ fn rename(fields: &mut Map<String, Value>, names: &[&str]) {
     }
 }
 
+/// How many lines a text has up to a place; cheap while the places grow.
+#[derive(Default)]
+pub(crate) struct Lines {
+    at: usize,
+    breaks: usize,
+}
+
+impl Lines {
+    /// The line (from 1) of a byte.
+    fn of(&mut self, text: &[u8], offset: usize) -> usize {
+        let offset = offset.min(text.len());
+        if offset < self.at {
+            *self = Self::default();
+        }
+        self.breaks +=
+            text[self.at..offset].iter().map(|&byte| usize::from(byte == b'\n')).sum::<usize>();
+        self.at = offset;
+        self.breaks + 1
+    }
+}
+
 /// Line and column of a part of a document that lies at `bytes` of a file and begins on `line`.
 pub(crate) fn spot(
     file: &[u8],
+    lines: &mut Lines,
     bytes: &std::ops::Range<usize>,
     line: usize,
     path: &[Part],
 ) -> (usize, Option<usize>) {
-    if path.is_empty() {
-        return (line, None);
-    }
-    let Some(text) = file.get(bytes.clone()).and_then(|part| std::str::from_utf8(part).ok()) else {
-        return (line, None);
-    };
     let steps: Vec<Step<'_>> = path
         .iter()
         .map(|part| match part {
@@ -441,9 +477,26 @@ pub(crate) fn spot(
             Part::Item(index) => Step::Item(*index),
         })
         .collect();
+    spot_at(file, lines, bytes, line, &steps)
+}
+
+/// As [`spot`], for a path of any names.
+pub(crate) fn spot_at(
+    file: &[u8],
+    lines: &mut Lines,
+    bytes: &std::ops::Range<usize>,
+    line: usize,
+    path: &[Step<'_>],
+) -> (usize, Option<usize>) {
+    if path.is_empty() {
+        return (line, None);
+    }
+    let Some(text) = file.get(bytes.clone()).and_then(|part| std::str::from_utf8(part).ok()) else {
+        return (line, None);
+    };
     // The document may begin with comments: its bytes start on an earlier line than its text.
-    let first = 1 + String::from_utf8_lossy(&file[..bytes.start]).matches('\n').count();
-    match locate(text, &steps) {
+    let first = lines.of(file, bytes.start);
+    match locate(text, path) {
         Some((row, column)) if first + row > line => (first + row - 1, Some(column)),
         _ => (line, None),
     }

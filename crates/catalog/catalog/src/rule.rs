@@ -141,6 +141,32 @@ rules! {
     UnknownDeprecated = "unknown-deprecated" Error,
     /// A deprecation says what it is about, and has a message.
     BadDeprecation = "bad-deprecation" Error,
+    // What other tools lose without a word.
+    /// No document stands where other tools stop reading.
+    LostDocument = "lost-document" Error,
+    /// A mapping has each key once.
+    RepeatedKey = "repeated-key" Error,
+    /// Documents have no fields that their schema does not have: rendering drops them.
+    UnknownField = "unknown-field" Error,
+    /// Ranges are written so that nothing of them is passed over.
+    RangeMisread = "range-misread" Error,
+    /// Nothing in a bundle folder is passed over.
+    PassedOver = "passed-over" Error,
+    // What is allowed, and rarely meant.
+    /// Values of properties have no fields that their type does not have.
+    UnknownValueField = "unknown-value-field" Warning,
+    /// Schemas that begin with `olm.` are those that there are.
+    UnknownSchema = "unknown-schema" Warning,
+    /// Types of properties are not nearly those that there are.
+    PropertyType = "property-type" Warning,
+    /// A bundle has each property once.
+    RepeatedProperty = "repeated-property" Warning,
+    /// Ranges hold a version.
+    EmptyRange = "empty-range" Warning,
+    /// What is replaced or skipped and not there is not nearly the name of something that is.
+    EdgeTypo = "edge-typo" Warning,
+    /// Updates lead from every entry of a channel to its head.
+    CutOffEntry = "cut-off-entry" Warning,
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::{
     fold::same,
     problem::Part,
 };
+use mainstay_yaml::Step;
 use serde_json::{Map, Value};
 
 /// The kind of value that a field takes.
@@ -266,6 +267,57 @@ static NATIVE_API: Shape = Shape {
     spelled: "v1.GroupVersionKind",
     fields: &[("group", Text), ("version", Text), ("kind", Text)],
 };
+
+/// Something odd about the fields of an object, which Go passes over without a word.
+pub(crate) enum Odd<'v> {
+    /// A field that the type does not have.
+    Unknown(&'v str),
+    /// A field that is there under two spellings.
+    Twice(&'v str, &'v str),
+}
+
+impl Shape {
+    /// The names of its fields.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.fields.iter().map(|(name, _)| *name)
+    }
+
+    /// Goes through a value of this shape, and tells everything odd with the path to the object
+    /// that has it and the shape of that. Shapes are finite, so the depth is theirs.
+    pub(crate) fn odd_fields<'v>(
+        &'static self,
+        value: &'v Value,
+        path: &mut Vec<Step<'static>>,
+        tell: &mut impl FnMut(&[Step<'static>], &'static Self, Odd<'v>),
+    ) {
+        let Value::Object(object) = value else { return };
+        let mut seen: Vec<(&str, &'v str)> = Vec::new();
+        for (name, value) in object {
+            let Some((field, kind)) = self.fields.iter().find(|(field, _)| same(name, field))
+            else {
+                tell(path, self, Odd::Unknown(name));
+                continue;
+            };
+            if let Some((_, first)) = seen.iter().find(|(known, _)| known == field) {
+                tell(path, self, Odd::Twice(first, name));
+            }
+            seen.push((field, name));
+            path.push(Step::Field(field));
+            match (kind, value) {
+                (One(inner), value) => inner.odd_fields(value, path, tell),
+                (Many(inner), Value::Array(items)) => {
+                    for (index, item) in items.iter().enumerate() {
+                        path.push(Step::Item(index));
+                        inner.odd_fields(item, path, tell);
+                        path.pop();
+                    }
+                }
+                _ => {}
+            }
+            path.pop();
+        }
+    }
+}
 
 /// The shape of a property type's value; `None` for types whose value may be anything.
 pub(crate) fn of_property(kind: &str) -> Option<&'static Shape> {

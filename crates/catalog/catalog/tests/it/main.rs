@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod files;
+mod lint;
 mod model;
 mod opm;
 mod problems;

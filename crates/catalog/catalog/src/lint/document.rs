@@ -1,0 +1,325 @@
+//! What one document after the other shows, while a file is read.
+
+use super::{near::nearest, range};
+use crate::{
+    fold,
+    problem::{BlobName, Problem},
+    read::{Lines, spot_at},
+    rule::Rule,
+    shape::{self, Odd, Shape},
+};
+use mainstay_version::quote;
+use mainstay_yaml::{Document, Format, Step};
+use serde_json::{Map, Value};
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
+
+/// How many blanks may stand before a JSON stream for other tools to see that it is one.
+const SEEN: usize = 4096;
+
+/// The types of properties that somebody reads.
+const TYPES: [&str; 9] = [
+    "olm.package",
+    "olm.gvk",
+    "olm.gvk.required",
+    "olm.package.required",
+    "olm.channel",
+    "olm.constraint",
+    crate::model::BUNDLE_OBJECT,
+    crate::model::CSV_METADATA,
+    "olm.maxOpenShiftVersion",
+];
+
+const SCHEMAS: [&str; 4] = ["olm.package", "olm.channel", "olm.bundle", "olm.deprecations"];
+
+/// The documents of one file, looked at one by one.
+pub(crate) struct Looker<'f> {
+    file: Arc<str>,
+    text: &'f [u8],
+    lines: Lines,
+    /// The bytes and the form of the document before.
+    last: Option<(Range<usize>, Format)>,
+    /// Upstream does not take this file for a stream of JSON.
+    hidden_json: Option<&'static str>,
+    problems: Vec<Problem>,
+}
+
+impl<'f> Looker<'f> {
+    pub(crate) fn new(file: &Arc<str>, text: &'f [u8]) -> Self {
+        let blanks = text.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let hidden_json = if text.starts_with(b"\xef\xbb\xbf") {
+            Some("a byte-order mark before JSON")
+        } else if blanks >= SEEN {
+            Some("4,096 blanks before JSON")
+        } else {
+            None
+        };
+        Self {
+            file: file.clone(),
+            text,
+            lines: Lines::default(),
+            last: None,
+            hidden_json,
+            problems: Vec::new(),
+        }
+    }
+
+    pub(crate) fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
+    /// Looks at the next document of the file.
+    pub(crate) fn look_at(&mut self, document: &Document) {
+        let mut about = About { looker: self, document, blob: name_of(&document.value) };
+        about.lost();
+        about.repeated();
+        if let Value::Object(fields) = &document.value {
+            about.fields(fields);
+        }
+        self.last = Some((document.bytes.clone(), document.format));
+    }
+}
+
+/// What a document is called, as far as it says so.
+fn name_of(value: &Value) -> Option<BlobName> {
+    let schema = shape::text(value, "schema");
+    if schema.is_empty() {
+        return None;
+    }
+    let name = shape::text(value, "name");
+    let package = if schema == "olm.package" { name } else { shape::text(value, "package") };
+    Some(BlobName { schema: schema.into(), package: package.into(), name: name.into() })
+}
+
+/// One document.
+struct About<'l, 'f, 'd> {
+    looker: &'l mut Looker<'f>,
+    document: &'d Document,
+    blob: Option<BlobName>,
+}
+
+impl About<'_, '_, '_> {
+    fn say(&mut self, rule: Rule, path: &[Step<'_>], message: String, remedy: impl Into<String>) {
+        let Looker { text, lines, .. } = self.looker;
+        let (bytes, line) = (&self.document.bytes, self.document.line);
+        let (line, column) = spot_at(text, lines, bytes, line, path);
+        self.say_at(rule, (line, column), message, remedy);
+    }
+
+    fn say_at(
+        &mut self,
+        rule: Rule,
+        (line, column): (usize, Option<usize>),
+        message: String,
+        remedy: impl Into<String>,
+    ) {
+        self.looker.problems.push(Problem {
+            rule,
+            blob: self.blob.clone(),
+            file: self.looker.file.clone(),
+            line: Some(line),
+            column,
+            message,
+            remedy: remedy.into().into(),
+        });
+    }
+
+    /// Whether other tools stop reading before this document.
+    fn lost(&mut self) {
+        let Some((before, format)) = &self.looker.last else { return };
+        let (why, remedy) = match (self.document.format, format, self.looker.hidden_json) {
+            (Format::Json, _, Some(why)) => {
+                (why, "save the file without it, or put each document into a file of its own")
+            }
+            (Format::Yaml, Format::Yaml, _) if *before == self.document.bytes => {
+                let section = self.looker.text.get(before.clone()).unwrap_or_default();
+                if section.contains(&b'\r') && !section.contains(&b'\n') {
+                    ("lines that end with CR alone", "save the file with LF line ends")
+                } else {
+                    ("no line that begins with \"---\" before it", "put such a line before it")
+                }
+            }
+            _ => return,
+        };
+        let message = format!("other tools do not read this document: there is {why}");
+        self.say(Rule::LostDocument, &[], message, remedy);
+    }
+
+    fn repeated(&mut self) {
+        for repeated in &self.document.repeated {
+            let message =
+                format!("the key {} is there twice, the first value is lost", repeated.key);
+            self.say_at(Rule::RepeatedKey, (repeated.line, None), message, "keep one of them");
+        }
+    }
+
+    fn fields(&mut self, fields: &Map<String, Value>) {
+        let schema = fold::get_in(fields, "schema").and_then(Value::as_str).unwrap_or_default();
+        let Some((shape, _)) = shape::of_document(schema) else {
+            self.other(schema, fields);
+            return;
+        };
+        let loss = "rendering the catalog drops it";
+        self.odd(&self.document.value, shape, Vec::new(), (Rule::UnknownField, schema, loss));
+        if let Some(Value::Array(entries)) = fold::get_in(fields, "entries") {
+            self.skip_ranges(entries);
+        }
+        if let Some(Value::Array(properties)) = fold::get_in(fields, "properties") {
+            self.properties(properties);
+        }
+    }
+
+    /// What is odd about the fields of a value that stands at `path`. An unknown one breaks the
+    /// rule given, in what it is called, with the loss.
+    fn odd(
+        &mut self,
+        value: &Value,
+        shape: &'static Shape,
+        mut path: Vec<Step<'static>>,
+        (rule, called, loss): (Rule, &str, &str),
+    ) {
+        let mut found = Vec::new();
+        let depth = path.len();
+        shape.odd_fields(value, &mut path, &mut |path, shape, odd| {
+            found.push((path.to_vec(), shape, odd));
+        });
+        for (path, shape, odd) in found {
+            let (name, rule, message, remedy) = match odd {
+                Odd::Unknown(name) => {
+                    let below: String = path[depth..].iter().map(step_text).collect();
+                    let place = match below.trim_start_matches('.') {
+                        "" => called.to_owned(),
+                        below => format!("{below} of {called}"),
+                    };
+                    let message = format!("there is no field {} in {place}: {loss}", quote(name));
+                    let remedy = match nearest(name, shape.names(), 2) {
+                        Some(meant) => format!("did you mean {}?", quote(meant)),
+                        None => "remove it".to_owned(),
+                    };
+                    (name, rule, message, remedy)
+                }
+                Odd::Twice(first, second) => {
+                    let message = format!(
+                        "{} and {} differ only in case: one of the values is lost",
+                        quote(first),
+                        quote(second)
+                    );
+                    (second, Rule::CaseOfKeys, message, "keep one of the spellings".to_owned())
+                }
+            };
+            let mut path: Vec<Step<'_>> = path;
+            path.push(Step::Field(name));
+            self.say(rule, &path, message, remedy);
+        }
+    }
+
+    /// A document of a schema that is not ours.
+    fn other(&mut self, schema: &str, fields: &Map<String, Value>) {
+        if schema.starts_with("olm.") || nearest(schema, SCHEMAS, 2).is_some() {
+            let message = format!("nothing reads documents of the schema {}", quote(schema));
+            let remedy = match nearest(&schema.to_lowercase(), SCHEMAS, 3) {
+                Some(meant) => format!("did you mean {}?", quote(meant)),
+                None => "names that begin with olm. are reserved; use a domain of yours".to_owned(),
+            };
+            self.say(Rule::UnknownSchema, &[Step::Field("schema")], message, remedy);
+        }
+        if let Some(Value::String(package)) = fold::get_in(fields, "package")
+            && package.is_empty()
+        {
+            let message = "the field package is empty".to_owned();
+            self.say(
+                Rule::MissingName,
+                &[Step::Field("package")],
+                message,
+                "name a package, or remove the field",
+            );
+        }
+        if let Some(Value::Array(properties)) = fold::get_in(fields, "properties") {
+            self.property_forms(properties, true);
+        }
+    }
+
+    fn skip_ranges(&mut self, entries: &[Value]) {
+        for (index, entry) in entries.iter().enumerate() {
+            let text = shape::text(entry, "skipRange");
+            if !text.is_empty()
+                && let Some((rule, message, remedy)) = range::look_at("skipRange", text, false)
+            {
+                let path = [Step::Field("entries"), Step::Item(index), Step::Field("skipRange")];
+                self.say(rule, &path, message, remedy);
+            }
+        }
+    }
+
+    /// Whether properties have a type and a value; a value that is `null` is none, and one that is
+    /// not there counts if `missing` says so.
+    fn property_forms(&mut self, properties: &[Value], missing: bool) {
+        for (index, property) in properties.iter().enumerate() {
+            let path = [Step::Field("properties"), Step::Item(index)];
+            let kind = shape::text(property, "type");
+            if kind.is_empty() {
+                let message = format!("property[{index}] has no type");
+                self.say(Rule::BadProperty, &path, message, "give it a type, or remove it");
+            } else if fold::get(property, "value").map_or(missing, Value::is_null) {
+                let message = format!("property[{index}] of type {} has no value", quote(kind));
+                self.say(Rule::BadProperty, &path, message, "give it a value, or remove it");
+            }
+        }
+    }
+
+    fn properties(&mut self, properties: &[Value]) {
+        // A property of a bundle without any value is noticed when it is loaded.
+        let is_bundle = self.blob.as_ref().is_some_and(|blob| &*blob.schema == "olm.bundle");
+        self.property_forms(properties, !is_bundle);
+        let mut seen = BTreeSet::new();
+        for (index, property) in properties.iter().enumerate() {
+            let kind = shape::text(property, "type");
+            let value = fold::get(property, "value").filter(|value| !value.is_null());
+            let Some(value) = value else { continue };
+            let path = vec![Step::Field("properties"), Step::Item(index), Step::Field("value")];
+            if !TYPES.contains(&kind) {
+                if let Some(meant) = nearest(kind, TYPES, 2).filter(|_| kind.len() > 5) {
+                    let message = format!("nothing reads properties of the type {}", quote(kind));
+                    let remedy = format!("did you mean {}?", quote(meant));
+                    let path = [path[0], path[1], Step::Field("type")];
+                    self.say(Rule::PropertyType, &path, message, remedy);
+                }
+                continue;
+            }
+            if kind == crate::model::BUNDLE_OBJECT || kind == crate::model::CSV_METADATA {
+                continue;
+            }
+            if let Some(shape) = shape::of_property(kind) {
+                let called = format!("the value of {kind}");
+                let loss = "nothing reads it";
+                self.odd(value, shape, path.clone(), (Rule::UnknownValueField, &called, loss));
+            }
+            if kind == "olm.package.required" {
+                self.requirement(value, &path);
+            }
+            if kind != "olm.package" && !seen.insert((kind, value.to_string())) {
+                let message = format!("property[{index}] of type {} is there already", quote(kind));
+                self.say(Rule::RepeatedProperty, &path[..2], message, "remove one of them");
+            }
+        }
+    }
+
+    fn requirement(&mut self, value: &Value, path: &[Step<'_>]) {
+        let at = |field| path.iter().copied().chain([Step::Field(field)]).collect::<Vec<_>>();
+        if shape::text(value, "packageName").is_empty() {
+            let message = "the required package has no name".to_owned();
+            let remedy = "say which package in packageName";
+            self.say(Rule::BadProperty, &at("packageName"), message, remedy);
+        }
+        let text = shape::text(value, "versionRange");
+        if let Some((rule, message, remedy)) = range::look_at("versionRange", text, true) {
+            self.say(rule, &at("versionRange"), message, remedy);
+        }
+    }
+}
+
+fn step_text(step: &Step<'_>) -> String {
+    match step {
+        Step::Field(name) => format!(".{name}"),
+        Step::Item(index) => format!("[{index}]"),
+    }
+}

@@ -1,0 +1,234 @@
+//! What other tools lose without a word, and what is rarely meant: each rule once.
+
+use crate::SOUND;
+use mainstay_catalog::{Files, LoadOptions, Severity, inspect};
+
+/// What is said about one file, one problem a line: place, severity, rule, message, remedy.
+fn said_of(files: &[(&str, &[u8])]) -> Vec<String> {
+    let files: Files = files.iter().copied().collect();
+    let inspection = inspect(&files, &LoadOptions::default());
+    let lines = inspection.problems.into_iter().map(|problem| {
+        let kind = format!("{}[{}]", problem.severity(), problem.rule.id());
+        let text = problem.to_string();
+        let place = text.find(": ").unwrap_or(0);
+        format!("{}: {kind}{}", &text[..place], &text[place + 1..])
+    });
+    lines.collect()
+}
+
+fn said(text: &str) -> Vec<String> {
+    said_of(&[("c.yaml", text.as_bytes())])
+}
+
+fn changed(from: &str, to: &str) -> Vec<String> {
+    assert!(SOUND.contains(from), "{from}");
+    said(&SOUND.replacen(from, to, 1))
+}
+
+fn added(document: &str) -> Vec<String> {
+    said(&format!("{SOUND}---\n{document}"))
+}
+
+#[test]
+fn the_sound_catalog_has_nothing_to_say() {
+    assert_eq!(said(SOUND), [""; 0]);
+}
+
+#[test]
+fn every_rule_has_its_words_and_its_place() {
+    let value = "  value: {packageName: fern, versionRange: \">=1.0.0\"}";
+    let table: &[(Vec<String>, &[&str])] = &[
+        // Fields.
+        (
+            changed("mediatype:", "mediaTyp:"),
+            &[
+                "c.yaml:9:13: error[unknown-field] there is no field \"mediaTyp\" in icon of olm.package: rendering the catalog drops it (did you mean \"mediatype\"?)",
+            ],
+        ),
+        (
+            changed("  replaces: kiwi.v1.0.0\n", "  replaces: kiwi.v1.0.0\n  owner: me\n"),
+            &[
+                "c.yaml:18:10: error[unknown-field] there is no field \"owner\" in entries[1] of olm.channel: rendering the catalog drops it (remove it)",
+            ],
+        ),
+        (
+            changed("- name: operator\n", "- name: operator\n  Name: x\n"),
+            &[
+                "c.yaml:58:9: error[case-of-keys] \"Name\" and \"name\" differ only in case: one of the values is lost (keep one of the spellings)",
+            ],
+        ),
+        (
+            changed("name: kiwi.v1.2.0\nimage", "name: kiwi.v1.2.0\nimage: x\nimage"),
+            &[
+                "c.yaml:65: error[repeated-key] the key \"image\" is there twice, the first value is lost (keep one of them)",
+            ],
+        ),
+        (
+            changed(value, "  value: {packageName: fern, versionRange: 1.x, version: 1.x}"),
+            &[
+                "c.yaml:47:58: warning[unknown-value-field] there is no field \"version\" in the value of olm.package.required: nothing reads it (remove it)",
+            ],
+        ),
+        // Ranges.
+        (
+            changed(value, "  value: {packageName: fern, versionRange: not a range}"),
+            &[
+                "c.yaml:47:44: error[version-range] invalid versionRange \"not a range\": Could not get version from string: \"not\" (write a range such as \">=1.0.0 <1.2.0\")",
+            ],
+        ),
+        (
+            changed(value, "  value: {versionRange: 1.x}"),
+            &[
+                "c.yaml:47:10: error[bad-property] the required package has no name (say which package in packageName)",
+            ],
+        ),
+        (
+            changed("\">=1.0.0 <1.1.0\"", "1.0.0 - 1.1.0"),
+            &[
+                "c.yaml:19:14: error[range-misread] skipRange \"1.0.0 - 1.1.0\" is not read as it is written: \"-\" is passed over (write both ends as comparisons, such as \">=1.0.0 <=2.0.0\")",
+            ],
+        ),
+        (
+            changed("\">=1.0.0 <1.1.0\"", "\">=1.1.0 <1.0.0\""),
+            &[
+                "c.yaml:19:14: warning[empty-range] skipRange \">=1.1.0 <1.0.0\" holds no version (let the lower end be below the upper one, or remove it)",
+            ],
+        ),
+        // Properties.
+        (
+            changed(value, "  value: null"),
+            &[
+                "c.yaml:46:3: error[bad-property] property[2] of type \"olm.package.required\" has no value (give it a value, or remove it)",
+            ],
+        ),
+        (
+            changed("- type: olm.gvk\n", "- type: \"\"\n"),
+            &[
+                "c.yaml:42:3: error[bad-property] property[0] has no type (give it a type, or remove it)",
+            ],
+        ),
+        (
+            changed("- type: olm.gvk\n", "- type: olm.gkv\n"),
+            &[
+                "c.yaml:42:9: warning[property-type] nothing reads properties of the type \"olm.gkv\" (did you mean \"olm.gvk\"?)",
+            ],
+        ),
+        (
+            changed(value, &format!("{value}\n- type: olm.package.required\n{value}")),
+            &[
+                "c.yaml:48:3: warning[repeated-property] property[3] of type \"olm.package.required\" is there already (remove one of them)",
+            ],
+        ),
+        // Edges.
+        (
+            changed("skips: [kiwi.v1.0.1]", "skips: [kiwi1.0.0]"),
+            &[
+                "c.yaml:18:10: warning[edge-typo] entry \"kiwi.v1.1.0\" skips \"kiwi1.0.0\", which is not there (did you mean \"kiwi.v1.0.0\"?)",
+            ],
+        ),
+        (
+            changed(
+                "- name: kiwi.v1.2.0\n  replaces: kiwi.v1.1.0",
+                "  skips: [kiwi.v1.0.0]\n- name: kiwi.v1.0.0\n  skips: [kiwi.v1.1.0]\n- name: kiwi.v1.2.0",
+            ),
+            &[
+                "c.yaml:27:3: warning[cut-off-entry] no update leads from 2 of 3 entries to the head \"kiwi.v1.2.0\": kiwi.v1.0.0, kiwi.v1.1.0 (let an entry on the way to the head replace or skip them)",
+            ],
+        ),
+        // Other schemas.
+        (
+            added("schema: olm.deprecation\npackage: kiwi\n"),
+            &[
+                "c.yaml:85:9: warning[unknown-schema] nothing reads documents of the schema \"olm.deprecation\" (did you mean \"olm.deprecations\"?)",
+            ],
+        ),
+        (
+            added("schema: olm.composite\n"),
+            &[
+                "c.yaml:85:9: warning[unknown-schema] nothing reads documents of the schema \"olm.composite\" (names that begin with olm. are reserved; use a domain of yours)",
+            ],
+        ),
+        (
+            added("schema: x\npackage: \"\"\n"),
+            &[
+                "c.yaml:86:10: error[missing-name] the field package is empty (name a package, or remove the field)",
+            ],
+        ),
+        (
+            added("schema: x\nproperties: [{type: a}]\n"),
+            &[
+                "c.yaml:86:14: error[bad-property] property[0] of type \"a\" has no value (give it a value, or remove it)",
+            ],
+        ),
+    ];
+    for (said, expected) in table {
+        assert_eq!(said, expected);
+    }
+}
+
+#[test]
+fn documents_that_other_tools_do_not_read_are_named() {
+    let lost = |why: &str, remedy: &str| {
+        format!(
+            "error[lost-document] other tools do not read this document: there is {why} ({remedy})"
+        )
+    };
+    let dots = lost("no line that begins with \"---\" before it", "put such a line before it");
+    let mark = lost(
+        "a byte-order mark before JSON",
+        "save the file without it, or put each document into a file of its own",
+    );
+    let blanks = mark.replace("a byte-order mark", "4,096 blanks");
+    let cr = lost("lines that end with CR alone", "save the file with LF line ends");
+    let json = "{\"schema\":\"a\"}\n{\"schema\":\"b\"}\n{\"schema\":\"c\"}\n";
+    let spaces = " ".repeat(4096);
+    for (text, expected) in [
+        (json.to_owned(), vec![]),
+        (format!("\u{feff}{json}"), vec![(2, &mark), (3, &mark)]),
+        ("\u{feff}{\"schema\":\"a\"}\n".to_owned(), vec![]),
+        (format!("{spaces}{json}"), vec![(2, &blanks), (3, &blanks)]),
+        ("\u{feff}schema: a\n---\nschema: b\n".to_owned(), vec![]),
+        ("schema: a\n...\nschema: b\n---\nschema: c\n".to_owned(), vec![(3, &dots)]),
+        ("schema: a\n...\n---\nschema: b\n".to_owned(), vec![]),
+        ("schema: a\r\n---\r\nschema: b\r\n".to_owned(), vec![]),
+        ("schema: a\r---\rschema: b\r".to_owned(), vec![(3, &cr)]),
+    ] {
+        let expected: Vec<String> =
+            expected.into_iter().map(|(line, what)| format!("c.yaml:{line}: {what}")).collect();
+        assert_eq!(said(&text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn patterns_behind_a_mark_are_named() {
+    let files: [(&str, &[u8]); 3] = [
+        (".indexignore", b"\xef\xbb\xbf*.md\n"),
+        ("README.md", b"hello"),
+        ("c.yaml", SOUND.as_bytes()),
+    ];
+    assert_eq!(
+        said_of(&files),
+        [
+            ".indexignore: error[ignore-file] other tools lose the first pattern: there is a byte-order mark before it (save the file without it)"
+        ]
+    );
+}
+
+#[test]
+fn what_loading_refuses_is_said_too_and_once() {
+    let broken = SOUND.replacen("version: 1.0.0", "version: 1.x", 1).replacen("icon:", "icom:", 1);
+    let files: Files = [("c.yaml", broken.as_bytes())].into_iter().collect();
+    let inspection = inspect(&files, &LoadOptions::default());
+    let rules: Vec<&str> = inspection.problems.iter().map(|problem| problem.rule.id()).collect();
+    assert_eq!(rules, ["unknown-field", "bad-version"]);
+    assert!(inspection.catalog.is_none());
+    let blob = inspection.problems[1].blob.as_ref().map(ToString::to_string);
+    assert_eq!(blob.as_deref(), Some("olm.bundle kiwi kiwi.v1.0.0"));
+    // Warnings alone leave a catalog that can be used.
+    let files: Files = [("c.yaml", SOUND.replace(">=1.0.0 <1.1.0", ">=1.0.0 <1.0.0").into_bytes())]
+        .into_iter()
+        .collect();
+    let inspection = inspect(&files, &LoadOptions::default());
+    assert!(inspection.catalog.is_some());
+    assert_eq!(inspection.problems[0].severity(), Severity::Warning);
+}
