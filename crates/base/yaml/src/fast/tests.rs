@@ -1,0 +1,304 @@
+//! The scanner against the parser: the same answer, or none.
+
+use crate::{DuplicateKeys, EmptyDocuments, Options, build, fast, sections};
+use mainstay_testdata::{ran, unpack};
+use proptest::prelude::*;
+use serde_json::json;
+use std::{fs, path::Path};
+
+fn options() -> Options {
+    Options {
+        duplicate_keys: DuplicateKeys::Note,
+        empty: EmptyDocuments::Keep,
+        ..Options::default()
+    }
+}
+
+/// Whether the scanner reads a section; if it does, it must say what the parser says.
+fn agrees(text: &str) -> Result<bool, String> {
+    let options = options();
+    let Some(ours) = fast::section(text, 7, &options) else { return Ok(false) };
+    match build::section(text, 7, &options) {
+        Ok(theirs) if theirs.len() == 1 && theirs[0] == ours => Ok(true),
+        theirs => Err(format!("{text:?}\n scanner {ours:?}\n parser  {theirs:?}")),
+    }
+}
+
+/// Compares section by section: how many there are, and how many the scanner reads.
+fn compare(bytes: &[u8]) -> Result<(usize, usize), String> {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Ok((0, 0)) };
+    let (mut all, mut read) = (0, 0);
+    for section in sections(text).map_while(Result::ok) {
+        all += 1;
+        read += usize::from(agrees(&text[section.bytes])?);
+    }
+    Ok((all, read))
+}
+
+#[test]
+fn usual_documents_are_read() {
+    let table = [
+        ("a: 1\nb: x y # words\n", json!({"a": 1, "b": "x y"})),
+        ("---\n# words\na:\n  b:\n  c: ~\n", json!({"a": {"b": null, "c": null}})),
+        (
+            "- a\n-\n- - b\n  - c\n-  d: 1\n   e: 2\n",
+            json!(["a", null, ["b", "c"], {"d": 1, "e": 2}]),
+        ),
+        ("a:\n- b\n-\nc:\n  - d\n", json!({"a": ["b", null], "c": ["d"]})),
+        ("a: one\n  two\n\n  three: x", json!(null)),
+        ("a: one\n  two\n\n  three\nb: 2", json!({"a": "one two\nthree", "b": 2})),
+        (
+            "a: 'it''s\n  so'\n\"b c\": \"\\u00e9\\x41\\\n  d\\n\"\n",
+            json!({"a": "it's so", "b c": "éAd\n"}),
+        ),
+        (
+            "a: |\n  x\n\n    y\n\nb: >-\n  x\n  y\n\n  z\n",
+            json!({"a": "x\n\n  y\n", "b": "x y\nz"}),
+        ),
+        ("a: |+2 # words\n    x\n\nb: 1\n", json!({"a": "  x\n\n", "b": 1})),
+        (
+            "a: [b, 'c', {d: 1, \"e\": no}, []]\nf: {}\n",
+            json!({"a": ["b", "c", {"d": 1, "e": false}, []], "f": {}}),
+        ),
+        ("a: [\n  b,\n  c\n  ]\n", json!({"a": ["b", "c"]})),
+        ("a: http://x:80/#y\nb:c: 1\n", json!({"a": "http://x:80/#y", "b:c": 1})),
+        ("yes: 1\n0x10: 2\n", json!({"true": 1, "16": 2})),
+    ];
+    for (text, expected) in table {
+        let read = fast::section(text, 1, &options()).map_or(json!(null), |found| found.0);
+        assert_eq!(read, expected, "{text:?}");
+        agrees(text).unwrap();
+    }
+}
+
+#[test]
+fn what_is_unusual_is_left_to_the_parser() {
+    let table = [
+        "",
+        "# words\n",
+        "a",
+        "[a]\n",
+        "'a'\n",
+        "--- a\n",
+        "---\n---\na: 1\n",
+        "a: 1\n...\n",
+        "%YAML 1.1\n",
+        "a: &x 1\n",
+        "a: *x\n",
+        "a: !!str 1\n",
+        "? a\n: b\n",
+        "<<: {a: 1}\n",
+        "a: {<<: {b: 1}}\n",
+        "a:\tb\n",
+        "\ta: b\n",
+        "a: b\tc\n",
+        "a: b\t\n",
+        "-\ta\n",
+        "a: 1\r\n",
+        "a: |\n  x",
+        "a: |\n\tx\n",
+        "a: x\u{85}y\n",
+        "a: x\u{2028}y\n",
+        "\u{feff}a: 1\n",
+        "a: x\u{7}\n",
+        "a: x\u{90}\n",
+        "a: b: c\n",
+        "a: - b\n",
+        "a: 'b' c\n",
+        "a: 'b'c\n",
+        "a: \"\\q\"\n",
+        "a: \"\\/\"\n",
+        "a: \"x\n",
+        "a: 'x\ny'\n",
+        "a: [b\n",
+        "a: [\nb]\n",
+        "a: [a: b]\n",
+        "a: {b}\n",
+        "a: [b] c\n",
+        "a: [,]\n",
+        "a: .inf\n",
+        "~: 1\n",
+        "a: 1\n  b: 2\n",
+        "  a: 1\nb: 2\n",
+        "a:\n    b: 1\n  c: 2\n",
+        "a: @x\n",
+        "a: `x\n",
+        "a: %x\n",
+    ];
+    for text in table {
+        assert_eq!(fast::section(text, 1, &options()), None, "{text:?}");
+    }
+    let long = format!("{}: 1\n", "k".repeat(1001));
+    assert_eq!(fast::section(&long, 1, &options()), None);
+    let refuse = Options { duplicate_keys: DuplicateKeys::Refuse, ..options() };
+    assert_eq!(fast::section("a: 1\n", 1, &refuse), None);
+    let short = Options { max_scalar_bytes: 3, ..options() };
+    assert_eq!(fast::section("a: 1234\n", 1, &short), None);
+}
+
+#[test]
+fn keys_that_stand_again_are_noted_like_the_parser_does() {
+    for text in ["a: 1\nb:\n  c: 1\n  c: 2\nb: {yes: 1, yes: 2}\na: 3\n", "- a: 1\n  'a': 2\n"] {
+        assert_eq!(agrees(text), Ok(true));
+        assert!(!fast::section(text, 1, &options()).unwrap().2.is_empty());
+    }
+}
+
+#[test]
+fn documents_of_the_decoder_table_agree() {
+    for line in include_str!("../../tests/it/decoder.tsv").lines() {
+        let (document, _) = line.split_once('\t').unwrap();
+        let document: String = serde_json::from_str(document).unwrap();
+        compare(document.as_bytes()).unwrap();
+        compare(format!("{document}\n").as_bytes()).unwrap();
+    }
+}
+
+fn every_file(folder: &Path, visit: &mut dyn FnMut(&Path, &[u8])) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            every_file(&path, visit);
+        } else if let Ok(bytes) = fs::read(&path) {
+            visit(&path, &bytes);
+        }
+    }
+}
+
+#[test]
+fn real_catalogs_manifests_and_recorded_inputs_agree() {
+    let archives = [
+        ("answers/opm", 0),
+        ("bundles-249", 96),
+        ("catalog-certified-v4.14", 99),
+        ("catalog-community-v4.19", 99),
+    ];
+    for (archive, least) in archives {
+        let Some(data) = unpack(archive, "YAML to compare two readers on") else { continue };
+        let (mut all, mut read) = (0, 0);
+        every_file(data.path(), &mut |path, bytes| {
+            let counted = compare(bytes);
+            let (some, fast) = counted.unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+            all += some;
+            read += fast;
+        });
+        assert!(read * 100 >= all * least, "{archive}: {read} of {all}");
+        ran(&format!("{archive}: the scanner reads {read} of {all} sections, all as the parser"));
+    }
+}
+
+/// Documents with everything the scanner knows, to be damaged.
+const SEEDS: &[&str] = &[
+    "a: 1\nb: x y # words\n# more\n\nc:\n  d: 'q'\n  e: \"r\\n\"\nf: g\n",
+    "- a\n-\n- - b\n  - c\n-  d: 1\n   e: 2\n- f:\n  - g\n  - h: 1\n    i: 2\n",
+    "a:\n- b\n-\n\nc:\n  - d\n  -\n    e: 1\n",
+    "a: one\n  two\n\n  three\nb: 2\nc:\n  four\n  five\n",
+    "a: 'it''s\n  so\n\n  true  \n  x'\nb: \"one\n  two \\\n    three\\\\ \\\"\n  \"\nc: 1\n",
+    "a: |\n  x\n\n    y\n\nb: >-\n  x\n  y\n\n  z\n   w\n  v\n\nc: |+\n  q\n\n# words\nd: >2\n   x\n  y\n",
+    "a: [b, 'c', {d: 1, \"e\": no}, []]\nf: {}\ng: [\n  h,\n  i,\n  ]\nj: {k: {l: [m]}, 'n':o}\n",
+    "---\nschema: olm.bundle\nname: a.v1.0.0\nproperties:\n- type: olm.gvk\n  value:\n    group: a.b\n    kind: C\n    version: v1\n- type: olm.bundle.object\n  value:\n    data: eyJhIjoxfQ==\n",
+    "apiVersion: v1\nmetadata:\n  annotations:\n    x: |-\n      [\n        {\"a\": 1}\n      ]\n  name: \"y\"\nspec:\n  d: >\n    folded\n    text\n\n      more\n  e:\n    - f\n",
+];
+
+/// Bits of YAML that something may be replaced by, or that are put in between.
+const BITS: &[&str] = &[
+    " ", "  ", "\n", "\n\n", "\n ", "\n  ", "\n    ", ": ", ":", "- ", "-", "#", " #", "'", "\"",
+    "\\", "|", ">", "|-", ">+\n", "[", "]", "{", "}", ",", "\t", "a", "1", "~", "é", "\u{2019}",
+    "&a ", "*a", "!x ", "? ", "<<: ", "...", "---\n", "\r", "%", "@", "|2\n",
+];
+
+#[derive(Clone, Debug)]
+enum Damage {
+    Insert(usize, usize),
+    Replace(usize, usize, usize),
+    Cut(usize, usize),
+    Repeat(usize, usize, usize),
+    End(usize),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let at = 0..400_usize;
+    prop_oneof![
+        4 => (at.clone(), 0..BITS.len()).prop_map(|(at, bit)| Damage::Insert(at, bit)),
+        4 => (at.clone(), 0..4_usize, 0..BITS.len()).prop_map(|(at, n, bit)| Damage::Replace(at, n, bit)),
+        2 => (at.clone(), 1..6_usize).prop_map(|(at, length)| Damage::Cut(at, length)),
+        1 => (at.clone(), 1..30_usize, at.clone()).prop_map(|(at, n, to)| Damage::Repeat(at, n, to)),
+        1 => at.prop_map(Damage::End),
+    ]
+}
+
+fn apply(text: &mut Vec<char>, damage: &Damage) {
+    let within = |at: usize| at % (text.len() + 1);
+    let until = |at: usize, length: usize| (at + length).min(text.len());
+    match *damage {
+        Damage::Insert(at, bit) => {
+            let at = within(at);
+            text.splice(at..at, BITS[bit].chars());
+        }
+        Damage::Replace(at, length, bit) => {
+            let at = within(at);
+            let end = until(at, length);
+            text.splice(at..end, BITS[bit].chars());
+        }
+        Damage::Cut(at, length) => {
+            let at = within(at);
+            let end = until(at, length);
+            text.drain(at..end);
+        }
+        Damage::Repeat(at, length, to) => {
+            let (at, to) = (within(at), within(to));
+            let part = text[at..until(at, length)].to_vec();
+            text.splice(to..to, part);
+        }
+        Damage::End(at) => {
+            let at = within(at);
+            text.truncate(at);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(2000), ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_documents_agree(
+        seed in 0..SEEDS.len(),
+        damages in prop::collection::vec(damage(), 1..6),
+    ) {
+        let mut text: Vec<char> = SEEDS[seed].chars().collect();
+        for damage in &damages {
+            apply(&mut text, damage);
+        }
+        let text: String = text.into_iter().collect();
+        compare(text.as_bytes()).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn texts_of_bits_agree(
+        bits in prop::collection::vec((0..BITS.len(), any::<bool>()), 0..25),
+    ) {
+        let text: String = bits
+            .into_iter()
+            .map(|(bit, word)| if word { "a" } else { BITS[bit] })
+            .collect();
+        compare(text.as_bytes()).map_err(TestCaseError::fail)?;
+        compare(format!("k: {text}\n").as_bytes()).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn lines_of_any_shape_agree(
+        lines in prop::collection::vec((0..6_usize, 0..24_usize), 1..9),
+    ) {
+        const LINES: &[&str] = &[
+            "a: b", "a:", "b: 1", "- c", "-", "- d: e", "- - f", "text", "'quoted'", "\"quoted\"", "a: 'open", "shut'",
+            "a: \"open", "shut\"", "a: |", "a: >-", "- |+", "# words", "", "a: [", "b, c", "]", "a: {b: c}", "a: # words",
+        ];
+        let mut text = String::new();
+        for (indent, line) in lines {
+            text.extend(std::iter::repeat_n(' ', indent));
+            text.push_str(LINES[line]);
+            text.push('\n');
+        }
+        compare(text.as_bytes()).map_err(TestCaseError::fail)?;
+    }
+}
