@@ -8,7 +8,10 @@
 //! A [`Served`] catalog is there before its content is: whoever asks too early is told so, and a
 //! reload swaps one pointer. Readers hold the index they began with until they are done.
 
+pub mod http;
 mod index;
+pub mod reload;
+pub mod server;
 mod shelf;
 
 pub use index::Index;

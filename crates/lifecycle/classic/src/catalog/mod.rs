@@ -8,7 +8,6 @@
 pub(crate) mod controller;
 pub(crate) mod source;
 mod store;
-mod watch;
 
 pub use source::FOLDER_ADDRESS;
 pub use store::FolderCatalog;

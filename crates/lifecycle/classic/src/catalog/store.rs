@@ -8,22 +8,16 @@
 //! Readers take an `Arc` and never wait. A folder that cannot be loaded keeps its last good
 //! content, after a restart too: that is what the copy on disk is for.
 
-use super::watch::FolderWatch;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clock::Clock;
 use mainstay_object::NamespacedName;
+use mainstay_registry::reload;
 use mainstay_resolver::Snapshot;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// How long a folder must be quiet before it is read: writers need several steps.
-const QUIET: Duration = Duration::from_millis(50);
-/// After this while a folder is read although it still changes.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A catalog in a folder, and the CatalogSource that names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,24 +112,10 @@ impl CatalogStore {
     }
 
     async fn run(&self, key: &NamespacedName, folder: &Path) {
-        // Followed before it is first read, so that nothing is missed in between.
-        let mut watch = match FolderWatch::start(folder) {
-            Ok(watch) => Some(watch),
-            Err(error) => {
-                tracing::warn!(%key, folder = %folder.display(), %error, "changes of this catalog will not be noticed");
-                None
-            }
+        let blind = |error| {
+            tracing::warn!(%key, folder = %folder.display(), error, "changes of this catalog will not be noticed");
         };
-        loop {
-            self.load(key, folder).await;
-            let Some(watch) = &mut watch else { return };
-            watch.changed().await;
-            let since = self.inner.clock.elapsed();
-            while tokio::time::timeout(QUIET, watch.changed()).await.is_ok()
-                && self.inner.clock.elapsed().saturating_sub(since) < PATIENCE
-            {}
-            watch.renew();
-        }
+        reload::follow(folder, self.inner.clock, blind, || self.load(key, folder)).await;
     }
 
     async fn load(&self, key: &NamespacedName, folder: &Path) {

@@ -1,0 +1,219 @@
+//! The HTTP catalog API, as the catalog server of OLM v1 serves it.
+//!
+//! ```text
+//! /catalogs/NAME/api/v1/all      every blob, one compact JSON document a line
+//! /catalogs/NAME/api/v1/metas    those with the given schema, package and name
+//! ```
+//!
+//! An answer is made from the shared index while it is sent: blob by blob, inflated when its turn
+//! comes, so that a download costs as much memory as its largest blob. Whoever asks again with what
+//! the last answer was marked with (`ETag`, `Last-Modified`) gets no content if there is nothing
+//! new.
+//!
+//! Beyond upstream: `ETag`, `Allow`, a length on answers to `HEAD`, and a sentence with 503, where
+//! upstream says 404, for a catalog that is known but has no content yet. Several ranges at once
+//! are answered with everything, which the protocol allows.
+
+mod body;
+mod conditional;
+mod encoding;
+mod query;
+mod range;
+
+pub use body::{Body, BodyError};
+
+use crate::{Index, Served, Shelf};
+use body::{Blobs, Download};
+use conditional::Verdict;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use query::Query;
+use std::{fmt::Display, sync::Arc};
+use tokio::sync::Semaphore;
+
+/// How many downloads may be under way when nothing else is said.
+const DOWNLOADS: usize = 256;
+
+/// Bodies shorter than this are not worth compressing.
+const WORTH_COMPRESSING: u64 = 1024;
+
+/// The API over a shelf. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Api {
+    shelf: Arc<Shelf>,
+    downloads: Arc<Semaphore>,
+}
+
+impl Api {
+    /// The API over these catalogs.
+    pub fn new(shelf: Arc<Shelf>) -> Self {
+        Self { shelf, downloads: Arc::new(Semaphore::new(DOWNLOADS)) }
+    }
+
+    /// The same with another bound on how many downloads may be under way. Each holds one blob;
+    /// who comes when all are taken is asked to come back.
+    #[must_use]
+    pub fn with_downloads(mut self, most: usize) -> Self {
+        self.downloads = Arc::new(Semaphore::new(most));
+        self
+    }
+
+    /// Answers one request. Never waits: content is made while it is sent.
+    pub fn answer<B>(&self, request: &Request<B>) -> Response<Body> {
+        let Some((name, resource)) = route(request.uri().path()) else {
+            return refusal(StatusCode::NOT_FOUND, "404 page not found");
+        };
+        if request.method() != Method::GET && request.method() != Method::HEAD {
+            let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
+            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return answer;
+        }
+        let name = query::unescape(name, false).unwrap_or_default();
+        let faults = mainstay_formats::names::dns1123_subdomain(&name);
+        if !faults.is_empty() {
+            let why = format!("invalid catalog name: {}", faults.join("; "));
+            return refusal(StatusCode::BAD_REQUEST, why);
+        }
+        let query = match resource {
+            Resource::All => Query::default(),
+            Resource::Metas => match Query::read(request.uri().query().unwrap_or_default()) {
+                Some(query) => query,
+                None => return refusal(StatusCode::BAD_REQUEST, "400 Bad Request"),
+            },
+        };
+        let Some(served) = self.shelf.get(&name) else {
+            return refusal(StatusCode::NOT_FOUND, "404 Not Found");
+        };
+        match served.index() {
+            Some(index) => self.content(request, &index, &query, resource),
+            None => not_ready(&served),
+        }
+    }
+
+    fn content<B>(
+        &self,
+        request: &Request<B>,
+        index: &Index,
+        query: &Query<'_>,
+        resource: Resource,
+    ) -> Response<Body> {
+        let asked = request.headers();
+        let mark = conditional::Mark::of(index);
+        let mut headers = HeaderMap::new();
+        mark.write(&mut headers);
+        headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        match mark.judge(asked) {
+            Verdict::Go => {}
+            Verdict::NotModified => return bare(StatusCode::NOT_MODIFIED, headers),
+            Verdict::Failed => return bare(StatusCode::PRECONDITION_FAILED, headers),
+        }
+        let blobs = Blobs::of(index.catalog(), query);
+        let size = blobs.size();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/jsonl"));
+        let mut status = StatusCode::OK;
+        let mut part = 0..size;
+        if matches!(resource, Resource::All) {
+            headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+            let wanted = asked.get(header::RANGE).filter(|_| mark.allows_range(asked));
+            match range::read(wanted.map_or(b"", HeaderValue::as_bytes), size) {
+                range::Wanted::All => {}
+                range::Wanted::Part(range) => {
+                    let end = range.end - 1;
+                    set(
+                        &mut headers,
+                        header::CONTENT_RANGE,
+                        format_args!("bytes {}-{end}/{size}", range.start),
+                    );
+                    status = StatusCode::PARTIAL_CONTENT;
+                    part = range;
+                }
+                range::Wanted::Wrong(why) => {
+                    let mut answer = refusal(StatusCode::RANGE_NOT_SATISFIABLE, why);
+                    set(
+                        answer.headers_mut(),
+                        header::CONTENT_RANGE,
+                        format_args!("bytes */{size}"),
+                    );
+                    return answer;
+                }
+            }
+        }
+        let length = part.end - part.start;
+        let compressed = status == StatusCode::OK
+            && length >= WORTH_COMPRESSING
+            && encoding::accepts_gzip(asked);
+        if compressed {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.remove(header::ACCEPT_RANGES);
+        } else {
+            headers.insert(header::CONTENT_LENGTH, length.into());
+        }
+        let body = if request.method() == Method::HEAD || length == 0 {
+            Body::empty()
+        } else {
+            let Ok(permit) = Arc::clone(&self.downloads).try_acquire_owned() else {
+                return later("too many downloads are under way: ask again in a moment");
+            };
+            Body::download(Download::new(blobs, part, compressed, permit))
+        };
+        let mut answer = Response::new(body);
+        *answer.status_mut() = status;
+        *answer.headers_mut() = headers;
+        answer
+    }
+}
+
+/// What a path names below a catalog.
+#[derive(Clone, Copy)]
+enum Resource {
+    All,
+    Metas,
+}
+
+/// The catalog (still escaped) and the resource that a path names.
+fn route(path: &str) -> Option<(&str, Resource)> {
+    let (name, rest) = path.strip_prefix("/catalogs/")?.split_once('/')?;
+    let resource = match rest {
+        "api/v1/all" => Resource::All,
+        "api/v1/metas" => Resource::Metas,
+        _ => return None,
+    };
+    (!name.is_empty()).then_some((name, resource))
+}
+
+fn not_ready(served: &Served) -> Response<Body> {
+    let name = served.name();
+    match &served.state().problem {
+        None => later(format_args!("the catalog `{name}` is being loaded: ask again in a moment")),
+        Some(problem) => later(format_args!("the catalog `{name}` cannot be served: {problem}")),
+    }
+}
+
+fn later(why: impl Display) -> Response<Body> {
+    let mut answer = refusal(StatusCode::SERVICE_UNAVAILABLE, why);
+    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    answer
+}
+
+fn bare(status: StatusCode, headers: HeaderMap) -> Response<Body> {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = status;
+    *answer.headers_mut() = headers;
+    answer
+}
+
+/// An answer without content: one line of plain text, as Go's `http.Error` writes it.
+pub(crate) fn refusal(status: StatusCode, why: impl Display) -> Response<Body> {
+    let mut answer = Response::new(Body::text(format!("{why}\n")));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+/// Sets a header whose text is made of numbers and fixed words.
+fn set(headers: &mut HeaderMap, name: HeaderName, value: impl Display) {
+    if let Ok(value) = HeaderValue::try_from(value.to_string()) {
+        headers.insert(name, value);
+    }
+}

@@ -1,0 +1,106 @@
+//! Which blobs are asked for.
+
+use mainstay_catalog::Blob;
+use std::borrow::Cow;
+
+/// What a blob must have; empty is anything.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Query<'a> {
+    schema: Cow<'a, str>,
+    package: Cow<'a, str>,
+    name: Cow<'a, str>,
+}
+
+impl<'a> Query<'a> {
+    /// Reads the parameters of a request; `None` if there is one that nobody knows. The first of a
+    /// name counts, and what cannot be unescaped is not there.
+    pub(super) fn read(text: &'a str) -> Option<Self> {
+        let [mut schema, mut package, mut name] = [None, None, None];
+        // As in Go, a pair with a semicolon is dropped whole.
+        for pair in text.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (Some(key), Some(value)) = (unescape(key, true), unescape(value, true)) else {
+                continue;
+            };
+            let place = match &*key {
+                "schema" => &mut schema,
+                "package" => &mut package,
+                "name" => &mut name,
+                _ => return None,
+            };
+            place.get_or_insert(value);
+        }
+        let [schema, package, name] = [schema, package, name].map(Option::unwrap_or_default);
+        Some(Self { schema, package, name })
+    }
+
+    /// Whether everything is asked for.
+    pub(super) fn is_all(&self) -> bool {
+        self.schema.is_empty() && self.package.is_empty() && self.name.is_empty()
+    }
+
+    /// Whether that blob is asked for. A package blob has a name and no package, so that asking for
+    /// a package gives what belongs to it, not the package itself.
+    pub(super) fn matches(&self, blob: &Blob) -> bool {
+        let same = |wanted: &str, has: &str| wanted.is_empty() || wanted == has;
+        let is_package = &**blob.schema() == "olm.package" && blob.package() == blob.name();
+        let package = if is_package { "" } else { &**blob.package() };
+        same(&self.schema, blob.schema())
+            && same(&self.package, package)
+            && same(&self.name, blob.name())
+    }
+}
+
+/// Undoes percent escapes; in queries a plus is a blank. `None` if that cannot be done, or what
+/// comes out is no text.
+pub(super) fn unescape(text: &str, plus: bool) -> Option<Cow<'_, str>> {
+    if !(text.contains('%') || plus && text.contains('+')) {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            b'+' if plus => b' ',
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_known_or_refused() {
+        let query = |schema: &'static str, package: &'static str, name: &'static str| {
+            Some(Query { schema: schema.into(), package: package.into(), name: name.into() })
+        };
+        for (text, read) in [
+            ("", query("", "", "")),
+            ("&&", query("", "", "")),
+            ("schema=olm.bundle", query("olm.bundle", "", "")),
+            ("name=a&package=b&schema=c", query("c", "b", "a")),
+            ("schema=a&&schema=b", query("a", "", "")),
+            ("schema=&package=b", query("", "b", "")),
+            ("schema", query("", "", "")),
+            ("name=a%20b+c%2B", query("", "", "a b c+")),
+            ("n%61me=x", query("", "", "x")),
+            // Broken pairs are as if they were not there.
+            ("name=%zz&package=p", query("", "p", "")),
+            ("other=%4", query("", "", "")),
+            ("other=a;b", query("", "", "")),
+            ("other=x", None),
+            ("Schema=x", None),
+            ("schema=x&other", None),
+            ("=x", None),
+        ] {
+            assert_eq!(Query::read(text), read, "{text}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Follows folders: content is read again when it has changed and come to rest.
+//!
+//! ```text
+//! folder ── change ─► wait until quiet ─► read (own thread) ─┬─ good ─► served from now on
+//!                                                            └─ bad ──► what was goes on, and why
+//! ```
+//!
+//! Nobody who reads a catalog waits for any of this: the new index is made beside the old one and
+//! put in its place.
+
+mod watch;
+
+use crate::{Index, Served};
+use mainstay_catalog::{Catalog, LoadError, LoadOptions};
+use mainstay_clock::Clock;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+use watch::FolderWatch;
+
+/// How long a folder must be quiet before it is read: writers need several steps.
+const QUIET: Duration = Duration::from_millis(50);
+/// After this while a folder is read although it still changes.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Calls `load` at once and again whenever the folder has changed, until this is dropped. The
+/// folder need not exist yet. Where changes cannot be noticed, `blind` hears why, and this returns
+/// after the first call.
+pub async fn follow<F: Future<Output = ()>>(
+    folder: &Path,
+    clock: Clock,
+    blind: impl FnOnce(String),
+    mut load: impl FnMut() -> F,
+) {
+    // Followed before it is first read, so that nothing is missed in between.
+    let watch = match FolderWatch::start(folder) {
+        Ok(watch) => Some(watch),
+        Err(error) => {
+            blind(error.to_string());
+            None
+        }
+    };
+    load().await;
+    let Some(mut watch) = watch else { return };
+    loop {
+        at_rest(clock, || watch.changed()).await;
+        watch.renew();
+        load().await;
+    }
+}
+
+/// Waits for a change, and then until there are no more for a while.
+async fn at_rest<F: Future<Output = ()>>(clock: Clock, changed: impl Fn() -> F) {
+    changed().await;
+    let since = clock.elapsed();
+    while tokio::time::timeout(QUIET, changed()).await.is_ok()
+        && clock.elapsed().saturating_sub(since) < PATIENCE
+    {}
+}
+
+/// What reading a folder brought.
+#[derive(Debug)]
+pub enum Outcome {
+    /// New content is served.
+    New(Arc<Index>),
+    /// The content is what it was.
+    Same,
+    /// The folder cannot be served; what was served before still is.
+    Bad(LoadError),
+    /// The folder cannot be served for a reason of the process, not of the catalog.
+    Lost(String),
+}
+
+/// A folder whose content is served.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The folder.
+    pub folder: PathBuf,
+    /// How to read it.
+    pub options: LoadOptions,
+    /// What time it is.
+    pub clock: Clock,
+}
+
+impl Source {
+    /// Reads the folder once and serves what is in it, if it is sound.
+    pub async fn load(&self, served: &Served) -> Outcome {
+        let (folder, options) = (self.folder.clone(), self.options.clone());
+        let before = served.index();
+        let modified = modified(SystemTime::from(self.clock.now()), before.as_deref());
+        let made = tokio::task::spawn_blocking(move || {
+            let catalog = Catalog::load(&folder, &options)?;
+            Ok(match before {
+                Some(index) if index.catalog().digest() == catalog.digest() => (index, false),
+                _ => (Arc::new(Index::new(catalog, modified)), true),
+            })
+        });
+        match made.await {
+            Ok(Ok((index, new))) => {
+                served.put(Arc::clone(&index));
+                if new { Outcome::New(index) } else { Outcome::Same }
+            }
+            Ok(Err(error)) => {
+                let error: LoadError = error;
+                served.fail(error.headline());
+                Outcome::Bad(error)
+            }
+            Err(error) => {
+                let why = format!("loading the catalog ended unexpectedly: {error}");
+                served.fail(why.as_str());
+                Outcome::Lost(why)
+            }
+        }
+    }
+}
+
+/// When new content counts as made: later, in the full seconds of HTTP, than what was before.
+/// Otherwise two changes in one second would look alike to who asks by time.
+pub fn modified(now: SystemTime, before: Option<&Index>) -> SystemTime {
+    let least = before.map(|index| index.modified() + Duration::from_secs(1));
+    least.map_or(now, |least| now.max(least))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::Notify;
+    use tokio::time::advance;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_folder_is_read_when_it_has_come_to_rest() {
+        let (change, clock) = (Arc::new(Notify::new()), Clock::system());
+        let wait = tokio::spawn({
+            let change = Arc::clone(&change);
+            async move { at_rest(clock, || change.notified()).await }
+        });
+        // Each change starts the quiet time anew.
+        for _ in 0..3 {
+            change.notify_one();
+            tokio::task::yield_now().await;
+            advance(QUIET / 2).await;
+            assert!(!wait.is_finished());
+        }
+        tokio::task::yield_now().await;
+        advance(QUIET).await;
+        wait.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_folder_that_never_rests_is_read_all_the_same() {
+        let clock = Clock::system();
+        let busy = || tokio::time::sleep(QUIET / 2);
+        at_rest(clock, busy).await;
+        assert!(clock.elapsed() >= PATIENCE, "not before patience has ended");
+    }
+
+    #[test]
+    fn every_content_has_a_second_of_its_own() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
+        assert_eq!(modified(now, None), now);
+    }
+}

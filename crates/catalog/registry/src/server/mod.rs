@@ -1,0 +1,222 @@
+//! One port for both APIs: gRPC and HTTP, over HTTP/1 or HTTP/2 without TLS, as clients like it.
+//!
+//! ```text
+//! socket ─► guard (who does not move is cut) ─► HTTP/1 or HTTP/2 ─┬─ application/grpc ─► gRPC
+//!                                                                 └─ anything else ────► catalogs
+//! ```
+//!
+//! The port listens before there is content; what is asked too early is answered so. It defends
+//! itself: connections, streams and heads of requests have limits, and a connection on which
+//! nothing moves is cut, so that whoever reads slowly, or not at all, does not pin memory for ever.
+//!
+//! Shutting down: nobody is accepted any more, answers under way are finished, and what still runs
+//! after the grace period is dropped.
+
+mod guard;
+
+use crate::http::{Api, Body};
+use bytes::Bytes;
+use guard::Guard;
+use http::{Request, Response, header};
+use http_body_util::Either;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use std::{convert::Infallible, error::Error, net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::{Service, ServiceExt as _};
+
+/// Deadlines and sizes of a port.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at one time; more wait in the system's queue.
+    pub connections: usize,
+    /// Requests of one HTTP/2 connection at one time.
+    pub streams: u32,
+    /// Bytes of the head of a request.
+    pub head_bytes: u32,
+    /// For the head of a request.
+    pub head: Duration,
+    /// How long nothing may come from a client, not even an answer to a ping.
+    pub idle: Duration,
+    /// How long a client may take nothing of an answer.
+    pub stall: Duration,
+    /// How often HTTP/2 clients are asked whether they are there.
+    pub ping: Duration,
+    /// How long answers under way may take to end when shutting down.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    /// What suits a catalog that a cluster reads.
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            streams: 128,
+            head_bytes: 16 << 10,
+            head: Duration::from_secs(10),
+            idle: Duration::from_secs(90),
+            stall: Duration::from_secs(30),
+            ping: Duration::from_secs(30),
+            grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A request that was answered, for who keeps a log.
+#[derive(Debug)]
+pub struct Access<'a> {
+    /// Who asked.
+    pub peer: SocketAddr,
+    /// The method.
+    pub method: &'a http::Method,
+    /// What was asked for.
+    pub uri: &'a http::Uri,
+    /// The status of the answer.
+    pub status: http::StatusCode,
+}
+
+/// Hears of every answer when it begins.
+pub type Hear = Arc<dyn Fn(&Access<'_>) + Send + Sync>;
+
+/// Serves until `stop` is cancelled and the connections have ended, which takes no longer than
+/// [`Limits::grace`].
+pub async fn serve<G, B>(
+    listener: TcpListener,
+    http: Api,
+    grpc: G,
+    limits: Limits,
+    hear: Option<Hear>,
+    stop: CancellationToken,
+) where
+    G: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    G::Future: Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let port = Port { http, grpc, limits, hear, stop };
+    let permits = Arc::new(Semaphore::new(limits.connections));
+    let tasks = TaskTracker::new();
+    // Connections that are dropped end with this.
+    let abort = CancellationToken::new();
+    loop {
+        let accepted = tokio::select! {
+            () = port.stop.cancelled() => break,
+            accepted = accept(&listener, &permits) => accepted,
+        };
+        let (permit, stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Usually no file descriptors are left; they come back when connections end.
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let (port, abort) = (port.clone(), abort.clone());
+        tasks.spawn(async move {
+            let _permit = permit;
+            abort.run_until_cancelled(port.connection(stream, peer)).await;
+        });
+    }
+    drop(listener);
+    tasks.close();
+    if timeout(limits.grace, tasks.wait()).await.is_err() {
+        tracing::debug!(connections = tasks.len(), "dropping connections that do not end");
+        abort.cancel();
+        tasks.wait().await;
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> std::io::Result<(OwnedSemaphorePermit, TcpStream, SocketAddr)> {
+    let permit = Arc::clone(permits).acquire_owned().await.map_err(std::io::Error::other)?;
+    let (stream, peer) = listener.accept().await?;
+    Ok((permit, stream, peer))
+}
+
+/// What every connection needs.
+#[derive(Clone)]
+struct Port<G> {
+    http: Api,
+    grpc: G,
+    limits: Limits,
+    hear: Option<Hear>,
+    stop: CancellationToken,
+}
+
+impl<G, B> Port<G>
+where
+    G: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    G::Future: Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    /// Serves a connection from its first byte to its last.
+    async fn connection(self, stream: TcpStream, peer: SocketAddr) {
+        // Answers are small and latency counts more than packets.
+        let _ = stream.set_nodelay(true);
+        let (limits, stop) = (self.limits, self.stop.clone());
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.head)
+            .max_buf_size(usize::try_from(limits.head_bytes).unwrap_or(usize::MAX).max(8 << 10))
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(limits.streams)
+            .max_header_list_size(limits.head_bytes)
+            .keep_alive_interval(limits.ping)
+            .keep_alive_timeout(limits.ping);
+        let service = service_fn(move |request| self.clone().answer(request, peer));
+        let io = TokioIo::new(Guard::new(stream, limits.idle, limits.stall));
+        let mut connection = Box::pin(builder.serve_connection(io, service));
+        let result = tokio::select! {
+            result = connection.as_mut() => result,
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = result {
+            tracing::debug!(%peer, error, "a connection broke");
+        }
+    }
+
+    async fn answer(
+        self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Result<Response<Either<Body, B>>, Infallible> {
+        let Self { http, grpc, hear, .. } = self;
+        let asked = hear.is_some().then(|| (request.method().clone(), request.uri().clone()));
+        let is_grpc = request
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
+        let answer = if is_grpc {
+            grpc.oneshot(request).await?.map(Either::Right)
+        } else {
+            http.answer(&request).map(Either::Left)
+        };
+        if let (Some(hear), Some((method, uri))) = (hear, asked) {
+            hear(&Access { peer, method: &method, uri: &uri, status: answer.status() });
+        }
+        Ok(answer)
+    }
+}

@@ -1,0 +1,8 @@
+//! What clients of served catalogs see.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod http;
+mod reload;
+mod server;
+mod world;

@@ -1,0 +1,86 @@
+//! Folders that change while they are served.
+
+use crate::world::{SMALL, folder, write};
+use mainstay_catalog::LoadOptions;
+use mainstay_clock::Clock;
+use mainstay_registry::{
+    Served,
+    reload::{Outcome, Source, follow},
+};
+use std::{path::Path, sync::Arc, time::Duration};
+use tokio::sync::mpsc;
+
+fn source(folder: &Path) -> Source {
+    Source { folder: folder.into(), options: LoadOptions::default(), clock: Clock::system() }
+}
+
+#[tokio::test]
+async fn bad_content_is_told_and_the_last_good_one_served() {
+    let folder = folder(SMALL);
+    let (served, source) = (Served::new("c"), source(folder.path()));
+    let Outcome::New(first) = source.load(&served).await else { panic!("the first is new") };
+    assert!(matches!(source.load(&served).await, Outcome::Same));
+
+    write(folder.path(), &[("a.yaml", "schema: [\n"), ("b.yaml", "schema: olm.package\n")]);
+    let Outcome::Bad(error) = source.load(&served).await else { panic!("that is bad") };
+    let files: Vec<&str> = error.problems.iter().map(|problem| &*problem.file).collect();
+    assert!(files.contains(&"a.yaml") && files.contains(&"b.yaml"), "{error}");
+    let state = served.state();
+    assert!(state.index.as_ref().is_some_and(|index| Arc::ptr_eq(index, &first)));
+    assert_eq!(state.problem.as_deref(), Some(&*error.headline()));
+
+    // Repaired to what it was: not new, but sound again.
+    for file in ["a.yaml", "b.yaml"] {
+        std::fs::remove_file(folder.path().join(file)).unwrap();
+    }
+    assert!(matches!(source.load(&served).await, Outcome::Same));
+    let state = served.state();
+    assert!(state.index.as_ref().is_some_and(|index| Arc::ptr_eq(index, &first)));
+    assert_eq!(state.problem, None);
+
+    // Two contents never share a second, or who asks by time would miss one.
+    std::fs::remove_file(folder.path().join("plum.yaml")).unwrap();
+    let Outcome::New(second) = source.load(&served).await else { panic!("that is new") };
+    assert!(second.modified() >= first.modified() + Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_there_is_served_when_it_comes() {
+    let around = tempfile::tempdir().unwrap();
+    let place = around.path().join("catalog");
+    let served = Arc::new(Served::new("c"));
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let following = tokio::spawn({
+        let (served, source, place) = (Arc::clone(&served), source(&place), place.clone());
+        async move {
+            let load = || async {
+                let outcome = source.load(&served).await;
+                tell.send(outcome).unwrap();
+            };
+            follow(&place, source.clock, |why| panic!("{why}"), load).await;
+        }
+    });
+    // The same thing may be seen more than once: as many steps as a writer needs.
+    let mut until = async |wanted: fn(&Outcome) -> bool| {
+        while !wanted(&told.recv().await.unwrap()) {}
+    };
+    until(|it| matches!(it, Outcome::Bad(_))).await;
+    assert!(served.index().is_none());
+
+    write(&place, SMALL);
+    until(|it| matches!(it, Outcome::New(_))).await;
+
+    // Exchanged as a whole, as deployments do it.
+    let other = around.path().join("other");
+    write(&other, &SMALL[1..]);
+    std::fs::rename(&place, around.path().join("old")).unwrap();
+    std::fs::rename(&other, &place).unwrap();
+    until(|it| matches!(it, Outcome::New(_))).await;
+    assert_eq!(served.index().unwrap().catalog().packages().len(), 1);
+
+    // And what took its place is followed as well.
+    write(&place, &SMALL[..1]);
+    until(|it| matches!(it, Outcome::New(_))).await;
+    assert_eq!(served.index().unwrap().catalog().packages().len(), 2);
+    following.abort();
+}

@@ -1,0 +1,156 @@
+//! The port: which API answers, what is cut, how it ends.
+
+use crate::world::{big, shelf};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use mainstay_registry::{
+    Shelf,
+    http::Api,
+    server::{Limits, serve},
+};
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+use tokio_util::sync::CancellationToken;
+
+struct Port {
+    address: SocketAddr,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Port {
+    /// A port whose gRPC side says `grpc` and the path.
+    async fn open(shelf: Arc<Shelf>, limits: Limits) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let grpc = tower::service_fn(|request: Request<hyper::body::Incoming>| async move {
+            let text = format!("grpc {}", request.uri().path());
+            Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(text)))
+        });
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let hear = Arc::clone(&log);
+        let hear: mainstay_registry::server::Hear = Arc::new(move |it| {
+            hear.lock().unwrap().push(format!("{} {} {}", it.method, it.uri, it.status.as_u16()));
+        });
+        let api = Api::new(shelf);
+        let serving = tokio::spawn(serve(listener, api, grpc, limits, Some(hear), stop.clone()));
+        Self { address, stop, serving, log }
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends a request and reads until the other end closes.
+    async fn exchange(&self, request: &str) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    async fn close(self) {
+        self.stop.cancel();
+        self.serving.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_kind_of_content_chooses_the_api() {
+    let port = Port::open(shelf(), Limits::default()).await;
+    let ask = async |path: &str, kind: &str| {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{kind}\r\n");
+        port.exchange(&head).await
+    };
+    let answer = ask("/catalogs/small/api/v1/metas?schema=olm.package", "").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("\"name\":\"plum\""), "{answer}");
+    let grpc = ask("/api.Registry/ListPackages", "Content-Type: application/grpc+proto\r\n").await;
+    assert!(grpc.ends_with("grpc /api.Registry/ListPackages"), "{grpc}");
+    let neither = ask("/api.Registry/ListPackages", "Content-Type: text/plain\r\n").await;
+    assert!(neither.starts_with("HTTP/1.1 404 "), "{neither}");
+    assert_eq!(
+        *port.log.lock().unwrap(),
+        [
+            "GET /catalogs/small/api/v1/metas?schema=olm.package 200",
+            "GET /api.Registry/ListPackages 200",
+            "GET /api.Registry/ListPackages 404",
+        ]
+    );
+    port.close().await;
+}
+
+#[tokio::test]
+async fn heads_have_a_size() {
+    let port = Port::open(shelf(), Limits::default()).await;
+    let long = "x".repeat(40_000);
+    let mut stream = port.connect().await;
+    let head = format!("GET / HTTP/1.1\r\nHost: x\r\nA: {long}\r\n\r\n");
+    // The other end may close before everything is written.
+    let _ = stream.write_all(head.as_bytes()).await;
+    let mut answer = vec![0; 12];
+    if stream.read_exact(&mut answer).await.is_ok() {
+        assert_eq!(answer, b"HTTP/1.1 431");
+    }
+    port.close().await;
+}
+
+#[tokio::test]
+async fn what_is_under_way_is_finished_when_the_port_closes() {
+    let shelf = Arc::new(Shelf::default());
+    // More than the buffers of a connection hold, so that it cannot be sent before it is read.
+    let content = big(16, 1_000_000).index().unwrap();
+    let size: usize = content.catalog().blobs().map(|blob| blob.json_len() + 1).sum();
+    shelf.add("big").put(content);
+    let port = Port::open(shelf, Limits::default()).await;
+    let mut stream = port.connect().await;
+    stream.write_all(b"GET /catalogs/big/api/v1/all HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut start = [0; 1000];
+    stream.read_exact(&mut start).await.unwrap();
+    let address = port.address;
+    let closing = tokio::spawn(port.close());
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    assert!(start.len() + rest.len() > size, "all of it came, and the connection ended");
+    closing.await.unwrap();
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn who_does_not_end_is_dropped_after_the_grace_period() {
+    let shelf = Arc::new(Shelf::default());
+    shelf.add("big").put(big(16, 1_000_000).index().unwrap());
+    let limits = Limits { grace: std::time::Duration::from_millis(1), ..Limits::default() };
+    let port = Port::open(shelf, limits).await;
+    let mut stream = port.connect().await;
+    stream.write_all(b"GET /catalogs/big/api/v1/all HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut start = [0; 1000];
+    stream.read_exact(&mut start).await.unwrap();
+    // Nothing more is read: this returns although the answer is not finished.
+    port.close().await;
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_their_turn() {
+    let port = Port::open(shelf(), Limits { connections: 1, ..Limits::default() }).await;
+    let mut first = port.connect().await;
+    first.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut answer = [0; 12];
+    first.read_exact(&mut answer).await.unwrap();
+    let ask = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let (second, ()) = tokio::join!(port.exchange(ask), async { drop(first) });
+    assert!(second.starts_with("HTTP/1.1 404"));
+    port.close().await;
+}
