@@ -1,6 +1,7 @@
 //! Streams of JSON values, one after the other.
 
-use crate::{DuplicateKeys, Options, YamlError, scalar::number_of, text::position};
+use crate::{DuplicateKeys, Options, YamlError, fast, scalar::number_of, text::position};
+use memchr::memchr_iter;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Deserializer, Map, Value};
 use std::{fmt, ops::Range};
@@ -40,15 +41,15 @@ impl<'a> Stream<'a> {
         if rest.is_empty() {
             return None;
         }
+        if let Some((value, end)) = fast::json::value(self.text, self.at, options) {
+            return Some(Ok(self.found(value, end - self.at)));
+        }
         let mut reader = Deserializer::from_str(rest);
         match (Node { options }).deserialize(&mut reader) {
             Ok(value) => {
                 // The reader stops right behind the value.
                 let length = reader.into_iter::<serde::de::IgnoredAny>().byte_offset();
-                let (start, line) = (self.at, self.line);
-                self.step(length);
-                self.values += 1;
-                Some(Ok((value, line, start..self.at)))
+                Some(Ok(self.found(value, length)))
             }
             Err(error) => {
                 let place = format!(" at line {} column {}", error.line(), error.column());
@@ -63,9 +64,17 @@ impl<'a> Stream<'a> {
         }
     }
 
+    /// Passes a value of so many bytes.
+    fn found(&mut self, value: Value, length: usize) -> Found {
+        let (start, line) = (self.at, self.line);
+        self.step(length);
+        self.values += 1;
+        (value, line, start..self.at)
+    }
+
     fn step(&mut self, bytes: usize) {
-        let passed = &self.text[self.at..self.at + bytes];
-        self.line += passed.bytes().filter(|&byte| byte == b'\n').count();
+        let passed = &self.text.as_bytes()[self.at..self.at + bytes];
+        self.line += memchr_iter(b'\n', passed).count();
         self.at += bytes;
     }
 }

@@ -6,6 +6,7 @@
 //! other, so that each can be parsed alone and again.
 
 use crate::YamlError;
+use memchr::{memchr, memchr_iter, memmem};
 use std::ops::Range;
 
 /// A part of a YAML stream between separators.
@@ -42,23 +43,31 @@ impl Iterator for Sections<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (start, first) = (self.at, self.line);
-        while self.at < self.text.len() {
+        let bytes = self.text.as_bytes();
+        while self.at < bytes.len() {
+            // The next line that may be a separator: this one, or one behind a line break.
+            let from = self.at;
+            if !bytes[from..].starts_with(b"---") {
+                let found = memmem::find(&bytes[from..], b"\n---");
+                self.at = found.map_or(bytes.len(), |found| from + found + 1);
+                self.line += memchr_iter(b'\n', &bytes[from..self.at]).count();
+                if found.is_none() {
+                    break;
+                }
+            }
             let rest = &self.text[self.at..];
-            let length = rest.find('\n').map_or(rest.len(), |newline| newline + 1);
-            let separator = rest[..length].strip_prefix("---").map(str::trim);
-            if let Some(tail) = separator
-                && !tail.is_empty()
-                && !tail.starts_with('#')
-            {
+            let length = memchr(b'\n', rest.as_bytes()).map_or(rest.len(), |newline| newline + 1);
+            let tail = rest[3..length].trim();
+            if !tail.is_empty() && !tail.starts_with('#') {
                 let line = self.line;
-                self.at = self.text.len();
+                self.at = bytes.len();
                 let message = format!("invalid Yaml document separator: {tail}");
                 return Some(Err(YamlError { line, column: 4, message }));
             }
             let end = self.at;
             self.at += length;
             self.line += 1;
-            if separator.is_some() && end > start {
+            if end > start {
                 let bytes = self.base + start..self.base + end;
                 return Some(Ok(Section { bytes, line: first }));
             }

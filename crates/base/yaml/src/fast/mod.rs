@@ -12,6 +12,7 @@
 //! answers are possible: the same value as the parser's, or none.
 
 mod flow;
+pub(crate) mod json;
 mod quoted;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use crate::{DuplicateKeys, EmptyDocuments, Options, build, fast, sections};
 use mainstay_testdata::{ran, unpack};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{fs, path::Path};
 
 fn options() -> Options {
@@ -257,6 +257,68 @@ fn apply(text: &mut Vec<char>, damage: &Damage) {
     }
 }
 
+/// Whether the scanner reads a JSON value as the library does, or not at all.
+fn json_agrees(text: &str) -> Result<bool, String> {
+    let Some((ours, end)) = fast::json::value(text, 0, &options()) else { return Ok(false) };
+    match serde_json::from_str::<Value>(&text[..end]) {
+        // The library rounds fractions carelessly, and keeps `1.0` apart from `1`.
+        Ok(theirs) if ours == theirs || text.contains(['.', 'e', 'E', '-']) => Ok(true),
+        theirs => Err(format!("{text:?}\n scanner {ours:?}\n library {theirs:?}")),
+    }
+}
+
+#[test]
+fn usual_json_is_read() {
+    let table = [
+        (" {}", json!({})),
+        (
+            " {\"a\": [1, -2, 1.5, 1e3, true, false, null, \"b\"]}",
+            json!({"a": [1, -2, 1.5, 1000, true, false, null, "b"]}),
+        ),
+        (
+            "[18446744073709551615, 18446744073709551616, -0, 0.1]",
+            json!([u64::MAX, 18_446_744_073_709_551_616_f64, 0, 0.1]),
+        ),
+        (
+            r#""\n\t\r\b\f\/\\\"\u00e9\ud83d\ude00x""#,
+            json!("\n\t\r\u{8}\u{c}/\\\"\u{e9}\u{1f600}x"),
+        ),
+    ];
+    for (text, expected) in table {
+        assert_eq!(fast::json::value(text, 0, &options()), Some((expected, text.len())), "{text}");
+    }
+    let unusual = [
+        "",
+        "{",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "[1,]",
+        "[1 2]",
+        "01",
+        "-",
+        "1.",
+        "1e",
+        "1e400",
+        ".5",
+        "+1",
+        "tru",
+        "\"\n\"",
+        "\"\\q\"",
+        "\"\\ud800\"",
+        "\"\\ud800\\u0041\"",
+        "\"\\u12x4\"",
+        "\"open",
+        "{a: 1}",
+        "'a'",
+    ];
+    for text in unusual {
+        assert_eq!(fast::json::value(text, 0, &options()), None, "{text}");
+    }
+    let deep = format!("{}{}", "[".repeat(65), "]".repeat(65));
+    assert_eq!(fast::json::value(&deep, 0, &options()), None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(2000), ..ProptestConfig::default() })]
 
@@ -271,6 +333,17 @@ proptest! {
         }
         let text: String = text.into_iter().collect();
         compare(text.as_bytes()).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn damaged_json_agrees(damages in prop::collection::vec(damage(), 0..4)) {
+        let text = r#"{"a": [1, -2, true, null, "b\n\u00e9"], "c": {"d": {}, "e": [], "d": 12}, "f": ""}"#;
+        let mut text: Vec<char> = text.chars().collect();
+        for damage in &damages {
+            apply(&mut text, damage);
+        }
+        let text: String = text.into_iter().collect();
+        json_agrees(&text).map_err(TestCaseError::fail)?;
     }
 
     #[test]
