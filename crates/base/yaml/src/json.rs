@@ -22,6 +22,11 @@ impl<'a> Stream<'a> {
         Self { text, at: 0, line: 1, values: 0 }
     }
 
+    /// A part of a stream that begins on `line`, behind values that show what the stream is.
+    pub(crate) fn behind(text: &'a str, line: usize) -> Self {
+        Self { text, at: 0, line, values: 2 }
+    }
+
     /// How many values have been read.
     pub(crate) fn values(&self) -> usize {
         self.values

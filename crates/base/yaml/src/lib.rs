@@ -178,6 +178,26 @@ pub fn documents<'a>(input: &'a [u8], options: &Options) -> Documents<'a> {
     }
 }
 
+/// Reads a part of a stream whose form is known: whole JSON values, or whole sections, the first
+/// of which begins on `line`. Joined, the documents of all parts are those of the stream; if one
+/// of them fails, only [`documents`] over all of it can say why.
+pub fn part<'a>(text: &'a str, format: Format, line: usize, options: &Options) -> Documents<'a> {
+    let source = match format {
+        Format::Json => Source::Json(json::Stream::behind(text, line)),
+        Format::Yaml => Source::Yaml(Sections::new(text, 0, line)),
+    };
+    Documents {
+        text,
+        skipped: 0,
+        options: options.clone(),
+        source,
+        ready: Vec::new(),
+        error: None,
+        fallback: None,
+        done: false,
+    }
+}
+
 /// Reads an input that must hold exactly one document (`null` if it holds none).
 pub fn one(input: &[u8], options: &Options) -> Result<Value, YamlError> {
     let mut documents = documents(input, options);

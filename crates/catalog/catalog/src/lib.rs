@@ -32,6 +32,7 @@
 
 mod check;
 mod content;
+mod cut;
 mod declared;
 mod decode;
 mod fold;
@@ -51,6 +52,7 @@ mod snapshot;
 mod source;
 mod syntax;
 mod upstream;
+mod work;
 
 pub use content::{Blob, ContentError, Origin};
 pub use declared::Declared;

@@ -1,17 +1,18 @@
 //! Reading a tree of files into a catalog.
 //!
-//! Files are read and parsed by as many threads as there are cores, each document down to what
-//! the model needs; the order of files and lines is restored before anything is judged, so that
-//! catalogs, digests and errors do not depend on the number of cores.
+//! Documents are read and parsed by as many threads as there are cores, each down to what the model
+//! needs; the order of files and lines is restored before anything is judged, so that catalogs,
+//! digests and errors do not depend on the number of cores.
 
 use crate::{
     Declared,
     ignored::{self, Ignored},
     model::Catalog,
     problem::{LoadError, Problem},
-    read::{FileRead, read_all},
+    read::FileRead,
     rule::Rule,
     source::{Folder, NO_FOLDER, Source, SourceFile, plain},
+    work::read_all,
 };
 use std::{num::NonZeroUsize, path::Path, sync::Arc};
 

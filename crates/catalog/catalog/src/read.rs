@@ -1,7 +1,8 @@
-//! Reading files: from bytes to blobs, as many threads as there are cores.
+//! Reading files: from bytes to blobs.
 
 use crate::{
     content::{Origin, Slot},
+    cut::Piece,
     decode, fold, golang,
     lint::Looker,
     load::{Keep, LoadOptions},
@@ -16,14 +17,7 @@ use mainstay_yaml::{
     Document, DuplicateKeys, EmptyDocuments, Format, Options, Step, documents, locate,
 };
 use serde_json::{Map, Value};
-use std::{
-    collections::BTreeMap,
-    num::NonZeroUsize,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::{collections::BTreeMap, io, sync::Arc};
 
 /// Bytes of upstream's words that are kept.
 const LONGEST_WORDS: usize = 1 << 20;
@@ -69,48 +63,8 @@ pub(crate) struct ReadBlob {
     pub(crate) facts: decode::Facts,
 }
 
-/// Reads all files; results are in the order of the files. `looks` asks for what is noted.
-pub(crate) fn read_all(
-    source: &dyn Source,
-    files: &[SourceFile],
-    options: &LoadOptions,
-    looks: bool,
-) -> Vec<FileRead> {
-    let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let threads = options.threads.unwrap_or_else(cores).get().min(files.len().max(1));
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(file) = files.get(index) else { return done };
-            done.push((index, read_file(source, file, options, looks)));
-        }
-    };
-    let mut results: Vec<FileRead> = Vec::new();
-    results.resize_with(files.len(), FileRead::default);
-    let mut keep = |done: Vec<(usize, FileRead)>| {
-        for (index, read) in done {
-            results[index] = read;
-        }
-    };
-    if threads == 1 {
-        keep(work());
-        return results;
-    }
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        for worker in workers {
-            match worker.join() {
-                Ok(done) => keep(done),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-    });
-    results
-}
-
-fn read_file(
+/// Reads a file as a whole, with everything that is wrong with it. `looks` asks for what is noted.
+pub(crate) fn read_file(
     source: &dyn Source,
     file: &SourceFile,
     options: &LoadOptions,
@@ -125,8 +79,8 @@ fn read_file(
     }
     let limit = options.limits.file_bytes;
     let bytes = match source.read(&file.path, limit) {
-        Ok(bytes) if bytes.len() as u64 <= limit => bytes,
-        Ok(_) => {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
             let message = format!("the file is above the limit of {limit} bytes");
             let remedy = "split it, or list it in .indexignore";
             read.lose(Problem::of_file(Rule::AboveLimit, file.path.as_str(), message, remedy));
@@ -142,12 +96,8 @@ fn read_file(
         }
     };
     let path: Arc<str> = file.path.as_str().into();
-    let reading = Options {
-        empty: EmptyDocuments::Keep,
-        duplicate_keys: if looks { DuplicateKeys::Note } else { DuplicateKeys::LastWins },
-        max_scalar_bytes: options.limits.scalar_bytes,
-        ..Options::default()
-    };
+    let duplicate_keys = if looks { DuplicateKeys::Note } else { DuplicateKeys::LastWins };
+    let reading = Options { duplicate_keys, ..reading(options) };
     let mut looker = looks.then(|| Looker::new(&path, &bytes));
     let mut documents_read = 0;
     let mut packer = Packer::new(options.keep);
@@ -177,6 +127,35 @@ fn read_file(
     }
     read.noted = looker.map(Looker::into_problems).unwrap_or_default();
     read
+}
+
+/// How documents are read.
+pub(crate) fn reading(options: &LoadOptions) -> Options {
+    Options {
+        empty: EmptyDocuments::Keep,
+        max_scalar_bytes: options.limits.scalar_bytes,
+        ..Options::default()
+    }
+}
+
+/// Reads a part of a file; `None` if there is anything wrong with it.
+pub(crate) fn read_piece(
+    piece: &Piece,
+    path: &Arc<str>,
+    options: &Options,
+    packer: &mut Packer,
+) -> Option<Vec<ReadBlob>> {
+    let mut read = FileRead::default();
+    for document in mainstay_yaml::part(&piece.text, piece.format, piece.line, options) {
+        take(document.ok()?, path, piece.text.as_bytes(), packer, &mut read);
+        if !read.problems.is_empty() {
+            return None;
+        }
+    }
+    for blob in &mut read.blobs {
+        blob.bytes = blob.bytes.start + piece.offset..blob.bytes.end + piece.offset;
+    }
+    Some(read.blobs)
 }
 
 /// The blob that a value stands for which somebody has made, with everything wrong about it.

@@ -40,8 +40,22 @@ pub trait Source: Sync {
     /// When there is no such tree: what is wrong, in one sentence.
     fn files(&self) -> Result<Vec<SourceFile>, String>;
 
-    /// The bytes of one file, at most `limit` and one more.
-    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>>;
+    /// The bytes of one file.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::FileTooLarge`] for a file of more than `limit` bytes.
+    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open(path, limit)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > limit {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(bytes)
+    }
+
+    /// The bytes of one file, as they come. A file that is known to have more than `limit` bytes is
+    /// refused with [`io::ErrorKind::FileTooLarge`]; one that grows is the reader's to stop.
+    fn open(&self, path: &str, limit: u64) -> io::Result<Box<dyn Read + Send + '_>>;
 }
 
 /// A folder of the file system.
@@ -163,12 +177,12 @@ impl Source for Folder {
         Ok(found)
     }
 
-    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+    fn open(&self, path: &str, limit: u64) -> io::Result<Box<dyn Read + Send + '_>> {
         let file = File::open(self.root.join(path))?;
-        let known = file.metadata()?.len().min(limit);
-        let mut bytes = Vec::with_capacity(usize::try_from(known).unwrap_or(0) + 1);
-        file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        if file.metadata()?.len() > limit {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(Box::new(file))
     }
 }
 
@@ -194,9 +208,11 @@ impl Source for Files {
         Ok(self.files.keys().map(file).collect())
     }
 
-    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+    fn open(&self, path: &str, limit: u64) -> io::Result<Box<dyn Read + Send + '_>> {
         let bytes = self.files.get(path).ok_or(io::ErrorKind::NotFound)?;
-        let end = usize::try_from(limit.saturating_add(1)).unwrap_or(usize::MAX);
-        Ok(bytes[..bytes.len().min(end)].to_vec())
+        if bytes.len() as u64 > limit {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(Box::new(bytes.as_slice()))
     }
 }

@@ -1,0 +1,308 @@
+//! Cutting a file into parts while it streams by: whole JSON values, or whole sections of YAML.
+//!
+//! A part is what a thread works on, and all of a file that has to be in memory at a time. Only
+//! files whose form is plain from their first byte are cut; about all others (byte-order marks,
+//! JSON that goes over into YAML, whatever breaks off) somebody has to think who sees them whole.
+
+use mainstay_yaml::Format;
+use memchr::{memchr, memchr2, memchr3, memmem};
+use std::io::{self, Read};
+
+/// How many bytes are read at once, and roughly how long a part of small documents is.
+const CHUNK: usize = 128 << 10;
+
+/// How a line begins that ends a section, and what ends the line before it.
+const END: &[u8] = b"\n---";
+
+/// A part of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) text: String,
+    pub(crate) format: Format,
+    /// The line (from 1) on which it begins.
+    pub(crate) line: usize,
+    /// Where it begins in the file.
+    pub(crate) offset: usize,
+}
+
+/// What comes next in a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Piece(Piece),
+    End,
+    /// The file has to be looked at as a whole.
+    Odd,
+}
+
+/// A file on its way into parts.
+pub(crate) struct Cutter<'s> {
+    input: Box<dyn Read + Send + 's>,
+    chunk: usize,
+    /// How much longer the file may be.
+    left: u64,
+    ended: bool,
+    /// What is read and not cut off yet.
+    held: Vec<u8>,
+    /// How far that was searched for an end.
+    searched: usize,
+    state: State,
+    line: usize,
+    offset: usize,
+}
+
+enum State {
+    /// Nothing but blanks was seen.
+    Start,
+    Yaml,
+    Json {
+        /// How many braces are open.
+        depth: usize,
+        in_text: bool,
+    },
+}
+
+/// How a search for ends of documents ended.
+enum Search {
+    /// The last one is here.
+    Found(usize),
+    None,
+    Odd,
+}
+
+impl<'s> Cutter<'s> {
+    /// A file that may have `limit` bytes.
+    pub(crate) fn new(input: Box<dyn Read + Send + 's>, limit: u64) -> Self {
+        Self {
+            input,
+            chunk: CHUNK,
+            left: limit,
+            ended: false,
+            held: Vec::new(),
+            searched: 0,
+            state: State::Start,
+            line: 1,
+            offset: 0,
+        }
+    }
+
+    /// The next part.
+    pub(crate) fn next(&mut self) -> Cut {
+        loop {
+            if self.fill().is_err() {
+                return Cut::Odd;
+            }
+            let found = match self.state {
+                State::Start => match self.held.iter().position(|b| !b.is_ascii_whitespace()) {
+                    Some(at) => {
+                        self.state = match self.held[at] {
+                            b'{' => State::Json { depth: 0, in_text: false },
+                            b' '..=b'~' => State::Yaml,
+                            _ => return Cut::Odd,
+                        };
+                        continue;
+                    }
+                    // Blanks are a document that is missing its content.
+                    None if self.ended && !self.held.is_empty() => return Cut::Odd,
+                    None => Search::None,
+                },
+                State::Yaml => self.search_yaml(),
+                State::Json { depth, in_text } => self.search_json(depth, in_text),
+            };
+            match found {
+                Search::Found(end) => return self.cut(end),
+                Search::Odd => return Cut::Odd,
+                Search::None if !self.ended => {}
+                Search::None => return self.last(),
+            }
+        }
+    }
+
+    /// Reads on. A file that is too long is an error.
+    fn fill(&mut self) -> io::Result<()> {
+        if self.ended {
+            return Ok(());
+        }
+        self.held.reserve(self.chunk);
+        let read = self.input.by_ref().take(self.chunk as u64).read_to_end(&mut self.held)?;
+        self.ended = read < self.chunk;
+        self.left = self.left.checked_sub(read as u64).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(())
+    }
+
+    /// Sections end with a line that begins with three dashes, as long as there is anything in
+    /// them. The line belongs to what it ends.
+    fn search_yaml(&mut self) -> Search {
+        let mut found = Search::None;
+        let mut at = self.searched.saturating_sub(END.len());
+        self.searched = self.held.len();
+        while let Some(line) = memmem::find(&self.held[at..], END) {
+            let tail = at + line + END.len();
+            let Some(length) = memchr(b'\n', &self.held[tail..]) else {
+                self.searched = tail;
+                break;
+            };
+            // Dashes right behind are the first line of the next section, and end nothing.
+            at = tail + length + 1;
+            found = Search::Found(at);
+        }
+        found
+    }
+
+    /// Values end where all braces are closed.
+    fn search_json(&mut self, mut depth: usize, mut in_text: bool) -> Search {
+        let mut found = Search::None;
+        let mut at = self.searched;
+        while at < self.held.len() {
+            let rest = &self.held[at..];
+            if in_text {
+                match memchr2(b'"', b'\\', rest) {
+                    Some(quote) if rest[quote] == b'"' => {
+                        in_text = false;
+                        at += quote + 1;
+                    }
+                    // What is escaped may not have been read yet.
+                    Some(escape) => at += escape + 2,
+                    None => at = self.held.len(),
+                }
+            } else if depth == 0 {
+                match rest[0] {
+                    b'{' => depth = 1,
+                    b' ' | b'\t' | b'\r' | b'\n' => {}
+                    _ => return Search::Odd,
+                }
+                at += 1;
+            } else {
+                let Some(sign) = memchr3(b'"', b'{', b'}', rest) else {
+                    at = self.held.len();
+                    break;
+                };
+                at += sign + 1;
+                match rest[sign] {
+                    b'"' => in_text = true,
+                    b'{' => depth += 1,
+                    _ => {
+                        depth -= 1;
+                        if depth == 0 {
+                            found = Search::Found(at);
+                        }
+                    }
+                }
+            }
+        }
+        self.searched = at;
+        self.state = State::Json { depth, in_text };
+        found
+    }
+
+    /// Takes off what lies before `end`.
+    fn cut(&mut self, end: usize) -> Cut {
+        let rest = self.held.split_off(end);
+        self.searched = self.searched.saturating_sub(end);
+        let bytes = std::mem::replace(&mut self.held, rest);
+        let format = match self.state {
+            State::Json { .. } => Format::Json,
+            State::Start | State::Yaml => Format::Yaml,
+        };
+        let (line, offset) = (self.line, self.offset);
+        self.line += memchr::memchr_iter(b'\n', &bytes).count();
+        self.offset += bytes.len();
+        match String::from_utf8(bytes) {
+            Ok(text) => Cut::Piece(Piece { text, format, line, offset }),
+            Err(_) => Cut::Odd,
+        }
+    }
+
+    /// What is left when the file is over.
+    fn last(&mut self) -> Cut {
+        match self.state {
+            State::Json { depth: 0, in_text: false } => Cut::End,
+            State::Json { .. } => Cut::Odd,
+            State::Start | State::Yaml if self.held.is_empty() => Cut::End,
+            State::Start | State::Yaml => self.cut(self.held.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cut, Cutter};
+    use mainstay_yaml::{EmptyDocuments, Options, documents, part};
+    use proptest::prelude::*;
+
+    /// All documents of a text that is cut in steps of `chunk` bytes, each with its line and bytes;
+    /// `None` if somebody has to see it as a whole.
+    fn cut(text: &[u8], chunk: usize) -> Option<Vec<(String, usize, std::ops::Range<usize>)>> {
+        let mut cutter = Cutter::new(Box::new(text), 1 << 20);
+        cutter.chunk = chunk;
+        let mut found = Vec::new();
+        loop {
+            let piece = match cutter.next() {
+                Cut::Piece(piece) => piece,
+                Cut::End => return Some(found),
+                Cut::Odd => return None,
+            };
+            for document in part(&piece.text, piece.format, piece.line, &options()) {
+                let document = document.ok()?;
+                let bytes = document.bytes.start + piece.offset..document.bytes.end + piece.offset;
+                found.push((document.value.to_string(), document.line, bytes));
+            }
+        }
+    }
+
+    fn options() -> Options {
+        Options { empty: EmptyDocuments::Keep, ..Options::default() }
+    }
+
+    #[test]
+    fn usual_files_are_cut_and_odd_ones_are_not() {
+        let table: [(&[u8], Option<usize>); 15] = [
+            (b"", Some(0)),
+            (b"a: 1\n", Some(1)),
+            (b"---\na: 1\n---\nb: 2\n---\n---\nc: 3", Some(3)),
+            (b"a: 1\n---", Some(1)),
+            (b"\n---\na: 1\n--- # x\nb: 2\n", Some(3)),
+            (b" {\"a\": \"}\\\"\"}\n{}{\"b\": {}}\n", Some(3)),
+            (b" \n", None),
+            (b"{\"a\": 1", None),
+            (b"{} 5", None),
+            (b"{a: 1}", None),
+            (b"{}}", None),
+            (b"a: 1\n--- b\n", None),
+            (b"\xef\xbb\xbfa: 1\n", None),
+            (b"a: \xff\n", None),
+            (b"{\"a\": \"\xff\"}", None),
+        ];
+        for (text, expected) in table {
+            for chunk in [1, 2, 3, 5, 1000] {
+                let found = cut(text, chunk).map(|found| found.len());
+                assert_eq!(found, expected, "{} by {chunk}", String::from_utf8_lossy(text));
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_is_not_read_to_its_end() {
+        let mut cutter = Cutter::new(Box::new(std::io::repeat(b'{')), 1 << 20);
+        assert_eq!(cutter.next(), Cut::Odd);
+    }
+
+    proptest! {
+        #[test]
+        fn however_a_file_is_cut_its_documents_are_the_same(
+            parts in prop::collection::vec(prop_oneof![
+                Just("---"), Just("\n"), Just("a: 1"), Just("--- # c"), Just("- x"), Just("{"),
+                Just("}"), Just("\"b\": "), Just("\"c\\\"\""), Just(","), Just(" "), Just("..."),
+                Just("{\"a\": {}}"), Just("#"), Just("\r"), Just("|-\n  t"), Just("'"),
+            ], 0..24),
+            chunk in 1_usize..40,
+        ) {
+            let text = parts.concat();
+            if let Some(found) = cut(text.as_bytes(), chunk) {
+                let whole: Result<Vec<_>, _> = documents(text.as_bytes(), &options())
+                    .map(|read| read.map(|it| (it.value.to_string(), it.line, it.bytes)))
+                    .collect();
+                prop_assert_eq!(Ok(found), whole);
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Reading all files: parts of them by as many threads as there are cores, in bounded memory.
+//!
+//! One thread at a time cuts the next part off the file that is being read, which costs little;
+//! what it holds is parsed beside the others. A file with anything unusual or wrong about it is
+//! read once more and as a whole, so that what is said about it does not depend on how it was cut.
+
+use crate::{
+    cut::{Cut, Cutter, Piece},
+    load::LoadOptions,
+    pack::Packer,
+    read::{FileRead, ReadBlob, read_file, read_piece, reading},
+    source::{Source, SourceFile},
+};
+use std::{
+    num::NonZeroUsize,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+/// Reads all files; results are in the order of the files. `looks` asks for what is noted, which
+/// takes files as a whole.
+pub(crate) fn read_all(
+    source: &dyn Source,
+    files: &[SourceFile],
+    options: &LoadOptions,
+    looks: bool,
+) -> Vec<FileRead> {
+    let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let threads = options.threads.unwrap_or_else(cores).get();
+    let queue = Mutex::new(Queue::new(source, files, options.limits.file_bytes, looks));
+    let take = || queue.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut parts: Vec<Read> =
+        on_threads(threads, || work(take, options)).into_iter().flatten().collect();
+    parts.sort_by_key(|part| (part.file, part.number));
+    let mut results: Vec<FileRead> = Vec::new();
+    results.resize_with(files.len(), FileRead::default);
+    let odd = std::mem::take(&mut take().odd);
+    for part in parts.into_iter().filter(|part| !odd[part.file]) {
+        results[part.file].blobs.extend(part.blobs);
+    }
+    let whole: Vec<usize> = (0..files.len()).filter(|&file| odd[file]).collect();
+    let next = AtomicUsize::new(0);
+    let read = || {
+        let mut done = Vec::new();
+        while let Some(&file) = whole.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.push((file, read_file(source, &files[file], options, looks)));
+        }
+        done
+    };
+    for (file, read) in on_threads(threads.min(whole.len()), read).into_iter().flatten() {
+        results[file] = read;
+    }
+    results
+}
+
+/// Does the same on several threads, of which this is one.
+fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
+        let mut done = vec![work()];
+        for other in others {
+            match other.join() {
+                Ok(result) => done.push(result),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    })
+}
+
+/// What came out of one part.
+struct Read {
+    file: usize,
+    number: usize,
+    blobs: Vec<ReadBlob>,
+}
+
+/// Reads parts until there are no more.
+fn work<'q, 's: 'q>(
+    queue: impl Fn() -> MutexGuard<'q, Queue<'s>>,
+    options: &LoadOptions,
+) -> Vec<Read> {
+    let reading = reading(options);
+    let mut packer = Packer::new(options.keep);
+    let mut done = Vec::new();
+    loop {
+        let taken = queue().next();
+        let Some(Taken { file, path, number, piece }) = taken else { return done };
+        match read_piece(&piece, &path, &reading, &mut packer) {
+            Some(blobs) => done.push(Read { file, number, blobs }),
+            None => queue().give_up(file),
+        }
+    }
+}
+
+/// The parts that nobody has taken yet.
+struct Queue<'s> {
+    source: &'s dyn Source,
+    files: &'s [SourceFile],
+    limit: u64,
+    /// The file that comes next.
+    next: usize,
+    open: Option<Open<'s>>,
+    /// Which files have to be read as a whole.
+    odd: Vec<bool>,
+}
+
+/// A file that is being cut.
+struct Open<'s> {
+    cutter: Cutter<'s>,
+    file: usize,
+    path: Arc<str>,
+    parts: usize,
+}
+
+/// A part to be read.
+struct Taken {
+    file: usize,
+    path: Arc<str>,
+    number: usize,
+    piece: Piece,
+}
+
+impl<'s> Queue<'s> {
+    fn new(source: &'s dyn Source, files: &'s [SourceFile], limit: u64, whole: bool) -> Self {
+        let next = if whole { files.len() } else { 0 };
+        Self { source, files, limit, next, open: None, odd: vec![whole; files.len()] }
+    }
+
+    fn next(&mut self) -> Option<Taken> {
+        loop {
+            let Some(open) = &mut self.open else {
+                let file = self.next;
+                let found = self.files.get(file)?;
+                self.next += 1;
+                let input = match &found.fault {
+                    None => self.source.open(&found.path, self.limit).ok(),
+                    Some(_) => None,
+                };
+                match input {
+                    Some(input) => {
+                        let cutter = Cutter::new(input, self.limit);
+                        let path = found.path.as_str().into();
+                        self.open = Some(Open { cutter, file, path, parts: 0 });
+                    }
+                    None => self.odd[file] = true,
+                }
+                continue;
+            };
+            let (file, number) = (open.file, open.parts);
+            match open.cutter.next() {
+                Cut::Piece(piece) => {
+                    open.parts += 1;
+                    return Some(Taken { file, path: open.path.clone(), number, piece });
+                }
+                Cut::End => self.open = None,
+                Cut::Odd => self.give_up(file),
+            }
+        }
+    }
+
+    /// Leaves a file to be read as a whole.
+    fn give_up(&mut self, file: usize) {
+        self.odd[file] = true;
+        if self.open.as_ref().is_some_and(|open| open.file == file) {
+            self.open = None;
+        }
+    }
+}
