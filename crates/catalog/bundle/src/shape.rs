@@ -112,9 +112,16 @@ pub(crate) fn check_object(value: &Value, definition: &'static Definition) -> Re
 /// A type that reads itself has refused its value.
 struct Ended(Mismatch);
 
-struct Walk {
+/// A step to a part of the value that is walked through.
+#[derive(Clone, Copy)]
+enum Passed<'v> {
+    Field(&'v str),
+    Item(usize),
+}
+
+struct Walk<'v> {
     first: Option<Mismatch>,
-    path: Vec<Step>,
+    path: Vec<Passed<'v>>,
     /// The names of the fields that lead here.
     fields: Vec<&'static str>,
     /// The innermost struct.
@@ -123,11 +130,29 @@ struct Walk {
     any_case: bool,
     /// The struct that is named whatever is inside: of a type that reads itself by reading another.
     outer: Option<&'static str>,
+    /// The package whose type of schemas was asked for last, and that type.
+    schema: Option<(&'static str, &'static Definition)>,
 }
 
-impl Walk {
+impl<'v> Walk<'v> {
     fn new(any_case: bool) -> Self {
-        Self { first: None, path: Vec::new(), fields: Vec::new(), owner: "", any_case, outer: None }
+        Self {
+            first: None,
+            path: Vec::new(),
+            fields: Vec::new(),
+            owner: "",
+            any_case,
+            outer: None,
+            schema: None,
+        }
+    }
+
+    fn place(&self) -> Vec<Step> {
+        let step = |passed: &Passed<'v>| match *passed {
+            Passed::Field(name) => Step::Field(name.to_owned()),
+            Passed::Item(at) => Step::Item(at),
+        };
+        self.path.iter().map(step).collect()
     }
 
     fn mismatch(&self, found: &str, expected: &str, value: &Value) -> Mismatch {
@@ -139,7 +164,7 @@ impl Walk {
                 "json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {expected}"
             )
         };
-        Mismatch { message, path: self.path.clone(), opens: value.is_array() || value.is_object() }
+        Mismatch { message, path: self.place(), opens: value.is_array() || value.is_object() }
     }
 
     fn refuse_as(&mut self, found: &str, expected: &str, value: &Value) {
@@ -153,10 +178,10 @@ impl Walk {
     }
 
     fn end<T>(&self, message: String) -> Result<T, Ended> {
-        Err(Ended(Mismatch { message, path: self.path.clone(), opens: false }))
+        Err(Ended(Mismatch { message, path: self.place(), opens: false }))
     }
 
-    fn kind(&mut self, value: &Value, kind: &Kind) -> Result<(), Ended> {
+    fn kind(&mut self, value: &'v Value, kind: &Kind) -> Result<(), Ended> {
         match (kind, value) {
             // A type that reads itself is given nulls too.
             (Kind::Own(read), Value::Null) => {
@@ -171,7 +196,7 @@ impl Walk {
             (Kind::Int(name), value) => self.whole(value, name),
             (Kind::TextMap, Value::Object(fields)) => {
                 for (name, value) in fields {
-                    self.path.push(Step::Field(name.clone()));
+                    self.path.push(Passed::Field(name));
                     if !value.is_string() && !value.is_null() {
                         self.refuse(value, "string");
                     }
@@ -212,12 +237,12 @@ impl Walk {
         &mut self,
         owner: &'static str,
         name: &'static str,
-        key: &str,
+        key: &'v str,
         check: impl FnOnce(&mut Self) -> Result<(), Ended>,
     ) -> Result<(), Ended> {
         let before = std::mem::replace(&mut self.owner, owner);
         self.fields.push(name);
-        self.path.push(Step::Field(key.to_owned()));
+        self.path.push(Passed::Field(key));
         check(self)?;
         self.path.pop();
         self.fields.pop();
@@ -227,11 +252,11 @@ impl Walk {
 
     fn items(
         &mut self,
-        items: &[Value],
-        mut check: impl FnMut(&mut Self, &Value) -> Result<(), Ended>,
+        items: &'v [Value],
+        mut check: impl FnMut(&mut Self, &'v Value) -> Result<(), Ended>,
     ) -> Result<(), Ended> {
         for (at, item) in items.iter().enumerate() {
-            self.path.push(Step::Item(at));
+            self.path.push(Passed::Item(at));
             check(self, item)?;
             self.path.pop();
         }
@@ -252,7 +277,7 @@ impl Walk {
         }
     }
 
-    fn kube(&mut self, value: &Value, definition: &'static Definition) -> Result<(), Ended> {
+    fn kube(&mut self, value: &'v Value, definition: &'static Definition) -> Result<(), Ended> {
         use builtin::Shape as Form;
         match (definition.shape(), value) {
             (Form::Any, value) => self.schema_part(value, definition)?,
@@ -299,12 +324,21 @@ impl Walk {
 
     /// Types of definitions of custom resources that take a schema or something else. They read
     /// schemas apart, so what is wrong in one ends everything, and names may be in any case there.
-    fn schema_part(&mut self, value: &Value, definition: &'static Definition) -> Result<(), Ended> {
+    fn schema_part(
+        &mut self,
+        value: &'v Value,
+        definition: &'static Definition,
+    ) -> Result<(), Ended> {
         let short = definition.short_name();
         let Some(package) = definition.name().strip_suffix(short) else { return Ok(()) };
-        let Some(schema) = builtin::definition(&format!("{package}JSONSchemaProps")) else {
-            return Ok(());
+        let schema = match self.schema {
+            Some((known, schema)) if known == package => schema,
+            _ => match builtin::definition(&format!("{package}JSONSchemaProps")) {
+                Some(schema) => schema,
+                None => return Ok(()),
+            },
         };
+        self.schema = Some((package, schema));
         let before = (self.first.take(), self.any_case, self.outer);
         self.any_case = true;
         self.outer.get_or_insert(self.owner);
@@ -334,7 +368,7 @@ impl Walk {
 
     fn kube_type(
         &mut self,
-        value: &Value,
+        value: &'v Value,
         ty: &'static Type,
         name: Option<&'static str>,
         owner: &'static Definition,
@@ -351,7 +385,7 @@ impl Walk {
             }
             (Type::Map(element), Value::Object(fields)) => {
                 for (key, item) in fields {
-                    self.path.push(Step::Field(key.clone()));
+                    self.path.push(Passed::Field(key));
                     self.kube_type(item, element, name, owner)?;
                     self.path.pop();
                 }
