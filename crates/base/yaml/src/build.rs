@@ -7,6 +7,7 @@
 use crate::{
     DuplicateKeys, Options, Repeated, YamlError,
     json::{check_length, duplicate},
+    marks,
     scalar::{self, Scalar},
     text,
 };
@@ -36,7 +37,7 @@ pub(crate) fn section(
     }
     // A byte-order mark may open each document, not only the first.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut patched = Cow::Borrowed(text);
+    let (mut patched, stand_in) = marks::hidden(text);
     for _ in 0..MAX_PATCHES {
         match parse(&patched, options) {
             Err(error) if tab_after_colon(&patched, &error).is_some() => {
@@ -57,7 +58,10 @@ pub(crate) fn section(
             Ok(documents) => {
                 return Ok(documents
                     .into_iter()
-                    .map(|(value, row, mut repeated)| {
+                    .map(|(mut value, row, mut repeated)| {
+                        if let Some(stand_in) = stand_in {
+                            marks::shown(&mut value, stand_in);
+                        }
                         for one in &mut repeated {
                             one.line += line - 1;
                         }

@@ -34,6 +34,7 @@ mod emit;
 mod fast;
 mod json;
 mod locate;
+mod marks;
 mod scalar;
 mod section;
 mod text;
@@ -256,10 +257,10 @@ impl Documents<'_> {
                         Ok(section) => section,
                         Err(error) => return Some(Err(error)),
                     };
-                    let text = &self.text[section.bytes.clone()];
-                    let read = match fast::section(text, section.line, &self.options) {
+                    let text = text::ended(&self.text[section.bytes.clone()]);
+                    let read = match fast::section(&text, section.line, &self.options) {
                         Some(found) => Ok(vec![found]),
-                        None => build::section(text, section.line, &self.options),
+                        None => build::section(&text, section.line, &self.options),
                     };
                     let json = self.fallback.take();
                     return Some(match (read, json) {

@@ -1,6 +1,7 @@
 //! From bytes to text: encodings, byte-order marks, characters that YAML refuses.
 
 use crate::YamlError;
+use std::borrow::Cow;
 
 /// The text of an input, and how many bytes (a byte-order mark) were left out before it.
 pub(crate) fn decode(input: &[u8]) -> Result<(&str, usize), YamlError> {
@@ -20,6 +21,12 @@ pub(crate) fn decode(input: &[u8]) -> Result<(&str, usize), YamlError> {
         let (line, column) = position(&String::from_utf8_lossy(good));
         YamlError { line, column, message: format!("byte 0x{byte:02x} is not UTF-8 text") }
     })
+}
+
+/// A text whose last line has an end, which upstream's reader of lines gives it: a block of text
+/// that ends with the file ends with a line break too.
+pub(crate) fn ended(text: &str) -> Cow<'_, str> {
+    if text.ends_with('\n') { Cow::Borrowed(text) } else { Cow::Owned(format!("{text}\n")) }
 }
 
 /// Line and column (both from 1) of the end of `before`.

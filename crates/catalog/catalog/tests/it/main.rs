@@ -7,6 +7,7 @@ mod lint;
 mod model;
 mod opm;
 mod problems;
+mod properties;
 mod real;
 mod robust;
 mod snapshot;
