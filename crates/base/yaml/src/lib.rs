@@ -33,6 +33,7 @@ mod build;
 mod emit;
 mod fast;
 mod json;
+pub mod libyaml;
 mod locate;
 mod marks;
 mod scalar;

@@ -33,12 +33,43 @@ pub(crate) fn words(bytes: &[u8], read: usize, error: &YamlError) -> String {
     if error.message.starts_with("invalid Yaml document separator") {
         return error.message.clone();
     }
+    if let Some(message) = fault(bytes, error) {
+        return format!("error converting YAML to JSON: yaml: {message}");
+    }
     if let Some(words) = first_value(bytes, error).or_else(|| odd_key(bytes, error)) {
         return words;
     }
     // What a value cannot be in JSON is noticed behind the decoder of YAML.
     let from = if error.message.starts_with("json: ") { "" } else { "yaml: " };
-    format!("error converting YAML to JSON: {from}{}", yaml(bytes, error))
+    format!("error converting YAML to JSON: {from}{}", error.message)
+}
+
+/// What Go's parser of YAML says to the section that an error is in, if it refuses it; where the
+/// text is no text, to the first section that it refuses.
+fn fault(bytes: &[u8], error: &YamlError) -> Option<String> {
+    if bytes.starts_with(&[0xff, 0xfe]) {
+        // A line feed of one byte is put behind the last line.
+        return Some("incomplete UTF-16 character".to_owned());
+    }
+    if std::str::from_utf8(bytes).is_ok() {
+        return libyaml(section_of(bytes, error).0);
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| '?'));
+    }
+    sections(&text).map_while(Result::ok).find_map(|section| libyaml(&bytes[section.bytes]))
+}
+
+/// What Go's parser of YAML says to a document. There, each line ends with a break.
+fn libyaml(document: &[u8]) -> Option<String> {
+    let fault = if document.ends_with(b"\n") {
+        mainstay_yaml::libyaml::fault(document)
+    } else {
+        mainstay_yaml::libyaml::fault(&[document, b"\n"].concat())
+    };
+    fault.map(|fault| fault.to_string())
 }
 
 /// The section that an error is in, and the line it begins on.
@@ -97,13 +128,6 @@ fn first_value(bytes: &[u8], error: &YamlError) -> Option<String> {
         return None;
     }
     let (document, start, column) = split(bytes, error)?;
-    let rest = &document[start..];
-    if rest.starts_with('\t') && start > 0 {
-        // A tab at the beginning of a line is no token, and upstream has looked for the next one.
-        let line = document[..start].split('\n').count();
-        let message = "found character that cannot start any token";
-        return Some(format!("error converting YAML to JSON: yaml: line {line}: {message}"));
-    }
     let value = mainstay_yaml::one(&document.as_bytes()[..start + column], &Options::default());
     match value {
         Ok(value) if !value.is_object() && !value.is_null() => {
@@ -115,173 +139,18 @@ fn first_value(bytes: &[u8], error: &YamlError) -> Option<String> {
     }
 }
 
-/// What Go's YAML decoder says, after the colon.
-fn yaml(bytes: &[u8], error: &YamlError) -> String {
-    let (document, first) = section_of(bytes, error);
-    if let Some(message) = reader_fault(document) {
-        return message.to_owned();
-    }
-    if error.message.ends_with("<document start>")
-        && let Some(version) = document.strip_prefix(b"%YAML ")
-        && !version.starts_with(b"1.1")
-    {
-        return "found incompatible YAML document".to_owned();
-    }
-    of_document(document, error, (error.line + 1).saturating_sub(first))
-}
-
-/// libyaml's words where our parser has its own, by what stands before the place.
-fn familiar<'e>(document: &[u8], error: &'e YamlError, line: usize) -> &'e str {
-    let lines = document.split_inclusive(|&byte| byte == b'\n');
-    let start: usize = lines.take(line.saturating_sub(1)).map(<[u8]>::len).sum();
-    let rest = String::from_utf8_lossy(document.get(start..).unwrap_or_default());
-    let column = rest.char_indices().nth(error.column.saturating_sub(1)).map_or(0, |(at, _)| at);
-    let before = document.get(..start + column).unwrap_or_default();
-    match error.message.as_str() {
-        "misplaced bracket" => match before.trim_ascii_end().last() {
-            Some(b':' | b'-' | b'[' | b'{' | b',') => "did not find expected node content",
-            _ => "did not find expected key",
-        },
-        "illegal placement of ':' indicator"
-        | "invalid trailing content after double-quoted scalar"
-        | "\"-\" is only valid inside a block" => match open_bracket(before) {
-            Some(b'[') => "did not find expected ',' or ']'",
-            Some(_) => "did not find expected ',' or '}'",
-            None => "did not find expected key",
-        },
-        "invalid indentation in quoted scalar" => "found unexpected end of stream",
-        message => message,
-    }
-}
-
-/// The innermost bracket that is still open at the end of a text; brackets in quotes are none.
-fn open_bracket(text: &[u8]) -> Option<u8> {
-    let mut open = Vec::new();
-    let mut quoted = false;
-    for &byte in text {
-        match byte {
-            b'"' => quoted = !quoted,
-            b'[' | b'{' if !quoted => open.push(byte),
-            b']' | b'}' if !quoted => {
-                open.pop();
-            }
-            _ => {}
-        }
-    }
-    open.pop()
-}
-
 /// What upstream says to a document that holds nothing, if it is not `words`.
 pub(crate) fn of_nothing(document: &[u8], words: &str) -> String {
-    // A tab where a token could begin is none.
-    match document.split(|&byte| byte == b'\n').position(|line| line.starts_with(b"\t")) {
-        Some(at) => {
-            let message = "found character that cannot start any token".to_owned();
-            let error = YamlError { line: at + 1, column: 1, message };
-            format!("error converting YAML to JSON: yaml: {}", of_text(document, &error))
-        }
+    match libyaml(document) {
+        Some(message) => format!("error converting YAML to JSON: yaml: {message}"),
         None => words.to_owned(),
     }
 }
 
 /// What Go's YAML decoder says to a text that stands alone.
 pub(crate) fn of_text(bytes: &[u8], error: &YamlError) -> String {
-    reader_fault(bytes).map_or_else(|| of_document(bytes, error, error.line), str::to_owned)
-}
-
-/// The message with the line as it is counted there. `line` is that in the document, from 1.
-fn of_document(document: &[u8], error: &YamlError, line: usize) -> String {
-    let message = familiar(document, error, line);
-    if message == "found unexpected end of stream" {
-        // Every line ends with a break there, and the stream behind it.
-        let text = document.strip_suffix(b"\n").unwrap_or(document);
-        let lines = text.split(|&byte| byte == b'\n').count() + 1;
-        return format!("line {lines}: {message}");
-    }
-    // The scanner counts lines from 1 and the parser from 0, and neither prints a 0; a scanner
-    // on the first line has none either.
-    let line = if is_scanner(message) {
-        if line > 1 { line } else { 0 }
-    } else if is_parser(message) {
-        line.saturating_sub(1)
-    } else {
-        0
-    };
-    match line {
-        0 => message.to_owned(),
-        _ => format!("line {line}: {message}"),
-    }
-}
-
-fn is_scanner(message: &str) -> bool {
-    [
-        "found character",
-        "could not find expected",
-        "exceeded max depth",
-        "block sequence entries are not allowed",
-        "mapping keys are not allowed",
-        "mapping values are not allowed",
-        "found unknown",
-        "found unexpected",
-        "found an indentation",
-        "found a tab",
-        "found invalid",
-        "did not find expected comment",
-        "did not find expected alphabetic",
-        "did not find expected hexdecimal",
-        "did not find expected whitespace",
-        "did not find the expected '>'",
-    ]
-    .iter()
-    .any(|start| message.starts_with(start))
-}
-
-fn is_parser(message: &str) -> bool {
-    message.starts_with("did not find expected") || message.starts_with("found undefined tag")
-}
-
-/// The first thing in a text that is no character of YAML, as libyaml's reader says it.
-fn reader_fault(bytes: &[u8]) -> Option<&'static str> {
-    if bytes.starts_with(&[0xff, 0xfe]) {
-        // A line feed of one byte is put behind the last line.
-        return Some("incomplete UTF-16 character");
-    }
-    let mut at = 0;
-    while at < bytes.len() {
-        let first = bytes[at];
-        let (width, start) = match first {
-            0..0x80 => (1, u32::from(first)),
-            0xc0..0xe0 => (2, u32::from(first & 0x1f)),
-            0xe0..0xf0 => (3, u32::from(first & 0x0f)),
-            0xf0..0xf8 => (4, u32::from(first & 0x07)),
-            _ => return Some("invalid leading UTF-8 octet"),
-        };
-        let Some(more) = bytes.get(at + 1..at + width) else {
-            return Some("incomplete UTF-8 octet sequence");
-        };
-        let mut value = start;
-        for byte in more {
-            if byte & 0xc0 != 0x80 {
-                return Some("invalid trailing UTF-8 octet");
-            }
-            value = value << 6 | u32::from(byte & 0x3f);
-        }
-        let least = [0, 0, 0x80, 0x800, 0x1_0000][width];
-        if value < least {
-            return Some("invalid length of a UTF-8 sequence");
-        }
-        if (0xd800..0xe000).contains(&value) || value > 0x10_ffff {
-            return Some("invalid Unicode character");
-        }
-        let allowed = matches!(value, 0x9 | 0xa | 0xd | 0x20..=0x7e | 0x85)
-            || (0xa0..=0xfffd).contains(&value)
-            || value >= 0x1_0000;
-        if !allowed {
-            return Some("control characters are not allowed");
-        }
-        at += width;
-    }
-    None
+    let fault = mainstay_yaml::libyaml::fault(bytes);
+    fault.map_or_else(|| error.message.clone(), |fault| fault.to_string())
 }
 
 /// A fault and how many bytes were read then; the place is unknown where the text just ends.
@@ -495,7 +364,7 @@ fn quote_byte(byte: u8) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{json_stream, reader_fault};
+    use super::json_stream;
 
     #[test]
     fn json_is_refused_in_the_words_of_go() {
@@ -546,21 +415,5 @@ mod tests {
             fault.unwrap(),
             ("invalid character '[' exceeded max depth".to_owned(), Some(10_001))
         );
-    }
-
-    #[test]
-    fn what_is_no_text_is_named_as_libyaml_names_it() {
-        let table: &[(&[u8], &str)] = &[
-            (b"a\0", "control characters are not allowed"),
-            (b"\x89PNG", "invalid leading UTF-8 octet"),
-            (b"caf\xe9", "incomplete UTF-8 octet sequence"),
-            (b"caf\xe9 au lait", "invalid trailing UTF-8 octet"),
-            (b"\xc0\xaf", "invalid length of a UTF-8 sequence"),
-            (b"\xed\xa0\x80", "invalid Unicode character"),
-        ];
-        for (bytes, expected) in table {
-            assert_eq!(reader_fault(bytes), Some(*expected), "{bytes:?}");
-        }
-        assert_eq!(reader_fault("\u{85}\u{feff}\u{1f980}\t".as_bytes()), None);
     }
 }

@@ -32,7 +32,7 @@ fn kind(case: &Case, recorded: &str) -> Kind {
         Kind::Candidates
     } else if word(0) == Some("completion") && word(1).is_some_and(|it| shells.contains(&it)) {
         Kind::Script
-    } else if word(0) == Some("version") {
+    } else if recorded.starts_with("Version: version.Version{") {
         Kind::Version
     } else {
         Kind::Bytes

@@ -61,8 +61,13 @@ fn candidates(root: &Command, before: &[String], typed: &str) -> Result<Candidat
     let Some(&command) = path.last() else { return Ok((Vec::new(), Advice::Default)) };
     let all = flags_of(&path, true);
     let flags: Vec<&Flag> = all.iter().map(|(flag, _)| flag).collect();
-    let wanted = value_wanted(&flags, command, &mut rest, typed);
-    let given = match flags::read(&flags, &rest) {
+    let (wanted, read) = if command.raw {
+        // Its words are not looked into.
+        (Ok(false), Ok(flags::Given::raw(&rest)))
+    } else {
+        (value_wanted(&flags, command, &mut rest, typed), flags::read(&flags, &rest))
+    };
+    let given = match read {
         Ok(given) => given,
         Err(flags::Stop::Help) => return Ok((Vec::new(), Advice::NoFiles)),
         Err(flags::Stop::Wrong(why)) => {
@@ -71,7 +76,7 @@ fn candidates(root: &Command, before: &[String], typed: &str) -> Result<Candidat
         }
     };
     // After two dashes there are no flags any more.
-    let only_words = rest.iter().any(|word| word == "--");
+    let only_words = !command.raw && rest.iter().any(|word| word == "--");
     let takes_value = match wanted {
         Ok(takes_value) => takes_value && !only_words,
         Err(_) if only_words => false,
