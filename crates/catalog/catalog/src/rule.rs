@@ -141,6 +141,9 @@ rules! {
     UnknownDeprecated = "unknown-deprecated" Error,
     /// A deprecation says what it is about, and has a message.
     BadDeprecation = "bad-deprecation" Error,
+    // Folders of bundles.
+    /// A bundle folder can be read: manifests, metadata, and one ClusterServiceVersion.
+    BadBundle = "bad-bundle" Error,
     // What other tools lose without a word.
     /// No document stands where other tools stop reading.
     LostDocument = "lost-document" Error,

@@ -1,5 +1,6 @@
 //! What was typed.
 
+use crate::catalog::CatalogArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -43,6 +44,8 @@ pub enum Command {
     Demo(DemoArguments),
     /// Bring up a cluster to keep, and serve it until interrupted.
     Up(UpArguments),
+    /// Judge, list and show file-based catalogs.
+    Catalog(CatalogArguments),
     /// Work on file-based catalogs as `opm` does; also when started under that name.
     #[command(disable_help_flag = true)]
     Opm(OpmArguments),

@@ -2,9 +2,10 @@
 //!
 //! Arguments go through two levels: [`args`] is what was typed, [`config`] is what it means, checked
 //! against the machine before anything is touched. [`report`] prints progress, [`exit`] names the
-//! exit codes. [`opm`] is the other command line, the one of upstream. No business logic lives here.
+//! exit codes. [`catalog`] is about file-based catalogs; [`opm`] is the other command line, the one of upstream. No business logic lives here.
 
 pub mod args;
+pub mod catalog;
 pub mod config;
 pub mod exit;
 pub mod opm;

@@ -14,7 +14,7 @@ pub struct Report {
 impl Report {
     /// A report on standard output; coloured if that is a terminal that wants it.
     pub fn stdout() -> Self {
-        Self { colour: io::stdout().is_terminal() && !crate::config::plain_terminal() }
+        Self { colour: colours_on_stdout() }
     }
 
     fn line(text: &str) {
@@ -63,6 +63,11 @@ impl Report {
         let prompt = self.paint("2", "$");
         Self::line(&format!("  {prompt} {text}"));
     }
+}
+
+/// Whether standard output is a terminal that wants colours.
+pub fn colours_on_stdout() -> bool {
+    io::stdout().is_terminal() && !crate::config::plain_terminal()
 }
 
 /// Whether standard error is a terminal that wants colours.

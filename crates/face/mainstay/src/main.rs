@@ -3,6 +3,7 @@
 //! No rule of the product lives here. Every sub-command is one module that starts parts, waits for
 //! what it was asked for, and stops the parts in the opposite order.
 
+mod catalog;
 mod catalogs;
 mod data;
 mod demo;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => {
             Demo::check(arguments).map(|demo| run(demo::run(demo, Report::stdout())))
         }
+        Command::Catalog(arguments) => Ok(catalog::run(arguments)),
         Command::Opm(arguments) => return opm::run(&arguments.arguments),
     };
     exit.unwrap_or_else(|cause| {

@@ -1,0 +1,212 @@
+//! `mainstay catalog list`: packages, channels or bundles, one a line.
+
+use super::{Format, Io, open::open, plain};
+use crate::{exit::Failure, report::columns};
+use clap::{Args, ValueEnum};
+use mainstay_catalog::{Bundle, Channel, Keep, Package};
+use mainstay_cause::{Cause, Place};
+use serde_json::{Value, json};
+
+/// Arguments of `list`.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// What to list.
+    #[arg(value_enum)]
+    what: What,
+    /// The folder of the catalog.
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// Only what belongs to this package.
+    #[arg(value_name = "PACKAGE")]
+    package: Option<String>,
+    /// How the list is written.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+}
+
+/// What there is to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    Packages,
+    Channels,
+    Bundles,
+}
+
+/// One line: the cells of the table, and all that is known.
+struct Row {
+    cells: Vec<String>,
+    value: Value,
+}
+
+pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+    let opened = open(io, &arguments.path)?;
+    let catalog = opened.load(Keep::Facts)?;
+    let packages: Vec<&Package> = match &arguments.package {
+        None => catalog.packages().collect(),
+        Some(name) => vec![catalog.package(name).ok_or_else(|| {
+            Failure::usage(no_package(name, catalog.packages(), &arguments.path))
+        })?],
+    };
+    let packages = packages.into_iter();
+    let (head, rows): (&[&str], Vec<Row>) = match arguments.what {
+        What::Packages => (
+            &["PACKAGE", "DEFAULT CHANNEL", "HEAD", "VERSION", "CHANNELS", "BUNDLES", "DEPRECATED"],
+            packages.map(package_row).collect(),
+        ),
+        What::Channels => (
+            &["PACKAGE", "CHANNEL", "DEFAULT", "HEAD", "VERSION", "ENTRIES", "DEPRECATED"],
+            packages
+                .flat_map(|package| package.channels().map(|channel| channel_row(package, channel)))
+                .collect(),
+        ),
+        What::Bundles => (
+            &["PACKAGE", "BUNDLE", "VERSION", "CHANNELS", "DEPRECATED", "IMAGE"],
+            packages
+                .flat_map(|package| {
+                    by_version(package).into_iter().map(|bundle| bundle_row(package, bundle))
+                })
+                .collect(),
+        ),
+    };
+    let text = match arguments.output {
+        Format::Text => {
+            let cells: Vec<Vec<String>> = rows.into_iter().map(|row| row.cells).collect();
+            columns(head, &cells)
+        }
+        Format::Json => format!("{:#}\n", values(rows)),
+        Format::Yaml => mainstay_yaml::to_string(&values(rows)),
+    };
+    io.print(&text);
+    Ok(())
+}
+
+fn values(rows: Vec<Row>) -> Value {
+    Value::Array(rows.into_iter().map(|row| row.value).collect())
+}
+
+/// Says that there is no such package, and which ones are nearly called so.
+pub(super) fn no_package<'p>(
+    name: &str,
+    packages: impl Iterator<Item = &'p Package>,
+    path: &str,
+) -> Cause {
+    let wanted = name.to_lowercase();
+    let alike: Vec<&str> = packages
+        .map(|package| &*package.name)
+        .filter(|known| known.contains(&wanted) || wanted.contains(known))
+        .take(5)
+        .collect();
+    let remedy = if alike.is_empty() {
+        format!("see which there are with: mainstay catalog list packages {path}")
+    } else {
+        format!("did you mean {}?", alike.join(", "))
+    };
+    let message = format!("there is no package {}", mainstay_version::quote(name));
+    Cause::new(message).at(Place::file(path)).remedy(remedy)
+}
+
+/// The bundles of a package, oldest first.
+pub(super) fn by_version(package: &Package) -> Vec<&Bundle> {
+    let mut bundles: Vec<&Bundle> = package.bundles().map(|bundle| &**bundle).collect();
+    bundles
+        .sort_by(|a, b| (&a.version, &a.release, &a.name).cmp(&(&b.version, &b.release, &b.name)));
+    bundles
+}
+
+/// The version of a bundle, with its release.
+pub(super) fn version(bundle: &Bundle) -> String {
+    match &bundle.release {
+        Some(release) => format!("{}-{release}", bundle.version),
+        None => bundle.version.to_string(),
+    }
+}
+
+/// The name and version of a channel's head.
+fn head<'c>(package: &Package, channel: &'c Channel) -> (&'c str, String) {
+    let name = &*channel.head().name;
+    (name, package.bundle(name).map(|bundle| version(bundle)).unwrap_or_default())
+}
+
+fn yes(deprecation: Option<&str>) -> String {
+    if deprecation.is_some() { "yes".to_owned() } else { String::new() }
+}
+
+fn package_row(package: &Package) -> Row {
+    let (name, version) = package
+        .channel(&package.default_channel)
+        .map(|channel| head(package, channel))
+        .unwrap_or_default();
+    let (channels, bundles) = (package.channels().len(), package.bundles().len());
+    Row {
+        cells: vec![
+            plain(&package.name),
+            plain(&package.default_channel),
+            plain(name),
+            version.clone(),
+            channels.to_string(),
+            bundles.to_string(),
+            yes(package.deprecation.as_deref()),
+        ],
+        value: json!({
+            "package": &*package.name,
+            "defaultChannel": &*package.default_channel,
+            "head": name,
+            "version": version,
+            "channels": channels,
+            "bundles": bundles,
+            "deprecation": package.deprecation.as_deref(),
+        }),
+    }
+}
+
+fn channel_row(package: &Package, channel: &Channel) -> Row {
+    let (name, version) = head(package, channel);
+    let is_default = channel.name == package.default_channel;
+    let entries = channel.entries().len();
+    Row {
+        cells: vec![
+            plain(&package.name),
+            plain(&channel.name),
+            if is_default { "yes".to_owned() } else { String::new() },
+            plain(name),
+            version.clone(),
+            entries.to_string(),
+            yes(channel.deprecation.as_deref()),
+        ],
+        value: json!({
+            "package": &*package.name,
+            "channel": &*channel.name,
+            "default": is_default,
+            "head": name,
+            "version": version,
+            "entries": entries,
+            "deprecation": channel.deprecation.as_deref(),
+        }),
+    }
+}
+
+fn bundle_row(package: &Package, bundle: &Bundle) -> Row {
+    let channels: Vec<&str> = package
+        .channels()
+        .filter(|channel| channel.entry(&bundle.name).is_some())
+        .map(|channel| &*channel.name)
+        .collect();
+    Row {
+        cells: vec![
+            plain(&package.name),
+            plain(&bundle.name),
+            version(bundle),
+            plain(&channels.join(",")),
+            yes(bundle.deprecation.as_deref()),
+            plain(&bundle.image),
+        ],
+        value: json!({
+            "package": &*package.name,
+            "bundle": &*bundle.name,
+            "version": version(bundle),
+            "channels": channels,
+            "image": &*bundle.image,
+            "deprecation": bundle.deprecation.as_deref(),
+        }),
+    }
+}

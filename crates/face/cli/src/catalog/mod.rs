@@ -1,0 +1,101 @@
+//! `mainstay catalog`: our own voice about file-based catalogs.
+//!
+//! Where `opm` says the first thing that stops it, this says everything that is wrong, where, and
+//! what to do; also what other tools would lose without a word. The same folders, the same rules:
+//! what is refused here for more than being lost or suspicious is refused there too.
+//!
+//! ```text
+//! arguments (clap) ─► open the folders ─► validate: findings ─► text, JSON, YAML, SARIF
+//!                                      └► list, show, query, render: tables and documents
+//! ```
+
+mod findings;
+mod list;
+mod open;
+mod sarif;
+mod show;
+mod validate;
+
+use crate::exit::{Exit, Failure};
+use clap::{Args, Subcommand, ValueEnum};
+use std::{io::Write, path::PathBuf};
+
+/// Arguments of `catalog`.
+#[derive(Args, Debug)]
+pub struct CatalogArguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say everything that is wrong with catalogs or bundle folders, and where.
+    ///
+    /// Ends with 0 if nothing is wrong, with 1 if there are errors, with 2 if a folder cannot be
+    /// looked at. Warnings are about what is allowed and rarely meant.
+    #[command(visible_alias = "check")]
+    Validate(validate::Arguments),
+    /// List what a catalog has.
+    List(list::Arguments),
+    /// Show a package, or one of its bundles: channels, versions, updates, dependencies.
+    Show(show::Arguments),
+}
+
+/// Formats of answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// One JSON value.
+    Json,
+    /// The same as YAML.
+    Yaml,
+}
+
+/// The outside of one run: everything that is not an argument.
+pub struct Io<'a> {
+    /// Where answers go.
+    pub stdout: &'a mut dyn Write,
+    /// Where it is said why there is none.
+    pub stderr: &'a mut dyn Write,
+    /// The folder that relative paths start from.
+    pub folder: PathBuf,
+    /// Whether `stdout` is a terminal that wants colours.
+    pub colour: bool,
+}
+
+impl Io<'_> {
+    /// Writes to standard output. Who cannot be told anything has gone away, as at the end of
+    /// `mainstay catalog … | head`; nothing is left to do then.
+    fn print(&mut self, text: &str) {
+        let _ = self.stdout.write_all(text.as_bytes());
+    }
+}
+
+/// Runs one command.
+pub fn run(arguments: CatalogArguments, io: &mut Io<'_>) -> Exit {
+    let outcome = match arguments.command {
+        Command::Validate(arguments) => validate::run(&arguments, io),
+        Command::List(arguments) => list::run(&arguments, io).map(|()| Exit::Done),
+        Command::Show(arguments) => show::run(&arguments, io).map(|()| Exit::Done),
+    };
+    let _ = io.stdout.flush();
+    outcome.unwrap_or_else(|Failure { exit, cause }| {
+        let _ = write!(io.stderr, "error: {}", cause.render());
+        exit
+    })
+}
+
+/// A text that shows control characters instead of sending them to a terminal.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for sign in text.chars() {
+        if sign.is_control() { out.extend(sign.escape_default()) } else { out.push(sign) }
+    }
+    out
+}
+
+/// A number with the word for what is counted.
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

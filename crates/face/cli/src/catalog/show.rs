@@ -1,0 +1,290 @@
+//! `mainstay catalog show`: one package, or one of its bundles, with everything that hangs on it.
+
+use super::{
+    Format, Io,
+    list::{by_version, no_package, version},
+    open::open,
+    plain,
+};
+use crate::{exit::Failure, report::columns};
+use clap::Args;
+use mainstay_catalog::{Api, Bundle, Channel, ContentError, Keep, Package};
+use mainstay_cause::{Cause, Place};
+use mainstay_version::{Range, quote};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Arguments of `show`.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The folder of the catalog.
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// The package.
+    #[arg(value_name = "PACKAGE")]
+    package: String,
+    /// One of its bundles, by name or version.
+    #[arg(value_name = "BUNDLE")]
+    bundle: Option<String>,
+    /// How it is written.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+}
+
+pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+    let opened = open(io, &arguments.path)?;
+    let catalog = opened.load(Keep::Light)?;
+    let package = catalog.package(&arguments.package).ok_or_else(|| {
+        Failure::usage(no_package(&arguments.package, catalog.packages(), &arguments.path))
+    })?;
+    let damaged = |error: ContentError| Failure::from(Cause::new(error.to_string()));
+    let (value, text) = match &arguments.bundle {
+        None => {
+            let value = package_value(package).map_err(damaged)?;
+            let text = package_text(package, &value);
+            (value, text)
+        }
+        Some(wanted) => {
+            let bundle = find(package, wanted).ok_or_else(|| {
+                let message =
+                    format!("package {} has no bundle {}", quote(&package.name), quote(wanted));
+                let see = format!(
+                    "see which there are with: mainstay catalog show {} {}",
+                    arguments.path, package.name
+                );
+                Failure::usage(Cause::new(message).at(Place::file(&arguments.path)).remedy(see))
+            })?;
+            let value = bundle_value(package, bundle).map_err(damaged)?;
+            let text = bundle_text(&value);
+            (value, text)
+        }
+    };
+    io.print(&match arguments.output {
+        Format::Text => text,
+        Format::Json => format!("{value:#}\n"),
+        Format::Yaml => mainstay_yaml::to_string(&value),
+    });
+    Ok(())
+}
+
+/// The bundle of that name or version.
+fn find<'p>(package: &'p Package, wanted: &str) -> Option<&'p Bundle> {
+    match package.bundle(wanted) {
+        Some(bundle) => Some(bundle),
+        None => by_version(package)
+            .into_iter()
+            .find(|bundle| version(bundle) == wanted.strip_prefix('v').unwrap_or(wanted)),
+    }
+}
+
+fn package_value(package: &Package) -> Result<Value, ContentError> {
+    let channels = package.channels().map(|channel| {
+        let head = &channel.head().name;
+        json!({
+            "name": &*channel.name,
+            "default": channel.name == package.default_channel,
+            "head": &**head,
+            "version": package.bundle(head).map(|bundle| version(bundle)),
+            "entries": channel.entries().len(),
+            "deprecation": channel.deprecation.as_deref(),
+        })
+    });
+    let bundles = by_version(package).into_iter().map(|bundle| {
+        let channels = package.channels().filter(|it| it.entry(&bundle.name).is_some());
+        json!({
+            "name": &*bundle.name,
+            "version": version(bundle),
+            "channels": channels.map(|channel| &*channel.name).collect::<Vec<_>>(),
+            "deprecation": bundle.deprecation.as_deref(),
+        })
+    });
+    Ok(json!({
+        "package": &*package.name,
+        "declaredAt": package.blob().origin().to_string(),
+        "description": package.description()?,
+        "defaultChannel": &*package.default_channel,
+        "deprecation": package.deprecation.as_deref(),
+        "channels": channels.collect::<Vec<_>>(),
+        "bundles": bundles.collect::<Vec<_>>(),
+    }))
+}
+
+fn package_text(package: &Package, value: &Value) -> String {
+    let mut out = String::new();
+    line(&mut out, "Package", &package.name);
+    line(&mut out, "Declared at", text(value, "declaredAt"));
+    line(&mut out, "Deprecated", text(value, "deprecation"));
+    line(&mut out, "Description", text(value, "description").trim().lines().next().unwrap_or(""));
+    let cell = |value: &Value, field| plain(text(value, field));
+    let rows: Vec<Vec<String>> = items(value, "channels")
+        .map(|channel| {
+            let is_default = channel["default"] == true;
+            vec![
+                format!("  {}", cell(channel, "name")),
+                if is_default { "yes".to_owned() } else { String::new() },
+                cell(channel, "head"),
+                cell(channel, "version"),
+                channel["entries"].to_string(),
+                cell(channel, "deprecation"),
+            ]
+        })
+        .collect();
+    out.push_str("Channels:\n");
+    let head = ["  NAME", "DEFAULT", "HEAD", "VERSION", "ENTRIES", "DEPRECATED"];
+    out.push_str(&columns(&head, &rows));
+    let rows: Vec<Vec<String>> = items(value, "bundles")
+        .map(|bundle| {
+            vec![
+                format!("  {}", cell(bundle, "name")),
+                cell(bundle, "version"),
+                plain(&names(bundle, "channels")),
+                cell(bundle, "deprecation"),
+            ]
+        })
+        .collect();
+    out.push_str("Bundles, oldest first:\n");
+    out.push_str(&columns(&["  NAME", "VERSION", "CHANNELS", "DEPRECATED"], &rows));
+    out
+}
+
+fn bundle_value(package: &Package, bundle: &Bundle) -> Result<Value, ContentError> {
+    let channels = package.channels().filter_map(|channel| {
+        let entry = channel.entry(&bundle.name)?;
+        Some(json!({
+            "name": &*channel.name,
+            "head": channel.head().name == bundle.name,
+            "replaces": entry.replaces.as_deref(),
+            "skips": entry.skips.iter().map(|skip| &**skip).collect::<Vec<_>>(),
+            "skipRange": entry.skip_range.as_deref(),
+            "updatesTo": updates(channel, bundle),
+            "deprecation": channel.deprecation.as_deref(),
+        }))
+    });
+    let shown = |api: Api| format!("{}/{} {}", api.group, api.version, api.kind);
+    let packages = bundle.required_packages();
+    let images: Vec<String> =
+        bundle.related_images()?.into_iter().map(|image| image.image).collect();
+    Ok(json!({
+        "bundle": &*bundle.name,
+        "package": &*package.name,
+        "version": version(bundle),
+        "image": &*bundle.image,
+        "declaredAt": bundle.blob().origin().to_string(),
+        "deprecation": bundle.deprecation.as_deref(),
+        "channels": channels.collect::<Vec<_>>(),
+        "provides": bundle.provided_apis().map(shown).collect::<Vec<_>>(),
+        "requires": {
+            "apis": bundle.required_apis().map(shown).collect::<Vec<_>>(),
+            "packages": packages
+                .map(|it| json!({ "name": it.package_name, "versionRange": it.version_range }))
+                .collect::<Vec<_>>(),
+            "constraints": bundle
+                .properties_of("olm.constraint")
+                .map(mainstay_catalog::Property::value)
+                .collect::<Vec<_>>(),
+        },
+        "installModes": install_modes(bundle)?,
+        "manifests": bundle.object_count(),
+        "relatedImages": images,
+    }))
+}
+
+/// The entries of a channel to which one gets from a bundle in one step.
+fn updates<'c>(channel: &'c Channel, bundle: &Bundle) -> Vec<&'c str> {
+    let is = |name: &std::sync::Arc<str>| *name == bundle.name;
+    let leads = channel.entries().iter().filter(|entry| {
+        let range = entry.skip_range.as_deref().and_then(|text| Range::parse(text).ok());
+        entry.replaces.as_ref().is_some_and(is)
+            || entry.skips.iter().any(is)
+            || range.is_some_and(|range| range.contains(&bundle.version))
+    });
+    leads.filter(|entry| entry.name != bundle.name).map(|entry| &*entry.name).collect()
+}
+
+/// The install modes that are supported, if the catalog says anything about them.
+fn install_modes(bundle: &Bundle) -> Result<Vec<String>, ContentError> {
+    let modes = match bundle.csv_metadata()? {
+        Some(metadata) => metadata["installModes"].clone(),
+        None => match bundle.csv()? {
+            Some(csv) => csv.get(&["spec", "installModes"]).cloned().unwrap_or_default(),
+            None => Value::Null,
+        },
+    };
+    let modes = modes.as_array().cloned().unwrap_or_default().into_iter();
+    let supported = modes.filter(|mode| mode["supported"] == true);
+    Ok(supported.map(|mode| text(&mode, "type").to_owned()).collect())
+}
+
+fn bundle_text(value: &Value) -> String {
+    let mut out = String::new();
+    for (title, field) in [
+        ("Bundle", "bundle"),
+        ("Package", "package"),
+        ("Version", "version"),
+        ("Image", "image"),
+        ("Declared at", "declaredAt"),
+        ("Deprecated", "deprecation"),
+    ] {
+        line(&mut out, title, text(value, field));
+    }
+    line(&mut out, "Install modes", &names(value, "installModes"));
+    if value["manifests"] != 0 {
+        line(&mut out, "Manifests", &value["manifests"].to_string());
+    }
+    out.push_str("Channels:\n");
+    for channel in items(value, "channels") {
+        let head = if channel["head"] == true { " (head)" } else { "" };
+        let _ = writeln!(out, "  {}{head}", plain(text(channel, "name")));
+        for (title, words) in [
+            ("deprecated", text(channel, "deprecation").to_owned()),
+            ("updates to", names(channel, "updatesTo")),
+            ("replaces", text(channel, "replaces").to_owned()),
+            ("skips", names(channel, "skips")),
+            ("skip range", text(channel, "skipRange").to_owned()),
+        ] {
+            if !words.is_empty() {
+                let _ = writeln!(out, "    {:<12}{}", format!("{title}:"), plain(&words));
+            }
+        }
+    }
+    block(&mut out, "Provides", items(value, "provides").filter_map(Value::as_str).map(plain));
+    let requires = &value["requires"];
+    let packages = items(requires, "packages").map(|package| {
+        format!("package {} {}", text(package, "name"), text(package, "versionRange"))
+    });
+    let apis = items(requires, "apis").filter_map(Value::as_str).map(str::to_owned);
+    let constraints = items(requires, "constraints").map(|it| format!("constraint {it}"));
+    block(&mut out, "Requires", apis.chain(packages).chain(constraints).map(|it| plain(&it)));
+    let images = items(value, "relatedImages").filter_map(Value::as_str);
+    block(&mut out, "Related images", images.filter(|image| !image.is_empty()).map(plain));
+    out
+}
+
+/// A line with a title, unless there is nothing to say.
+fn line(out: &mut String, title: &str, words: &str) {
+    if !words.is_empty() {
+        let _ = writeln!(out, "{:<17}{}", format!("{title}:"), plain(words));
+    }
+}
+
+fn block(out: &mut String, title: &str, lines: impl Iterator<Item = String>) {
+    let mut lines = lines.peekable();
+    if lines.peek().is_some() {
+        let _ = writeln!(out, "{title}:");
+        lines.for_each(|line| {
+            let _ = writeln!(out, "  {line}");
+        });
+    }
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field].as_str().unwrap_or_default()
+}
+
+fn items<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
+    value[field].as_array().into_iter().flatten()
+}
+
+fn names(value: &Value, field: &str) -> String {
+    items(value, field).filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+}
