@@ -143,7 +143,8 @@ impl Reader<'_> {
         if let Some(Ok(second)) = documents.next()
             && !second.value.is_null()
         {
-            let message = "only the first document of a file counts".to_owned();
+            let message =
+                "there is a second document, and only the first of a file counts".to_owned();
             self.pass_over(&path, Some(second.line), message, "write each object to its own file");
         }
         Ok(Some((document, bytes)))

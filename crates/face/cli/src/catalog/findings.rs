@@ -82,12 +82,19 @@ impl Findings {
                 let all = |of: fn(&Contents) -> usize| {
                     self.contents.iter().map(|(_, contents)| of(contents)).sum::<usize>()
                 };
-                format!(
-                    "sound: {}, {}, {}",
-                    count(all(|it| it.packages), "package"),
-                    count(all(|it| it.channels), "channel"),
-                    count(all(|it| it.bundles), "bundle")
-                )
+                let parts: Vec<String> = [
+                    (all(|it| it.packages), "package"),
+                    (all(|it| it.channels), "channel"),
+                    (all(|it| it.bundles), "bundle"),
+                ]
+                .into_iter()
+                .filter(|(number, _)| *number > 0)
+                .map(|(number, what)| count(number, what))
+                .collect();
+                match &parts[..] {
+                    [] => "sound, and empty".to_owned(),
+                    parts => format!("sound: {}", parts.join(", ")),
+                }
             }
             [errors, 0] => count(errors, "error"),
             [0, warnings] => count(warnings, "warning"),
@@ -145,13 +152,17 @@ fn problem_value(finding: &Finding) -> Value {
 
 /// The problem of a bundle folder as one of a catalog.
 pub(super) fn of_bundle(rule: Rule, problem: &mainstay_bundle::Problem) -> Problem {
+    let loss = match rule {
+        Rule::PassedOver => "; other tools drop it without a word",
+        _ => "",
+    };
     Problem {
         rule,
         blob: None,
         file: problem.file.as_str().into(),
         line: problem.line,
         column: None,
-        message: problem.message.clone(),
+        message: format!("{}{loss}", problem.message),
         remedy: problem.remedy.clone(),
     }
 }

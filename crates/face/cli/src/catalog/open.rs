@@ -18,6 +18,11 @@ pub(super) struct Opened {
 }
 
 impl Opened {
+    /// The path of something in the folder, as somebody would type it.
+    pub(super) fn below(&self, path: &str) -> String {
+        format!("{}/{path}", self.typed.trim_end_matches('/'))
+    }
+
     /// The catalog, as far as `keep` asks.
     ///
     /// # Errors

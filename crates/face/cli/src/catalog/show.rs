@@ -3,7 +3,7 @@
 use super::{
     Format, Io,
     list::{by_version, no_package, version},
-    open::open,
+    open::{Opened, open},
     plain,
 };
 use crate::{exit::Failure, report::columns};
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     let damaged = |error: ContentError| Failure::from(Cause::new(error.to_string()));
     let (value, text) = match &arguments.bundle {
         None => {
-            let value = package_value(package).map_err(damaged)?;
+            let value = package_value(package, &opened).map_err(damaged)?;
             let text = package_text(package, &value);
             (value, text)
         }
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
                 );
                 Failure::usage(Cause::new(message).at(Place::file(&arguments.path)).remedy(see))
             })?;
-            let value = bundle_value(package, bundle).map_err(damaged)?;
+            let value = bundle_value(package, bundle, &opened).map_err(damaged)?;
             let text = bundle_text(&value);
             (value, text)
         }
@@ -77,7 +77,7 @@ fn find<'p>(package: &'p Package, wanted: &str) -> Option<&'p Bundle> {
     }
 }
 
-fn package_value(package: &Package) -> Result<Value, ContentError> {
+fn package_value(package: &Package, opened: &Opened) -> Result<Value, ContentError> {
     let channels = package.channels().map(|channel| {
         let head = &channel.head().name;
         json!({
@@ -100,7 +100,7 @@ fn package_value(package: &Package) -> Result<Value, ContentError> {
     });
     Ok(json!({
         "package": &*package.name,
-        "declaredAt": package.blob().origin().to_string(),
+        "declaredAt": opened.below(&package.blob().origin().to_string()),
         "description": package.description()?,
         "defaultChannel": &*package.default_channel,
         "deprecation": package.deprecation.as_deref(),
@@ -147,7 +147,11 @@ fn package_text(package: &Package, value: &Value) -> String {
     out
 }
 
-fn bundle_value(package: &Package, bundle: &Bundle) -> Result<Value, ContentError> {
+fn bundle_value(
+    package: &Package,
+    bundle: &Bundle,
+    opened: &Opened,
+) -> Result<Value, ContentError> {
     let channels = package.channels().filter_map(|channel| {
         let entry = channel.entry(&bundle.name)?;
         Some(json!({
@@ -169,7 +173,7 @@ fn bundle_value(package: &Package, bundle: &Bundle) -> Result<Value, ContentErro
         "package": &*package.name,
         "version": version(bundle),
         "image": &*bundle.image,
-        "declaredAt": bundle.blob().origin().to_string(),
+        "declaredAt": opened.below(&bundle.blob().origin().to_string()),
         "deprecation": bundle.deprecation.as_deref(),
         "channels": channels.collect::<Vec<_>>(),
         "provides": bundle.provided_apis().map(shown).collect::<Vec<_>>(),

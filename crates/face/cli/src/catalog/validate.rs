@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
         findings.list.extend(problems.into_iter().map(|problem| {
             let file = match problem.rule {
                 Rule::NoCatalog => folder.typed.clone(),
-                _ => format!("{}/{}", folder.typed.trim_end_matches('/'), problem.file),
+                _ => folder.below(&problem.file),
             };
             Finding { file, problem }
         }));
@@ -87,5 +87,5 @@ fn look_at_bundle(folder: &Opened) -> (Vec<Problem>, Option<Contents>) {
         problems.push(refused(&error));
     }
     problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
-    (problems, Some(Contents { packages: 1, channels: 0, bundles: 1 }))
+    (problems, Some(Contents { packages: 0, channels: 0, bundles: 1 }))
 }

@@ -1,0 +1,51 @@
+//! `mainstay catalog validate` on folders of bundles.
+
+use crate::Place;
+
+const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: kiwi.v1.0.0
+spec:
+  version: 1.0.0
+";
+
+fn bundle() -> Place {
+    Place::new().file("b/manifests/csv.yaml", CSV).file(
+        "b/metadata/annotations.yaml",
+        "annotations:\n  operators.operatorframework.io.bundle.package.v1: kiwi\n",
+    )
+}
+
+#[test]
+fn a_sound_bundle_has_nothing_to_say() {
+    let answer = bundle().catalog("validate b");
+    assert_eq!((answer.code, answer.out.as_str()), (0, "sound: 1 bundle\n"));
+}
+
+#[test]
+fn what_upstream_passes_over_is_an_error() {
+    let place = bundle()
+        .file("b/metadata/dependencies.yaml", "dependencies:\n- type: [\n")
+        .file("b/manifests/two.yaml", "kind: A\napiVersion: v1\n---\nkind: B\napiVersion: v1\n");
+    let answer = place.catalog("validate b");
+    assert_eq!(answer.code, 1);
+    insta::assert_snapshot!(answer.out, @"
+    b/manifests/two.yaml:4: error: there is a second document, and only the first of a file counts; other tools drop it without a word [passed-over]
+        write each object to its own file
+    b/metadata/dependencies.yaml:3: error: the file cannot be decoded: did not find expected node content; other tools drop it without a word [passed-over]
+        correct the file
+    2 errors
+    ");
+}
+
+#[test]
+fn a_bundle_that_cannot_be_read_says_why() {
+    let answer = bundle().file("b/manifests/csv.yaml", "kind: ConfigMap\n").catalog("validate b");
+    assert_eq!(answer.code, 1);
+    insta::assert_snapshot!(answer.out, @"
+    b/manifests: error: no csv in bundle [bad-bundle]
+        put a ClusterServiceVersion there
+    1 error
+    ");
+}

@@ -1,0 +1,140 @@
+//! The command line as people and scripts meet it: arguments in, text and exit code out.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod bundles;
+mod fbc;
+mod findings;
+mod shown;
+
+use clap::Parser;
+use mainstay_cli::{
+    args::{Arguments, Command},
+    catalog, opm,
+};
+use mainstay_clock::Clock;
+use std::{fs, path::Path};
+use tempfile::TempDir;
+
+/// What came of a command.
+#[derive(Debug)]
+struct Answer {
+    code: u8,
+    out: String,
+    err: String,
+}
+
+/// A folder to work in.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    /// A place with one catalog of one file.
+    fn with(content: &str) -> Self {
+        Self::new().file("c/catalog.yaml", content)
+    }
+
+    /// Writes a file.
+    fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// `mainstay catalog …`; the arguments are separated by blanks.
+    fn catalog(&self, arguments: &str) -> Answer {
+        self.coloured(arguments, false)
+    }
+
+    fn coloured(&self, arguments: &str, colour: bool) -> Answer {
+        let words = ["mainstay", "catalog"].into_iter().chain(arguments.split(' '));
+        let parsed = match Arguments::try_parse_from(words) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                let code = u8::try_from(error.exit_code()).unwrap();
+                return Answer { code, out: String::new(), err: error.to_string() };
+            }
+        };
+        let Command::Catalog(arguments) = parsed.command else { unreachable!("it was typed") };
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let (stdout, stderr) = (&mut out, &mut err);
+        let folder = self.path().to_owned();
+        let exit = catalog::run(arguments, &mut catalog::Io { stdout, stderr, folder, colour });
+        let code = exit as u8;
+        answer(code, out, err)
+    }
+
+    /// `opm …`; the arguments are separated by blanks.
+    fn opm(&self, arguments: &str) -> Answer {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
+        let code = opm::run(
+            &arguments,
+            &mut opm::Io {
+                stdout: &mut out,
+                stderr: &mut err,
+                folder: self.path().to_owned(),
+                alpha: false,
+                terminal: false,
+                clock: Clock::system(),
+            },
+        );
+        answer(code, out, err)
+    }
+
+    /// What both voices say to the catalog in the folder `c`: the exit code of `opm validate`, and
+    /// the rules that `mainstay catalog validate` finds broken.
+    fn verdicts(&self) -> (u8, Vec<String>) {
+        let answer = self.catalog("validate c -o json");
+        let found: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        let problems = found["problems"].as_array().unwrap();
+        let rules: Vec<String> =
+            problems.iter().map(|it| it["rule"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(answer.code, u8::from(found["passed"] == false), "{answer:?}");
+        (self.opm("validate c").code, rules)
+    }
+}
+
+fn answer(code: u8, out: Vec<u8>, err: Vec<u8>) -> Answer {
+    Answer { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+}
+
+/// A package with one channel and one bundle.
+const SOUND: &str = "---
+schema: olm.package
+name: foo
+defaultChannel: preview
+---
+schema: olm.channel
+package: foo
+name: preview
+entries:
+- name: foo.v0.1.0
+---
+schema: olm.bundle
+package: foo
+name: foo.v0.1.0
+image: example.com/foo:v0.1.0
+properties:
+- type: olm.package
+  value: {packageName: foo, version: 0.1.0}
+";
+
+/// The sound catalog with one thing changed.
+fn changed(from: &str, to: &str) -> Place {
+    assert!(SOUND.contains(from), "{from}");
+    Place::with(&SOUND.replacen(from, to, 1))
+}
+
+/// The sound catalog with documents added.
+fn added(documents: &str) -> Place {
+    Place::with(&format!("{SOUND}---\n{documents}"))
+}

@@ -1,0 +1,171 @@
+//! `mainstay catalog list` and `show`.
+
+use crate::Place;
+use serde_json::Value;
+
+const CATALOG: &str = r#"---
+schema: olm.package
+name: kiwi
+defaultChannel: stable
+description: |
+  A bird.
+  It does not fly.
+---
+schema: olm.channel
+package: kiwi
+name: stable
+entries:
+- name: kiwi.v1.9.0
+- name: kiwi.v1.10.0
+  replaces: kiwi.v1.9.0
+  skips: [kiwi.v1.9.1]
+---
+schema: olm.channel
+package: kiwi
+name: fast
+entries:
+- name: kiwi.v1.10.0
+  skipRange: ">=1.0.0 <1.10.0"
+- name: kiwi.v2.0.0
+  replaces: kiwi.v1.10.0
+---
+schema: olm.bundle
+package: kiwi
+name: kiwi.v1.9.0
+image: example.com/kiwi:v1.9.0
+properties:
+- type: olm.package
+  value: {packageName: kiwi, version: 1.9.0}
+---
+schema: olm.bundle
+package: kiwi
+name: kiwi.v1.10.0
+image: example.com/kiwi:v1.10.0
+properties:
+- type: olm.package
+  value: {packageName: kiwi, version: 1.10.0}
+- type: olm.gvk
+  value: {group: birds.example.com, version: v1, kind: Kiwi}
+- type: olm.gvk.required
+  value: {group: trees.example.com, version: v1, kind: Fern}
+- type: olm.package.required
+  value: {packageName: fern, versionRange: ">=1.0.0"}
+- type: olm.csv.metadata
+  value: {installModes: [{type: OwnNamespace, supported: false}, {type: AllNamespaces, supported: true}]}
+relatedImages:
+- name: operator
+  image: example.com/kiwi/operator:v1.10.0
+---
+schema: olm.bundle
+package: kiwi
+name: kiwi.v2.0.0
+image: example.com/kiwi:v2.0.0
+properties:
+- type: olm.package
+  value: {packageName: kiwi, version: 2.0.0}
+---
+schema: olm.deprecations
+package: kiwi
+entries:
+- reference: {schema: olm.channel, name: stable}
+  message: use fast
+"#;
+
+#[test]
+fn lists_are_tables() {
+    let place = Place::with(CATALOG);
+    insta::assert_snapshot!(place.catalog("list packages c").out, @"
+    PACKAGE   DEFAULT CHANNEL   HEAD           VERSION   CHANNELS   BUNDLES   DEPRECATED
+    kiwi      stable            kiwi.v1.10.0   1.10.0    2          3
+    ");
+    insta::assert_snapshot!(place.catalog("list channels c").out, @"
+    PACKAGE   CHANNEL   DEFAULT   HEAD           VERSION   ENTRIES   DEPRECATED
+    kiwi      fast                kiwi.v2.0.0    2.0.0     2
+    kiwi      stable    yes       kiwi.v1.10.0   1.10.0    2         yes
+    ");
+    insta::assert_snapshot!(place.catalog("list bundles c kiwi").out, @"
+    PACKAGE   BUNDLE         VERSION   CHANNELS      DEPRECATED   IMAGE
+    kiwi      kiwi.v1.9.0    1.9.0     stable                     example.com/kiwi:v1.9.0
+    kiwi      kiwi.v1.10.0   1.10.0    fast,stable                example.com/kiwi:v1.10.0
+    kiwi      kiwi.v2.0.0    2.0.0     fast                       example.com/kiwi:v2.0.0
+    ");
+}
+
+#[test]
+fn lists_can_be_read_by_programs() {
+    let place = Place::with(CATALOG);
+    let answer = place.catalog("list bundles c -o json");
+    let list: Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!(list[1]["bundle"], "kiwi.v1.10.0");
+    assert_eq!(list[1]["channels"], serde_json::json!(["fast", "stable"]));
+    let yaml = place.catalog("list bundles c -o yaml").out;
+    assert_eq!(
+        mainstay_yaml::one(yaml.as_bytes(), &mainstay_yaml::Options::default()).unwrap(),
+        list
+    );
+}
+
+#[test]
+fn a_package_is_shown_with_its_channels_and_bundles() {
+    insta::assert_snapshot!(Place::with(CATALOG).catalog("show c kiwi").out, @"
+    Package:         kiwi
+    Declared at:     c/catalog.yaml:2
+    Description:     A bird.
+    Channels:
+      NAME     DEFAULT   HEAD           VERSION   ENTRIES   DEPRECATED
+      fast               kiwi.v2.0.0    2.0.0     2
+      stable   yes       kiwi.v1.10.0   1.10.0    2         use fast
+    Bundles, oldest first:
+      NAME           VERSION   CHANNELS       DEPRECATED
+      kiwi.v1.9.0    1.9.0     stable
+      kiwi.v1.10.0   1.10.0    fast, stable
+      kiwi.v2.0.0    2.0.0     fast
+    ");
+}
+
+#[test]
+fn a_bundle_is_shown_with_where_one_gets_from_it() {
+    let place = Place::with(CATALOG);
+    let by_version = place.catalog("show c kiwi 1.10.0").out;
+    insta::assert_snapshot!(by_version, @"
+    Bundle:          kiwi.v1.10.0
+    Package:         kiwi
+    Version:         1.10.0
+    Image:           example.com/kiwi:v1.10.0
+    Declared at:     c/catalog.yaml:35
+    Install modes:   AllNamespaces
+    Channels:
+      fast
+        updates to: kiwi.v2.0.0
+        skip range: >=1.0.0 <1.10.0
+      stable (head)
+        deprecated: use fast
+        replaces:   kiwi.v1.9.0
+        skips:      kiwi.v1.9.1
+    Provides:
+      birds.example.com/v1 Kiwi
+    Requires:
+      trees.example.com/v1 Fern
+      package fern >=1.0.0
+    Related images:
+      example.com/kiwi/operator:v1.10.0
+    ");
+    assert_eq!(place.catalog("show c kiwi kiwi.v1.10.0").out, by_version);
+    let json = place.catalog("show c kiwi v1.9.0 -o json").out;
+    let bundle: Value = serde_json::from_str(&json).unwrap();
+    let updates: Vec<&Value> =
+        bundle["channels"].as_array().unwrap().iter().map(|it| &it["updatesTo"]).collect();
+    assert_eq!(updates, [&serde_json::json!(["kiwi.v1.10.0"])]);
+}
+
+#[test]
+fn a_catalog_that_cannot_be_used_is_not_listed() {
+    let place = Place::with(&CATALOG.replace("defaultChannel: stable", "defaultChannel: slow"));
+    let answer = place.catalog("list packages c");
+    assert_eq!((answer.code, answer.out.as_str()), (1, ""));
+    insta::assert_snapshot!(answer.err, @r#"
+    error: c: the catalog cannot be used
+      because catalog.yaml:4:17: invalid package "kiwi": default channel "slow" not found in channels list (the package has fast, stable)
+      → see all problems with: mainstay catalog validate c
+    "#);
+}
