@@ -222,9 +222,10 @@ mod tests {
             ),
         ] {
             let mut out = String::new();
-            let mut writer = match lines {
-                false => Writer::compact(&mut out, Html::Plain, Numbers::Whole),
-                true => Writer::indented(&mut out, Html::Plain, Numbers::Whole),
+            let mut writer = if lines {
+                Writer::indented(&mut out, Html::Plain, Numbers::Whole)
+            } else {
+                Writer::compact(&mut out, Html::Plain, Numbers::Whole)
             };
             writer.open('{');
             writer.key("a");

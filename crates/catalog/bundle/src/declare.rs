@@ -5,13 +5,11 @@ use crate::{
     csv::{Csv, RelatedImage},
     error::{BundleError, Problem},
     metadata::Property,
-    order,
-    shape::{self, Kind, Shape},
+    shape::{self, Shape},
     template::ImageTemplate,
-    types::{self, Source},
 };
 use base64::Engine as _;
-use mainstay_gojson::{Html, Numbers, quoted};
+use mainstay_gojson::{quoted, sort_slice};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -50,8 +48,8 @@ pub struct DeclaredProperty {
     pub value: String,
 }
 
-const OBJECT: &str = "olm.bundle.object";
-const METADATA: &str = "olm.csv.metadata";
+pub(crate) const OBJECT: &str = "olm.bundle.object";
+pub(crate) const METADATA: &str = "olm.csv.metadata";
 
 impl Bundle {
     /// The blob of a catalog that says what this bundle says.
@@ -77,31 +75,6 @@ impl Bundle {
             properties,
             related_images,
         })
-    }
-
-    /// What upstream's migration `bundle-object-to-csv-metadata` makes of a blob of this bundle: the
-    /// objects give way to what clients show of the ClusterServiceVersion. Without an image, or with
-    /// such a property, it stays as it is.
-    ///
-    /// # Errors
-    /// If the ClusterServiceVersion has values of other kinds than its type.
-    pub fn migrate(&self, declared: &mut DeclaredBundle) -> Result<(), BundleError> {
-        if declared.image.is_empty() {
-            return Ok(());
-        }
-        let csv = self.csv();
-        if let Err(mismatch) = shape::check(csv.manifest().value(), &types::CLUSTER_SERVICE_VERSION)
-        {
-            return Err(csv.manifest().mismatch(&[], mismatch));
-        }
-        if declared.properties.iter().any(|property| property.kind == METADATA) {
-            return Ok(());
-        }
-        declared.properties.retain(|property| property.kind != OBJECT);
-        declared
-            .properties
-            .push(DeclaredProperty { kind: METADATA.to_owned(), value: csv_metadata(csv) });
-        Ok(())
     }
 
     fn image(&self, image: Image<'_>) -> Result<String, BundleError> {
@@ -209,7 +182,9 @@ impl Bundle {
                 images.push(unnamed(operator));
             }
         }
-        Ok(order::by_reference(&images))
+        let mut order: Vec<&RelatedImage> = images.iter().collect();
+        sort_slice(&mut order, |a, b| a.image < b.image);
+        Ok(order.into_iter().cloned().collect())
     }
 }
 
@@ -269,96 +244,4 @@ fn checked(at: usize, property: &Property, shape: &'static Shape) -> Result<Valu
     let kind = mainstay_version::quote(&property.kind);
     parsed(property, shape)
         .map_err(|error| error.within(&format!("parse property[{at}] of type {kind}: ")))
-}
-
-/// The value of `olm.csv.metadata`.
-fn csv_metadata(csv: Csv<'_>) -> String {
-    let object = csv.manifest().value();
-    let mut out = String::from("{");
-    for (name, source, kind) in types::CSV_METADATA {
-        let value = match source {
-            Source::Metadata(field) => {
-                shape::field(object, "metadata").and_then(|metadata| shape::field(metadata, field))
-            }
-            Source::Spec(field) => {
-                shape::field(object, "spec").and_then(|spec| shape::field(spec, field))
-            }
-        };
-        write_field(&mut out, name, value, kind, false);
-    }
-    out.push('}');
-    out
-}
-
-/// Writes a field in the form of its type: unknown fields go, empty ones too unless they are
-/// structs or always written.
-fn write_field(out: &mut String, name: &str, value: Option<&Value>, kind: &Kind, always: bool) {
-    let empty = match (kind, value) {
-        (Kind::One(_), _) => false,
-        (_, None | Some(Value::Null | Value::Bool(false))) => true,
-        (_, Some(Value::String(text))) => text.is_empty() && !matches!(kind, Kind::Raw),
-        (_, Some(Value::Array(items))) => items.is_empty() && !matches!(kind, Kind::Raw),
-        (_, Some(Value::Object(fields))) => fields.is_empty() && !matches!(kind, Kind::Raw),
-        (Kind::Int(_), Some(Value::Number(number))) => number.as_i64() == Some(0),
-        (_, Some(_)) => false,
-    };
-    // A value that is kept as it is may be false or empty, and null too.
-    let kept = matches!(kind, Kind::Raw) && value.is_some();
-    if empty && !always && !kept {
-        return;
-    }
-    if !out.ends_with(['{', '[']) {
-        out.push(',');
-    }
-    out.push_str(&quoted(name));
-    out.push(':');
-    write_kind(out, value.unwrap_or(&Value::Null), kind);
-}
-
-fn write_kind(out: &mut String, value: &Value, kind: &Kind) {
-    match (kind, value) {
-        (Kind::Raw, value) => {
-            out.push_str(&mainstay_gojson::value(value, Html::Escaped, Numbers::Object));
-        }
-        (Kind::Text | Kind::Named(_), value) => {
-            out.push_str(&quoted(value.as_str().unwrap_or_default()));
-        }
-        (Kind::Bool, value) => {
-            out.push_str(if value.as_bool().unwrap_or_default() { "true" } else { "false" });
-        }
-        (Kind::TextMap, Value::Object(fields)) => {
-            out.push('{');
-            for (at, (name, value)) in fields.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                out.push_str(&quoted(name));
-                out.push(':');
-                out.push_str(&quoted(value.as_str().unwrap_or_default()));
-            }
-            out.push('}');
-        }
-        (Kind::One(shape), value) => {
-            out.push('{');
-            for (name, kind) in shape.fields {
-                let always = types::always_written(shape, name);
-                let value = value.as_object().and_then(|_| shape::field(value, name));
-                write_field(out, name, value, kind, always);
-            }
-            out.push('}');
-        }
-        (Kind::Many(element), Value::Array(items)) => {
-            out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                write_kind(out, item, element);
-            }
-            out.push(']');
-        }
-        (_, value) => {
-            out.push_str(&mainstay_gojson::value(value, Html::Plain, Numbers::Object));
-        }
-    }
 }

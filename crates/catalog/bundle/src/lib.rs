@@ -4,7 +4,7 @@
 //! document of each file), the ClusterServiceVersion among them, custom resource definitions of both
 //! versions, and what the metadata files say, which are known by what they hold and not by their
 //! names. [`Bundle::declare`] makes of it the blob that a catalog has of the bundle, in the very
-//! bytes of upstream's `opm render`; [`json`] and [`yaml`] print blobs.
+//! bytes of upstream's `opm render`.
 //!
 //! ```text
 //! tree of files ─► manifests ─┬─► Bundle ─► DeclaredBundle ─► JSON, YAML
@@ -24,7 +24,7 @@ mod declare;
 mod error;
 mod manifest;
 mod metadata;
-mod order;
+mod migrate;
 mod pretty;
 mod read;
 mod shape;
@@ -39,7 +39,7 @@ pub use declare::{DeclaredBundle, DeclaredProperty, Image};
 pub use error::{BundleError, Problem};
 pub use manifest::Manifest;
 pub use metadata::{Annotations, Property};
+pub use migrate::csv_metadata;
 pub use read::Limits;
 pub use template::ImageTemplate;
 pub use tree::{Entry, Files, Folder, Kind, Tree, is_bundle};
-pub use write::{json, yaml};

@@ -62,6 +62,11 @@ impl Declared {
         (0..self.items.len()).map(|slot| self.area.blob(slot))
     }
 
+    /// All documents, in order, each with what is known of it.
+    pub(crate) fn documents(&self) -> impl ExactSizeIterator<Item = (Blob, &Facts)> {
+        self.items.iter().map(|item| (self.area.blob(item.slot), &item.facts))
+    }
+
     /// Puts the documents together to a catalog.
     ///
     /// # Errors

@@ -41,6 +41,7 @@ mod graph;
 mod ignored;
 mod lint;
 mod load;
+mod migrate;
 mod model;
 mod pack;
 mod problem;
@@ -53,11 +54,13 @@ mod source;
 mod syntax;
 mod upstream;
 mod work;
+mod write;
 
 pub use content::{Blob, ContentError, Origin};
 pub use declared::Declared;
 pub use lint::{Inspection, inspect};
 pub use load::{Keep, Limits, LoadOptions};
+pub use migrate::{Level, MigrateError};
 pub use model::{
     Api, Bundle, Catalog, Channel, Entry, Icon, Package, PackageRequirement, Property, RelatedImage,
 };
@@ -66,3 +69,4 @@ pub use reference::fault as reference_fault;
 pub use rule::{Rule, Severity};
 pub use snapshot::SnapshotError;
 pub use source::{Files, Folder, Source, SourceFile};
+pub use write::{Format, Part, Rendition, WriteError};

@@ -6,6 +6,7 @@ mod recorded;
 mod rules;
 
 use mainstay_bundle::{Bundle, DeclaredBundle, Image, ImageTemplate, Limits, Tree};
+use mainstay_catalog::{Format, Rendition};
 
 /// What a command line asks for.
 #[derive(Default)]
@@ -22,8 +23,12 @@ fn render(bundles: &[(&dyn Tree, &str)], flags: &Flags<'_>) -> Result<String, St
         .map(|(tree, named)| declare(*tree, named, flags))
         .collect::<Result<_, _>>()?;
     let mut out = Vec::new();
-    let write = if flags.yaml { mainstay_bundle::yaml } else { mainstay_bundle::json };
-    write(&declared.iter().collect::<Vec<_>>(), &mut out).unwrap();
+    let mut rendition = Rendition::default();
+    for bundle in &declared {
+        rendition.add(bundle);
+    }
+    let format = if flags.yaml { Format::Yaml } else { Format::Json };
+    rendition.write(format, &mut out).unwrap();
     Ok(String::from_utf8(out).unwrap())
 }
 

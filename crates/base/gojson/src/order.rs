@@ -1,0 +1,207 @@
+//! The order of Go's `sort.Slice`.
+//!
+//! It does not keep the order of equal items: what becomes of two items with one reference, or of
+//! two bundles with one name, follows from its algorithm alone, pattern-defeating quicksort with
+//! bounds of Go's own. It is written here over slices of what can be copied, such as references.
+
+/// Up to here, insertion sort.
+const SMALL: usize = 12;
+/// From here on, medians of three neighbours are compared for the pivot, and elements are shifted.
+const LARGE: usize = 50;
+
+/// Sorts items as Go's `sort.Slice` does, equal ones too.
+pub fn sort_slice<T: Copy>(items: &mut [T], less: impl Fn(&T, &T) -> bool) {
+    let limit = usize::BITS - items.len().leading_zeros();
+    quick(items, None, limit, &less);
+}
+
+/// Whether one item comes before another.
+type Less<'l, T> = &'l dyn Fn(&T, &T) -> bool;
+
+/// Sorts items of which none is less than `before`.
+fn quick<T: Copy>(mut items: &mut [T], mut before: Option<T>, mut limit: u32, less: Less<'_, T>) {
+    let (mut balanced, mut untouched) = (true, true);
+    while items.len() > SMALL {
+        let length = items.len();
+        if limit == 0 {
+            heap(items, less);
+            return;
+        }
+        if !balanced {
+            scatter(items);
+            limit -= 1;
+        }
+        let (mut pivot, trend) = choose(items, less);
+        if trend == Trend::Falling {
+            items.reverse();
+            pivot = length - 1 - pivot;
+        }
+        if balanced && untouched && trend != Trend::Neither && finish(items, less) {
+            return;
+        }
+        items.swap(0, pivot);
+        if before.is_some_and(|before| !less(&before, &items[0])) {
+            // The pivot is the least there is, and perhaps much is equal to it.
+            let end = split(items, |item, pivot| !less(pivot, item)).0 + 1;
+            before = Some(items[end - 1]);
+            items = &mut items[end..];
+            continue;
+        }
+        let (middle, kept) = split(items, less);
+        items.swap(0, middle);
+        untouched = kept;
+        let pivot = items[middle];
+        let (left, right) = items.split_at_mut(middle);
+        let shorter = left.len().min(right.len());
+        balanced = shorter >= length / 8;
+        if left.len() < right.len() {
+            quick(left, before, limit, less);
+            before = Some(pivot);
+            items = &mut right[1..];
+        } else {
+            quick(&mut right[1..], Some(pivot), limit, less);
+            items = left;
+        }
+    }
+    insertion(items, less);
+}
+
+fn insertion<T: Copy>(items: &mut [T], less: Less<'_, T>) {
+    for end in 1..items.len() {
+        sink(items, end, less);
+    }
+}
+
+/// Moves an item towards the front until the one before it is not greater.
+fn sink<T: Copy>(items: &mut [T], mut at: usize, less: Less<'_, T>) {
+    while at > 0 && less(&items[at], &items[at - 1]) {
+        items.swap(at, at - 1);
+        at -= 1;
+    }
+}
+
+/// Brings what belongs `low` (in relation to the pivot, which stands first) before the rest. Returns
+/// the position of the last such image, and whether all were in place.
+fn split<T: Copy>(items: &mut [T], low: impl Fn(&T, &T) -> bool) -> (usize, bool) {
+    let pivot = items[0];
+    let (mut front, mut back) = (1, items.len() - 1);
+    let mut untouched = true;
+    loop {
+        while front <= back && low(&items[front], &pivot) {
+            front += 1;
+        }
+        while front <= back && !low(&items[back], &pivot) {
+            back -= 1;
+        }
+        if front > back {
+            return (back, untouched);
+        }
+        items.swap(front, back);
+        front += 1;
+        back -= 1;
+        untouched = false;
+    }
+}
+
+/// Sorts items of which few are out of order; says whether that was enough.
+fn finish<T: Copy>(items: &mut [T], less: Less<'_, T>) -> bool {
+    let mut at = 1;
+    for _ in 0..5 {
+        while at < items.len() && !less(&items[at], &items[at - 1]) {
+            at += 1;
+        }
+        if at == items.len() {
+            return true;
+        }
+        if items.len() < LARGE {
+            return false;
+        }
+        items.swap(at, at - 1);
+        sink(items, at - 1, less);
+        let mut rising = at + 1;
+        while rising < items.len() && less(&items[rising], &items[rising - 1]) {
+            items.swap(rising, rising - 1);
+            rising += 1;
+        }
+    }
+    false
+}
+
+/// Breaks patterns: three items of the middle change places with others. The generator always
+/// starts from the length, so the outcome is fixed.
+fn scatter<T: Copy>(items: &mut [T]) {
+    let length = items.len();
+    let mask = (1 << (usize::BITS - length.leading_zeros())) - 1;
+    let first = (length / 4) * 2 - 2;
+    let mut state = length as u64;
+    for at in first..first + 3 {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        // The mask leaves fewer bits than a length has.
+        let other = usize::try_from(state & mask).unwrap_or_default();
+        items.swap(at, if other >= length { other - length } else { other });
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Trend {
+    Rising,
+    Falling,
+    Neither,
+}
+
+/// The position of the pivot, and how the items seem to be ordered.
+fn choose<T: Copy>(items: &[T], less: Less<'_, T>) -> (usize, Trend) {
+    let mut exchanges = 0;
+    let mut median = |[mut a, mut b, mut c]: [usize; 3]| {
+        for pair in [0, 1, 0] {
+            let (low, high) = if pair == 0 { (&mut a, &mut b) } else { (&mut b, &mut c) };
+            if less(&items[*high], &items[*low]) {
+                std::mem::swap(low, high);
+                exchanges += 1;
+            }
+        }
+        b
+    };
+    let quarter = items.len() / 4;
+    let mut candidates = [quarter, quarter * 2, quarter * 3];
+    if items.len() >= LARGE {
+        candidates = candidates.map(|at| median([at - 1, at, at + 1]));
+    }
+    let pivot = median(candidates);
+    let trend = match exchanges {
+        0 => Trend::Rising,
+        12 => Trend::Falling,
+        _ => Trend::Neither,
+    };
+    (pivot, trend)
+}
+
+/// What remains when pivots were bad too often.
+fn heap<T: Copy>(items: &mut [T], less: Less<'_, T>) {
+    let sift = |items: &mut [T], mut root: usize, end: usize| {
+        loop {
+            let mut child = 2 * root + 1;
+            if child >= end {
+                return;
+            }
+            if child + 1 < end && less(&items[child], &items[child + 1]) {
+                child += 1;
+            }
+            if !less(&items[root], &items[child]) {
+                return;
+            }
+            items.swap(root, child);
+            root = child;
+        }
+    };
+    let length = items.len();
+    for root in (0..=(length - 1) / 2).rev() {
+        sift(items, root, length);
+    }
+    for end in (0..length).rev() {
+        items.swap(0, end);
+        sift(items, 0, end);
+    }
+}

@@ -1,0 +1,138 @@
+//! Migrations: what upstream offers to bring catalogs from older forms to newer ones.
+//!
+//! There is one: manifests inside bundles (`olm.bundle.object`) give way to what clients show of the
+//! ClusterServiceVersion (`olm.csv.metadata`).
+
+use crate::{
+    content::Blob,
+    decode::unpack_base64,
+    model::{BUNDLE_OBJECT, CSV_METADATA},
+    write::{Content, Rendition, WriteError, shape},
+};
+use mainstay_bundle::{DeclaredBundle, DeclaredProperty, RelatedImage, csv_metadata};
+use mainstay_gojson::{Html, Numbers};
+use mainstay_version::quote;
+use serde::Deserialize;
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// How far to migrate: this level and all before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Not at all.
+    None,
+    /// `olm.bundle.object` becomes `olm.csv.metadata`.
+    CsvMetadata,
+}
+
+impl Level {
+    /// All levels, in their order.
+    pub const ALL: [Self; 2] = [Self::None, Self::CsvMetadata];
+
+    /// The last one.
+    pub const LAST: Self = Self::CsvMetadata;
+
+    /// What the level is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::CsvMetadata => "bundle-object-to-csv-metadata",
+        }
+    }
+
+    /// The level of a name; `all` is the last one.
+    ///
+    /// # Errors
+    /// If there is none, in upstream's words.
+    pub fn named(name: &str) -> Result<Self, String> {
+        if name == "all" {
+            return Ok(Self::LAST);
+        }
+        Self::ALL
+            .into_iter()
+            .find(|level| level.name() == name)
+            .ok_or_else(|| format!("unknown migration level {}", quote(name)))
+    }
+}
+
+/// Why documents could not be migrated.
+#[derive(Debug, thiserror::Error)]
+pub enum MigrateError {
+    /// A ClusterServiceVersion does not have the shape of its type, in upstream's words.
+    #[error("{0}")]
+    Csv(String),
+    /// A document cannot be read back.
+    #[error(transparent)]
+    Content(#[from] WriteError),
+}
+
+impl Rendition {
+    /// Migrates the documents that were read.
+    ///
+    /// # Errors
+    /// The first bundle that cannot be migrated. What was migrated before it stays so.
+    pub fn migrate(&mut self, level: Level) -> Result<(), MigrateError> {
+        if level < Level::CsvMetadata {
+            return Ok(());
+        }
+        for item in self.items_mut().iter_mut().filter(|item| item.has_objects) {
+            let Content::Read(blob) = &item.content else { continue };
+            if let Some(bundle) = migrated(blob)? {
+                item.content = Content::Made(bundle.json().into());
+                item.has_objects = false;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bundle without its manifests; `None` if it stays as it is.
+fn migrated(blob: &Blob) -> Result<Option<DeclaredBundle>, MigrateError> {
+    let document = blob.value().map_err(WriteError::from)?;
+    let bundle = shape("olm.bundle", document);
+    let list = |name: &str| bundle[name].as_array().map_or(&[][..], Vec::as_slice);
+    let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let properties = list("properties");
+    let is = |property: &Value, kind: &str| property["type"] == kind;
+    let mut objects = properties.iter().filter(|property| is(property, BUNDLE_OBJECT));
+    let Some(csv) = objects.find_map(|property| csv_of(&property["value"])) else {
+        return Ok(None);
+    };
+    let value = csv_metadata(&csv).map_err(MigrateError::Csv)?;
+    if properties.iter().any(|property| is(property, CSV_METADATA)) {
+        return Ok(None);
+    }
+    let kept = properties.iter().filter(|property| !is(property, BUNDLE_OBJECT));
+    let kept = kept.map(|property| DeclaredProperty {
+        kind: text(property, "type"),
+        value: mainstay_gojson::value(&property["value"], Html::Plain, Numbers::Float),
+    });
+    let metadata = DeclaredProperty { kind: CSV_METADATA.to_owned(), value };
+    let image =
+        |image: &Value| RelatedImage { name: text(image, "name"), image: text(image, "image") };
+    Ok(Some(DeclaredBundle {
+        name: text(&bundle, "name"),
+        package: text(&bundle, "package"),
+        image: text(&bundle, "image"),
+        properties: kept.chain([metadata]).collect(),
+        related_images: list("relatedImages").iter().map(image).collect(),
+    }))
+}
+
+/// The manifest in a property, if it is a ClusterServiceVersion.
+fn csv_of(value: &Value) -> Option<Value> {
+    #[derive(Deserialize)]
+    struct Head<'h> {
+        #[serde(borrow)]
+        kind: Option<Cow<'h, str>>,
+    }
+    const KIND: &str = "ClusterServiceVersion";
+    let bytes = unpack_base64(crate::fold::get(value, "data")?.as_str()?).ok()?;
+    // JSON is the fast way to what YAML would say; most manifests are of other kinds.
+    if let Ok(head) = serde_json::from_slice::<Head<'_>>(&bytes) {
+        return (head.kind? == KIND).then(|| serde_json::from_slice(&bytes).ok())?;
+    }
+    let mut documents = mainstay_yaml::documents(&bytes, &mainstay_yaml::Options::default());
+    let manifest = documents.next()?.ok()?.value;
+    (manifest["kind"] == KIND).then_some(manifest)
+}

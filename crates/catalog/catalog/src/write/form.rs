@@ -1,0 +1,252 @@
+//! Documents in the form that upstream's types give them.
+//!
+//! Known schemas are structs there: fields that the struct does not have are gone, names have one
+//! spelling, and what is empty is left out or written as the struct's tags say. Of everything else
+//! only numbers change, which have gone through double precision.
+
+use crate::{decode::unpack_base64, fold::same};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use mainstay_gojson::{Writer, float, sort_slice};
+use serde_json::{Map, Number, Value};
+
+/// What a field holds.
+enum Kind {
+    /// A text; empty when it is not there.
+    Text,
+    /// Bytes in base64; `null` when they are not there.
+    Bytes,
+    /// Anything; `null` when it is not there.
+    Raw,
+    /// A struct.
+    One(&'static Form),
+    /// A struct, or `null`.
+    Maybe(&'static Form),
+    /// A list of texts, or `null`.
+    Texts,
+    /// A list of structs, or `null`.
+    Many(&'static Form),
+}
+
+/// When a field is left out.
+#[derive(Clone, Copy, PartialEq)]
+enum When {
+    Never,
+    Empty,
+}
+
+use Kind::{Bytes, Many, Maybe, One, Raw, Text, Texts};
+use When::{Empty, Never};
+
+/// A struct: its fields in their order.
+pub(super) struct Form(&'static [(&'static str, Kind, When)]);
+
+static PROPERTY: Form = Form(&[("type", Text, Never), ("value", Raw, Never)]);
+
+static PACKAGE: Form = Form(&[
+    ("schema", Text, Never),
+    ("name", Text, Never),
+    ("defaultChannel", Text, Never),
+    ("icon", Maybe(&ICON), Empty),
+    ("description", Text, Empty),
+    ("properties", Many(&PROPERTY), Empty),
+]);
+
+static ICON: Form = Form(&[("base64data", Bytes, Never), ("mediatype", Text, Never)]);
+
+static CHANNEL: Form = Form(&[
+    ("schema", Text, Never),
+    ("name", Text, Never),
+    ("package", Text, Never),
+    ("entries", Many(&ENTRY), Never),
+    ("properties", Many(&PROPERTY), Empty),
+]);
+
+static ENTRY: Form = Form(&[
+    ("name", Text, Never),
+    ("replaces", Text, Empty),
+    ("skips", Texts, Empty),
+    ("skipRange", Text, Empty),
+]);
+
+static BUNDLE: Form = Form(&[
+    ("schema", Text, Never),
+    ("name", Text, Empty),
+    ("package", Text, Empty),
+    ("image", Text, Never),
+    ("properties", Many(&PROPERTY), Empty),
+    ("relatedImages", Many(&RELATED_IMAGE), Empty),
+]);
+
+static RELATED_IMAGE: Form = Form(&[("name", Text, Never), ("image", Text, Never)]);
+
+static DEPRECATIONS: Form = Form(&[
+    ("schema", Text, Never),
+    ("package", Text, Never),
+    ("entries", Many(&DEPRECATION), Never),
+]);
+
+static DEPRECATION: Form = Form(&[("reference", One(&REFERENCE), Never), ("message", Text, Never)]);
+
+static REFERENCE: Form = Form(&[("schema", Text, Never), ("name", Text, Empty)]);
+
+/// The form of the documents of a schema, if it is a known one.
+pub(super) fn of(schema: &str) -> Option<&'static Form> {
+    match schema {
+        "olm.package" => Some(&PACKAGE),
+        "olm.channel" => Some(&CHANNEL),
+        "olm.bundle" => Some(&BUNDLE),
+        "olm.deprecations" => Some(&DEPRECATIONS),
+        _ => None,
+    }
+}
+
+/// Types of properties that stand behind all others.
+const LAST: [&str; 2] = [crate::model::BUNDLE_OBJECT, crate::model::CSV_METADATA];
+
+/// Brings a document into its form. Bundles also have their manifests behind the other properties,
+/// and their images by reference.
+pub(crate) fn shape(schema: &str, document: Value) -> Value {
+    let mut shaped = match (of(schema), document) {
+        (Some(form), Value::Object(fields)) => shape_struct(fields, form),
+        (_, mut other) => {
+            numbers(&mut other);
+            return other;
+        }
+    };
+    if schema == "olm.bundle" {
+        if let Some(Value::Array(properties)) = shaped.get_mut("properties") {
+            let kind = |property: &Value| property["type"].as_str().unwrap_or_default().to_owned();
+            properties.sort_by_key(|property| LAST.contains(&kind(property).as_str()));
+        }
+        if let Some(Value::Array(images)) = shaped.get_mut("relatedImages") {
+            let image = |at: &usize| images[*at]["image"].as_str().unwrap_or_default();
+            let mut order: Vec<usize> = (0..images.len()).collect();
+            sort_slice(&mut order, |a, b| image(a) < image(b));
+            *images = order.into_iter().map(|at| images[at].take()).collect();
+        }
+    }
+    Value::Object(shaped)
+}
+
+fn shape_struct(mut fields: Map<String, Value>, form: &Form) -> Map<String, Value> {
+    let mut shaped = Map::new();
+    for (name, kind, when) in form.0 {
+        // Go decodes field after field: of several spellings the last one counts, and what is null
+        // leaves texts and structs as they are.
+        let mut found = None;
+        for (key, value) in &mut fields {
+            let kept = value.is_null() && matches!(kind, Text | One(_));
+            if !kept && (key == name || same(key, name)) {
+                found = Some(value.take());
+            }
+        }
+        let value = shape_kind(found, kind);
+        let empty = match &value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            _ => false,
+        };
+        if !(empty && *when == Empty) {
+            shaped.insert((*name).to_owned(), value);
+        }
+    }
+    shaped
+}
+
+/// A value of the right shape, which reading has seen to, in the form of its kind.
+fn shape_kind(value: Option<Value>, kind: &Kind) -> Value {
+    let items = |value: Option<Value>, each: &dyn Fn(Value) -> Value| match value {
+        Some(Value::Array(items)) => items.into_iter().map(each).collect(),
+        _ => Value::Null,
+    };
+    let fields = |value: Option<Value>| match value {
+        Some(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    match kind {
+        Text => match value {
+            Some(text @ Value::String(_)) => text,
+            _ => Value::String(String::new()),
+        },
+        Bytes => match value {
+            Some(Value::String(text)) if text.contains(['\n', '\r']) => {
+                // Line breaks do not count, and are not written again.
+                unpack_base64(&text)
+                    .map_or(Value::String(text), |bytes| Value::String(STANDARD.encode(bytes)))
+            }
+            Some(other) => other,
+            None => Value::Null,
+        },
+        Raw => {
+            let mut value = value.unwrap_or_default();
+            numbers(&mut value);
+            value
+        }
+        One(form) => Value::Object(shape_struct(fields(value), form)),
+        Maybe(form) => match value {
+            Some(Value::Object(fields)) => Value::Object(shape_struct(fields, form)),
+            _ => Value::Null,
+        },
+        Texts => items(value, &|item| shape_kind(Some(item), &Text)),
+        Many(form) => items(value, &|item| shape_kind(Some(item), &One(form))),
+    }
+}
+
+/// Numbers as they are after they were floats.
+pub(super) fn numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let exact = -(1_i64 << 53)..=1 << 53;
+            if !number.as_i64().is_some_and(|whole| exact.contains(&whole)) {
+                *number = through_float(number);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(numbers),
+        Value::Object(fields) => fields.values_mut().for_each(numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// A float that is written without fraction or exponent is read as a whole number again.
+fn through_float(number: &Number) -> Number {
+    let text = float(number.as_f64().unwrap_or_default());
+    match (text.parse::<i64>(), text.parse::<u64>()) {
+        // The one whole number that differs from its float.
+        (Ok(0), _) if text.starts_with('-') => number.clone(),
+        (Ok(whole), _) => whole.into(),
+        (_, Ok(whole)) => whole.into(),
+        _ => number.clone(),
+    }
+}
+
+/// Writes what [`shape`] has made, fields in the order of the form.
+pub(super) fn write(writer: &mut Writer<'_>, schema: &str, document: &Value) {
+    match (of(schema), document) {
+        (Some(form), Value::Object(fields)) => write_struct(writer, fields, form),
+        _ => writer.value(document),
+    }
+}
+
+fn write_struct(writer: &mut Writer<'_>, fields: &Map<String, Value>, form: &Form) {
+    writer.open('{');
+    for (name, kind, _) in form.0 {
+        let Some(value) = fields.get(*name) else { continue };
+        writer.key(name);
+        match (kind, value) {
+            (One(form) | Maybe(form), Value::Object(fields)) => write_struct(writer, fields, form),
+            (Many(form), Value::Array(items)) => {
+                writer.open('[');
+                for item in items {
+                    match item {
+                        Value::Object(fields) => write_struct(writer, fields, form),
+                        other => writer.value(other),
+                    }
+                }
+                writer.close(']');
+            }
+            _ => writer.value(value),
+        }
+    }
+    writer.close('}');
+}
