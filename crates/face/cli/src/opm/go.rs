@@ -49,6 +49,17 @@ pub(super) fn clean(path: &str) -> String {
     }
 }
 
+/// Two paths, one behind the other.
+pub(super) fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { clean(name) } else { clean(&format!("{folder}/{name}")) }
+}
+
+/// Whether a path stays below the folder it starts from, without asking the file system.
+pub(super) fn is_local(path: &str) -> bool {
+    let clean = clean(path);
+    !path.is_empty() && !clean.starts_with('/') && clean != ".." && !clean.starts_with("../")
+}
+
 /// A truth value as Go reads it.
 ///
 /// # Errors
@@ -79,6 +90,21 @@ mod tests {
         assert_eq!(quote_char('\''), r"'\''");
         assert_eq!(quote_char('o'), "'o'");
         assert_eq!(quote_char('"'), "'\"'");
+    }
+
+    #[test]
+    fn paths_are_local_if_they_stay_below() {
+        for (path, local) in [
+            ("a", true),
+            (".", true),
+            ("a/../b", true),
+            ("", false),
+            ("/a", false),
+            ("a/../..", false),
+        ] {
+            assert_eq!(is_local(path), local, "{path}");
+        }
+        assert_eq!((join("o/", "a"), join("", "a")), ("o/a".to_owned(), "a".to_owned()));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use super::call::{Call, End};
 use super::command::{Arguments, Command};
+use super::reference::{self, Kind};
 use super::{go, table};
 use mainstay_catalog::{Catalog, ContentError, Declared, Folder, Keep, LoadOptions, Package};
-use std::path::Path;
 use std::sync::Arc;
 
 const NOTE: &str =
@@ -116,25 +116,15 @@ fn chosen<'a>(catalog: &'a Catalog, name: &str) -> Result<Vec<&'a Package>, End>
 
 /// The catalog that the first argument names.
 fn load(call: &Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> {
-    check_registry_flags(call)?;
+    reference::check_registry_flags(call).map_err(End::Fatal)?;
     let reference = call.argument(0);
     let quoted = go::quote(reference);
     let failed = |why: String| End::Fatal(format!("render reference {quoted}: {why}"));
-    match call.io.is_folder(reference) {
-        Ok(true) => {}
-        Ok(false) => {
-            let kind = "{{  } unknown}";
-            return Err(failed(format!("ref {quoted} has unsupported file type: {kind}")));
-        }
-        Err(_) => {
-            let why = image_fault(reference);
-            return Err(failed(format!("failed to pull image {quoted}: {why}")));
-        }
+    match reference::find(call.io, reference).map_err(failed)? {
+        Kind::Catalog => {}
+        Kind::Bundle => return Err(End::Fatal(format!("cannot list non-index {quoted}"))),
     }
     let folder = call.io.at(reference);
-    if is_bundle(&folder) {
-        return Err(End::Fatal(format!("cannot list non-index {quoted}")));
-    }
     let source = Folder::new(folder);
     let options = LoadOptions { keep, ..LoadOptions::default() };
     // Only what goes wrong while reading is said about the reference.
@@ -143,46 +133,4 @@ fn load(call: &Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> {
     declared
         .check_in(&source, &options)
         .map_err(|error| End::Fatal(call.io.as_typed(&error.upstream(), reference)))
-}
-
-/// Whether a folder is that of a bundle: both of its folders are there, and are no links.
-fn is_bundle(folder: &Path) -> bool {
-    let is_there =
-        |name: &str| std::fs::symlink_metadata(folder.join(name)).is_ok_and(|found| found.is_dir());
-    is_there("manifests") && is_there("metadata")
-}
-
-/// Why what is not there as a file cannot be had as an image either.
-fn image_fault(reference: &str) -> String {
-    if let Some(fault) = mainstay_catalog::reference_fault(reference) {
-        return fault;
-    }
-    // The name must say which registry has it, and the path there, in full.
-    let (registry, path) = reference.split_once('/').unwrap_or(("", reference));
-    let names_registry = registry.contains(['.', ':']) || registry == "localhost";
-    let in_full = match registry {
-        "docker.io" => path.contains('/'),
-        "index.docker.io" => false,
-        _ => names_registry,
-    };
-    if in_full {
-        "images are not pulled by this version; give a folder".to_owned()
-    } else {
-        "repository name must be canonical".to_owned()
-    }
-}
-
-/// Flags about registries that exclude each other, even where no registry is needed.
-fn check_registry_flags(call: &Call<'_, '_>) -> Result<(), End> {
-    let flags = &call.flags;
-    let what = if flags.has("skip-tls") && flags.has("use-http") {
-        "cannot use --use-http with --skip-tls"
-    } else if flags.has("skip-tls") && flags.has("skip-tls-verify") {
-        "cannot use --skip-tls-verify with --skip-tls"
-    } else if flags.is_on("skip-tls-verify") && flags.is_on("use-http") {
-        "--use-http and --skip-tls-verify cannot both be true"
-    } else {
-        return Ok(());
-    };
-    Err(End::Fatal(format!("invalid flag combination: {what}")))
 }

@@ -113,6 +113,58 @@ const MP4: [&[u8; 4]; 28] = [
 /// A type, how many bytes there must be at least, and which ones where.
 type Row = (&'static str, usize, &'static [(usize, &'static [u8])]);
 
+/// How many bytes of a file are looked at to say what kind of file it is.
+pub(super) const ENOUGH: u64 = 8192;
+
+/// What the names of files of a kind end in, where that is not the second part of its media type.
+#[rustfmt::skip]
+const EXTENSIONS: &[(&str, &str)] = &[
+    ("image/svg+xml", "svg"), ("image/jpeg", "jpg"), ("image/x-canon-cr2", "cr2"),
+    ("image/tiff", "tif"), ("image/vnd.ms-photo", "jxr"), ("image/vnd.adobe.photoshop", "psd"),
+    ("image/vnd.microsoft.icon", "ico"), ("image/vnd.dwg", "dwg"),
+    ("application/vnd.android.dex", "dex"), ("application/vnd.android.dey", "dey"),
+    ("application/epub+zip", "epub"), ("application/x-tar", "tar"), ("application/vnd.rar", "rar"),
+    ("application/gzip", "gz"), ("application/x-bzip2", "bz2"), ("application/x-7z-compressed", "7z"),
+    ("application/x-xz", "xz"), ("application/zstd", "zst"),
+    ("application/vnd.microsoft.portable-executable", "exe"),
+    ("application/x-shockwave-flash", "swf"), ("application/octet-stream", "eot"),
+    ("application/postscript", "ps"), ("application/vnd.sqlite3", "sqlite"),
+    ("application/x-nintendo-nes-rom", "nes"), ("application/x-google-chrome-extension", "crx"),
+    ("application/vnd.ms-cab-compressed", "cab"), ("application/vnd.debian.binary-package", "deb"),
+    ("application/x-unix-archive", "ar"), ("application/x-compress", "Z"),
+    ("application/x-lzip", "lz"), ("application/x-rpm", "rpm"), ("application/x-executable", "elf"),
+    ("application/dicom", "dcm"), ("application/x-iso9660-image", "iso"),
+    ("application/x-mach-binary", "macho"), ("application/msword", "doc"),
+    ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", "docx"),
+    ("application/vnd.ms-excel", "xls"),
+    ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"),
+    ("application/vnd.ms-powerpoint", "ppt"),
+    ("application/vnd.openxmlformats-officedocument.presentationml.presentation", "pptx"),
+    ("audio/midi", "mid"), ("audio/mpeg", "mp3"), ("audio/x-flac", "flac"), ("audio/x-wav", "wav"),
+    ("audio/x-aiff", "aiff"), ("video/x-m4v", "m4v"), ("video/x-matroska", "mkv"),
+    ("video/quicktime", "mov"), ("video/x-msvideo", "avi"), ("video/x-ms-wmv", "wmv"),
+    ("video/mpeg", "mpg"), ("video/x-flv", "flv"), ("video/3gpp", "3gp"),
+];
+
+/// The media type of a file that begins with these bytes, and what the names of such files end in.
+/// The bytes are filled up with zeros, which is how upstream looks at files.
+pub(super) fn with_extension(mut start: Vec<u8>) -> Option<(&'static str, &'static str)> {
+    start.resize(start.len().max(usize::try_from(ENOUGH).unwrap_or(0)), 0);
+    let kind = of(&start);
+    let extension = match (kind, &start[..4]) {
+        ("", _) => return None,
+        ("application/font-woff", b"wOFF") => "woff",
+        ("application/font-woff", _) => "woff2",
+        ("application/font-sfnt", b"OTTO") => "otf",
+        ("application/font-sfnt", _) => "ttf",
+        _ => match EXTENSIONS.iter().find(|(known, _)| *known == kind) {
+            Some((_, extension)) => extension,
+            None => kind.split_once('/').map_or("", |(_, second)| second),
+        },
+    };
+    Some((kind, extension))
+}
+
 /// The media type of some bytes, empty when it is none that is known.
 pub(super) fn of(bytes: &[u8]) -> &'static str {
     if is_svg(bytes) {

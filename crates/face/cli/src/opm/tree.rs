@@ -3,7 +3,9 @@
 use super::call::{Call, End};
 use super::command::{Arguments, Command, Offer};
 use super::flags::Flag;
-use super::{complete, dockerfile, engine, help, init, list, script, validate, version};
+use super::{
+    complete, dockerfile, engine, help, init, list, migrate, render, script, validate, version,
+};
 
 /// The root, with everything below it. `alpha` shows what is hidden otherwise.
 pub(super) fn root(alpha: bool) -> Command {
@@ -28,6 +30,8 @@ pub(super) fn root(alpha: bool) -> Command {
             ..Command::new("help [command]", "Help about any command")
         },
         init::command(),
+        migrate::command(),
+        render::command(alpha),
         validate::command(),
         version::command(),
         Command {

@@ -6,8 +6,10 @@ use super::go;
 /// Says why a run ends. `usage` is how the command is used.
 pub(super) fn end(io: &mut Io<'_>, end: &End, usage: impl FnOnce() -> String) {
     let text = match end {
-        End::Fatal(message) if io.terminal => coloured(message, io.clock.elapsed().as_secs()),
-        End::Fatal(message) => fields(message, &io.clock.now_rfc3339()),
+        End::Fatal(message) if io.terminal => {
+            coloured(FATAL, message, io.clock.elapsed().as_secs())
+        }
+        End::Fatal(message) => fields("fatal", message, &io.clock.now_rfc3339()),
         End::Log(message) => plain(message, &io.clock.now_rfc3339()),
         End::Usage(message) => format!("Error: {message}\n{}\n", usage()),
         End::Silent => return,
@@ -15,17 +17,31 @@ pub(super) fn end(io: &mut Io<'_>, end: &End, usage: impl FnOnce() -> String) {
     io.complain(&text);
 }
 
-/// The structured log for people: the level in red, seconds since the start, the message.
-fn coloured(message: &str, seconds: u64) -> String {
+/// Says what goes on, in the structured log.
+pub(super) fn info(io: &mut Io<'_>, message: &str) {
+    let text = if io.terminal {
+        coloured(INFO, message, io.clock.elapsed().as_secs())
+    } else {
+        fields("info", message, &io.clock.now_rfc3339())
+    };
+    io.complain(&text);
+}
+
+/// Colour and word of a level, for people.
+const FATAL: (u8, &str) = (31, "FATA");
+const INFO: (u8, &str) = (36, "INFO");
+
+/// The structured log for people: the level in colour, seconds since the start, the message.
+fn coloured((colour, level): (u8, &str), message: &str, seconds: u64) -> String {
     let message = message.strip_suffix('\n').unwrap_or(message);
-    format!("\x1b[31mFATA\x1b[0m[{seconds:04}] {message:<44} \n")
+    format!("\x1b[{colour}m{level}\x1b[0m[{seconds:04}] {message:<44} \n")
 }
 
 /// The structured log for machines: one line of fields, quoted where they need it.
-fn fields(message: &str, time: &str) -> String {
+fn fields(level: &str, message: &str, time: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._/@^+".contains(c);
     let message = if message.chars().all(plain) { message.to_owned() } else { go::quote(message) };
-    format!("time=\"{time}\" level=fatal msg={message}\n")
+    format!("time=\"{time}\" level={level} msg={message}\n")
 }
 
 /// The plain log: date, time, message.
@@ -60,13 +76,13 @@ mod tests {
             ("a\n└── \"b\"", "\"a\\n└── \\\"b\\\"\""),
         ] {
             let line = format!("time=\"{TIME}\" level=fatal msg={written}\n");
-            assert_eq!(fields(message, TIME), line);
+            assert_eq!(fields("fatal", message, TIME), line);
         }
     }
 
     #[test]
     fn people_read_a_level_and_seconds() {
-        let line = coloured("no\n", 7);
+        let line = coloured(FATAL, "no\n", 7);
         assert_eq!(line, format!("\x1b[31mFATA\x1b[0m[0007] no{} \n", " ".repeat(42)));
     }
 
