@@ -6,6 +6,7 @@
 //! | `schema` | writes the table of built-in kinds |
 //! | `crds` | writes the custom resource definitions |
 //! | `sample` | writes the sample catalog |
+//! | `registry` | writes the code of the registry API |
 //! | `check` | `layers`, and says whether everything that is generated is fresh |
 //!
 //! With `--check` nothing is written; a stale file is an error.
@@ -16,6 +17,7 @@ use std::path::Path;
 
 mod crds;
 mod layers;
+mod registry;
 mod sample;
 mod schema;
 
@@ -25,7 +27,7 @@ fn main() -> anyhow::Result<()> {
     let chores: Vec<&str> =
         arguments.iter().map(String::as_str).filter(|word| *word != "--check").collect();
     let [chore] = chores.as_slice() else {
-        bail!("name one chore: layers, schema, crds, sample or check");
+        bail!("name one chore: layers, schema, crds, sample, registry or check");
     };
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = manifest.ancestors().nth(3).context("xtask lies three folders below the root")?;
@@ -34,13 +36,17 @@ fn main() -> anyhow::Result<()> {
         "sample" => sample::run(root, check)?,
         "schema" => schema::run(root, check)?,
         "crds" => crds::run(root, check)?,
+        "registry" => registry::run(root, check)?,
         "check" => {
             layers::run()?;
             sample::run(root, true)?;
             schema::run(root, true)?;
             crds::run(root, true)?;
+            registry::run(root, true)?;
         }
-        other => bail!("unknown chore `{other}`: one of layers, schema, crds, sample, check"),
+        other => {
+            bail!("unknown chore `{other}`: one of layers, schema, crds, sample, registry, check")
+        }
     }
     println!("{chore}: ok");
     Ok(())
