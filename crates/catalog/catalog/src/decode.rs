@@ -52,6 +52,8 @@ pub(crate) struct BundleFacts {
     /// The `olm.package` properties: name, version, release.
     pub(crate) packages: Vec<(usize, [String; 3])>,
     pub(crate) objects: usize,
+    /// How many `olm.csv.metadata` properties there are.
+    pub(crate) metadatas: usize,
     pub(crate) related_images: Vec<String>,
     /// What is wrong with properties, beside which the bundle is still known by name.
     pub(crate) faults: Vec<Wrong>,
@@ -139,6 +141,7 @@ fn bundle(fields: &Fields) -> BundleFacts {
         properties: Vec::new(),
         packages: Vec::new(),
         objects: 0,
+        metadatas: 0,
         related_images: list(fields, "relatedImages").iter().map(image).collect(),
         faults: Vec::new(),
         object_faults: Vec::new(),
@@ -180,7 +183,9 @@ fn read_property(
         let text = |field| shape::text(value, field).to_owned();
         facts.packages.push((index, [text("packageName"), text("version"), text("release")]));
     }
-    if kind != CSV_METADATA {
+    if kind == CSV_METADATA {
+        facts.metadatas += 1;
+    } else {
         facts.properties.push((index, kind, value.to_string().into_boxed_str()));
     }
     Ok(())

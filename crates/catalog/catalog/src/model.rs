@@ -3,10 +3,13 @@
 //! Values of these types exist only inside a [`Catalog`], which exists only when everything
 //! fits together: each entry has its bundle, each channel one head, each bundle one version.
 
-use crate::content::{Area, Blob, ContentError, Slot};
+use crate::{
+    content::{Area, Blob, ContentError, Slot},
+    fold,
+};
 use mainstay_object::Object;
 use mainstay_version::Version;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -112,18 +115,17 @@ impl Package {
     /// The text for people, empty when there is none. Unpacked from the content area.
     pub fn description(&self) -> Result<String, ContentError> {
         let blob = self.blob.value()?;
-        Ok(crate::fold::get(&blob, "description").and_then(Value::as_str).unwrap_or("").to_owned())
+        Ok(fold::get(&blob, "description").and_then(Value::as_str).unwrap_or("").to_owned())
     }
 
     /// The picture, if there is one. Unpacked from the content area.
     pub fn icon(&self) -> Result<Option<Icon>, ContentError> {
         let blob = self.blob.value()?;
-        let Some(icon) = crate::fold::get(&blob, "icon").filter(|icon| icon.is_object()) else {
+        let Some(icon) = fold::get(&blob, "icon").filter(|icon| icon.is_object()) else {
             return Ok(None);
         };
-        let text = |field| {
-            crate::fold::get(icon, field).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
+        let text =
+            |field| fold::get(icon, field).and_then(Value::as_str).unwrap_or_default().to_owned();
         Ok(Some(Icon { base64data: text("base64data"), mediatype: text("mediatype") }))
     }
 
@@ -215,6 +217,7 @@ pub struct Bundle {
     /// What the catalog says about the bundle being deprecated.
     pub deprecation: Option<Arc<str>>,
     pub(crate) object_count: usize,
+    pub(crate) csv_metadata_count: usize,
     pub(crate) blob: Blob,
 }
 
@@ -240,29 +243,37 @@ impl Property {
 }
 
 /// A kind of Kubernetes object, as properties name it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Api {
     /// The API group.
-    #[serde(default)]
     pub group: String,
     /// The version in the group.
-    #[serde(default)]
     pub version: String,
     /// The kind.
-    #[serde(default)]
     pub kind: String,
 }
 
+impl<'de> Deserialize<'de> for Api {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let [group, version, kind] = fold::texts(from, ["group", "version", "kind"])?;
+        Ok(Self { group, version, kind })
+    }
+}
+
 /// What an `olm.package.required` property asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageRequirement {
     /// The package that must be installed …
-    #[serde(default)]
     pub package_name: String,
     /// … in a version of this range.
-    #[serde(default)]
     pub version_range: String,
+}
+
+impl<'de> Deserialize<'de> for PackageRequirement {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let [package_name, version_range] = fold::texts(from, ["packageName", "versionRange"])?;
+        Ok(Self { package_name, version_range })
+    }
 }
 
 /// An image that a bundle says it uses.
@@ -322,6 +333,11 @@ impl Bundle {
         self.object_count
     }
 
+    /// How many `olm.csv.metadata` properties the bundle has; more than one cannot be served.
+    pub fn csv_metadata_count(&self) -> usize {
+        self.csv_metadata_count
+    }
+
     /// The manifests that the catalog carries, in file order. Unpacked, decoded and parsed anew by
     /// every call.
     pub fn objects(&self) -> Result<Vec<Object>, ContentError> {
@@ -362,14 +378,13 @@ impl Bundle {
     /// The images the bundle says it uses.
     pub fn related_images(&self) -> Result<Vec<RelatedImage>, ContentError> {
         let blob = self.blob.value()?;
-        let images = crate::fold::get(&blob, "relatedImages").and_then(Value::as_array);
+        let images = fold::get(&blob, "relatedImages").and_then(Value::as_array);
         Ok(images
             .into_iter()
             .flatten()
             .map(|image| {
-                let text = |field| {
-                    crate::fold::get(image, field).and_then(Value::as_str).unwrap_or_default()
-                };
+                let text =
+                    |field| fold::get(image, field).and_then(Value::as_str).unwrap_or_default();
                 RelatedImage { name: text("name").to_owned(), image: text("image").to_owned() }
             })
             .collect())

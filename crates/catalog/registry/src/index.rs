@@ -1,19 +1,72 @@
 //! What both APIs read: a sound catalog and the tables that make questions cheap.
 
-use mainstay_catalog::Catalog;
-use std::{sync::Arc, time::SystemTime};
+use mainstay_catalog::{Api, Bundle, Catalog, Channel, Entry, Package};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
 
 /// The content of a served catalog. Immutable; shared by all readers.
-#[derive(Debug)]
 pub struct Index {
     catalog: Arc<Catalog>,
     modified: SystemTime,
+    tables: OnceLock<Tables>,
+}
+
+/// Built when somebody asks for the first time: not everybody who has an index asks.
+struct Tables {
+    /// Every entry of every channel, by package, channel and name.
+    places: Box<[Place]>,
+    /// Positions in `places`, by channel, package and name.
+    listing: Box<[u32]>,
+    /// Positions of the entries whose bundle brings an API.
+    providers: BTreeMap<Api, Box<[u32]>>,
+    /// Positions of the entries that replace or skip a name.
+    successors: BTreeMap<Arc<str>, Box<[u32]>>,
+}
+
+struct Place {
+    package: Arc<str>,
+    channel: Arc<str>,
+    entry: u32,
+}
+
+/// A bundle as it stands in a channel.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing<'i> {
+    /// The package.
+    pub package: &'i Package,
+    /// The channel.
+    pub channel: &'i Channel,
+    /// Its entry in the channel.
+    pub entry: &'i Entry,
+    /// The bundle itself.
+    pub bundle: &'i Arc<Bundle>,
+}
+
+impl Standing<'_> {
+    /// Whether it is the head of its channel.
+    pub fn is_head(&self) -> bool {
+        self.channel.head().name == self.entry.name
+    }
+
+    /// Whether it replaces or skips the bundle of that name.
+    pub fn succeeds(&self, name: &str) -> bool {
+        succeeds(self.entry, name)
+    }
+}
+
+fn succeeds(entry: &Entry, name: &str) -> bool {
+    entry.replaces.as_deref().unwrap_or_default() == name
+        || entry.skips.iter().any(|skip| **skip == *name)
 }
 
 impl Index {
     /// The index of a catalog whose content is from `modified`.
     pub fn new(catalog: Arc<Catalog>, modified: SystemTime) -> Self {
-        Self { catalog, modified }
+        Self { catalog, modified, tables: OnceLock::new() }
     }
 
     /// The catalog.
@@ -24,5 +77,133 @@ impl Index {
     /// When the content became what it is.
     pub fn modified(&self) -> SystemTime {
         self.modified
+    }
+
+    /// Builds what the first question would otherwise wait for.
+    pub fn warm(&self) {
+        self.tables();
+    }
+
+    /// How many bundles stand in how many channels, all together.
+    pub fn len(&self) -> usize {
+        self.tables().places.len()
+    }
+
+    /// Whether there is no bundle at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bundle at a position of the list by channel, package and name.
+    pub fn listed(&self, position: usize) -> Option<Standing<'_>> {
+        let place = *self.tables().listing.get(position)?;
+        self.at(place)
+    }
+
+    /// Where bundles stand that bring an API, by package, channel and name.
+    pub fn providers(&self, api: &Api) -> impl Iterator<Item = Standing<'_>> {
+        self.all_at(self.tables().providers.get(api).map(AsRef::as_ref))
+    }
+
+    /// Where bundles stand that replace or skip the named one, by package, channel and name.
+    pub fn successors(&self, name: &str) -> impl Iterator<Item = Standing<'_>> {
+        self.all_at(self.tables().successors.get(name).map(AsRef::as_ref))
+    }
+
+    /// The bundle of that name in a channel.
+    pub fn standing(&self, package: &str, channel: &str, name: &str) -> Option<Standing<'_>> {
+        let package = self.catalog.package(package)?;
+        let channel = package.channel(channel)?;
+        Some(Standing {
+            package,
+            channel,
+            entry: channel.entry(name)?,
+            bundle: package.bundle(name)?,
+        })
+    }
+
+    fn all_at<'i>(&'i self, found: Option<&'i [u32]>) -> impl Iterator<Item = Standing<'i>> {
+        found.into_iter().flatten().filter_map(|&place| self.at(place))
+    }
+
+    fn at(&self, place: u32) -> Option<Standing<'_>> {
+        let Place { package, channel, entry } = self.tables().places.get(place as usize)?;
+        let package = self.catalog.package(package)?;
+        let channel = package.channel(channel)?;
+        let entry = channel.entries().get(*entry as usize)?;
+        Some(Standing { package, channel, entry, bundle: package.bundle(&entry.name)? })
+    }
+
+    fn tables(&self) -> &Tables {
+        self.tables.get_or_init(|| Tables::of(&self.catalog))
+    }
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Index({} from {:?})", self.catalog.digest(), self.modified)
+    }
+}
+
+impl Tables {
+    fn of(catalog: &Catalog) -> Self {
+        let mut places = Vec::new();
+        let mut providers: BTreeMap<Api, Vec<u32>> = BTreeMap::new();
+        let mut successors: BTreeMap<Arc<str>, Vec<u32>> = BTreeMap::new();
+        for package in catalog.packages() {
+            let apis: BTreeMap<&str, Vec<Api>> = package
+                .bundles()
+                .map(|bundle| (&*bundle.name, bundle.provided_apis().collect()))
+                .collect();
+            for channel in package.channels() {
+                let mut entries: Vec<u32> = (0..).take(channel.entries().len()).collect();
+                let name = |&at: &u32| &channel.entries()[at as usize].name;
+                entries.sort_by(|a, b| name(a).cmp(name(b)));
+                for at in entries {
+                    let entry = &channel.entries()[at as usize];
+                    // More than four billion entries do not fit into memory.
+                    let Ok(place) = u32::try_from(places.len()) else { continue };
+                    places.push(Place {
+                        package: package.name.clone(),
+                        channel: channel.name.clone(),
+                        entry: at,
+                    });
+                    for api in apis.get(&*entry.name).into_iter().flatten() {
+                        add(&mut providers, api, place);
+                    }
+                    // An entry that replaces nothing replaces what has no name.
+                    match &entry.replaces {
+                        Some(name) => add(&mut successors, name, place),
+                        None => add(&mut successors, &Arc::from(""), place),
+                    }
+                    for name in &entry.skips {
+                        add(&mut successors, name, place);
+                    }
+                }
+            }
+        }
+        let mut listing: Vec<u32> = (0..).take(places.len()).collect();
+        // Sorting is stable: by name within a channel it is sorted already.
+        listing.sort_by(|&a, &b| {
+            let key = |at: u32| (&places[at as usize].channel, &places[at as usize].package);
+            key(a).cmp(&key(b))
+        });
+        Self {
+            places: places.into(),
+            listing: listing.into(),
+            providers: providers.into_iter().map(|(api, all)| (api, all.into())).collect(),
+            successors: successors.into_iter().map(|(name, all)| (name, all.into())).collect(),
+        }
+    }
+}
+
+/// Adds a position, which is no smaller than those before, if it is not there yet.
+fn add<K: Ord + Clone>(table: &mut BTreeMap<K, Vec<u32>>, key: &K, place: u32) {
+    match table.get_mut(key) {
+        Some(places) if places.last() == Some(&place) => {}
+        Some(places) => places.push(place),
+        None => {
+            table.insert(key.clone(), vec![place]);
+        }
     }
 }

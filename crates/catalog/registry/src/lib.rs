@@ -8,11 +8,30 @@
 //! A [`Served`] catalog is there before its content is: whoever asks too early is told so, and a
 //! reload swaps one pointer. Readers hold the index they began with until they are done.
 
+pub mod grpc;
 pub mod http;
 mod index;
+pub mod json;
 pub mod reload;
 pub mod server;
 mod shelf;
 
-pub use index::Index;
+pub use index::{Index, Standing};
 pub use shelf::{Served, Shelf, State};
+
+use mainstay_catalog::Catalog;
+
+/// Why upstream does not serve a catalog that is sound, in its words: a name of a custom schema that
+/// cannot be asked for, or a bundle with several pieces of metadata. `None`: it does.
+pub fn refusal(catalog: &Catalog) -> Option<String> {
+    grpc::refusal(catalog).or_else(|| {
+        let of_package = |package: &mainstay_catalog::Package| {
+            let bundles = package.bundles();
+            let count =
+                bundles.map(|bundle| bundle.csv_metadata_count()).find(|&count| count > 1)?;
+            let (name, why) = (mainstay_version::quote(&package.name), grpc::too_many(count));
+            Some(format!("build package index: process package {name}: {why}"))
+        };
+        catalog.packages().find_map(of_package)
+    })
+}

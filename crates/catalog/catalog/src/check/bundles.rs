@@ -159,6 +159,7 @@ impl<'i> Checker<'i> {
             properties,
             deprecation: None,
             object_count: facts.objects,
+            csv_metadata_count: facts.metadatas,
             blob: self.area.blob(item.slot),
         })
     }

@@ -5,6 +5,7 @@
 //! is compared ([`compare`]): output byte for byte, help by its flags and defaults, errors with
 //! the branches of their trees sorted. Differences that are wanted are a short list ([`listed`]).
 
+pub mod calls;
 pub mod case;
 pub mod compare;
 pub mod listed;

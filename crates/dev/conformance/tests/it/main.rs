@@ -2,3 +2,4 @@
 
 mod opm;
 mod recordings;
+mod serve;

@@ -1,0 +1,261 @@
+//! The large parts of a bundle's document: manifests, and metadata of the ClusterServiceVersion.
+
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use mainstay_gojson::{Html, Numbers};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
+use std::{borrow::Cow, fmt, ops::Deref};
+
+/// Base64 as Go reads it: the bits behind the last byte are not looked at.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
+);
+
+/// What a bundle's document carries besides what the index knows.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    /// The manifests, each as upstream hands it out.
+    pub(super) objects: Vec<String>,
+    /// Which of them is the ClusterServiceVersion: the first of that kind.
+    pub(super) csv: Option<usize>,
+    /// The values of `olm.csv.metadata`.
+    pub(super) metadata: Vec<Value>,
+}
+
+impl Document {
+    /// Reads the JSON of a bundle, or says what is wrong with it.
+    pub(super) fn read(json: &[u8]) -> Result<Self, String> {
+        let bundle: Fields<'_> = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let mut document = Self::default();
+        // A manifest without data is the one before it, once more.
+        let mut data = Vec::new();
+        let properties = bundle.properties.flatten().unwrap_or_default();
+        for (index, property) in properties.into_iter().enumerate() {
+            let property = property.unwrap_or_default();
+            let value = property.value.flatten().map_or("null", RawValue::get);
+            let wrong = |why: &dyn fmt::Display| format!("property {index}: {why}");
+            match property.kind.flatten().as_deref() {
+                Some("olm.bundle.object") => {
+                    let object: Object<'_> =
+                        serde_json::from_str(value).map_err(|error| wrong(&error))?;
+                    match object.data {
+                        Some(Some(text)) => {
+                            data = unpack(&text).map_err(|error| wrong(&error))?;
+                        }
+                        Some(None) => data.clear(),
+                        None => {}
+                    }
+                    document.objects.push(manifest(&data).map_err(|error| wrong(&error))?);
+                }
+                Some("olm.csv.metadata") => document
+                    .metadata
+                    .push(serde_json::from_str(value).map_err(|error| wrong(&error))?),
+                _ => {}
+            }
+        }
+        document.csv = document.objects.iter().position(|object| is_csv(object));
+        Ok(document)
+    }
+}
+
+/// The bytes of a base64 text, which may have line breaks anywhere.
+pub(super) fn unpack(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
+    if text.contains(['\n', '\r']) {
+        BASE64.decode(text.replace(['\n', '\r'], ""))
+    } else {
+        BASE64.decode(text)
+    }
+}
+
+/// A manifest as JSON: what begins as JSON is handed on as it is.
+fn manifest(data: &[u8]) -> Result<String, String> {
+    if data.trim_ascii_start().first() == Some(&b'{') {
+        return String::from_utf8(data.to_vec())
+            .map_err(|_| "the manifest is not UTF-8".to_owned());
+    }
+    let options = mainstay_yaml::Options::default();
+    match mainstay_yaml::documents(data, &options).next() {
+        None => Ok("null".to_owned()),
+        Some(Ok(document)) => {
+            Ok(mainstay_gojson::value(&document.value, Html::Escaped, Numbers::Whole))
+        }
+        Some(Err(error)) => Err(error.to_string()),
+    }
+}
+
+const CSV: &str = "ClusterServiceVersion";
+
+/// Whether a manifest is a ClusterServiceVersion, whatever its version.
+fn is_csv(object: &str) -> bool {
+    let told = |kind: Option<&str>, version: Option<&str>| {
+        kind == Some(CSV) && version.unwrap_or_default().matches('/').count() <= 1
+    };
+    match serde_json::from_str::<Type<'_>>(object) {
+        Ok(Type { kind, version }) => {
+            let text = |word: Option<&RawValue>| {
+                word.and_then(|word| serde_json::from_str::<String>(word.get()).ok())
+            };
+            told(text(kind).as_deref(), text(version).as_deref())
+        }
+        // What only begins as JSON may still be YAML.
+        Err(_) => mainstay_yaml::one(object.as_bytes(), &mainstay_yaml::Options::default())
+            .is_ok_and(|value| told(value["kind"].as_str(), value["apiVersion"].as_str())),
+    }
+}
+
+/// A text that is borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Whether a name means a field, in whatever case it is written.
+fn means(name: &str, field: &str) -> bool {
+    name.eq_ignore_ascii_case(field)
+        || (!name.is_ascii()
+            && name.replace('\u{17f}', "s").replace('\u{212a}', "k").eq_ignore_ascii_case(field))
+}
+
+/// The last field of an object, in the order of names, that means `field` and passes.
+pub(super) fn last<'v>(
+    object: &'v Value,
+    field: &str,
+    pass: impl Fn(&Value) -> bool,
+) -> Option<&'v Value> {
+    let found = |(name, value): &(&String, &Value)| means(name, field) && pass(value);
+    object.as_object()?.iter().rfind(found).map(|(_, value)| value)
+}
+
+/// The text of a field; empty where there is none.
+pub(super) fn text<'v>(object: &'v Value, field: &str) -> &'v str {
+    last(object, field, |value| !value.is_null()).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether a name is that of a field.
+fn is(name: &str, field: &str) -> bool {
+    name == field
+}
+
+/// A type read from an object (or from `null`, which sets nothing): the fields that count, how they
+/// are recognised, and of several that are the same the last one.
+macro_rules! object {
+    ($name:ident by $same:ident { $($field:ident = $text:literal: $type:ty),+ $(,)? }) => {
+        #[derive(Default)]
+        struct $name<'a> { $($field: Option<$type>),+ }
+
+        impl<'de: 'a, 'a> Deserialize<'de> for $name<'a> {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                struct Reader;
+                impl<'de> Visitor<'de> for Reader {
+                    type Value = $name<'de>;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("an object")
+                    }
+
+                    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                        Ok($name::default())
+                    }
+
+                    fn visit_map<A: MapAccess<'de>>(
+                        self,
+                        mut map: A,
+                    ) -> Result<Self::Value, A::Error> {
+                        let mut found = $name::default();
+                        while let Some(name) = map.next_key::<Text<'de>>()? {
+                            $(if $same(&name, $text) {
+                                found.$field = Some(map.next_value()?);
+                                continue;
+                            })+
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                        Ok(found)
+                    }
+                }
+                from.deserialize_any(Reader)
+            }
+        }
+    };
+}
+object!(Fields by means { properties = "properties": Option<Vec<Option<Property<'a>>>> });
+object!(Property by means { kind = "type": Option<Text<'a>>, value = "value": Option<&'a RawValue> });
+object!(Object by means { data = "data": Option<Text<'a>> });
+object!(Type by is { kind = "kind": &'a RawValue, version = "apiVersion": &'a RawValue });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::json;
+
+    fn objects(values: &[Value]) -> Result<Document, String> {
+        let properties: Vec<Value> = values
+            .iter()
+            .map(|value| json!({"type": "olm.bundle.object", "value": value}))
+            .collect();
+        Document::read(&serde_json::to_vec(&json!({"properties": properties})).unwrap())
+    }
+
+    fn data(text: &str) -> Value {
+        json!({"data": STANDARD.encode(text)})
+    }
+
+    #[test]
+    fn manifests_are_json_as_upstream_has_it() {
+        for (text, json) in [
+            ("{\"a\" :  1}", "{\"a\" :  1}"),
+            (" \n{\"a\": \"<\"}\n", " \n{\"a\": \"<\"}\n"),
+            ("b: <\na: 12345678901234567890\n", "{\"a\":12345678901234567890,\"b\":\"\\u003c\"}"),
+            ("- 1.0\n", "[1]"),
+            ("a: 1\n---\nb: 2\n", "{\"a\":1}"),
+            ("", "null"),
+        ] {
+            assert_eq!(objects(&[data(text)]).unwrap().objects, [json], "{text:?}");
+        }
+        assert_eq!(objects(&[json!({"data": "YR=="})]).unwrap().objects, ["\"a\""]);
+        assert!(objects(&[data("{}"), json!({"data": STANDARD.encode(b"{\xff}")})]).is_err());
+    }
+
+    #[test]
+    fn a_manifest_without_data_is_the_one_before() {
+        let read = objects(&[data("{}"), json!({}), json!(null), json!({"DATA": null})]).unwrap();
+        assert_eq!(read.objects, ["{}", "{}", "{}", "null"]);
+    }
+
+    #[test]
+    fn the_first_of_its_kind_is_the_csv() {
+        for (object, is) in [
+            ("{\"kind\":\"ClusterServiceVersion\"}", true),
+            ("{\"kind\":\"Other\",\"kind\":\"ClusterServiceVersion\"}", true),
+            ("{\"Kind\":\"ClusterServiceVersion\"}", false),
+            ("{\"kind\":[\"ClusterServiceVersion\"]}", false),
+            ("{\"kind\":\"ClusterServiceVersion\",\"apiVersion\":\"a/b/c\"}", false),
+            ("{kind: ClusterServiceVersion}", true),
+            ("{\"kind\":\"ClusterServiceVersion\"} x", false),
+        ] {
+            assert_eq!(is_csv(object), is, "{object}");
+        }
+    }
+
+    #[test]
+    fn fields_of_bundles_may_be_written_in_any_case() {
+        let json = br#"{"Properties":[{"Type":"olm.csv.metadata","VALUE":{"a":1}},null]}"#;
+        assert_eq!(Document::read(json).unwrap().metadata, [json!({"a": 1})]);
+        assert!(Document::read(b"{\"properties\":null}").unwrap().objects.is_empty());
+    }
+}

@@ -1,0 +1,96 @@
+//! `api.ExperimentalRegistry`: documents of schemas that are none of ours.
+
+use super::{
+    api::{
+        ExperimentalListPackageCustomSchemasRequest as Asked,
+        experimental_registry_server::ExperimentalRegistry,
+    },
+    content, message,
+    registry::Answers,
+};
+use futures::stream::{self, BoxStream};
+use mainstay_catalog::{Blob, Catalog};
+use mainstay_version::quote;
+use prost_types::{ListValue, Struct, Value, value::Kind};
+use tonic::{Request, Response, Status};
+
+/// Callers say with it that they know that this may change.
+const ACKNOWLEDGED: &str = "x-acknowledge-experimental";
+
+type Stream = BoxStream<'static, Result<Struct, Status>>;
+
+#[tonic::async_trait]
+impl ExperimentalRegistry for Answers {
+    type ExperimentalListPackageCustomSchemasStream = Stream;
+
+    async fn experimental_list_package_custom_schemas(
+        &self,
+        request: Request<Asked>,
+    ) -> Result<Response<Stream>, Status> {
+        // Clients that do not know shall not stumble: they get nothing, and no error.
+        if request.metadata().get(ACKNOWLEDGED).is_none_or(|value| value != "true") {
+            return Ok(Response::new(Box::pin(stream::empty())));
+        }
+        let Asked { schema, package_name } = request.into_inner();
+        if schema.is_empty() {
+            return Err(Status::invalid_argument("schema is required"));
+        }
+        let invalid = |why| Status::invalid_argument(format!("invalid custom schema query: {why}"));
+        check("schema", &schema).map_err(invalid)?;
+        if !package_name.is_empty() {
+            check("packageName", &package_name).map_err(invalid)?;
+        }
+        let index = content(&self.0)?;
+        let of = |blob: &&Blob| **blob.schema() == *schema && **blob.package() == *package_name;
+        let blobs: Vec<Blob> = index.catalog().others().iter().filter(of).cloned().collect();
+        let documents = blobs.into_iter().map(|blob| {
+            let value = blob.value().map_err(|error| message::damaged(&error))?;
+            Ok(match of_json(value).kind {
+                Some(Kind::StructValue(document)) => document,
+                _ => Struct::default(),
+            })
+        });
+        Ok(Response::new(Box::pin(stream::iter(documents))))
+    }
+}
+
+/// Why a catalog that is sound cannot be served by upstream, in its words.
+pub(crate) fn refusal(catalog: &Catalog) -> Option<String> {
+    catalog.others().iter().find_map(|blob| {
+        let package = blob.package();
+        check("schema", blob.schema())
+            .and_then(|()| if package.is_empty() { Ok(()) } else { check("packageName", package) })
+            .err()
+            .map(|why| format!("invalid custom schema meta: {why}"))
+    })
+}
+
+/// What may be asked for: a letter or digit, and then also `.`, `_` and `-`.
+fn check(what: &str, name: &str) -> Result<(), String> {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if name.starts_with(|sign: char| sign.is_ascii_alphanumeric()) && name.bytes().all(is_inner) {
+        return Ok(());
+    }
+    if name.is_empty() {
+        return Err(format!("invalid {what}: must not be empty"));
+    }
+    Err(format!("invalid {what} {}: must match ^[a-zA-Z0-9][a-zA-Z0-9._-]*$", quote(name)))
+}
+
+/// JSON as the well-known message for it, in which all numbers are floats.
+fn of_json(value: serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    let kind = match value {
+        Json::Null => Kind::NullValue(0),
+        Json::Bool(flag) => Kind::BoolValue(flag),
+        Json::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or_default()),
+        Json::String(text) => Kind::StringValue(text),
+        Json::Array(items) => {
+            Kind::ListValue(ListValue { values: items.into_iter().map(of_json).collect() })
+        }
+        Json::Object(fields) => Kind::StructValue(Struct {
+            fields: fields.into_iter().map(|(name, value)| (name, of_json(value))).collect(),
+        }),
+    };
+    Value { kind: Some(kind) }
+}

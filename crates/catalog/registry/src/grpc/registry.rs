@@ -1,0 +1,227 @@
+//! `api.Registry`.
+
+use super::{
+    api::{self, registry_server::Registry},
+    content,
+    message::{self, Extent},
+};
+use crate::{Index, Served, index::Standing};
+use futures::stream::{self, BoxStream};
+use mainstay_catalog::{Api, Channel, Package};
+use mainstay_version::quote;
+use std::sync::Arc;
+use tonic::{Request, Response, Status};
+
+/// Answers from what is served at the moment of the call.
+#[derive(Clone, Debug)]
+pub(super) struct Answers(pub(super) Arc<Served>);
+
+type Stream<T> = BoxStream<'static, Result<T, Status>>;
+type Streamed<T> = Result<Response<Stream<T>>, Status>;
+
+/// A stream of what is at hand.
+fn all<T: Send + 'static>(items: Vec<T>) -> Response<Stream<T>> {
+    Response::new(Box::pin(stream::iter(items.into_iter().map(Ok))))
+}
+
+/// A stream of messages, each made when its turn comes.
+fn one_by_one<T: Send + 'static>(
+    index: Arc<Index>,
+    make: impl Fn(&Index, usize) -> Option<Result<T, Status>> + Send + 'static,
+) -> Response<Stream<T>> {
+    let mut position = 0;
+    let next = std::iter::from_fn(move || {
+        let message = make(&index, position);
+        position += 1;
+        message
+    });
+    Response::new(Box::pin(stream::iter(next)))
+}
+
+/// Upstream's errors have no code of their own.
+fn unknown<T>(words: String) -> Result<T, Status> {
+    Err(Status::unknown(words))
+}
+
+fn package<'i>(index: &'i Index, name: &str) -> Result<&'i Package, Status> {
+    index
+        .catalog()
+        .package(name)
+        .ok_or_else(|| Status::unknown(format!("package {} not found", quote(name))))
+}
+
+fn channel<'i>(package: &'i Package, name: &str) -> Result<&'i Channel, Status> {
+    package.channel(name).ok_or_else(|| {
+        let (package, name) = (quote(&package.name), quote(name));
+        Status::unknown(format!("package {package}, channel {name} not found"))
+    })
+}
+
+/// What a bundle of that name holds. Upstream has found it by its entry.
+fn held(package: &Package, channel: &Channel, name: &str) -> Result<Response<api::Bundle>, Status> {
+    let standing = channel.entry(name).zip(package.bundle(name));
+    let Some((entry, bundle)) = standing else {
+        let (package, channel) = (quote(&package.name), quote(&channel.name));
+        return unknown(format!(
+            "package {package}, channel {channel}, bundle {} not found",
+            quote(name)
+        ));
+    };
+    let standing = Standing { package, channel, entry, bundle };
+    message::bundle(&standing, Extent::Content).map(Response::new)
+}
+
+fn nobody(what: &str, api: &Api) -> Status {
+    let Api { group, version, kind } = api;
+    let (group, version, kind) = (quote(group), quote(version), quote(kind));
+    Status::unknown(format!("{what} group:{group} version:{version} kind:{kind}"))
+}
+
+const NO_ENTRIES: &str = "no channel entries found that provide";
+
+#[tonic::async_trait]
+impl Registry for Answers {
+    type ListPackagesStream = Stream<api::PackageName>;
+    type GetChannelEntriesThatReplaceStream = Stream<api::ChannelEntry>;
+    type GetChannelEntriesThatProvideStream = Stream<api::ChannelEntry>;
+    type GetLatestChannelEntriesThatProvideStream = Stream<api::ChannelEntry>;
+    type ListBundlesStream = Stream<api::Bundle>;
+
+    async fn list_packages(
+        &self,
+        _: Request<api::ListPackageRequest>,
+    ) -> Streamed<api::PackageName> {
+        let index = content(&self.0)?;
+        let name = |package: &Package| api::PackageName { name: package.name.as_ref().to_owned() };
+        Ok(all(index.catalog().packages().map(name).collect()))
+    }
+
+    async fn get_package(
+        &self,
+        request: Request<api::GetPackageRequest>,
+    ) -> Result<Response<api::Package>, Status> {
+        let index = content(&self.0)?;
+        let found = package(&index, &request.get_ref().name)?;
+        Ok(Response::new(message::package(found)))
+    }
+
+    async fn get_bundle(
+        &self,
+        request: Request<api::GetBundleRequest>,
+    ) -> Result<Response<api::Bundle>, Status> {
+        let api::GetBundleRequest { pkg_name, channel_name, csv_name } = request.get_ref();
+        let index = content(&self.0)?;
+        let package = package(&index, pkg_name)?;
+        held(package, channel(package, channel_name)?, csv_name)
+    }
+
+    async fn get_bundle_for_channel(
+        &self,
+        request: Request<api::GetBundleInChannelRequest>,
+    ) -> Result<Response<api::Bundle>, Status> {
+        let api::GetBundleInChannelRequest { pkg_name, channel_name } = request.get_ref();
+        let index = content(&self.0)?;
+        let package = package(&index, pkg_name)?;
+        let channel = channel(package, channel_name)?;
+        held(package, channel, &channel.head().name)
+    }
+
+    async fn get_channel_entries_that_replace(
+        &self,
+        request: Request<api::GetAllReplacementsRequest>,
+    ) -> Streamed<api::ChannelEntry> {
+        let name = &request.get_ref().csv_name;
+        let index = content(&self.0)?;
+        let mut entries = Vec::new();
+        for standing in index.successors(name) {
+            let replaces = message::replaced(standing.entry);
+            // Whoever lists a bundle twice is named twice.
+            let skips = standing.entry.skips.iter().filter(|skip| ***skip == **name);
+            let count = if replaces == name { 1 } else { skips.count() };
+            entries.extend((0..count).map(|_| message::edge(&standing, replaces)));
+        }
+        if entries.is_empty() {
+            return unknown(format!("no channel entries found that replace {name}"));
+        }
+        Ok(all(entries))
+    }
+
+    async fn get_bundle_that_replaces(
+        &self,
+        request: Request<api::GetReplacementRequest>,
+    ) -> Result<Response<api::Bundle>, Status> {
+        let api::GetReplacementRequest { csv_name, pkg_name, channel_name } = request.get_ref();
+        let index = content(&self.0)?;
+        let Some(package) = index.catalog().package(pkg_name) else {
+            return unknown(format!("package {pkg_name} not found"));
+        };
+        let channel = channel(package, channel_name)?;
+        let successors = index.successors(csv_name).filter(|standing| {
+            standing.package.name == package.name && standing.channel.name == channel.name
+        });
+        // Upstream takes any of them; the newest leads furthest.
+        let newest = successors.max_by(|a, b| {
+            let order = |of: &Standing<'_>| (of.bundle.version.clone(), of.bundle.release.clone());
+            order(a).cmp(&order(b)).then_with(|| b.bundle.name.cmp(&a.bundle.name))
+        });
+        let Some(standing) = newest else {
+            let (package, channel) = (quote(pkg_name), quote(channel_name));
+            return unknown(format!("no entry found for package {package}, channel {channel}"));
+        };
+        held(package, channel, &standing.entry.name)
+    }
+
+    async fn get_channel_entries_that_provide(
+        &self,
+        request: Request<api::GetAllProvidersRequest>,
+    ) -> Streamed<api::ChannelEntry> {
+        let api::GetAllProvidersRequest { group, version, kind, plural: _ } = request.into_inner();
+        let api = Api { group, version, kind };
+        let index = content(&self.0)?;
+        let entries: Vec<_> =
+            index.providers(&api).flat_map(|standing| message::edges(standing, |_| true)).collect();
+        if entries.is_empty() { Err(nobody(NO_ENTRIES, &api)) } else { Ok(all(entries)) }
+    }
+
+    async fn get_latest_channel_entries_that_provide(
+        &self,
+        request: Request<api::GetLatestProvidersRequest>,
+    ) -> Streamed<api::ChannelEntry> {
+        let api::GetLatestProvidersRequest { group, version, kind, plural: _ } =
+            request.into_inner();
+        let api = Api { group, version, kind };
+        let index = content(&self.0)?;
+        let entries: Vec<_> = index
+            .providers(&api)
+            .filter(Standing::is_head)
+            .flat_map(|standing| {
+                message::edges(standing, move |skip| standing.channel.entry(skip).is_some())
+            })
+            .collect();
+        if entries.is_empty() { Err(nobody(NO_ENTRIES, &api)) } else { Ok(all(entries)) }
+    }
+
+    async fn get_default_bundle_that_provides(
+        &self,
+        request: Request<api::GetDefaultProviderRequest>,
+    ) -> Result<Response<api::Bundle>, Status> {
+        let api::GetDefaultProviderRequest { group, version, kind, plural: _ } =
+            request.into_inner();
+        let api = Api { group, version, kind };
+        let index = content(&self.0)?;
+        let mut heads = index.providers(&api).filter(Standing::is_head).peekable();
+        let none = if heads.peek().is_some() { "no entry found that provides" } else { NO_ENTRIES };
+        // They come by package.
+        match heads.find(|head| head.channel.name == head.package.default_channel) {
+            Some(head) => message::bundle(&head, Extent::Content).map(Response::new),
+            None => Err(nobody(none, &api)),
+        }
+    }
+
+    async fn list_bundles(&self, _: Request<api::ListBundlesRequest>) -> Streamed<api::Bundle> {
+        let index = content(&self.0)?;
+        Ok(one_by_one(index, |index, position| {
+            Some(message::bundle(&index.listed(position)?, Extent::Listed))
+        }))
+    }
+}
