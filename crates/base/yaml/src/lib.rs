@@ -41,7 +41,7 @@ mod section;
 mod text;
 
 pub use emit::to_string;
-pub use locate::{Step, locate};
+pub use locate::{Step, locate, locate_all};
 pub use section::{Section, sections};
 
 use section::Sections;

@@ -1,6 +1,7 @@
 //! Where in a text a node stands: for errors that are noticed long after parsing.
 
 use saphyr_parser::{Event, Marker, Parser};
+use std::collections::BTreeMap;
 
 /// One step from a node to a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,81 +12,141 @@ pub enum Step<'a> {
     Item(usize),
 }
 
+/// Line and column (both from 1) of the node at `path` in the first document of `text` (YAML or
+/// JSON), or of the deepest node on the way to it. `None` when the text does not parse that far.
+///
+/// This parses again, and is meant for the rare case that something is wrong.
+pub fn locate(text: &str, path: &[Step<'_>]) -> Option<(usize, usize)> {
+    locate_all(text, &[path]).pop().flatten()
+}
+
+/// As [`locate`], for many nodes in one pass over the text.
+pub fn locate_all<'a>(text: &str, paths: &[impl AsRef<[Step<'a>]>]) -> Vec<Option<(usize, usize)>> {
+    let mut wanted = Wanted { nodes: vec![Wish::default()] };
+    let ends: Vec<usize> = paths.iter().map(|path| wanted.add(path.as_ref())).collect();
+    wanted.find(text);
+    ends.into_iter().map(|end| wanted.place(end)).collect()
+}
+
+/// The nodes that are looked for, as a tree of steps from the root.
+struct Wanted {
+    nodes: Vec<Wish>,
+}
+
+#[derive(Default)]
+struct Wish {
+    parent: usize,
+    /// By the name in small letters.
+    fields: BTreeMap<String, usize>,
+    items: BTreeMap<usize, usize>,
+    found: Option<Marker>,
+}
+
 /// What the walk is inside of.
-enum Level {
+struct Level {
+    /// What is looked for in it.
+    wish: Option<usize>,
+    inside: Inside,
+}
+
+enum Inside {
     /// A sequence, with the number of the item that comes next.
     List(usize),
     /// A mapping; the key whose value comes next, if it was read already.
     Map(Option<String>),
 }
 
-/// Line and column (both from 1) of the node at `path` in the first document of `text` (YAML or
-/// JSON), or of the deepest node on the way to it. `None` when the text does not parse that far.
-///
-/// This parses again, and is meant for the rare case that something is wrong.
-pub fn locate(text: &str, path: &[Step<'_>]) -> Option<(usize, usize)> {
-    let mut parser = Parser::new_from_str(text);
-    let mut stack: Vec<Level> = Vec::new();
-    // How many levels of the stack are on the path, and the best place so far.
-    let mut matched = 0;
-    let mut best: Option<Marker> = None;
-    let place = |mark: Marker| (mark.line(), mark.col() + 1);
-    while let Some(event) = parser.next_event() {
-        let Ok((event, span)) = event else { break };
-        let (opens, key) = match &event {
-            Event::SequenceStart(..) => (Some(Level::List(0)), None),
-            Event::MappingStart(..) => (Some(Level::Map(None)), None),
-            Event::Scalar(text, ..) => (None, Some(text.as_ref())),
-            Event::Alias(_) => (None, None),
-            Event::SequenceEnd | Event::MappingEnd => {
-                stack.pop();
-                if stack.len() < matched || stack.is_empty() {
-                    // The part that held the node is over: the node is not there.
-                    break;
-                }
-                finished(&mut stack);
-                continue;
+impl Wanted {
+    /// Adds a path; the number of its last node comes back.
+    fn add(&mut self, path: &[Step<'_>]) -> usize {
+        let mut at = 0;
+        for step in path {
+            let free = self.nodes.len();
+            let wish = &mut self.nodes[at];
+            let next = *match step {
+                Step::Field(name) => wish.fields.entry(name.to_ascii_lowercase()).or_insert(free),
+                Step::Item(index) => wish.items.entry(*index).or_insert(free),
+            };
+            if next == free {
+                self.nodes.push(Wish { parent: at, ..Wish::default() });
             }
-            _ => continue,
-        };
-        if let Some(Level::Map(name @ None)) = stack.last_mut() {
-            *name = Some(key.unwrap_or_default().to_owned());
-            continue;
+            at = next;
         }
-        let on_path = match stack.last() {
-            None => best.is_none(),
-            Some(level) => {
-                stack.len() == matched
-                    && match (level, path.get(matched - 1)) {
-                        (Level::List(at), Some(Step::Item(item))) => at == item,
-                        (Level::Map(Some(name)), Some(Step::Field(field))) => {
-                            name.eq_ignore_ascii_case(field)
-                        }
-                        _ => false,
-                    }
+        at
+    }
+
+    /// Where a node stands, or the deepest one on the way to it.
+    fn place(&self, mut node: usize) -> Option<(usize, usize)> {
+        loop {
+            match self.nodes[node].found {
+                Some(mark) => return Some((mark.line(), mark.col() + 1)),
+                None if node == 0 => return None,
+                None => node = self.nodes[node].parent,
             }
-        };
-        if on_path {
-            best = Some(span.start);
-            if matched == path.len() {
-                break;
-            }
-            matched += 1;
-        }
-        match opens {
-            Some(level) => stack.push(level),
-            None if stack.is_empty() => break,
-            None => finished(&mut stack),
         }
     }
-    best.map(place)
+
+    /// What is looked for where the next node of a level stands, if it was not found before.
+    fn next(&self, level: Option<&Level>) -> Option<usize> {
+        let wish = match level {
+            None => Some(0),
+            Some(level) => {
+                let wish = &self.nodes[level.wish?];
+                match &level.inside {
+                    Inside::List(at) => wish.items.get(at).copied(),
+                    Inside::Map(None) => None,
+                    Inside::Map(Some(name)) => wish.fields.get(&name.to_ascii_lowercase()).copied(),
+                }
+            }
+        };
+        wish.filter(|&wish| self.nodes[wish].found.is_none())
+    }
+
+    fn find(&mut self, text: &str) {
+        let mut parser = Parser::new_from_str(text);
+        let mut stack: Vec<Level> = Vec::new();
+        let mut missing = self.nodes.len();
+        while missing > 0
+            && let Some(Ok((event, span))) = parser.next_event()
+        {
+            let (opens, key) = match &event {
+                Event::SequenceStart(..) => (Some(Inside::List(0)), None),
+                Event::MappingStart(..) => (Some(Inside::Map(None)), None),
+                Event::Scalar(text, ..) => (None, Some(text.as_ref())),
+                Event::Alias(_) => (None, None),
+                Event::SequenceEnd | Event::MappingEnd => {
+                    stack.pop();
+                    if stack.is_empty() {
+                        return;
+                    }
+                    finished(&mut stack);
+                    continue;
+                }
+                _ => continue,
+            };
+            if let Some(Level { inside: Inside::Map(name @ None), .. }) = stack.last_mut() {
+                *name = Some(key.unwrap_or_default().to_owned());
+                continue;
+            }
+            let wish = self.next(stack.last());
+            if let Some(wish) = wish {
+                self.nodes[wish].found = Some(span.start);
+                missing -= 1;
+            }
+            match opens {
+                Some(inside) => stack.push(Level { wish, inside }),
+                None if stack.is_empty() => return,
+                None => finished(&mut stack),
+            }
+        }
+    }
 }
 
 /// Notes that the present item or field of the innermost level is complete.
 fn finished(stack: &mut [Level]) {
     match stack.last_mut() {
-        Some(Level::List(at)) => *at += 1,
-        Some(Level::Map(name)) => *name = None,
+        Some(Level { inside: Inside::List(at), .. }) => *at += 1,
+        Some(Level { inside: Inside::Map(name), .. }) => *name = None,
         None => {}
     }
 }

@@ -6,16 +6,13 @@ use crate::{
     decode::Facts,
     load::{self, LoadOptions},
     model::Catalog,
-    problem::{Finding, LoadError, Problem},
-    read::{Lines, ReadBlob, blob_of, spot},
+    problem::{Finding, LoadError, Part, Problem},
+    read::{self, Lines, ReadBlob, blob_of},
     source::Source,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 /// The documents of a catalog as they were read, in the order of files and lines. Each is known
 /// to be of the shape that its schema asks for; whether they make a catalog is another question,
@@ -170,22 +167,35 @@ pub(crate) fn place(
     source: Option<(&dyn Source, &LoadOptions)>,
     findings: impl Iterator<Item = Finding>,
 ) -> Vec<Problem> {
-    let mut texts: BTreeMap<Arc<str>, (Vec<u8>, Lines)> = BTreeMap::new();
-    findings
-        .map(|finding| {
-            let Finding { rule, blob, origin, bytes, path, message, remedy, follows_from_gaps: _ } =
-                finding;
-            let (text, lines) = texts.entry(origin.file.clone()).or_insert_with(|| {
-                let text = source.map(|(source, options)| {
-                    source.read(&origin.file, options.limits.file_bytes).unwrap_or_default()
-                });
-                (text.unwrap_or_default(), Lines::default())
-            });
-            let (line, column) = spot(text, lines, &bytes, origin.line, &path);
-            let (file, line) = (origin.file, Some(line));
-            Problem { rule, blob: Some(blob), file, line, column, message, remedy }
-        })
-        .collect()
+    let findings: Vec<Finding> = findings.collect();
+    // Each file is read once, and each document looked through once.
+    let place = |at: &usize| (&findings[*at].origin, findings[*at].bytes.start);
+    let mut order: Vec<usize> = (0..findings.len()).collect();
+    order.sort_by(|a, b| place(a).cmp(&place(b)));
+    let mut spots = vec![(0, None); findings.len()];
+    for file in order.chunk_by(|a, b| findings[*a].origin.file == findings[*b].origin.file) {
+        let read = |(source, options): (&dyn Source, &LoadOptions)| {
+            let path = &findings[file[0]].origin.file;
+            source.read(path, options.limits.file_bytes).unwrap_or_default()
+        };
+        let text = source.map(read).unwrap_or_default();
+        let mut lines = Lines::default();
+        for document in file.chunk_by(|a, b| place(a) == place(b)) {
+            let Finding { origin, bytes, .. } = &findings[document[0]];
+            let paths: Vec<&[Part]> =
+                document.iter().map(|&at| findings[at].path.as_slice()).collect();
+            let found = read::spots(&text, &mut lines, bytes, origin.line, &paths);
+            for (&at, spot) in document.iter().zip(found) {
+                spots[at] = spot;
+            }
+        }
+    }
+    let problem = |(finding, (line, column)): (Finding, _)| {
+        let Finding { rule, blob, origin, message, remedy, .. } = finding;
+        let (file, line) = (origin.file, Some(line));
+        Problem { rule, blob: Some(blob), file, line, column, message, remedy }
+    };
+    findings.into_iter().zip(spots).map(problem).collect()
 }
 
 /// The hash over the sorted hashes of all blobs; empty if there are some without.

@@ -14,7 +14,7 @@ use crate::{
 };
 use mainstay_version::quote;
 use mainstay_yaml::{
-    Document, DuplicateKeys, EmptyDocuments, Format, Options, Step, documents, locate,
+    Document, DuplicateKeys, EmptyDocuments, Format, Options, Step, documents, locate_all,
 };
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, io, sync::Arc};
@@ -196,14 +196,15 @@ fn take(
 fn object_faults(blob: &ReadBlob, path: &Arc<str>, bytes: &[u8], read: &mut FileRead) {
     let decode::Facts::Bundle(facts) = &blob.facts else { return };
     let slot = &blob.slot;
-    for (wrong, upstream) in &facts.object_faults {
+    let paths: Vec<&[Part]> =
+        facts.object_faults.iter().map(|(wrong, _)| wrong.path.as_slice()).collect();
+    let places = spots(bytes, &mut read.lines, &blob.bytes, slot.origin.line, &paths);
+    for ((wrong, upstream), (line, column)) in facts.object_faults.iter().zip(places) {
         let message = |why: &str| {
             let (package, name) = (quote(&slot.package), quote(&slot.name));
             format!("read bundle objects: package {package}, bundle {name}: {why}")
         };
         read.stop(|| message(upstream));
-        let (line, column) =
-            spot(bytes, &mut read.lines, &blob.bytes, slot.origin.line, &wrong.path);
         read.problems.push(Problem {
             rule: Rule::BadManifest,
             blob: Some(slot.blob_name()),
@@ -442,41 +443,56 @@ impl Lines {
 }
 
 /// Line and column of a part of a document that lies at `bytes` of a file and begins on `line`.
-pub(crate) fn spot(
+fn spot(
     file: &[u8],
     lines: &mut Lines,
     bytes: &std::ops::Range<usize>,
     line: usize,
     path: &[Part],
 ) -> (usize, Option<usize>) {
-    let steps: Vec<Step<'_>> = path
-        .iter()
-        .map(|part| match part {
-            Part::Field(name) => Step::Field(name),
-            Part::Item(index) => Step::Item(*index),
-        })
-        .collect();
-    spot_at(file, lines, bytes, line, &steps)
+    spots(file, lines, bytes, line, &[path])[0]
 }
 
-/// As [`spot`], for a path of any names.
-pub(crate) fn spot_at(
+/// As [`spot`], for many parts of one document.
+pub(crate) fn spots(
     file: &[u8],
     lines: &mut Lines,
     bytes: &std::ops::Range<usize>,
     line: usize,
-    path: &[Step<'_>],
-) -> (usize, Option<usize>) {
-    if path.is_empty() {
-        return (line, None);
-    }
-    let Some(text) = file.get(bytes.clone()).and_then(|part| std::str::from_utf8(part).ok()) else {
-        return (line, None);
+    paths: &[&[Part]],
+) -> Vec<(usize, Option<usize>)> {
+    let steps = |path: &&[Part]| -> Vec<Step<'_>> {
+        path.iter()
+            .map(|part| match part {
+                Part::Field(name) => Step::Field(name),
+                Part::Item(index) => Step::Item(*index),
+            })
+            .collect()
+    };
+    let paths: Vec<Vec<Step<'_>>> = paths.iter().map(steps).collect();
+    spots_at(file, lines, bytes, line, &paths)
+}
+
+/// As [`spots`], for paths of any names.
+pub(crate) fn spots_at(
+    file: &[u8],
+    lines: &mut Lines,
+    bytes: &std::ops::Range<usize>,
+    line: usize,
+    paths: &[Vec<Step<'_>>],
+) -> Vec<(usize, Option<usize>)> {
+    let text = file.get(bytes.clone()).and_then(|part| std::str::from_utf8(part).ok());
+    let Some(text) = text.filter(|_| paths.iter().any(|path| !path.is_empty())) else {
+        return vec![(line, None); paths.len()];
     };
     // The document may begin with comments: its bytes start on an earlier line than its text.
     let first = lines.of(file, bytes.start);
-    match locate(text, path) {
-        Some((row, column)) if first + row > line => (first + row - 1, Some(column)),
+    let found = locate_all(text, paths);
+    let place = |(path, found): (&Vec<Step<'_>>, _)| match found {
+        Some((row, column)) if first + row > line && !path.is_empty() => {
+            (first + row - 1, Some(column))
+        }
         _ => (line, None),
-    }
+    };
+    paths.iter().zip(found).map(place).collect()
 }

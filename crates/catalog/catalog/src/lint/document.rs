@@ -4,7 +4,7 @@ use super::{near::nearest, range};
 use crate::{
     fold,
     problem::{BlobName, Problem},
-    read::{Lines, spot_at},
+    read::{Lines, spots_at},
     rule::Rule,
     shape::{self, Odd, Shape},
 };
@@ -69,12 +69,14 @@ impl<'f> Looker<'f> {
 
     /// Looks at the next document of the file.
     pub(crate) fn look_at(&mut self, document: &Document) {
-        let mut about = About { looker: self, document, blob: name_of(&document.value) };
+        let blob = name_of(&document.value);
+        let mut about = About { looker: self, document, blob, places: Vec::new() };
         about.lost();
         about.repeated();
         if let Value::Object(fields) = &document.value {
             about.fields(fields);
         }
+        about.locate();
         self.last = Some((document.bytes.clone(), document.format));
     }
 }
@@ -95,14 +97,48 @@ struct About<'l, 'f, 'd> {
     looker: &'l mut Looker<'f>,
     document: &'d Document,
     blob: Option<BlobName>,
+    /// Which problems stand at which part of the document.
+    places: Vec<(usize, Vec<OwnStep>)>,
+}
+
+/// A [`Step`] that stays.
+enum OwnStep {
+    Field(String),
+    Item(usize),
+}
+
+impl OwnStep {
+    fn as_step(&self) -> Step<'_> {
+        match self {
+            Self::Field(name) => Step::Field(name),
+            Self::Item(index) => Step::Item(*index),
+        }
+    }
 }
 
 impl About<'_, '_, '_> {
     fn say(&mut self, rule: Rule, path: &[Step<'_>], message: String, remedy: impl Into<String>) {
-        let Looker { text, lines, .. } = self.looker;
-        let (bytes, line) = (&self.document.bytes, self.document.line);
-        let (line, column) = spot_at(text, lines, bytes, line, path);
-        self.say_at(rule, (line, column), message, remedy);
+        let owned = |step: &Step<'_>| match step {
+            Step::Field(name) => OwnStep::Field((*name).to_owned()),
+            Step::Item(index) => OwnStep::Item(*index),
+        };
+        self.places.push((self.looker.problems.len(), path.iter().map(owned).collect()));
+        self.say_at(rule, (self.document.line, None), message, remedy);
+    }
+
+    /// Finds the places of what was said, all in one pass over the document.
+    fn locate(self) {
+        let Looker { text, lines, problems, .. } = self.looker;
+        let paths: Vec<Vec<Step<'_>>> = self
+            .places
+            .iter()
+            .map(|(_, path)| path.iter().map(OwnStep::as_step).collect())
+            .collect();
+        let found = spots_at(text, lines, &self.document.bytes, self.document.line, &paths);
+        for ((problem, _), (line, column)) in self.places.iter().zip(found) {
+            let problem = &mut problems[*problem];
+            (problem.line, problem.column) = (Some(line), column);
+        }
     }
 
     fn say_at(
