@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod files;
+mod hostile;
+mod hostile_bytes;
 mod lint;
 mod model;
 mod opm;

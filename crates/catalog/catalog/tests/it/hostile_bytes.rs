@@ -1,0 +1,140 @@
+//! Published catalogs, damaged: every byte may be any other, any part may be gone. Nothing panics,
+//! and what is refused is named with its file, its line and a remedy.
+
+use crate::properties::Dice;
+use mainstay_catalog::{Catalog, Files, LoadOptions};
+use mainstay_testdata::{ran, unpack};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// How many damaged catalogs are looked at.
+fn rounds() -> usize {
+    #[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
+    if std::env::var_os("MAINSTAY_DEEP").is_some() { 20_000 } else { 250 }
+}
+
+/// Bytes that mean something to somebody.
+const SIGNS: &[&[u8]] = &[
+    b"\n",
+    b" ",
+    b":",
+    b"-",
+    b"\"",
+    b"'",
+    b"#",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b"&a ",
+    b"*a",
+    b"!",
+    b"|\n",
+    b">\n",
+    b"%",
+    b"@",
+    b"\t",
+    b"\r",
+    b"\0",
+    b"? ",
+    b"\\",
+    b"\xc3",
+    b"\xff",
+    b"\xc2\x85",
+    b"\xe2\x80\xa8",
+    b"---\n",
+    b"...\n",
+    b"<<: ",
+    b"null",
+    b"1e999",
+    b"\xef\xbb\xbf",
+];
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files(&path, found) } else { found.push(path) }
+    }
+}
+
+/// Some documents of a file, as they are written; half of the time nobody knows their schema, so that
+/// only their syntax is judged.
+fn sample(dice: &mut Dice, file: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(file);
+    let small: Vec<&str> =
+        text.split("---\n").filter(|it| !it.is_empty() && it.len() < 20_000).collect();
+    let known = dice.below(2) == 0;
+    let mut out = Vec::new();
+    for _ in 0..3 {
+        if let Some(document) = small.get(dice.below(small.len())) {
+            out.extend_from_slice(b"---\n");
+            let schema = if known { "schema: olm." } else { "schema: x." };
+            out.extend_from_slice(document.replace("schema: olm.", schema).as_bytes());
+        }
+    }
+    out
+}
+
+fn damage(dice: &mut Dice, text: &mut Vec<u8>) {
+    let mut at = dice.below(text.len());
+    if dice.below(2) == 0 {
+        // The beginnings of lines decide most.
+        at += text[at..].iter().position(|&byte| byte == b'\n').unwrap_or(0);
+        at = (at + dice.below(6)).min(text.len() - 1);
+    }
+    let sign = SIGNS[dice.below(SIGNS.len())];
+    match dice.below(6) {
+        0 => text[at] ^= 1 << dice.below(8),
+        1 => text[at] = u8::try_from(dice.below(256)).unwrap(),
+        2 => text.truncate(at),
+        3 => drop(text.drain(at..(at + 1 + dice.below(40)).min(text.len()))),
+        4 => drop(text.splice(at..at, sign.iter().copied())),
+        _ => {
+            let end = (at + sign.len()).min(text.len());
+            text.splice(at..end, sign.iter().copied());
+        }
+    }
+}
+
+#[test]
+fn damaged_catalogs_are_read_or_named_with_their_place() {
+    let mut all = Vec::new();
+    let mut folders = Vec::new();
+    for archive in ["catalog-certified-v4.14", "catalog-community-v4.19"] {
+        let Some(folder) = unpack(archive, "damaged catalogs") else { return };
+        files(folder.path(), &mut all);
+        folders.push(folder);
+    }
+    all.sort();
+    let texts: Vec<Vec<u8>> = all.iter().map(|path| fs::read(path).unwrap()).collect();
+    let mut refused = 0;
+    for seed in 0..rounds() {
+        let mut dice = Dice(seed as u64);
+        let mut text = sample(&mut dice, &texts[seed % texts.len()]);
+        for _ in 0..=dice.below(3) {
+            if !text.is_empty() {
+                damage(&mut dice, &mut text);
+            }
+        }
+        let source: Files = [("c.yaml", text.clone())].into_iter().collect();
+        let Err(error) = Catalog::load_from(&source, &LoadOptions::default()) else { continue };
+        refused += 1;
+        let shown = String::from_utf8_lossy(&text);
+        assert!(
+            !error.problems.is_empty() && !error.upstream().is_empty(),
+            "seed {seed}:\n{shown}"
+        );
+        // What is missing at the end is missing on the line behind it.
+        let lines = text.split(|&byte| byte == b'\n').count() + 1;
+        for problem in &error.problems {
+            let placed = &*problem.file == "c.yaml" && problem.line.is_some_and(|it| it <= lines);
+            let told = !problem.message.is_empty() && !problem.remedy.is_empty();
+            assert!(placed && told, "seed {seed}: {problem}\n{shown}");
+        }
+    }
+    assert!(refused > rounds() / 4 && refused < rounds(), "{refused} refused");
+    ran(&format!("{} damaged catalogs, {refused} of them refused with their places", rounds()));
+}
