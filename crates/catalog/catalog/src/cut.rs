@@ -4,6 +4,7 @@
 //! files whose form is plain from their first byte are cut; about all others (byte-order marks,
 //! JSON that goes over into YAML, whatever breaks off) somebody has to think who sees them whole.
 
+use crate::lint::HIDING_BLANKS;
 use mainstay_yaml::Format;
 use memchr::{memchr, memchr2, memchr3, memmem};
 use std::io::{self, Read};
@@ -95,6 +96,8 @@ impl<'s> Cutter<'s> {
                 State::Start => match self.held.iter().position(|b| !b.is_ascii_whitespace()) {
                     Some(at) => {
                         self.state = match self.held[at] {
+                            // Other tools do not see that this is JSON.
+                            b'{' if at >= HIDING_BLANKS => return Cut::Odd,
                             b'{' => State::Json { depth: 0, in_text: false },
                             b' '..=b'~' => State::Yaml,
                             _ => return Cut::Odd,

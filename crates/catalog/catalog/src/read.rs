@@ -96,8 +96,7 @@ pub(crate) fn read_file(
         }
     };
     let path: Arc<str> = file.path.as_str().into();
-    let duplicate_keys = if looks { DuplicateKeys::Note } else { DuplicateKeys::LastWins };
-    let reading = Options { duplicate_keys, ..reading(options) };
+    let reading = reading(options, looks);
     let mut looker = looks.then(|| Looker::new(&path, &bytes));
     let mut documents_read = 0;
     let mut packer = Packer::new(options.keep);
@@ -129,9 +128,10 @@ pub(crate) fn read_file(
     read
 }
 
-/// How documents are read.
-pub(crate) fn reading(options: &LoadOptions) -> Options {
+/// How documents are read. `looks` asks for what is lost in them.
+pub(crate) fn reading(options: &LoadOptions, looks: bool) -> Options {
     Options {
+        duplicate_keys: if looks { DuplicateKeys::Note } else { DuplicateKeys::LastWins },
         empty: EmptyDocuments::Keep,
         max_scalar_bytes: options.limits.scalar_bytes,
         ..Options::default()
@@ -144,10 +144,18 @@ pub(crate) fn read_piece(
     path: &Arc<str>,
     options: &Options,
     packer: &mut Packer,
+    looks: bool,
 ) -> Option<Vec<ReadBlob>> {
     let mut read = FileRead::default();
+    let mut looker = looks.then(|| Looker::new(path, piece.text.as_bytes()));
     for document in mainstay_yaml::part(&piece.text, piece.format, piece.line, options) {
-        take(document.ok()?, path, piece.text.as_bytes(), packer, &mut read);
+        let document = document.ok()?;
+        if let Some(looker) = &mut looker
+            && !looker.finds_nothing(&document)
+        {
+            return None;
+        }
+        take(document, path, piece.text.as_bytes(), packer, &mut read);
         if !read.problems.is_empty() {
             return None;
         }

@@ -19,8 +19,8 @@ use std::{
     },
 };
 
-/// Reads all files; results are in the order of the files. `looks` asks for what is noted, which
-/// takes files as a whole.
+/// Reads all files; results are in the order of the files. `looks` asks for what is noted: a file of
+/// which there is something to note is read as a whole.
 pub(crate) fn read_all(
     source: &dyn Source,
     files: &[SourceFile],
@@ -29,10 +29,10 @@ pub(crate) fn read_all(
 ) -> Vec<FileRead> {
     let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let threads = options.threads.unwrap_or_else(cores).get();
-    let queue = Mutex::new(Queue::new(source, files, options.limits.file_bytes, looks));
+    let queue = Mutex::new(Queue::new(source, files, options.limits.file_bytes));
     let take = || queue.lock().unwrap_or_else(PoisonError::into_inner);
     let mut parts: Vec<Read> =
-        on_threads(threads, || work(take, options)).into_iter().flatten().collect();
+        on_threads(threads, || work(take, options, looks)).into_iter().flatten().collect();
     parts.sort_by_key(|part| (part.file, part.number));
     let mut results: Vec<FileRead> = Vec::new();
     results.resize_with(files.len(), FileRead::default);
@@ -81,14 +81,15 @@ struct Read {
 fn work<'q, 's: 'q>(
     queue: impl Fn() -> MutexGuard<'q, Queue<'s>>,
     options: &LoadOptions,
+    looks: bool,
 ) -> Vec<Read> {
-    let reading = reading(options);
+    let reading = reading(options, looks);
     let mut packer = Packer::new(options.keep);
     let mut done = Vec::new();
     loop {
         let taken = queue().next();
         let Some(Taken { file, path, number, piece }) = taken else { return done };
-        match read_piece(&piece, &path, &reading, &mut packer) {
+        match read_piece(&piece, &path, &reading, &mut packer, looks) {
             Some(blobs) => done.push(Read { file, number, blobs }),
             None => queue().give_up(file),
         }
@@ -124,9 +125,8 @@ struct Taken {
 }
 
 impl<'s> Queue<'s> {
-    fn new(source: &'s dyn Source, files: &'s [SourceFile], limit: u64, whole: bool) -> Self {
-        let next = if whole { files.len() } else { 0 };
-        Self { source, files, limit, next, open: None, odd: vec![whole; files.len()] }
+    fn new(source: &'s dyn Source, files: &'s [SourceFile], limit: u64) -> Self {
+        Self { source, files, limit, next: 0, open: None, odd: vec![false; files.len()] }
     }
 
     fn next(&mut self) -> Option<Taken> {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 /// How many blanks may stand before a JSON stream for other tools to see that it is one.
-const SEEN: usize = 4096;
+pub(crate) const HIDING_BLANKS: usize = 4096;
 
 /// The types of properties that somebody reads.
 const TYPES: [&str; 9] = [
@@ -48,7 +48,7 @@ impl<'f> Looker<'f> {
         let blanks = text.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let hidden_json = if text.starts_with(b"\xef\xbb\xbf") {
             Some("a byte-order mark before JSON")
-        } else if blanks >= SEEN {
+        } else if blanks >= HIDING_BLANKS {
             Some("4,096 blanks before JSON")
         } else {
             None
@@ -65,6 +65,12 @@ impl<'f> Looker<'f> {
 
     pub(crate) fn into_problems(self) -> Vec<Problem> {
         self.problems
+    }
+
+    /// Looks at the next document, and says whether nothing is odd about it.
+    pub(crate) fn finds_nothing(&mut self, document: &Document) -> bool {
+        self.look_at(document);
+        self.problems.is_empty()
     }
 
     /// Looks at the next document of the file.

@@ -10,7 +10,7 @@ mod graph;
 mod near;
 mod range;
 
-pub(crate) use document::Looker;
+pub(crate) use document::{HIDING_BLANKS, Looker};
 
 use crate::{LoadOptions, Source, declared::place, load, model::Catalog, problem::Problem};
 use std::sync::Arc;

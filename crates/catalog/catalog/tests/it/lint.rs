@@ -200,6 +200,17 @@ fn documents_that_other_tools_do_not_read_are_named() {
 }
 
 #[test]
+fn keys_that_are_there_twice_are_named_in_json_too() {
+    let text = "{\"schema\":\"a\"}\n{\"schema\":\"b\",\n \"x\":{\"y\":1,\n\"y\":2}}\n";
+    assert_eq!(
+        said(text),
+        [
+            "c.yaml:4: error[repeated-key] the key \"y\" is there twice, the first value is lost (keep one of them)"
+        ]
+    );
+}
+
+#[test]
 fn patterns_behind_a_mark_are_named() {
     let files: [(&str, &[u8]); 3] = [
         (".indexignore", b"\xef\xbb\xbf*.md\n"),
