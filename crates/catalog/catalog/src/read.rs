@@ -438,7 +438,7 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// The line (from 1) of a byte.
-    fn of(&mut self, text: &[u8], offset: usize) -> usize {
+    pub(crate) fn of(&mut self, text: &[u8], offset: usize) -> usize {
         let offset = offset.min(text.len());
         if offset < self.at {
             *self = Self::default();

@@ -1,6 +1,6 @@
 //! What one document after the other shows, while a file is read.
 
-use super::{near::nearest, range};
+use super::{keys, near::nearest, range};
 use crate::{
     fold,
     problem::{BlobName, Problem},
@@ -186,12 +186,30 @@ impl About<'_, '_, '_> {
         self.say(Rule::LostDocument, &[], message, remedy);
     }
 
+    /// Keys that are there twice: of YAML the reader has noted them.
     fn repeated(&mut self) {
         for repeated in &self.document.repeated {
-            let message =
-                format!("the key {} is there twice, the first value is lost", repeated.key);
-            self.say_at(Rule::RepeatedKey, (repeated.line, None), message, "keep one of them");
+            self.twice(&repeated.key, (repeated.line, None));
         }
+        let Looker { text, .. } = *self.looker;
+        let bytes = self.document.bytes.clone();
+        if self.document.format == Format::Json
+            && let Some(json) = text.get(bytes.clone())
+        {
+            for key in keys::repeated(json) {
+                let start = bytes.start + key.start;
+                let line = self.looker.lines.of(text, start);
+                let before = text[..start].iter().rposition(|&byte| byte == b'\n');
+                let before = String::from_utf8_lossy(&text[before.map_or(0, |at| at + 1)..start]);
+                let place = (line, Some(before.chars().count() + 1));
+                self.twice(&String::from_utf8_lossy(&json[key]), place);
+            }
+        }
+    }
+
+    fn twice(&mut self, key: &str, place: (usize, Option<usize>)) {
+        let message = format!("the key {key} is there twice, the first value is lost");
+        self.say_at(Rule::RepeatedKey, place, message, "keep one of them");
     }
 
     fn fields(&mut self, fields: &Map<String, Value>) {

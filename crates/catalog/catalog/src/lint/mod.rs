@@ -7,6 +7,7 @@
 
 mod document;
 mod graph;
+mod keys;
 mod near;
 mod range;
 

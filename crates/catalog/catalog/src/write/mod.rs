@@ -14,8 +14,9 @@ pub(crate) use form::shape;
 
 use crate::{
     Declared,
-    content::{Blob, ContentError},
+    content::{Blob, ContentError, Origin},
     decode::Facts,
+    problem::BlobName,
 };
 use mainstay_bundle::DeclaredBundle;
 use mainstay_gojson::{Html, Numbers, Writer, sort_slice};
@@ -121,6 +122,22 @@ impl Rendition {
         });
     }
 
+    /// Leaves out the documents that `wanted` does not want.
+    pub fn retain(&mut self, mut wanted: impl FnMut(&BlobName) -> bool) {
+        self.items.retain(|item| wanted(&item.called()));
+    }
+
+    /// What the documents are called and where those stand that were read, in the order in which
+    /// they are written.
+    pub fn names(&self) -> Vec<(BlobName, Option<Origin>)> {
+        let items = self.parts().into_iter().flat_map(|part| part.items);
+        let origin = |item: &Item| match &item.content {
+            Content::Read(blob) => Some(blob.origin().clone()),
+            Content::Made(_) => None,
+        };
+        items.map(|item| (item.called(), origin(item))).collect()
+    }
+
     pub(crate) fn items_mut(&mut self) -> &mut [Item] {
         &mut self.items
     }
@@ -215,6 +232,11 @@ impl Part<'_> {
 }
 
 impl Item {
+    fn called(&self) -> BlobName {
+        let Self { schema, package, name, .. } = self;
+        BlobName { schema: schema.clone(), package: package.clone(), name: name.clone() }
+    }
+
     /// The document in its form.
     fn shaped(&self, blob: &Blob) -> Result<Value, ContentError> {
         Ok(shape(&self.schema, blob.value()?))

@@ -205,7 +205,7 @@ fn keys_that_are_there_twice_are_named_in_json_too() {
     assert_eq!(
         said(text),
         [
-            "c.yaml:4: error[repeated-key] the key \"y\" is there twice, the first value is lost (keep one of them)"
+            "c.yaml:4:1: error[repeated-key] the key \"y\" is there twice, the first value is lost (keep one of them)"
         ]
     );
 }

@@ -6,12 +6,13 @@
 //!
 //! ```text
 //! arguments (clap) ─► open the folders ─► validate: findings ─► text, JSON, YAML, SARIF
-//!                                      └► list, show, query, render: tables and documents
+//!                                      └► list, show, render: tables and documents
 //! ```
 
 mod findings;
 mod list;
 mod open;
+mod render;
 mod sarif;
 mod show;
 mod validate;
@@ -39,6 +40,9 @@ enum Command {
     List(list::Arguments),
     /// Show a package, or one of its bundles: channels, versions, updates, dependencies.
     Show(show::Arguments),
+    /// Print the documents of catalogs and bundle folders, all or some of them.
+    #[command(visible_alias = "query")]
+    Render(render::Arguments),
 }
 
 /// Formats of answers.
@@ -77,6 +81,7 @@ pub fn run(arguments: CatalogArguments, io: &mut Io<'_>) -> Exit {
     let outcome = match arguments.command {
         Command::Validate(arguments) => validate::run(&arguments, io),
         Command::List(arguments) => list::run(&arguments, io).map(|()| Exit::Done),
+        Command::Render(arguments) => render::run(&arguments, io).map(|()| Exit::Done),
         Command::Show(arguments) => show::run(&arguments, io).map(|()| Exit::Done),
     };
     let _ = io.stdout.flush();

@@ -5,6 +5,7 @@
 mod bundles;
 mod fbc;
 mod findings;
+mod queries;
 mod shown;
 
 use clap::Parser;

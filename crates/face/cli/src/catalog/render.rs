@@ -1,0 +1,105 @@
+//! `mainstay catalog render`: the documents of catalogs and bundles, all or some of them.
+
+use super::{
+    Io,
+    open::{Opened, open},
+    plain,
+};
+use crate::exit::Failure;
+use clap::{Args, ValueEnum};
+use mainstay_bundle::{Bundle, BundleError, Image};
+use mainstay_catalog::{
+    Declared, Folder, Format, Keep, LoadError, LoadOptions, Rendition, WriteError,
+};
+use mainstay_cause::{Cause, Place};
+use std::fmt::Write as _;
+use std::io::{BufWriter, Write as _};
+
+/// Arguments of `render`.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// Folders of catalogs, or of bundles (with `manifests` and `metadata`).
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<String>,
+    /// Only documents of this schema, such as `olm.channel`.
+    #[arg(long, value_name = "SCHEMA")]
+    schema: Option<String>,
+    /// Only documents of this package, its own among them.
+    #[arg(long, value_name = "PACKAGE")]
+    package: Option<String>,
+    /// Only documents of this name.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// How they are written: whole, or only what they are called and where they stand.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Output::Json)]
+    output: Output,
+}
+
+/// Formats of documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Json,
+    Yaml,
+    Name,
+}
+
+pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+    let mut all = Rendition::default();
+    let mut names = String::new();
+    for typed in &arguments.paths {
+        let opened = open(io, typed)?;
+        let mut found = read(&opened)?;
+        let is = |wanted: &Option<String>, text: &str| {
+            wanted.as_ref().is_none_or(|wanted| wanted == text)
+        };
+        found.retain(|blob| {
+            is(&arguments.schema, &blob.schema)
+                && is(&arguments.package, &blob.package)
+                && is(&arguments.name, &blob.name)
+        });
+        if arguments.output == Output::Name {
+            for (blob, origin) in found.names() {
+                let place = origin.map_or_else(
+                    || opened.typed.clone(),
+                    |origin| opened.below(&origin.to_string()),
+                );
+                let _ = writeln!(names, "{}: {}", plain(&place), plain(&blob.to_string()));
+            }
+        }
+        all.append(found);
+    }
+    let format = match arguments.output {
+        Output::Json => Format::Json,
+        Output::Yaml => Format::Yaml,
+        Output::Name => {
+            io.print(&names);
+            return Ok(());
+        }
+    };
+    let mut out = BufWriter::with_capacity(1 << 16, &mut *io.stdout);
+    match all.write(format, &mut out).and_then(|()| Ok(out.flush()?)) {
+        // Who reads no further has gone away.
+        Ok(()) | Err(WriteError::Io(_)) => Ok(()),
+        Err(error) => Err(Cause::new(error.to_string()).into()),
+    }
+}
+
+fn read(opened: &Opened) -> Result<Rendition, Failure> {
+    let cause = |why: String| {
+        Cause::new("the folder cannot be read")
+            .at(Place::file(&opened.typed))
+            .because(Cause::new(plain(&why)))
+            .remedy(format!("see all problems with: mainstay catalog validate {}", opened.typed))
+    };
+    if opened.is_bundle {
+        let failed = |error: BundleError| Failure::from(cause(error.problem().to_string()));
+        let bundle = Bundle::read(&opened.path).map_err(failed)?;
+        let mut found = Rendition::default();
+        found.add(&bundle.declare(Image::None, &opened.typed).map_err(failed)?);
+        return Ok(found);
+    }
+    let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
+    let failed = |error: LoadError| Failure::from(cause(error.headline()));
+    let declared = Declared::read(&Folder::new(&opened.path), &options).map_err(failed)?;
+    Ok(Rendition::of(&declared))
+}

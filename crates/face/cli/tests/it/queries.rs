@@ -1,0 +1,194 @@
+//! The acceptance rows about catalog queries: what people ask with `jq` of a rendered catalog.
+
+use crate::Place;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const PIPELINES: &str = "openshift-pipelines-operator-rh";
+const REPOSITORY: &str = "registry.redhat.io/openshift-pipelines/pipelines-operator-bundle";
+
+/// Versions and digests, as the inventory has them.
+const BUNDLES: [(&str, &str); 10] = [
+    ("1.14.3", "3f64b29f6903981470d0917b2557f49d84067bccdba0544bfe874ec4412f45b0"),
+    ("1.14.4", "dd3d18367da2be42539e5dde8e484dac3df33ba3ce1d5bcf896838954f3864ec"),
+    ("1.14.5", "f7b19ce26be742c4aaa458d37bc5ad373b5b29b20aaa7d308349687d3cbd8838"),
+    ("1.15.0", "22be152950501a933fe6e1df0e663c8056ca910a89dab3ea801c3bb2dc2bf1e6"),
+    ("1.15.1", "64afb32e3640bb5968904b3d1a317e9dfb307970f6fda0243e2018417207fd75"),
+    ("1.15.2", "8a593c1144709c9aeffbeb68d0b4b08368f528e7bb6f595884b2474bcfbcafcd"),
+    ("1.16.0", "a46b7990c0ad07dae78f43334c9bd5e6cba7b50ca60d3f880099b71e77bed214"),
+    ("1.16.1", "29f27245e93b3f605647993884751c490c4a44070d3857a878d2aee87d43f85b"),
+    ("1.16.2", "2037004666526c90329f4791f14cb6cc06e8775cb84ba107a24cc4c2cf944649"),
+    ("1.17.0", "d75065e999826d38408049aa1fde674cd1e45e384bfdc96523f6bad58a0e0dbc"),
+];
+
+const CHANNELS: [&str; 5] =
+    ["latest", "pipelines-1.14", "pipelines-1.15", "pipelines-1.16", "pipelines-1.17"];
+
+/// A bundle that says which install modes it has; no modes: it says nothing.
+fn bundle(package: &str, version: &str, image: &str, modes: &[(&str, bool)]) -> String {
+    let mut text = format!(
+        "---\nimage: {image}\nname: {package}.v{version}\npackage: {package}\nschema: olm.bundle\n\
+         properties:\n- type: olm.package\n  value: {{packageName: {package}, version: {version}}}\n"
+    );
+    if !modes.is_empty() {
+        let modes: Vec<String> = modes
+            .iter()
+            .map(|(kind, supported)| format!("{{type: {kind}, supported: {supported}}}"))
+            .collect();
+        let modes = modes.join(", ");
+        let value = format!("  value: {{installModes: [{modes}]}}\n");
+        text.push_str("- type: olm.csv.metadata\n");
+        text.push_str(&value);
+    }
+    text
+}
+
+/// A package of one bundle.
+fn small(package: &str, modes: &[(&str, bool)]) -> String {
+    let head = format!(
+        "schema: olm.package\nname: {package}\ndefaultChannel: x\n---\n\
+         schema: olm.channel\npackage: {package}\nname: x\nentries: [{{name: {package}.v1.0.0}}]\n"
+    );
+    head + &bundle(package, "1.0.0", "example.com/a:b", modes)
+}
+
+/// A catalog with the package of the inventory among others, written in no particular order.
+fn place() -> Place {
+    let mut text = format!(
+        "icon:\n  mediatype: image/png\n  base64data: iVBORw0KGgoAAAANSUhE\n\
+         defaultChannel: latest\nname: {PIPELINES}\nschema: olm.package\n"
+    );
+    for (version, digest) in BUNDLES.iter().rev() {
+        let image = format!("{REPOSITORY}@sha256:{digest}");
+        text.push_str(&bundle(PIPELINES, version, &image, &[("AllNamespaces", true)]));
+    }
+    let of_minor = |minor: &str| -> Vec<&str> {
+        let inside = BUNDLES.iter().map(|(version, _)| *version);
+        inside.filter(|version| version.starts_with(minor)).collect()
+    };
+    for channel in CHANNELS.iter().rev() {
+        let versions = match channel.split_once('-') {
+            Some((_, minor)) => of_minor(minor),
+            None => vec!["1.15.0", "1.16.0", "1.17.0"],
+        };
+        let head =
+            format!("---\nschema: olm.channel\npackage: {PIPELINES}\nname: {channel}\nentries:\n");
+        text.push_str(&head);
+        let mut before = None;
+        for version in versions {
+            let mut entry = format!("- name: {PIPELINES}.v{version}\n");
+            if let Some(before) = before.replace(version) {
+                entry += "  replaces: ";
+                entry += &[PIPELINES, ".v", before, "\n"].concat();
+            }
+            text.push_str(&entry);
+        }
+    }
+    let all = ("AllNamespaces", true);
+    let none = ("AllNamespaces", false);
+    Place::with(&text)
+        .file("c/b.yaml", small("amq-streams", &[("OwnNamespace", true), all]))
+        .file("c/a.yaml", small("zero-operator", &[all]))
+        .file("c/d.yaml", small("own-only", &[("OwnNamespace", true), none]))
+        .file("c/e.yaml", small("says-nothing", &[]))
+        .file("c/f.yaml", small("3scale-operator", &[all]))
+}
+
+/// The documents that a query prints.
+fn documents(place: &Place, arguments: &str) -> Vec<Value> {
+    let answer = place.catalog(arguments);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{arguments}");
+    serde_json::Deserializer::from_str(&answer.out).into_iter().collect::<Result<_, _>>().unwrap()
+}
+
+fn names(documents: &[Value]) -> Vec<&str> {
+    documents.iter().map(|document| document["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn at_34_packages_for_all_namespaces() {
+    let bundles = documents(&place(), "render c --schema olm.bundle");
+    let supports = |bundle: &&Value| {
+        let properties = bundle["properties"].as_array().unwrap().iter();
+        let metadata = properties.filter(|property| property["type"] == "olm.csv.metadata");
+        let mut modes =
+            metadata.flat_map(|property| property["value"]["installModes"].as_array().unwrap());
+        modes.any(|mode| mode["type"] == "AllNamespaces" && mode["supported"] == true)
+    };
+    let packages: BTreeSet<&str> = bundles
+        .iter()
+        .filter(supports)
+        .filter(|bundle| bundle["spec"]["webhookdefinitions"].is_null())
+        .map(|bundle| bundle["package"].as_str().unwrap())
+        .collect();
+    let packages: Vec<&str> = packages.into_iter().collect();
+    assert_eq!(packages, ["3scale-operator", "amq-streams", PIPELINES, "zero-operator"]);
+}
+
+#[test]
+fn at_35_the_document_of_a_package_has_its_fields_in_order() {
+    let place = place();
+    let printed = place.catalog(&format!("query c --schema olm.package --name {PIPELINES}")).out;
+    insta::assert_snapshot!(printed, @r#"
+    {
+        "schema": "olm.package",
+        "name": "openshift-pipelines-operator-rh",
+        "defaultChannel": "latest",
+        "icon": {
+            "base64data": "iVBORw0KGgoAAAANSUhE",
+            "mediatype": "image/png"
+        }
+    }
+    "#);
+}
+
+#[test]
+fn at_36_channels_of_a_package() {
+    let channels =
+        documents(&place(), &format!("render c --schema olm.channel --package {PIPELINES}"));
+    assert_eq!(names(&channels), CHANNELS);
+}
+
+#[test]
+fn at_37_versions_of_a_channel() {
+    let query = format!("render c --schema olm.channel --package {PIPELINES} --name latest");
+    let [channel] = &documents(&place(), &query)[..] else { panic!("one channel") };
+    let entries = names(channel["entries"].as_array().unwrap()).join(" ");
+    assert_eq!(
+        entries,
+        ["1.15.0", "1.16.0", "1.17.0"].map(|it| format!("{PIPELINES}.v{it}")).join(" ")
+    );
+}
+
+#[test]
+fn at_38_versions_and_images() {
+    let place = place();
+    let bundles = documents(&place, &format!("render c --schema olm.bundle --package {PIPELINES}"));
+    let found: Vec<(String, String)> = bundles
+        .iter()
+        .map(|bundle| (bundle["name"].to_string(), bundle["image"].to_string()))
+        .collect();
+    let expected: Vec<(String, String)> = BUNDLES
+        .iter()
+        .map(|(version, digest)| {
+            (format!("\"{PIPELINES}.v{version}\""), format!("\"{REPOSITORY}@sha256:{digest}\""))
+        })
+        .collect();
+    assert_eq!(found, expected);
+    // All documents of a package, its own first, and nothing of others.
+    let all = documents(&place, &format!("render c --package {PIPELINES}"));
+    assert_eq!((all.len(), &all[0]["schema"]), (16, &Value::from("olm.package")));
+}
+
+#[test]
+fn both_voices_render_the_same() {
+    let place = place();
+    for format in ["json", "yaml"] {
+        let ours = place.catalog(&format!("render c -o {format}"));
+        let opm = place.opm(&format!("render c -o {format}"));
+        assert_eq!((ours.code, opm.code), (0, 0));
+        assert_eq!(ours.out, opm.out);
+    }
+    let listed = place.catalog("render c -o name --schema olm.package --name own-only").out;
+    assert_eq!(listed, "c/d.yaml:1: olm.package own-only\n");
+}
