@@ -9,6 +9,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 use tonic_health::pb::{
     HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus,
@@ -17,11 +18,21 @@ use tonic_health::pb::{
 
 /// Tells whether a catalog is served.
 #[derive(Clone, Debug)]
-pub(super) struct Health(pub(super) Arc<Served>);
+pub(super) struct Health {
+    pub(super) served: Arc<Served>,
+    /// The server is shutting down.
+    pub(super) stop: CancellationToken,
+}
 
-/// Content that is there goes on being served, whatever becomes of newer content.
-fn status(served: &Served) -> ServingStatus {
-    if served.index().is_some() { ServingStatus::Serving } else { ServingStatus::NotServing }
+impl Health {
+    /// Content that is there goes on being served, whatever becomes of newer content.
+    fn status(&self) -> ServingStatus {
+        if self.served.index().is_some() && !self.stop.is_cancelled() {
+            ServingStatus::Serving
+        } else {
+            ServingStatus::NotServing
+        }
+    }
 }
 
 fn response(status: ServingStatus) -> HealthCheckResponse {
@@ -36,22 +47,26 @@ impl Service for Health {
         &self,
         _: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
-        Ok(Response::new(response(status(&self.0))))
+        Ok(Response::new(response(self.status())))
     }
 
     async fn watch(
         &self,
         _: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let start = (Arc::clone(&self.0), self.0.changes(), None);
-        let changes = stream::unfold(start, |(served, mut changes, told)| async move {
+        let start = (self.clone(), self.served.changes(), None);
+        let changes = stream::unfold(start, |(health, mut changes, told)| async move {
             loop {
                 changes.mark_unchanged();
-                let now = status(&served);
+                let now = health.status();
                 if told != Some(now) {
-                    return Some((Ok(response(now)), (served, changes, Some(now))));
+                    return Some((Ok(response(now)), (health, changes, Some(now))));
                 }
-                changes.changed().await.ok()?;
+                // Whoever only watches must not hold up the end.
+                let changed = health.stop.run_until_cancelled(changes.changed()).await;
+                if changed.is_none() && health.status() == now {
+                    return None;
+                }
             }
         });
         Ok(Response::new(changes.boxed()))

@@ -36,7 +36,7 @@ mod synthesis;
 #[path = "generated/api.rs"]
 pub mod api;
 
-pub use service::{Grpc, service};
+pub use service::{Grpc, service, service_until};
 
 pub(crate) use experimental::refusal;
 pub(crate) use message::too_many;

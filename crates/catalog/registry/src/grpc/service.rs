@@ -20,6 +20,7 @@ use std::{
     sync::Arc,
     task::{Context, Poll},
 };
+use tokio_util::sync::CancellationToken;
 use tonic::{Status, body::Body};
 use tonic_health::pb::health_server::HealthServer;
 use tonic_reflection::{
@@ -66,11 +67,18 @@ pub struct Grpc {
 /// The gRPC API of a catalog. It is there before the catalog's content is: until then calls are
 /// answered with `UNAVAILABLE`, and health says `NOT_SERVING`.
 pub fn service(served: Arc<Served>) -> Grpc {
+    service_until(served, CancellationToken::new())
+}
+
+/// As [`service`], for a server that shuts down when `stop` is cancelled: health says `NOT_SERVING`
+/// from then on, and those who watch it are told so and let go. Other calls are answered as before.
+pub fn service_until(served: Arc<Served>, stop: CancellationToken) -> Grpc {
     let answers = Answers(Arc::clone(&served));
     let registry = RegistryServer::new(answers.clone()).max_decoding_message_size(REQUEST_BYTES);
     let experimental =
         ExperimentalRegistryServer::new(answers).max_decoding_message_size(REQUEST_BYTES);
-    let health = HealthServer::new(Health(served)).max_decoding_message_size(REQUEST_BYTES);
+    let health =
+        HealthServer::new(Health { served, stop }).max_decoding_message_size(REQUEST_BYTES);
     let mut services = vec![
         BoxCloneSyncService::new(registry),
         BoxCloneSyncService::new(experimental),
