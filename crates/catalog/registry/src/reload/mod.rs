@@ -66,15 +66,20 @@ pub enum Outcome {
     /// New content is served.
     New(Arc<Index>),
     /// The content is what it was.
-    Same,
+    Same(Arc<Index>),
+    /// The catalog is sound and still not one to serve here, which [`Source::judge`] says.
+    Refused(String),
     /// The folder cannot be served; what was served before still is.
     Bad(LoadError),
     /// The folder cannot be served for a reason of the process, not of the catalog.
     Lost(String),
 }
 
+/// Says why a sound catalog shall not be served, if it shall not.
+pub type Judge = Arc<dyn Fn(&Catalog) -> Result<(), String> + Send + Sync>;
+
 /// A folder whose content is served.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Source {
     /// The folder.
     pub folder: PathBuf,
@@ -82,37 +87,38 @@ pub struct Source {
     pub options: LoadOptions,
     /// What time it is.
     pub clock: Clock,
+    /// What is asked of a catalog besides being sound.
+    pub judge: Judge,
 }
 
 impl Source {
     /// Reads the folder once and serves what is in it, if it is sound.
     pub async fn load(&self, served: &Served) -> Outcome {
-        let (folder, options) = (self.folder.clone(), self.options.clone());
+        let Self { folder, options, judge, .. } = self.clone();
         let before = served.index();
         let modified = modified(SystemTime::from(self.clock.now()), before.as_deref());
         let made = tokio::task::spawn_blocking(move || {
-            let catalog = Catalog::load(&folder, &options)?;
-            Ok(match before {
-                Some(index) if index.catalog().digest() == catalog.digest() => (index, false),
-                _ => (Arc::new(Index::new(catalog, modified)), true),
-            })
+            let catalog = match Catalog::load(&folder, &options) {
+                Ok(catalog) => catalog,
+                Err(error) => return Outcome::Bad(error),
+            };
+            match before {
+                Some(index) if index.catalog().digest() == catalog.digest() => Outcome::Same(index),
+                _ => match judge(&catalog) {
+                    Ok(()) => Outcome::New(Arc::new(Index::new(catalog, modified))),
+                    Err(why) => Outcome::Refused(why),
+                },
+            }
         });
-        match made.await {
-            Ok(Ok((index, new))) => {
-                served.put(Arc::clone(&index));
-                if new { Outcome::New(index) } else { Outcome::Same }
-            }
-            Ok(Err(error)) => {
-                let error: LoadError = error;
-                served.fail(error.headline());
-                Outcome::Bad(error)
-            }
-            Err(error) => {
-                let why = format!("loading the catalog ended unexpectedly: {error}");
-                served.fail(why.as_str());
-                Outcome::Lost(why)
-            }
+        let outcome = made.await.unwrap_or_else(|error| {
+            Outcome::Lost(format!("loading the catalog ended unexpectedly: {error}"))
+        });
+        match &outcome {
+            Outcome::New(index) | Outcome::Same(index) => served.put(Arc::clone(index)),
+            Outcome::Bad(error) => served.fail(error.headline()),
+            Outcome::Refused(why) | Outcome::Lost(why) => served.fail(why.as_str()),
         }
+        outcome
     }
 }
 

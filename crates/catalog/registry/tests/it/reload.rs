@@ -11,7 +11,12 @@ use std::{path::Path, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 fn source(folder: &Path) -> Source {
-    Source { folder: folder.into(), options: LoadOptions::default(), clock: Clock::system() }
+    Source {
+        folder: folder.into(),
+        options: LoadOptions::default(),
+        clock: Clock::system(),
+        judge: Arc::new(|_| Ok(())),
+    }
 }
 
 #[tokio::test]
@@ -19,7 +24,7 @@ async fn bad_content_is_told_and_the_last_good_one_served() {
     let folder = folder(SMALL);
     let (served, source) = (Served::new("c"), source(folder.path()));
     let Outcome::New(first) = source.load(&served).await else { panic!("the first is new") };
-    assert!(matches!(source.load(&served).await, Outcome::Same));
+    assert!(matches!(source.load(&served).await, Outcome::Same(_)));
 
     write(folder.path(), &[("a.yaml", "schema: [\n"), ("b.yaml", "schema: olm.package\n")]);
     let Outcome::Bad(error) = source.load(&served).await else { panic!("that is bad") };
@@ -33,7 +38,7 @@ async fn bad_content_is_told_and_the_last_good_one_served() {
     for file in ["a.yaml", "b.yaml"] {
         std::fs::remove_file(folder.path().join(file)).unwrap();
     }
-    assert!(matches!(source.load(&served).await, Outcome::Same));
+    assert!(matches!(source.load(&served).await, Outcome::Same(_)));
     let state = served.state();
     assert!(state.index.as_ref().is_some_and(|index| Arc::ptr_eq(index, &first)));
     assert_eq!(state.problem, None);
@@ -42,6 +47,24 @@ async fn bad_content_is_told_and_the_last_good_one_served() {
     std::fs::remove_file(folder.path().join("plum.yaml")).unwrap();
     let Outcome::New(second) = source.load(&served).await else { panic!("that is new") };
     assert!(second.modified() >= first.modified() + Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_sound_catalog_may_still_be_refused() {
+    let folder = folder(&SMALL[..1]);
+    let served = Served::new("c");
+    let most_one = |catalog: &mainstay_catalog::Catalog| match catalog.packages().len() {
+        0 | 1 => Ok(()),
+        more => Err(format!("{more} packages")),
+    };
+    let source = Source { judge: Arc::new(most_one), ..source(folder.path()) };
+    assert!(matches!(source.load(&served).await, Outcome::New(_)));
+    write(folder.path(), &SMALL[1..]);
+    let Outcome::Refused(why) = source.load(&served).await else { panic!("that is refused") };
+    assert_eq!(why, "2 packages");
+    let state = served.state();
+    assert_eq!(state.problem.as_deref(), Some("2 packages"));
+    assert!(state.index.as_ref().is_some_and(|index| index.catalog().packages().len() == 1));
 }
 
 #[tokio::test]
