@@ -32,6 +32,7 @@ mod migrate;
 mod reference;
 mod render;
 mod script;
+mod serve;
 mod table;
 mod tree;
 mod validate;

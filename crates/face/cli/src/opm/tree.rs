@@ -4,7 +4,7 @@ use super::call::{Call, End};
 use super::command::{Arguments, Command, Offer};
 use super::flags::Flag;
 use super::{
-    complete, dockerfile, engine, help, init, list, migrate, render, script, validate, version,
+    complete, dockerfile, engine, help, init, list, migrate, render, script, serve, validate, version,
 };
 
 /// The root, with everything below it. `alpha` shows what is hidden otherwise.
@@ -32,6 +32,7 @@ pub(super) fn root(alpha: bool) -> Command {
         init::command(),
         migrate::command(),
         render::command(alpha),
+        serve::command(),
         validate::command(),
         version::command(),
         Command {

@@ -3,13 +3,40 @@
 use super::call::{End, Io};
 use super::go;
 
+/// How much a line of the structured log matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    /// For who looks for a fault.
+    Debug,
+    /// What happens.
+    Info,
+    /// What may be wrong.
+    Warning,
+    /// What is wrong.
+    Error,
+    /// Why the program ends.
+    Fatal,
+}
+
+/// Writes a line of the structured log. The fields stand in the order of their names.
+pub(super) fn log(io: &mut Io<'_>, level: Level, message: &str, fields: &[(&str, &str)]) {
+    let text = if io.terminal {
+        coloured(level, message, fields, io.clock.elapsed().as_secs())
+    } else {
+        line(level, message, fields, &io.clock.now_rfc3339())
+    };
+    io.complain(&text);
+}
+
+/// Says what goes on, in the structured log.
+pub(super) fn info(io: &mut Io<'_>, message: &str) {
+    log(io, Level::Info, message, &[]);
+}
+
 /// Says why a run ends. `usage` is how the command is used.
 pub(super) fn end(io: &mut Io<'_>, end: &End, usage: impl FnOnce() -> String) {
     let text = match end {
-        End::Fatal(message) if io.terminal => {
-            coloured(FATAL, message, io.clock.elapsed().as_secs())
-        }
-        End::Fatal(message) => fields("fatal", message, &io.clock.now_rfc3339()),
+        End::Fatal(message) => return log(io, Level::Fatal, message, &[]),
         End::Log(message) => plain(message, &io.clock.now_rfc3339()),
         End::Usage(message) => format!("Error: {message}\n{}\n", usage()),
         End::Silent => return,
@@ -17,31 +44,48 @@ pub(super) fn end(io: &mut Io<'_>, end: &End, usage: impl FnOnce() -> String) {
     io.complain(&text);
 }
 
-/// Says what goes on, in the structured log.
-pub(super) fn info(io: &mut Io<'_>, message: &str) {
-    let text = if io.terminal {
-        coloured(INFO, message, io.clock.elapsed().as_secs())
-    } else {
-        fields("info", message, &io.clock.now_rfc3339())
+/// The structured log for people: the level in its colour, seconds since the start, the message.
+fn coloured(level: Level, message: &str, fields: &[(&str, &str)], seconds: u64) -> String {
+    let (colour, name) = match level {
+        Level::Debug => (37, "DEBU"),
+        Level::Info => (36, "INFO"),
+        Level::Warning => (33, "WARN"),
+        Level::Error => (31, "ERRO"),
+        Level::Fatal => (31, "FATA"),
     };
-    io.complain(&text);
-}
-
-/// Colour and word of a level, for people.
-const FATAL: (u8, &str) = (31, "FATA");
-const INFO: (u8, &str) = (36, "INFO");
-
-/// The structured log for people: the level in colour, seconds since the start, the message.
-fn coloured((colour, level): (u8, &str), message: &str, seconds: u64) -> String {
     let message = message.strip_suffix('\n').unwrap_or(message);
-    format!("\x1b[{colour}m{level}\x1b[0m[{seconds:04}] {message:<44} \n")
+    let mut text = format!("\x1b[{colour}m{name}\x1b[0m[{seconds:04}] {message:<44} ");
+    for (key, value) in sorted(fields) {
+        go::push(&mut text, format_args!(" \x1b[{colour}m{key}\x1b[0m={}", quoted(value)));
+    }
+    text + "\n"
 }
 
 /// The structured log for machines: one line of fields, quoted where they need it.
-fn fields(level: &str, message: &str, time: &str) -> String {
+fn line(level: Level, message: &str, fields: &[(&str, &str)], time: &str) -> String {
+    let level = match level {
+        Level::Debug => "debug",
+        Level::Info => "info",
+        Level::Warning => "warning",
+        Level::Error => "error",
+        Level::Fatal => "fatal",
+    };
+    let mut text = format!("time=\"{time}\" level={level} msg={}", quoted(message));
+    for (key, value) in sorted(fields) {
+        go::push(&mut text, format_args!(" {key}={}", quoted(value)));
+    }
+    text + "\n"
+}
+
+fn sorted<'a>(fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let mut fields = fields.to_vec();
+    fields.sort_unstable();
+    fields
+}
+
+fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._/@^+".contains(c);
-    let message = if message.chars().all(plain) { message.to_owned() } else { go::quote(message) };
-    format!("time=\"{time}\" level={level} msg={message}\n")
+    if text.chars().all(plain) { text.to_owned() } else { go::quote(text) }
 }
 
 /// The plain log: date, time, message.
@@ -76,14 +120,28 @@ mod tests {
             ("a\n└── \"b\"", "\"a\\n└── \\\"b\\\"\""),
         ] {
             let line = format!("time=\"{TIME}\" level=fatal msg={written}\n");
-            assert_eq!(fields("fatal", message, TIME), line);
+            assert_eq!(super::line(Level::Fatal, message, &[], TIME), line);
         }
     }
 
     #[test]
     fn people_read_a_level_and_seconds() {
-        let line = coloured(FATAL, "no\n", 7);
+        let line = coloured(Level::Fatal, "no\n", &[], 7);
         assert_eq!(line, format!("\x1b[31mFATA\x1b[0m[0007] no{} \n", " ".repeat(42)));
+    }
+
+    #[test]
+    fn fields_stand_in_the_order_of_their_names() {
+        let fields = [("port", "50051"), ("configs", "a b")];
+        assert_eq!(
+            line(Level::Info, "serving registry", &fields, TIME),
+            format!(
+                "time=\"{TIME}\" level=info msg=\"serving registry\" configs=\"a b\" port=50051\n"
+            )
+        );
+        let line = coloured(Level::Warning, "no", &fields[..1], 0);
+        assert!(line.starts_with("\x1b[33mWARN\x1b[0m[0000] no"), "{line:?}");
+        assert!(line.ends_with("  \x1b[33mport\x1b[0m=50051\n"), "{line:?}");
     }
 
     #[test]

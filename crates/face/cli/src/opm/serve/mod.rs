@@ -1,0 +1,321 @@
+//! `opm serve`: a catalog behind the registry API, and behind the HTTP catalog API on the same port.
+//!
+//! ```text
+//! listen ─► read the folder (answers say "not yet") ─► judge ─► serve ─► read again on change …
+//!                                                         └► fatal, and the reason in the
+//!                                                            termination log
+//! ```
+//!
+//! There is no cache to build: content is served from memory, half a second after the start. The
+//! flags about caches stay, because image builds and pods pass them; what they mean is [`cache`]'s.
+
+mod address;
+mod cache;
+mod last;
+mod refuse;
+
+use super::call::{Call, End, Io};
+use super::command::{Arguments, Command};
+use super::flags::Flag;
+use super::go;
+use super::voice::{self, Level};
+use last::LastWords;
+use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_registry::http::Api;
+use mainstay_registry::reload::{Outcome, Source, follow};
+use mainstay_registry::server::{self, Hear, Limits};
+use mainstay_registry::{Shelf, grpc};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Where a pod tells why it ended.
+const TERMINATION_LOG: &str = "/dev/termination-log";
+
+/// The command.
+pub(super) fn command() -> Command {
+    Command {
+        long: "Serves the file-based catalog in a folder: the registry API over gRPC and, on the same\n\
+               port, the HTTP catalog API under /catalogs/NAME, where NAME is the folder's.\n\n\
+               The port is open at once; health says NOT_SERVING until the catalog is loaded. When\n\
+               files change, they are read again: good content is served from then on, of bad content\n\
+               every problem is logged, and what was served before stays.\n\n\
+               No cache is needed. --cache-dir names a folder whose digest tells whether the catalog\n\
+               is still the one that --cache-only saw; nothing else is written there, and a cache\n\
+               that another opm built is left alone and not used. The flags about pprof are accepted\n\
+               and start nothing.",
+        arguments: Arguments::Exactly(1),
+        flags: vec![
+            Flag::text("cache-dir", None, "folder that keeps the digest of the catalog"),
+            Flag::switch(
+                "cache-enforce-integrity",
+                "end with an error if the catalog is not the one of --cache-dir (default: true with --cache-dir and without --cache-only)",
+            ),
+            Flag::switch(
+                "cache-only",
+                "judge the catalog, write its digest to --cache-dir, and end",
+            ),
+            Flag::switch("debug", "log more, such as every call"),
+            Flag::text("port", Some('p'), "port to serve on").or("50051"),
+            Flag::text("pprof-addr", None, "accepted and checked, nothing listens there")
+                .or("localhost:6060"),
+            Flag::switch("pprof-capture-profiles", "accepted, nothing is captured"),
+            Flag::text("termination-log", Some('t'), "file that gets the reason of a failure")
+                .or(TERMINATION_LOG),
+        ],
+        action: Some(run),
+        ..Command::new("serve <source_path>", "Serve a file-based catalog")
+    }
+}
+
+/// What is to be done, after the first checks.
+struct Settings {
+    /// The catalog, as it was typed.
+    typed: String,
+    folder: PathBuf,
+    cache: Option<cache::Folder>,
+    enforce: bool,
+    cache_only: bool,
+    port: String,
+    debug: bool,
+}
+
+fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+    let typed = call.flags.text("termination-log").to_owned();
+    // Only a pod has the default place: nobody else shall find a new file in /dev.
+    let must_exist = typed == TERMINATION_LOG;
+    let (last, trouble) = LastWords::open(&call.io.at(&typed), must_exist);
+    let result = begin(call, trouble.map(|why| format!("open {typed}: {why}")));
+    result.map_err(|reason| {
+        last.say(&reason);
+        End::Fatal(reason)
+    })
+}
+
+/// Checks what was asked for and does it. `trouble` is what is wrong with the termination log.
+fn begin(call: &mut Call<'_, '_>, trouble: Option<String>) -> Result<(), String> {
+    let profiles = address::check(call.flags.text("pprof-addr"));
+    profiles.map_err(|why| format!("could not start pprof endpoint: {why}"))?;
+    if let Some(why) = trouble {
+        let text = "unable to set termination log path";
+        voice::log(call.io, Level::Warning, text, &[("error", &why)]);
+    }
+    let settings = settings(call)?;
+    serve(call.io, &settings)
+}
+
+fn settings(call: &Call<'_, '_>) -> Result<Settings, String> {
+    let (flags, io) = (&call.flags, &call.io);
+    let cache_dir = flags.text("cache-dir");
+    let cache_only = flags.is_on("cache-only");
+    let enforce = if flags.has("cache-enforce-integrity") {
+        flags.is_on("cache-enforce-integrity")
+    } else {
+        !cache_dir.is_empty() && !cache_only
+    };
+    if cache_dir.is_empty() && enforce {
+        return Err("--cache-dir must be specified with --cache-enforce-integrity".to_owned());
+    }
+    let cache = if cache_dir.is_empty() {
+        None
+    } else {
+        Some(cache::Folder::find(&io.at(cache_dir), cache_dir)?)
+    };
+    let typed = call.argument(0).to_owned();
+    Ok(Settings {
+        folder: io.at(&typed),
+        typed,
+        cache,
+        enforce,
+        cache_only,
+        port: flags.text("port").to_owned(),
+        debug: flags.is_on("debug"),
+    })
+}
+
+/// Does it, on a runtime of its own.
+fn serve(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
+    if settings.enforce
+        && let Some(cache) = &settings.cache
+    {
+        cache.has_digest().map_err(|why| format!("integrity check failed: {why}"))?;
+    }
+    if settings.cache_only {
+        let catalog = Catalog::load(&settings.folder, &LoadOptions::default());
+        let catalog = match catalog {
+            Ok(catalog) => catalog,
+            Err(error) => return Err(settings.refusal(io, &refuse::broken(settings, &error))),
+        };
+        return settings.accept(io, &catalog);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("failed to start: {}", go::reason(&error)))?;
+    let result = runtime.block_on(listen(io, settings));
+    // Reading a folder cannot be interrupted, and nobody waits for it any more.
+    runtime.shutdown_background();
+    result
+}
+
+impl Settings {
+    /// What upstream says when a catalog cannot be served, which depends on what it looks at first.
+    fn refusal(&self, io: &Io<'_>, why: &str) -> String {
+        let why = io.as_typed(why, &self.typed);
+        if self.enforce {
+            return format!("integrity check failed: compute digest: {why}");
+        }
+        format!("failed to load or rebuild cache: failed to rebuild cache: {why}")
+    }
+
+    /// Whether a sound catalog is one that may be served here.
+    fn accept(&self, io: &Io<'_>, catalog: &Catalog) -> Result<(), String> {
+        refuse::unservable(catalog).map_err(|why| self.refusal(io, &why))?;
+        match &self.cache {
+            Some(cache) if self.enforce => {
+                cache.check(catalog).map_err(|why| format!("integrity check failed: {why}"))
+            }
+            Some(cache) => cache.write(catalog).map_err(|why| self.refusal(io, &why)),
+            None => Ok(()),
+        }
+    }
+
+    /// The name of the catalog in addresses: the folder's, as far as it can stand there.
+    fn name(&self) -> String {
+        let folder = std::path::absolute(&self.folder).unwrap_or_else(|_| self.folder.clone());
+        let folder = folder.canonicalize().unwrap_or(folder);
+        let name = folder.file_name().map(|name| name.to_string_lossy().to_lowercase());
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+        let name: String = name.unwrap_or_default().chars().map(plain).take(63).collect();
+        let name = name.trim_matches(['-', '.']);
+        let usable = mainstay_formats::names::dns1123_subdomain(name).is_empty();
+        if usable { name.to_owned() } else { "catalog".to_owned() }
+    }
+}
+
+/// What happens while a catalog is served.
+enum News {
+    Read(Outcome),
+    Blind(String),
+    Answered(String),
+}
+
+async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
+    let signals = |kind| signal(kind).map_err(|error| go::reason(&error));
+    let mut interrupt = signals(SignalKind::interrupt())?;
+    let mut terminate = signals(SignalKind::terminate())?;
+    let shelf = Arc::new(Shelf::default());
+    let served = shelf.add(&settings.name());
+    let (tell, mut news) = mpsc::channel(256);
+    let stop = CancellationToken::new();
+
+    // Upstream reads first and listens then: a catalog that is bad is told before a port that is.
+    let listener = address::listen(&settings.port).await;
+    let (port, serving) = match listener {
+        Ok(listener) => {
+            let port = listener.local_addr().map(|it| it.port().to_string()).unwrap_or_default();
+            let task = tokio::spawn(server::serve(
+                listener,
+                Api::new(Arc::clone(&shelf)),
+                grpc::service(Arc::clone(&served)),
+                Limits::default(),
+                settings.debug.then(|| hear(tell.clone())),
+                stop.clone(),
+            ));
+            (Ok(port), Some(task))
+        }
+        Err(why) => (Err(format!("failed to listen: {why}")), None),
+    };
+
+    let source = Source {
+        folder: settings.folder.clone(),
+        options: LoadOptions::default(),
+        clock: io.clock,
+        judge: Arc::new(refuse::unservable),
+    };
+    let blind = |why| drop(tell.try_send(News::Blind(why)));
+    let load = || async {
+        let outcome = source.load(&served).await;
+        // Nobody hears it when the program ends.
+        let _ = tell.send(News::Read(outcome)).await;
+    };
+    let mut following = Box::pin(follow(&settings.folder, io.clock, blind, load));
+    let (mut followed, mut started) = (true, false);
+    loop {
+        let heard = tokio::select! {
+            () = &mut following, if followed => { followed = false; continue; }
+            Some(heard) = news.recv() => heard,
+            _ = interrupt.recv() => break,
+            _ = terminate.recv() => break,
+        };
+        match heard {
+            News::Read(outcome) if !started => {
+                first(io, settings, &outcome)?;
+                let port = port.clone()?;
+                let fields = [("configs", settings.typed.as_str()), ("port", &port)];
+                voice::log(io, Level::Info, "serving registry", &fields);
+                started = true;
+            }
+            News::Read(outcome) => again(io, settings, &outcome),
+            News::Blind(why) => {
+                let fields = [("configs", settings.typed.as_str()), ("error", &why)];
+                voice::log(
+                    io,
+                    Level::Warning,
+                    "changes of the catalog will not be noticed",
+                    &fields,
+                );
+            }
+            News::Answered(what) => voice::log(io, Level::Debug, &what, &[]),
+        }
+    }
+    voice::log(io, Level::Info, "shutting down server", &[("configs", &settings.typed)]);
+    stop.cancel();
+    if let Some(serving) = serving {
+        // If it panicked, it has ended as well.
+        let _ = serving.await;
+    }
+    Ok(())
+}
+
+/// Tells of every answer; what nobody has time to hear is not told.
+fn hear(tell: mpsc::Sender<News>) -> Hear {
+    Arc::new(move |it| {
+        let line = format!("{} {} {} for {}", it.method, it.uri, it.status.as_u16(), it.peer);
+        let _ = tell.try_send(News::Answered(line));
+    })
+}
+
+/// What was read first decides whether there is anything to serve.
+fn first(io: &Io<'_>, settings: &Settings, outcome: &Outcome) -> Result<(), String> {
+    match outcome {
+        Outcome::New(index) | Outcome::Same(index) => settings.accept(io, index.catalog()),
+        Outcome::Bad(error) => Err(settings.refusal(io, &refuse::broken(settings, error))),
+        Outcome::Refused(why) => Err(settings.refusal(io, why)),
+        Outcome::Lost(why) => Err(why.clone()),
+    }
+}
+
+/// What is read later is served if it is good, and told if it is not.
+fn again(io: &mut Io<'_>, settings: &Settings, outcome: &Outcome) {
+    let configs = ("configs", settings.typed.as_str());
+    let why = match outcome {
+        Outcome::Same(_) => return,
+        Outcome::New(index) => {
+            let packages = index.catalog().packages().len().to_string();
+            let fields = [configs, ("packages", &packages)];
+            return voice::log(io, Level::Info, "serving changed catalog", &fields);
+        }
+        Outcome::Bad(error) => {
+            for problem in &error.problems {
+                voice::log(io, Level::Error, &problem.to_string(), &[configs]);
+            }
+            format!("{} problems", error.problems.len())
+        }
+        Outcome::Refused(why) | Outcome::Lost(why) => why.clone(),
+    };
+    let text = "the changed catalog cannot be served, the one before still is";
+    voice::log(io, Level::Error, text, &[configs, ("error", &why)]);
+}
