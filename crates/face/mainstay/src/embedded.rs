@@ -4,6 +4,7 @@
 //! nothing (the port, then the lock of the data folder); then keys, server, our own kinds,
 //! controllers; `/readyz` turns green last. Stopping goes the other way round.
 
+use crate::ports::Ports;
 use crate::{catalogs, data, kubeconfig, layout};
 use mainstay_apiserver::authn::Authenticator;
 use mainstay_apiserver::pki::{Pki, PkiError};
@@ -53,6 +54,7 @@ pub(crate) struct Embedded {
     profile: Profile,
     started_in: Duration,
     catalogs: catalogs::Folders,
+    ports: Ports,
     store: Store,
     classic: Classic,
     workloads: Workloads,
@@ -118,6 +120,7 @@ impl Embedded {
 
         let namespace = settings.profile.catalog_namespace();
         let catalogs = remembered.settle(&cluster, namespace).await?;
+        let ports = Ports::open(&cluster, namespace, &catalogs, &stop).await?;
         let classic = Classic::start(
             &cluster,
             mainstay_classic::Options {
@@ -129,6 +132,7 @@ impl Embedded {
                         namespace: namespace.to_owned(),
                         name: name.clone(),
                         folder: folder.clone(),
+                        served: ports.served(name),
                     })
                     .collect(),
                 cache: match &settings.data {
@@ -162,6 +166,7 @@ impl Embedded {
             profile: settings.profile,
             started_in: clock.elapsed(),
             catalogs,
+            ports,
             store,
             classic,
             workloads,
@@ -178,6 +183,7 @@ impl Embedded {
         self.stop.cancel();
         // A port that panicked has ended as well; the panic is in the log.
         let _ = self.port.await;
+        self.ports.ended().await;
         if let Some(file) = &self.temporary {
             // The operating system clears the place in time if this fails.
             let _ = std::fs::remove_file(file);
@@ -216,6 +222,11 @@ impl Embedded {
     /// The catalogs that are served: names and folders.
     pub(crate) const fn catalogs(&self) -> &catalogs::Folders {
         &self.catalogs
+    }
+
+    /// Where a catalog is served to other programs.
+    pub(crate) fn catalog_address(&self, name: &str) -> Option<SocketAddr> {
+        self.ports.address(name)
     }
 
     /// Where catalogs are that every namespace sees.

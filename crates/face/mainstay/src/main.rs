@@ -11,6 +11,7 @@ mod embedded;
 mod kubeconfig;
 mod layout;
 mod opm;
+mod ports;
 mod sample;
 mod stop;
 mod up;

@@ -60,6 +60,9 @@ async fn catalogs_settled(embedded: &Embedded, report: &Report) {
         if state != "READY" && !message.is_empty() {
             report.detail(message);
         }
+        if let Some(address) = embedded.catalog_address(name) {
+            report.detail(format!("grpc {address}  http://{address}/catalogs/{name}"));
+        }
     });
     futures::future::join_all(said).await;
 }

@@ -57,5 +57,5 @@ mod steps;
 mod subscription;
 mod triggers;
 
-pub use catalog::{FOLDER_ADDRESS, FolderCatalog};
+pub use catalog::{FOLDER_ADDRESS, FolderCatalog, ServedAt};
 pub use start::{Classic, Options};

@@ -10,5 +10,5 @@ pub(crate) mod source;
 mod store;
 
 pub use source::FOLDER_ADDRESS;
-pub use store::FolderCatalog;
 pub(crate) use store::{CatalogStore, Content, State};
+pub use store::{FolderCatalog, ServedAt};

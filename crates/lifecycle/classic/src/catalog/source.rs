@@ -67,7 +67,10 @@ pub(crate) fn status(
         new.message = message;
         return new;
     }
-    let address = if source.spec.address.is_empty() {
+    let served = state.and_then(|it| it.address.as_deref());
+    let address = if let Some(served) = served {
+        served.to_owned()
+    } else if source.spec.address.is_empty() {
         let metadata = &source.metadata;
         format!("{}.{}.svc:50051", metadata.name, metadata.namespace)
     } else {
@@ -174,6 +177,18 @@ mod tests {
         assert!(!is_healthy(&it, Some(&bad)));
         let restarted = status(&it, Some(&State::default()), time(3));
         assert_eq!(restarted.message, "a.yaml:3: no", "nothing better is known yet");
+    }
+
+    #[test]
+    fn the_address_is_where_the_catalog_is_served() {
+        let mut it = source("grpc");
+        it.spec.address = FOLDER_ADDRESS.to_owned();
+        let address =
+            |state: Option<&State>| status(&it, state, time(1)).connection_state.unwrap().address;
+        let served = State { address: Some("127.0.0.1:7".into()), ..State::default() };
+        assert_eq!(address(Some(&served)), "127.0.0.1:7");
+        assert_eq!(address(Some(&State::default())), FOLDER_ADDRESS);
+        assert_eq!(address(None), FOLDER_ADDRESS);
     }
 
     #[test]

@@ -11,16 +11,17 @@
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clock::Clock;
 use mainstay_object::NamespacedName;
-use mainstay_registry::reload;
+use mainstay_registry::{Index, Served, reload};
 use mainstay_resolver::Snapshot;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 use tokio_util::sync::CancellationToken;
 
 /// A catalog in a folder, and the CatalogSource that names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct FolderCatalog {
     /// Namespace of the CatalogSource.
     pub namespace: String,
@@ -28,12 +29,23 @@ pub struct FolderCatalog {
     pub name: String,
     /// The folder with the catalog.
     pub folder: PathBuf,
+    /// Where others get its content, if they do.
+    pub served: Option<ServedAt>,
+}
+
+/// A catalog that is served to others from this process.
+#[derive(Clone, Debug)]
+pub struct ServedAt {
+    /// What is served: the store puts its content there.
+    pub content: Arc<Served>,
+    /// Where the registry API of it is, as its CatalogSource shall say.
+    pub address: Arc<str>,
 }
 
 /// What a catalog offers, in the forms that are asked for.
 pub(crate) struct Content {
-    /// Packages, channels, bundles.
-    pub(crate) catalog: Arc<Catalog>,
+    /// Packages, channels, bundles, in the form that is served.
+    pub(crate) index: Arc<Index>,
     /// What resolution asks of them.
     pub(crate) snapshot: Snapshot,
 }
@@ -45,6 +57,15 @@ pub(crate) struct State {
     pub(crate) content: Option<Arc<Content>>,
     /// Why the folder could not be loaded the last time.
     pub(crate) failure: Option<String>,
+    /// Where others get the content.
+    pub(crate) address: Option<Arc<str>>,
+}
+
+impl Content {
+    /// Packages, channels, bundles.
+    pub(crate) fn catalog(&self) -> &Catalog {
+        self.index.catalog()
+    }
 }
 
 impl State {
@@ -79,7 +100,11 @@ impl CatalogStore {
     pub(crate) fn new(catalogs: &[FolderCatalog], cache: Option<PathBuf>, clock: Clock) -> Self {
         let states = catalogs
             .iter()
-            .map(|it| (NamespacedName::new(&*it.namespace, &*it.name), State::default()))
+            .map(|it| {
+                let address = it.served.as_ref().map(|served| Arc::clone(&served.address));
+                let key = NamespacedName::new(&*it.namespace, &*it.name);
+                (key, State { address, ..State::default() })
+            })
             .collect();
         Self {
             inner: Arc::new(Inner {
@@ -106,33 +131,38 @@ impl CatalogStore {
         let store = self.clone();
         let key = NamespacedName::new(&*catalog.namespace, &*catalog.name);
         let folder = catalog.folder.clone();
+        let served = catalog.served.as_ref().map(|served| Arc::clone(&served.content));
         tokio::spawn(async move {
-            stop.run_until_cancelled(store.run(&key, &folder)).await;
+            stop.run_until_cancelled(store.run(&key, &folder, served.as_deref())).await;
         });
     }
 
-    async fn run(&self, key: &NamespacedName, folder: &Path) {
+    async fn run(&self, key: &NamespacedName, folder: &Path, served: Option<&Served>) {
         let blind = |error| {
             tracing::warn!(%key, folder = %folder.display(), error, "changes of this catalog will not be noticed");
         };
-        reload::follow(folder, self.inner.clock, blind, || self.load(key, folder)).await;
+        reload::follow(folder, self.inner.clock, blind, || self.load(key, folder, served)).await;
     }
 
-    async fn load(&self, key: &NamespacedName, folder: &Path) {
+    async fn load(&self, key: &NamespacedName, folder: &Path, served: Option<&Served>) {
         let (folder, copy, name) = (folder.to_owned(), self.copy_of(key), key.clone());
-        let first = self.state(key).is_none_or(|it| it.content.is_none());
-        let loaded =
-            tokio::task::spawn_blocking(move || read(&name, &folder, copy.as_deref(), first)).await;
-        let new = loaded.unwrap_or_else(|error| State {
-            content: None,
+        let before = self.state(key).and_then(|it| it.content);
+        let first = before.is_none();
+        let now = self.inner.clock.now().into();
+        let modified = reload::modified(now, before.as_deref().map(|content| &*content.index));
+        let loaded = tokio::task::spawn_blocking(move || {
+            read(&name, &folder, copy.as_deref(), first, modified)
+        });
+        let new = loaded.await.unwrap_or_else(|error| State {
             failure: Some(format!("loading the catalog ended unexpectedly: {error}")),
+            ..State::default()
         });
         let changed = {
             let mut states = self.inner.states.write();
             let state = states.entry(key.clone()).or_default();
             let content = match (&new.content, &state.content) {
                 (None, _) => false,
-                (Some(new), Some(old)) => new.catalog.digest() != old.catalog.digest(),
+                (Some(new), Some(old)) => new.catalog().digest() != old.catalog().digest(),
                 (Some(_), None) => true,
             };
             let changed = content || new.failure != state.failure;
@@ -140,6 +170,9 @@ impl CatalogStore {
                 state.content = new.content;
             }
             state.failure = new.failure;
+            if let Some(served) = served.filter(|_| changed) {
+                serve(served, state);
+            }
             changed
         };
         if changed {
@@ -156,7 +189,14 @@ impl CatalogStore {
 }
 
 /// Reads a folder, or, if that fails for the first time, the copy of what it last was. Blocks.
-fn read(key: &NamespacedName, folder: &Path, copy: Option<&Path>, first: bool) -> State {
+fn read(
+    key: &NamespacedName,
+    folder: &Path,
+    copy: Option<&Path>,
+    first: bool,
+    modified: SystemTime,
+) -> State {
+    let content = |catalog| content(catalog, modified);
     // Problems name files as people find them on the disk, not only below the folder.
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     match Catalog::load(&folder, &LoadOptions::default()) {
@@ -164,7 +204,7 @@ fn read(key: &NamespacedName, folder: &Path, copy: Option<&Path>, first: bool) -
             if let Some(copy) = copy {
                 keep(key, &catalog, copy);
             }
-            State { content: Some(content(catalog)), failure: None }
+            State { content: Some(content(catalog)), ..State::default() }
         }
         Err(mut error) => {
             for problem in &mut error.problems {
@@ -179,7 +219,7 @@ fn read(key: &NamespacedName, folder: &Path, copy: Option<&Path>, first: bool) -
                     )
                     .ok()
             });
-            State { content: kept.map(content), failure }
+            State { content: kept.map(content), failure, ..State::default() }
         }
     }
 }
@@ -194,7 +234,17 @@ fn keep(key: &NamespacedName, catalog: &Catalog, copy: &Path) {
     }
 }
 
-fn content(catalog: Arc<Catalog>) -> Arc<Content> {
+fn content(catalog: Arc<Catalog>, modified: SystemTime) -> Arc<Content> {
     let snapshot = Snapshot::of(&catalog);
-    Arc::new(Content { catalog, snapshot })
+    Arc::new(Content { index: Arc::new(Index::new(catalog, modified)), snapshot })
+}
+
+/// Serves what there is, and says what is wrong with what should be there.
+fn serve(served: &Served, state: &State) {
+    if let Some(content) = &state.content {
+        served.put(Arc::clone(&content.index));
+    }
+    if let Some(failure) = &state.failure {
+        served.fail(failure.as_str());
+    }
 }

@@ -65,7 +65,7 @@ pub(crate) struct Resolved {
 pub(crate) fn fingerprint(input: &Input) -> String {
     let mut parts = vec![format!("{:?}{:?}", input.group.spec, input.group.metadata.annotations)];
     parts.extend(input.catalogs.iter().map(|it| {
-        let content = it.content.as_ref().map(|it| it.catalog.digest().to_owned());
+        let content = it.content.as_ref().map(|it| it.catalog().digest().to_owned());
         format!("{}{}{content:?}", it.key, it.priority)
     }));
     parts.extend(input.subscriptions.iter().map(|it| {
@@ -221,7 +221,7 @@ fn steps_of(input: &Input, chosen: &resolver::Chosen) -> Result<Vec<Step>, Strin
         .find(|it| it.key == key)
         .and_then(|it| it.content.as_ref().ok())
         .ok_or_else(gone)?;
-    let bundle = content.catalog.bundle(&chosen.package, name).ok_or_else(gone)?;
+    let bundle = content.catalog().bundle(&chosen.package, name).ok_or_else(gone)?;
     if let Some(dependencies) = dependencies(bundle) {
         return Err(format!(
             "bundle {name} has dependencies, which are not supported: {dependencies}"

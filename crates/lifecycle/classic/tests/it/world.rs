@@ -67,6 +67,7 @@ spec: {{sourceType: grpc, address: '{}'}}
                     namespace: CATALOGS.to_owned(),
                     name: "cat".to_owned(),
                     folder: self.folder.path().to_owned(),
+                    served: None,
                 }],
                 cache: Some(self.cache.path().to_owned()),
             },
