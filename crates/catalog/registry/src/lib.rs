@@ -19,7 +19,7 @@ mod shelf;
 pub use index::{Index, Standing};
 pub use shelf::{Served, Shelf, State};
 
-use mainstay_catalog::Catalog;
+use mainstay_catalog::{Blob, Catalog};
 
 /// Why upstream does not serve a catalog that is sound, in its words: a name of a custom schema that
 /// cannot be asked for, or a bundle with several pieces of metadata. `None`: it does.
@@ -34,4 +34,11 @@ pub fn refusal(catalog: &Catalog) -> Option<String> {
         };
         catalog.packages().find_map(of_package)
     })
+}
+
+/// Why upstream does not serve a catalog with that document, whatever else is wrong with the
+/// catalog. `None`: this is no reason.
+pub fn refusal_of(blob: &Blob) -> Option<String> {
+    const OWN: [&str; 4] = ["olm.package", "olm.channel", "olm.bundle", "olm.deprecations"];
+    if OWN.contains(&&**blob.schema()) { None } else { grpc::refusal_of(blob) }
 }

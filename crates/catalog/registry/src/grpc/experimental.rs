@@ -56,13 +56,16 @@ impl ExperimentalRegistry for Answers {
 
 /// Why a catalog that is sound cannot be served by upstream, in its words.
 pub(crate) fn refusal(catalog: &Catalog) -> Option<String> {
-    catalog.others().iter().find_map(|blob| {
-        let package = blob.package();
-        check("schema", blob.schema())
-            .and_then(|()| if package.is_empty() { Ok(()) } else { check("packageName", package) })
-            .err()
-            .map(|why| format!("invalid custom schema meta: {why}"))
-    })
+    catalog.others().iter().find_map(refusal_of)
+}
+
+/// The same of one document, whose schema is none of upstream's own.
+pub(crate) fn refusal_of(blob: &Blob) -> Option<String> {
+    let package = blob.package();
+    check("schema", blob.schema())
+        .and_then(|()| if package.is_empty() { Ok(()) } else { check("packageName", package) })
+        .err()
+        .map(|why| format!("invalid custom schema meta: {why}"))
 }
 
 /// What may be asked for: a letter or digit, and then also `.`, `_` and `-`.

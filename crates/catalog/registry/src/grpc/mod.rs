@@ -38,7 +38,7 @@ pub mod api;
 
 pub use service::{Grpc, service, service_until};
 
-pub(crate) use experimental::refusal;
+pub(crate) use experimental::{refusal, refusal_of};
 pub(crate) use message::too_many;
 
 use crate::{Index, Served};

@@ -172,7 +172,7 @@ impl Settings {
 
     /// Whether a sound catalog is one that may be served here.
     fn accept(&self, io: &Io<'_>, catalog: &Catalog) -> Result<(), String> {
-        refuse::unservable(catalog).map_err(|why| self.refusal(io, &why))?;
+        servable(catalog).map_err(|why| self.refusal(io, &why))?;
         match &self.cache {
             Some(cache) if self.enforce => {
                 cache.check(catalog).map_err(|why| format!("integrity check failed: {why}"))
@@ -193,6 +193,11 @@ impl Settings {
         let usable = mainstay_formats::names::dns1123_subdomain(name).is_empty();
         if usable { name.to_owned() } else { "catalog".to_owned() }
     }
+}
+
+/// Whether upstream would serve a sound catalog.
+fn servable(catalog: &Catalog) -> Result<(), String> {
+    mainstay_registry::refusal(catalog).map_or(Ok(()), Err)
 }
 
 /// What happens while a catalog is served.
@@ -233,7 +238,7 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
         folder: settings.folder.clone(),
         options: LoadOptions::default(),
         clock: io.clock,
-        judge: Arc::new(refuse::unservable),
+        judge: Arc::new(servable),
     };
     let blind = |why| drop(tell.try_send(News::Blind(why)));
     let load = || async {

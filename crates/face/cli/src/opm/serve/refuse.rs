@@ -1,9 +1,9 @@
-//! Why a catalog is not served, in upstream's words. It looks at a catalog package by package here,
-//! and at more than when it validates.
+//! Why a catalog cannot be loaded, in the words of upstream's server, which looks at a catalog package
+//! by package.
 
 use super::super::go;
 use super::Settings;
-use mainstay_catalog::{Catalog, Declared, Folder, LoadError, LoadOptions};
+use mainstay_catalog::{Declared, Folder, LoadError, LoadOptions};
 use std::collections::BTreeMap;
 
 /// What is wrong with a folder that could not be loaded.
@@ -40,7 +40,7 @@ pub(super) fn broken(settings: &Settings, error: &LoadError) -> String {
     };
     let mut packages = BTreeMap::<_, Vec<_>>::new();
     for blob in declared.blobs() {
-        if let Err(why) = custom(blob.schema(), blob.package()) {
+        if let Some(why) = mainstay_registry::refusal_of(&blob) {
             return why;
         }
         let name = if &**blob.schema() == "olm.package" { blob.name() } else { blob.package() };
@@ -54,48 +54,4 @@ pub(super) fn broken(settings: &Settings, error: &LoadError) -> String {
         }
     }
     said
-}
-
-/// What keeps a sound catalog from being served.
-///
-/// # Errors
-/// Why.
-pub(super) fn unservable(catalog: &Catalog) -> Result<(), String> {
-    for blob in catalog.others() {
-        custom(blob.schema(), blob.package())?;
-    }
-    for package in catalog.packages() {
-        for bundle in package.bundles() {
-            let count = bundle.metadata_count();
-            if count > 1 {
-                let name = go::quote(&package.name);
-                return Err(format!(
-                    "build package index: process package {name}: parse properties: expected at most 1 property of type \"olm.csv.metadata\", found {count}"
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Whether documents of that schema and package can be asked for.
-fn custom(schema: &str, package: &str) -> Result<(), String> {
-    const KNOWN: [&str; 4] = ["olm.package", "olm.channel", "olm.bundle", "olm.deprecations"];
-    if KNOWN.contains(&schema) {
-        return Ok(());
-    }
-    let allowed = |text: &str| {
-        let start = text.starts_with(|c: char| c.is_ascii_alphanumeric());
-        start && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
-    };
-    for (what, text) in [("schema", schema), ("packageName", package)] {
-        let unnamed = what == "packageName" && text.is_empty();
-        if !(unnamed || allowed(text)) {
-            let text = go::quote(text);
-            return Err(format!(
-                "invalid custom schema meta: invalid {what} {text}: must match ^[a-zA-Z0-9][a-zA-Z0-9._-]*$"
-            ));
-        }
-    }
-    Ok(())
 }
