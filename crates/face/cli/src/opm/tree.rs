@@ -4,7 +4,8 @@ use super::call::{Call, End};
 use super::command::{Arguments, Command, Offer};
 use super::flags::Flag;
 use super::{
-    complete, dockerfile, engine, help, init, list, migrate, render, script, serve, validate, version,
+    complete, dockerfile, engine, help, init, list, migrate, render, script, serve, validate,
+    version,
 };
 
 /// The root, with everything below it. `alpha` shows what is hidden otherwise.
