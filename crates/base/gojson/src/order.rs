@@ -132,7 +132,7 @@ fn finish<T: Copy>(items: &mut [T], less: Less<'_, T>) -> bool {
 fn scatter<T: Copy>(items: &mut [T]) {
     let length = items.len();
     let mask = (1 << (usize::BITS - length.leading_zeros())) - 1;
-    let first = (length / 4) * 2 - 2;
+    let first = (length / 4) * 2 - 1;
     let mut state = length as u64;
     for at in first..first + 3 {
         state ^= state << 13;
@@ -203,5 +203,44 @@ fn heap<T: Copy>(items: &mut [T], less: Less<'_, T>) {
     for end in (0..length).rev() {
         items.swap(0, end);
         sift(items, 0, end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sort_slice;
+
+    /// How a list with many equal items is ordered: their places before, folded into a number.
+    fn outcome(length: u32, spread: u32) -> u64 {
+        let mut state = length * 31 + spread;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) % (spread * spread + 1)
+        };
+        let mut items: Vec<(u32, u32)> = (0..length).map(|at| (next(), at)).collect();
+        sort_slice(&mut items, |a, b| a.0 < b.0);
+        assert!(items.is_sorted_by_key(|item| item.0));
+        let fold =
+            |sum: u64, item: &(u32, u32)| sum.wrapping_mul(1_000_003).wrapping_add(item.1.into());
+        items.iter().fold(0, fold)
+    }
+
+    #[test]
+    fn equal_items_end_up_where_go_leaves_them() {
+        // What the same fold gives behind `sort.Slice` of Go 1.26.
+        for (length, spread, place) in [
+            (7, 1, 4_592_078_443_263_250_691),
+            (14, 2, 1_343_029_705_268_950_825),
+            (28, 1, 14_448_001_759_358_501_808),
+            (28, 5, 12_718_430_501_999_753_194),
+            (35, 2, 6_558_758_925_364_552_761),
+            (49, 3, 11_121_445_904_127_312_588),
+            (56, 1, 6_615_027_409_715_275_754),
+            (77, 4, 9_518_115_596_062_988_190),
+            (126, 1, 9_552_807_450_323_606_711),
+            (126, 5, 7_268_655_986_061_790_801),
+        ] {
+            assert_eq!(outcome(length, spread), place, "{length} {spread}");
+        }
     }
 }
