@@ -130,9 +130,19 @@ fn csv_of(value: &Value) -> Option<Value> {
     let bytes = unpack_base64(crate::fold::get(value, "data")?.as_str()?).ok()?;
     // JSON is the fast way to what YAML would say; most manifests are of other kinds.
     if let Ok(head) = serde_json::from_slice::<Head<'_>>(&bytes) {
-        return (head.kind? == KIND).then(|| serde_json::from_slice(&bytes).ok())?;
+        let found = head.kind? == KIND && !is_json_only(&bytes);
+        return found.then(|| serde_json::from_slice(&bytes).ok())?;
     }
     let mut documents = mainstay_yaml::documents(&bytes, &mainstay_yaml::Options::default());
     let manifest = documents.next()?.ok()?.value;
     (manifest["kind"] == KIND).then_some(manifest)
+}
+
+/// Whether a JSON text is no YAML: characters that YAML spells differently, or not at all. Upstream
+/// looks for the ClusterServiceVersion with a reader of YAML and does not find it then.
+fn is_json_only(json: &[u8]) -> bool {
+    let suspicious =
+        json.windows(3).any(|three| three[..2] == *b"\\u" && matches!(three[2], b'd' | b'D'))
+            || json.iter().any(|&byte| byte >= 0x7f);
+    suspicious && mainstay_yaml::libyaml::fault(json).is_some()
 }

@@ -212,11 +212,10 @@ pub(super) fn numbers(value: &mut Value) {
 fn through_float(number: &Number) -> Number {
     let text = float(number.as_f64().unwrap_or_default());
     match (text.parse::<i64>(), text.parse::<u64>()) {
-        // The one whole number that differs from its float.
-        (Ok(0), _) if text.starts_with('-') => number.clone(),
-        (Ok(whole), _) => whole.into(),
+        // Zero is the one whole number that knows more as a float.
+        (Ok(whole), _) if whole != 0 => whole.into(),
         (_, Ok(whole)) => whole.into(),
-        _ => number.clone(),
+        _ => number.as_f64().and_then(Number::from_f64).unwrap_or_else(|| number.clone()),
     }
 }
 
