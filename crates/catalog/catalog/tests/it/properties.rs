@@ -2,7 +2,7 @@
 //!
 //! Everything follows from a seed, so a failure comes again and names what to look at.
 
-use mainstay_catalog::{Catalog, Files, LoadError, LoadOptions};
+use mainstay_catalog::{Catalog, Declared, Files, Format, LoadError, LoadOptions, Rendition};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 
@@ -82,8 +82,9 @@ fn catalog(dice: &mut Dice) -> Vec<Value> {
     }
     for note in 0..dice.below(3) {
         let deep = json!([{}, [], null, 1.5, -7, 12_345_678_901_234_567_u64, {"": [true, "yes"]}]);
-        documents
-            .push(json!({"schema": "example.com.note", "name": format!("n{note}"), "x": deep}));
+        documents.push(json!({
+            "schema": format!("example.com.note{note}"), "package": "package-0", "x": deep,
+        }));
     }
     if dice.once_in(6) {
         documents.push(documents[dice.below(documents.len())].clone());
@@ -297,4 +298,39 @@ fn how_a_catalog_is_cut_ordered_and_written_decides_nothing() {
         }
     }
     assert!(sound > 30 && wrong > 30, "{sound} sound, {wrong} wrong: the dice are loaded");
+}
+
+/// A catalog written as a whole.
+fn rendered(files: &[(String, String)], format: Format) -> String {
+    let files: Files = files.iter().cloned().collect();
+    let declared = Declared::read(&files, &LoadOptions::default()).unwrap();
+    let mut out = Vec::new();
+    Rendition::of(&declared).write(format, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn what_is_written_does_not_depend_on_how_it_was_and_is_written_so_again() {
+    let formats = [("json", Format::Json), ("yaml", Format::Yaml)];
+    let mut sound = 0;
+    for seed in 0..SEEDS {
+        let mut dice = Dice(seed);
+        let documents = catalog(&mut dice);
+        let files = written(&mut dice, documents.clone());
+        if load(&files).is_err() {
+            continue;
+        }
+        sound += 1;
+        let others = written(&mut dice, documents);
+        for (_, format) in formats {
+            let text = rendered(&files, format);
+            assert_eq!(rendered(&others, format), text, "seed {seed}: {files:#?} {others:#?}");
+            // Written again from what was written, in this form and in the other.
+            for (name, first) in formats {
+                let again = vec![(format!("c.{name}"), rendered(&files, first))];
+                assert_eq!(rendered(&again, format), text, "seed {seed} by {name}");
+            }
+        }
+    }
+    assert!(sound > 30, "{sound} sound");
 }
