@@ -3,7 +3,7 @@
 use crate::{DuplicateKeys, Options, YamlError, fast, scalar::number_of, text::position};
 use memchr::memchr_iter;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::{Deserializer, Map, Value};
+use serde_json::{Deserializer, Map, Number, Value};
 use std::{fmt, ops::Range};
 
 /// A value, the line it begins on, and its bytes.
@@ -136,7 +136,9 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
-        number_of(number).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+        json_number(number, self.options)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("number out of range"))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
@@ -163,6 +165,14 @@ impl<'de> Visitor<'de> for Node<'_> {
         }
         Ok(Value::Object(map))
     }
+}
+
+/// The number that a JSON float is.
+pub(crate) fn json_number(number: f64, options: &Options) -> Option<Number> {
+    if number == 0.0 && number.is_sign_negative() && options.signed_zero {
+        return Number::from_f64(number);
+    }
+    number_of(number)
 }
 
 /// The words for a key that a mapping has twice.

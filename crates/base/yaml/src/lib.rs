@@ -85,6 +85,9 @@ pub struct Options {
     pub max_alias_bytes: usize,
     /// How many bytes one scalar may have.
     pub max_scalar_bytes: usize,
+    /// Whether `-0` in JSON keeps its sign, as it does where Go reads all numbers as floats (opm
+    /// does, kubectl does not).
+    pub signed_zero: bool,
 }
 
 impl Default for Options {
@@ -96,6 +99,7 @@ impl Default for Options {
             max_depth: 127,
             max_alias_bytes: 64 << 20,
             max_scalar_bytes: usize::MAX,
+            signed_zero: false,
         }
     }
 }

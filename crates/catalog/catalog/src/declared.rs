@@ -176,7 +176,8 @@ pub(crate) fn place(
     for file in order.chunk_by(|a, b| findings[*a].origin.file == findings[*b].origin.file) {
         let read = |(source, options): (&dyn Source, &LoadOptions)| {
             let path = &findings[file[0]].origin.file;
-            source.read(path, options.limits.file_bytes).unwrap_or_default()
+            let bytes = source.read(path, options.limits.file_bytes).unwrap_or_default();
+            read::as_text(bytes, &read::reading(options, false))
         };
         let text = source.map(read).unwrap_or_default();
         let mut lines = Lines::default();

@@ -22,6 +22,9 @@ use std::{collections::BTreeMap, io, sync::Arc};
 /// Bytes of upstream's words that are kept.
 const LONGEST_WORDS: usize = 1 << 20;
 
+/// How many problems of one file are told before its reading stops.
+const MOST_PROBLEMS: usize = 10_000;
+
 /// What came out of one file.
 #[derive(Default)]
 pub(crate) struct FileRead {
@@ -78,7 +81,7 @@ pub(crate) fn read_file(
         return read;
     }
     let limit = options.limits.file_bytes;
-    let bytes = match source.read(&file.path, limit) {
+    let raw = match source.read(&file.path, limit) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
             let message = format!("the file is above the limit of {limit} bytes");
@@ -97,10 +100,22 @@ pub(crate) fn read_file(
     };
     let path: Arc<str> = file.path.as_str().into();
     let reading = reading(options, looks);
+    let fault = std::str::from_utf8(&raw).err();
+    let bytes = as_text(raw, &reading);
     let mut looker = looks.then(|| Looker::new(&path, &bytes));
+    if let (Some(looker), Some(fault), Ok(_)) = (&mut looker, fault, std::str::from_utf8(&bytes)) {
+        looker.exchanged(fault.valid_up_to());
+    }
     let mut documents_read = 0;
     let mut packer = Packer::new(options.keep);
     for document in documents(&bytes, &reading) {
+        if read.problems.len() >= MOST_PROBLEMS {
+            let message =
+                format!("there are {MOST_PROBLEMS} problems in the file; its rest was not read");
+            let remedy = "correct these first, or list the file in .indexignore";
+            read.lose(Problem::of_file(Rule::AboveLimit, file.path.as_str(), message, remedy));
+            break;
+        }
         match document {
             Ok(document) => {
                 documents_read += 1;
@@ -128,12 +143,29 @@ pub(crate) fn read_file(
     read
 }
 
+/// The bytes of a file as documents are read from them. In a stream of JSON that has no other
+/// fault, upstream puts U+FFFD for each byte that belongs to no character, and so does this.
+pub(crate) fn as_text(bytes: Vec<u8>, reading: &Options) -> Vec<u8> {
+    let is_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    if !is_json || std::str::from_utf8(&bytes).is_ok() {
+        return bytes;
+    }
+    let mut text = String::with_capacity(bytes.len() + bytes.len() / 16);
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    let sound = mainstay_yaml::part(&text, Format::Json, 1, reading).all(|read| read.is_ok());
+    if sound { text.into_bytes() } else { bytes }
+}
+
 /// How documents are read. `looks` asks for what is lost in them.
 pub(crate) fn reading(options: &LoadOptions, looks: bool) -> Options {
     Options {
         duplicate_keys: if looks { DuplicateKeys::Note } else { DuplicateKeys::LastWins },
         empty: EmptyDocuments::Keep,
         max_scalar_bytes: options.limits.scalar_bytes,
+        signed_zero: true,
         ..Options::default()
     }
 }

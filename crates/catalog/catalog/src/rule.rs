@@ -147,6 +147,8 @@ rules! {
     // What other tools lose without a word.
     /// No document stands where other tools stop reading.
     LostDocument = "lost-document" Error,
+    /// Texts are made of characters.
+    LostCharacter = "lost-character" Error,
     /// A mapping has each key once.
     RepeatedKey = "repeated-key" Error,
     /// Documents have no fields that their schema does not have: rendering drops them.

@@ -4,7 +4,7 @@
 //! the bounds it gives up, and the library says what is wrong.
 
 use super::{DEEPEST, Read, Unusual};
-use crate::{DuplicateKeys, Options, scalar::number_of};
+use crate::{DuplicateKeys, Options, json::json_number};
 use memchr::memchr2;
 use serde_json::{Map, Value};
 
@@ -161,16 +161,21 @@ impl Reader<'_, '_> {
             b'r' => '\r',
             b'b' => '\u{8}',
             b'f' => '\u{c}',
-            b'u' => match self.code()? {
-                high @ 0xd800..0xdc00 if self.bytes[self.at..].starts_with(b"\\u") => {
+            b'u' => {
+                let mut number = self.code()?;
+                let behind = self.at;
+                if (0xd800..0xdc00).contains(&number) && self.bytes[behind..].starts_with(b"\\u") {
                     self.at += 2;
-                    let low = self.code()?.checked_sub(0xdc00).filter(|low| *low < 0x400);
-                    let number = 0x1_0000 + ((high - 0xd800) << 10) + low.ok_or(Unusual)?;
-                    char::from_u32(number).ok_or(Unusual)?
+                    match self.code() {
+                        Ok(low @ 0xdc00..0xe000) => {
+                            number = 0x1_0000 + ((number - 0xd800) << 10) + (low - 0xdc00);
+                        }
+                        _ => self.at = behind,
+                    }
                 }
-                // Half of a pair is no character.
-                number => char::from_u32(number).ok_or(Unusual)?,
-            },
+                // Half of a pair is no character; Go puts this one for it.
+                char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER)
+            }
             _ => return Err(Unusual),
         })
     }
@@ -224,13 +229,17 @@ impl Reader<'_, '_> {
         let text = self.text.get(start..self.at).ok_or(Unusual)?;
         if integer {
             if let Ok(number) = text.parse::<i64>() {
-                return Ok(number.into());
+                let signed = number == 0 && self.options.signed_zero && text.starts_with('-');
+                return Ok(if signed { (-0.0).into() } else { number.into() });
             }
             if let Ok(number) = text.parse::<u64>() {
                 return Ok(number.into());
             }
         }
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
-        number.and_then(number_of).map(Value::Number).ok_or(Unusual)
+        number
+            .and_then(|number| json_number(number, self.options))
+            .map(Value::Number)
+            .ok_or(Unusual)
     }
 }

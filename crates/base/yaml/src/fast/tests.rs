@@ -283,9 +283,19 @@ fn usual_json_is_read() {
             r#""\n\t\r\b\f\/\\\"\u00e9\ud83d\ude00x""#,
             json!("\n\t\r\u{8}\u{c}/\\\"\u{e9}\u{1f600}x"),
         ),
+        (
+            r#"["\ud800", "\ud800\u0041", "\udc00x", "\ud83d\ud83d\ude00"]"#,
+            json!(["\u{fffd}", "\u{fffd}A", "\u{fffd}x", "\u{fffd}\u{1f600}"]),
+        ),
     ];
     for (text, expected) in table {
         assert_eq!(fast::json::value(text, 0, &options()), Some((expected, text.len())), "{text}");
+    }
+    let signed = Options { signed_zero: true, ..options() };
+    for (options, zeros) in [(options(), json!([0, 0, 0])), (signed, json!([-0.0, -0.0, 0]))] {
+        let read =
+            fast::json::value("[-0, -0.0, 0]", 0, &options).map(|(value, _)| value.to_string());
+        assert_eq!(read, Some(zeros.to_string()));
     }
     let unusual = [
         "",
@@ -305,8 +315,6 @@ fn usual_json_is_read() {
         "tru",
         "\"\n\"",
         "\"\\q\"",
-        "\"\\ud800\"",
-        "\"\\ud800\\u0041\"",
         "\"\\u12x4\"",
         "\"open",
         "{a: 1}",

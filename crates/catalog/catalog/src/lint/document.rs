@@ -63,6 +63,20 @@ impl<'f> Looker<'f> {
         }
     }
 
+    /// The byte at `offset` belongs to no character; what was read has another sign for it.
+    pub(crate) fn exchanged(&mut self, offset: usize) {
+        let line = self.lines.of(self.text, offset);
+        self.problems.push(Problem {
+            rule: Rule::LostCharacter,
+            blob: None,
+            file: self.file.clone(),
+            line: Some(line),
+            column: None,
+            message: "there are bytes that are not UTF-8 text: U+FFFD is put for each".to_owned(),
+            remedy: "save the file as UTF-8".into(),
+        });
+    }
+
     pub(crate) fn into_problems(self) -> Vec<Problem> {
         self.problems
     }
@@ -79,6 +93,7 @@ impl<'f> Looker<'f> {
         let mut about = About { looker: self, document, blob, places: Vec::new() };
         about.lost();
         about.repeated();
+        about.halves();
         if let Value::Object(fields) = &document.value {
             about.fields(fields);
         }
@@ -204,6 +219,24 @@ impl About<'_, '_, '_> {
                 let place = (line, Some(before.chars().count() + 1));
                 self.twice(&String::from_utf8_lossy(&json[key]), place);
             }
+        }
+    }
+
+    /// Escapes that stand for half of a character.
+    fn halves(&mut self) {
+        let Looker { text, .. } = *self.looker;
+        let bytes = self.document.bytes.clone();
+        if self.document.format != Format::Json {
+            return;
+        }
+        let Some(json) = text.get(bytes.clone()) else { return };
+        for half in keys::halves(json) {
+            let escape = String::from_utf8_lossy(&json[half..half + 6]).into_owned();
+            let line = self.looker.lines.of(text, bytes.start + half);
+            let message =
+                format!("{escape} is half of a character only: U+FFFD is put in its place");
+            let remedy = "write both halves, or the character itself";
+            self.say_at(Rule::LostCharacter, (line, None), message, remedy);
         }
     }
 

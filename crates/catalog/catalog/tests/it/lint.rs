@@ -243,3 +243,28 @@ fn what_loading_refuses_is_said_too_and_once() {
     assert!(inspection.catalog.is_some());
     assert_eq!(inspection.problems[0].severity(), Severity::Warning);
 }
+
+#[test]
+fn what_is_exchanged_for_want_of_a_character_is_named() {
+    let file =
+        b"{\"schema\": \"x\",\n\"a\": \"\xe2\x82\"}\n{\"schema\": \"x\",\n \"a\": \"\\ud800\"}";
+    assert_eq!(
+        said_of(&[("c.json", file)]),
+        [
+            "c.json:2: error[lost-character] there are bytes that are not UTF-8 text: U+FFFD is put for each (save the file as UTF-8)",
+            "c.json:4: error[lost-character] \\ud800 is half of a character only: U+FFFD is put in its place (write both halves, or the character itself)",
+        ]
+    );
+    let files: Files = [("c.json", &file[..])].into_iter().collect();
+    let catalog = mainstay_catalog::Catalog::load_from(&files, &LoadOptions::default()).unwrap();
+    let texts: Vec<String> = catalog
+        .others()
+        .iter()
+        .map(|blob| blob.value().unwrap()["a"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(texts, ["\u{fffd}\u{fffd}", "\u{fffd}"]);
+    // Where the rest is no JSON either, the bytes are what is wrong.
+    let files: Files = [("c.json", &b"{a: \"\xff\"}"[..])].into_iter().collect();
+    let refused = mainstay_catalog::Catalog::load_from(&files, &LoadOptions::default());
+    assert!(refused.unwrap_err().headline().contains("is not UTF-8 text"));
+}
