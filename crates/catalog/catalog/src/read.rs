@@ -9,6 +9,7 @@ use crate::{
     pack::Packer,
     problem::{BlobName, Part, Problem},
     rule::Rule,
+    shape,
     source::{Source, SourceFile, plain},
     syntax,
 };
@@ -320,6 +321,8 @@ fn blob(
     };
     let not_a_blob = "a document of a catalog is a mapping with the field schema; list files that \
                       are no part of the catalog in .indexignore";
+    let a_manifest = "this is a manifest: of a bundle, name the folder that holds manifests and \
+                      metadata; else list the file in .indexignore";
     let mut fields = match value {
         Value::Object(fields) => fields,
         Value::Null => {
@@ -331,7 +334,7 @@ fn blob(
             return Err(fault(Rule::EmptyDocument, message, upstream, "remove the empty document"));
         }
         other => {
-            let found = crate::shape::word(&other);
+            let found = shape::word(&other);
             let message = format!(
                 "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
             );
@@ -345,7 +348,11 @@ fn blob(
     };
     if let Some(message) = folded_duplicates(&fields) {
         let upstream = decoding(&message);
-        return Err(fault(Rule::CaseOfKeys, message, upstream, "keep one of the spellings"));
+        let twice = |field: &&&str| fields.keys().filter(|key| fold::same(key, field)).count() > 1;
+        let path = shape::FIELDS.iter().find(twice).map(|field| Part::Field(field));
+        let fault = fault(Rule::CaseOfKeys, String::new(), upstream, "keep one of the spellings");
+        let wrong = decode::Wrong { message, path: path.into_iter().collect() };
+        return Err(Box::new(Fault { blob: shape::called(&fields), wrong, ..*fault }));
     }
     let mut names = [String::new(), String::new(), String::new()];
     for (name, field) in names.iter_mut().zip(["schema", "package", "name"]) {
@@ -372,6 +379,8 @@ fn blob(
     }
     let [schema, mut package, name] = names;
     if schema.is_empty() {
+        let is_object = ["apiVersion", "kind"].iter().all(|key| fields.contains_key(*key));
+        let remedy = if is_object { a_manifest } else { not_a_blob };
         let value = Value::Object(fields);
         let upstream =
             format!("object '{}\n' is missing root schema field", golang::json(&value, false));
@@ -382,7 +391,7 @@ fn blob(
             text.push('…');
         }
         let message = format!("object '{text}' is missing root schema field");
-        return Err(fault(Rule::NotABlob, message, upstream, not_a_blob));
+        return Err(fault(Rule::NotABlob, message, upstream, remedy));
     }
     if schema == "olm.bundle" {
         canonical_bundle(&mut fields);

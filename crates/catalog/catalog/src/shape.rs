@@ -5,8 +5,8 @@
 
 use crate::{
     decode::{Wrong, unpack_base64},
-    fold::same,
-    problem::Part,
+    fold::{self, same},
+    problem::{BlobName, Part},
 };
 use mainstay_yaml::Step;
 use serde_json::{Map, Value};
@@ -343,6 +343,29 @@ pub(crate) fn of_document(schema: &str) -> Option<(&'static Shape, &'static str)
     })
 }
 
+/// The fields that documents of the known schemas have.
+pub(crate) const FIELDS: [&str; 10] = [
+    "schema",
+    "package",
+    "name",
+    "image",
+    "entries",
+    "properties",
+    "defaultChannel",
+    "relatedImages",
+    "description",
+    "icon",
+];
+
+/// What a document is called, as far as it says so.
+pub(crate) fn called(fields: &Map<String, Value>) -> Option<BlobName> {
+    let text = |field| fold::get_in(fields, field).and_then(Value::as_str).unwrap_or_default();
+    let (schema, name) = (text("schema"), text("name"));
+    let package = if schema == "olm.package" { name } else { text("package") };
+    let called = || BlobName { schema: schema.into(), package: package.into(), name: name.into() };
+    (!schema.is_empty()).then(called)
+}
+
 /// What Go calls a JSON value.
 pub(crate) fn word(value: &Value) -> &'static str {
     match value {
@@ -357,7 +380,7 @@ pub(crate) fn word(value: &Value) -> &'static str {
 
 /// The text of a field that the value of a checked shape has; empty when it is not set.
 pub(crate) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    crate::fold::get(value, field).and_then(Value::as_str).unwrap_or_default()
+    fold::get(value, field).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Why a value does not have a shape, in Go's words, and at which part of it.

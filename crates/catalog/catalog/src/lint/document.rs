@@ -89,7 +89,7 @@ impl<'f> Looker<'f> {
 
     /// Looks at the next document of the file.
     pub(crate) fn look_at(&mut self, document: &Document) {
-        let blob = name_of(&document.value);
+        let blob = document.value.as_object().and_then(shape::called);
         let mut about = About { looker: self, document, blob, places: Vec::new() };
         about.lost();
         about.repeated();
@@ -100,17 +100,6 @@ impl<'f> Looker<'f> {
         about.locate();
         self.last = Some((document.bytes.clone(), document.format));
     }
-}
-
-/// What a document is called, as far as it says so.
-fn name_of(value: &Value) -> Option<BlobName> {
-    let schema = shape::text(value, "schema");
-    if schema.is_empty() {
-        return None;
-    }
-    let name = shape::text(value, "name");
-    let package = if schema == "olm.package" { name } else { shape::text(value, "package") };
-    Some(BlobName { schema: schema.into(), package: package.into(), name: name.into() })
 }
 
 /// One document.
@@ -277,6 +266,8 @@ impl About<'_, '_, '_> {
         });
         for (path, shape, odd) in found {
             let (name, rule, message, remedy) = match odd {
+                // Of whole documents the reader says it.
+                Odd::Twice(..) if path.is_empty() => continue,
                 Odd::Unknown(name) => {
                     let below: String = path[depth..].iter().map(step_text).collect();
                     let place = match below.trim_start_matches('.') {

@@ -23,20 +23,25 @@ pub struct Inspection {
     pub problems: Vec<Problem>,
     /// The catalog, if it can be used; there may be problems all the same.
     pub catalog: Option<Arc<Catalog>>,
+    /// Every document was read. Otherwise what seems to be missing is not named: it may be in those
+    /// that were not.
+    pub complete: bool,
 }
 
 /// Reads a tree of files as [`Catalog::load_from`] does, and says also what is lost or suspicious.
 pub fn inspect(source: &dyn Source, options: &LoadOptions) -> Inspection {
     let read = match load::read(source, options, true) {
         Ok(read) => read,
-        Err(error) => return Inspection { problems: error.problems, catalog: None },
+        Err(error) => {
+            return Inspection { problems: error.problems, catalog: None, complete: false };
+        }
     };
-    let mut problems = read.noted;
+    let (mut problems, complete) = (read.noted, read.complete);
     let typos = graph::typos(&read.declared);
     problems.extend(place(Some((source, options)), typos.into_iter()));
     let places = graph::places(&read.declared);
     let from = Some((source, options));
-    let catalog = match read.declared.judge(from, read.problems, read.complete, read.upstream) {
+    let catalog = match read.declared.judge(from, read.problems, complete, read.upstream) {
         Ok(catalog) => {
             let cut_off = graph::cut_off(&catalog, &places);
             problems.extend(place(from, cut_off.into_iter()));
@@ -49,7 +54,7 @@ pub fn inspect(source: &dyn Source, options: &LoadOptions) -> Inspection {
     };
     problems.sort_by(|a, b| order(a).cmp(&order(b)));
     problems.dedup();
-    Inspection { problems, catalog }
+    Inspection { problems, catalog, complete }
 }
 
 /// By place, then by what is wrong.

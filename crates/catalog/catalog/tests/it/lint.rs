@@ -58,6 +58,18 @@ fn every_rule_has_its_words_and_its_place() {
             ],
         ),
         (
+            changed("name: kiwi.v1.2.0\nimage", "name: kiwi.v1.2.0\nImage: x\nimage"),
+            &[
+                "c.yaml:64:8: error[case-of-keys] duplicate keys for key \"image\": [Image image] (keep one of the spellings)",
+            ],
+        ),
+        (
+            added("apiVersion: v1\nkind: Secret\n"),
+            &[
+                "c.yaml:85: error[not-a-blob] object '{\"apiVersion\":\"v1\",\"kind\":\"Secret\"}' is missing root schema field (this is a manifest: of a bundle, name the folder that holds manifests and metadata; else list the file in .indexignore)",
+            ],
+        ),
+        (
             changed("name: kiwi.v1.2.0\nimage", "name: kiwi.v1.2.0\nimage: x\nimage"),
             &[
                 "c.yaml:65: error[repeated-key] the key \"image\" is there twice, the first value is lost (keep one of them)",

@@ -216,7 +216,7 @@ fn every_rule_has_its_words_and_its_place() {
         ),
         (
             added("schema: x\nName: a\nname: b\n"),
-            "c.yaml:85: duplicate keys for key \"name\": [Name name]",
+            "c.yaml:86:7: duplicate keys for key \"name\": [Name name]",
         ),
         (
             added("schema: x\nname: yes\n"),

@@ -37,6 +37,8 @@ pub(super) struct Findings {
     pub(super) list: Vec<Finding>,
     /// What sound folders hold, by the path as it was typed.
     pub(super) contents: Vec<(String, Contents)>,
+    /// Documents could not be read, so that nobody knows what is missing.
+    pub(super) unread: bool,
 }
 
 impl Findings {
@@ -72,7 +74,9 @@ impl Findings {
                 let _ = writeln!(out, "    {}", parts.join(": "));
             }
         }
-        let _ = writeln!(out, "{}", self.summary());
+        let unread = "; what is missing shows when all files can be read";
+        let unread = if self.unread { unread } else { "" };
+        let _ = writeln!(out, "{}{unread}", self.summary());
         out
     }
 
@@ -118,6 +122,7 @@ impl Findings {
         });
         json!({
             "passed": passed,
+            "complete": !self.unread,
             "errors": errors,
             "warnings": warnings,
             "contents": contents.collect::<Vec<_>>(),

@@ -58,8 +58,7 @@ fn result(finding: &Finding, rules: &[Rule], root: &Path) -> Value {
         text = format!("{blob}: {text}");
     }
     if !remedy.is_empty() {
-        text.push_str(". To do: ");
-        text.push_str(remedy);
+        let _ = write!(text, " ({remedy})");
     }
     json!({
         "ruleId": rule.id(),

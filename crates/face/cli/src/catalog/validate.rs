@@ -39,8 +39,9 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
     let opened = opened.collect::<Result<Vec<Opened>, Failure>>()?;
     let mut findings = Findings::default();
     for folder in &opened {
-        let (problems, contents) =
+        let (problems, contents, complete) =
             if folder.is_bundle { look_at_bundle(folder) } else { look_at_catalog(folder) };
+        findings.unread |= !complete;
         findings.contents.extend(contents.map(|contents| (folder.typed.clone(), contents)));
         findings.list.extend(problems.into_iter().map(|problem| {
             let file = match problem.rule {
@@ -62,7 +63,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
     Ok(if passed { Exit::Done } else { Exit::Failed })
 }
 
-fn look_at_catalog(folder: &Opened) -> (Vec<Problem>, Option<Contents>) {
+fn look_at_catalog(folder: &Opened) -> (Vec<Problem>, Option<Contents>, bool) {
     let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
     let inspection = inspect(&Folder::new(&folder.path), &options);
     let contents = inspection.catalog.map(|catalog| Contents {
@@ -70,15 +71,15 @@ fn look_at_catalog(folder: &Opened) -> (Vec<Problem>, Option<Contents>) {
         channels: catalog.packages().map(|package| package.channels().len()).sum(),
         bundles: catalog.packages().map(|package| package.bundles().len()).sum(),
     });
-    (inspection.problems, contents)
+    (inspection.problems, contents, inspection.complete)
 }
 
-fn look_at_bundle(folder: &Opened) -> (Vec<Problem>, Option<Contents>) {
+fn look_at_bundle(folder: &Opened) -> (Vec<Problem>, Option<Contents>, bool) {
     let refused =
         |error: &mainstay_bundle::BundleError| of_bundle(Rule::BadBundle, error.problem());
     let bundle = match Bundle::read(&folder.path) {
         Ok(bundle) => bundle,
-        Err(error) => return (vec![refused(&error)], None),
+        Err(error) => return (vec![refused(&error)], None, true),
     };
     let passed_over = bundle.passed_over().iter();
     let mut problems: Vec<Problem> =
@@ -87,5 +88,5 @@ fn look_at_bundle(folder: &Opened) -> (Vec<Problem>, Option<Contents>) {
         problems.push(refused(&error));
     }
     problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
-    (problems, Some(Contents { packages: 0, channels: 0, bundles: 1 }))
+    (problems, Some(Contents { packages: 0, channels: 0, bundles: 1 }), true)
 }

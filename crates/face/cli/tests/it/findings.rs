@@ -68,6 +68,7 @@ fn programs_read_json_or_the_same_as_yaml() {
     let sound = Place::with(SOUND).catalog("validate c -o json").out;
     insta::assert_snapshot!(sound, @r#"
     {
+      "complete": true,
       "contents": [
         {
           "bundles": 1,
@@ -135,6 +136,19 @@ fn what_cannot_be_looked_at_is_a_matter_of_usage() {
         assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{arguments}");
         assert!(answer.err.contains(words), "{arguments}: {}", answer.err);
     }
+}
+
+#[test]
+fn what_is_missing_shows_when_all_files_can_be_read() {
+    // The bundle may be in the file that cannot be read.
+    let place = changed("schema: olm.bundle", "schema: olm.bundel").file("c/more.yaml", "a: [\n");
+    let answer = place.catalog("validate c").out;
+    assert!(!answer.contains("missing-bundle"), "{answer}");
+    let last = "1 error, 1 warning; what is missing shows when all files can be read\n";
+    assert!(answer.ends_with(last), "{answer}");
+    std::fs::remove_file(place.path().join("c/more.yaml")).unwrap();
+    let answer = place.catalog("validate c").out;
+    assert!(answer.contains("missing-bundle"), "{answer}");
 }
 
 #[test]
