@@ -8,27 +8,14 @@ use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// A call that was answered otherwise than recorded.
-#[derive(Clone, Debug)]
-pub struct Difference {
-    /// The line of the call, from 1.
-    pub line: usize,
-    /// The method, as the recording names it.
-    pub rpc: String,
-    /// The request.
-    pub request: Value,
-    /// What differs.
-    pub what: String,
-}
-
-/// Makes all calls of a recording, in order. Gives their number and those that differ.
+/// Makes all calls of a recording, in order. Gives each call (method and request) and what is
+/// different about its answer.
 ///
 /// # Errors
 ///
 /// If a line is none of a recording.
-pub async fn replay(recording: &str, grpc: &Grpc) -> anyhow::Result<(usize, Vec<Difference>)> {
-    let mut differences = Vec::new();
-    let mut count = 0;
+pub async fn replay(recording: &str, grpc: &Grpc) -> anyhow::Result<Vec<(String, Vec<String>)>> {
+    let mut calls = Vec::new();
     for (index, line) in recording.lines().enumerate() {
         let wanted: Value =
             serde_json::from_str(line).with_context(|| format!("line {}", index + 1))?;
@@ -42,13 +29,10 @@ pub async fn replay(recording: &str, grpc: &Grpc) -> anyhow::Result<(usize, Vec<
         let answer = ask(grpc.clone(), rpc, &wanted["request"], &metadata)
             .await
             .map_err(|why| anyhow::anyhow!("line {}: {why}", index + 1))?;
-        count += 1;
-        if let Some(what) = compare(rpc, &wanted, answer) {
-            let (rpc, request) = (rpc.to_owned(), wanted["request"].clone());
-            differences.push(Difference { line: index + 1, rpc, request, what });
-        }
+        let call = format!("{rpc}{}", wanted["request"]);
+        calls.push((call, compare(rpc, &wanted, answer).into_iter().collect()));
     }
-    Ok((count, differences))
+    Ok(calls)
 }
 
 /// What differs between a recorded call and an answer.

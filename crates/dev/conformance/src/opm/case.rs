@@ -35,6 +35,8 @@ pub struct Case {
     /// The SHA-256 of the files written, by their path below the folder that the command line
     /// names, where they are too large to be kept.
     pub written: Option<BTreeMap<String, String>>,
+    /// The calls that were made to what the command line serves, a line each.
+    pub calls: Option<String>,
     /// What was run on each of many inputs, where the case stands for all of them.
     pub rows: Vec<Row>,
     /// The rule it probes.
@@ -133,6 +135,7 @@ fn read(folder: &Path) -> anyhow::Result<Case> {
         outputs,
         digest: text("stdout_sha256_raw"),
         written,
+        calls: fs::read_to_string(folder.join("calls.jsonl")).ok(),
         rows: lines("rows.jsonl")?.iter().map(Row::of).collect(),
         why: text("why").unwrap_or_default(),
     })

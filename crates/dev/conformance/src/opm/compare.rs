@@ -122,7 +122,9 @@ fn flags(help: &str) -> String {
         let text = line.trim_start();
         if !line.starts_with(' ') {
             section = if line.ends_with("Flags:") { line } else { "" };
-        } else if !section.is_empty() && text.starts_with('-') {
+        } else if !section.is_empty()
+            && (text.starts_with("--") || text.get(2..).is_some_and(|it| it.starts_with(", --")))
+        {
             let end = text.find("   ").unwrap_or(text.len());
             let default = text.rfind("(default \"").map_or("", |at| &text[at..]);
             found.push(format!("{section} {} {default}", &text[..end]));

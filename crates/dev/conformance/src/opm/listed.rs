@@ -1,9 +1,10 @@
 //! Differences from opm: `opm-differences.txt`.
 //!
-//! A line is `PATTERN REASON…`, the pattern a case's folder with `*` for any letters. Where the
-//! reason begins with `open:`, the difference is not wanted but known; those are counted apart, and
-//! shall become none. An entry that nothing needs fails, as does a list that wants differences in
-//! more than one case in a hundred.
+//! A line is `PATTERN REASON…`, the pattern a case's folder with `*` for any letters; for one of the
+//! calls or inputs that a case stands for, a colon and the call (`RPC{"request":…}`) or input follow.
+//! Where the reason begins with `open:`, the difference is not wanted but known; those are counted
+//! apart, and shall become none. An entry that nothing needs fails, as does a list that wants
+//! differences in more than one case in a hundred.
 
 use super::run::Judged;
 use anyhow::{Context, bail};
@@ -57,10 +58,14 @@ impl Listed {
             self.0.iter().filter(|(pattern, _)| !excused.iter().any(|it| pattern.is_match(it)));
         let mut faults: Vec<String> =
             unused.map(|(_, entry)| format!("nothing needs the entry `{entry}`")).collect();
-        let (all, wanted) = (judged.len(), excused.iter().filter(|it| self.has(it) == Some(true)));
-        let wanted = wanted.count();
-        if wanted * 100 > all {
-            faults.push(format!("{wanted} of {all} cases are excused, more than one in a hundred"));
+        // Commands and calls are held to it each by themselves.
+        for (what, calls) in [("commands", false), ("calls and inputs", true)] {
+            let all = judged.iter().filter(|judged| judged.name.contains(':') == calls).count();
+            let wanted = excused.iter().filter(|it| it.contains(':') == calls);
+            let wanted = wanted.filter(|it| self.has(it) == Some(true)).count();
+            if wanted * 100 > all {
+                faults.push(format!("{wanted} of {all} {what} are excused, more than one in 100"));
+            }
         }
         faults
     }

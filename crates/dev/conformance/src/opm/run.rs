@@ -1,20 +1,25 @@
 //! Runs cases and says how they compare.
 
+use super::calls::replay;
 use super::case::{Case, Row};
 use super::compare;
 use super::listed::Listed;
 use super::place::{self, Archives, Place};
 use anyhow::Context;
+use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_cli::opm::{self, Io};
 use mainstay_clock::Clock;
+use mainstay_registry::{Index, Served, grpc};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
 
-/// How a case compares.
+/// How a case compares, or one of the calls or inputs that a case stands for.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// The case's folder.
+    /// The case's folder; a colon and the call or input behind it.
     pub name: String,
     /// Its area.
     pub area: String,
@@ -41,21 +46,30 @@ pub fn judge(cases: &[Case], archives: &Archives) -> anyhow::Result<Vec<Judged>>
     }
     parts.sort_by_key(|(at, row)| (cases[*at].needs.is_none(), row.is_some()));
     let next = AtomicUsize::new(0);
-    let worker = || -> anyhow::Result<Vec<(usize, Vec<String>)>> {
+    let worker = || -> anyhow::Result<Vec<Judged>> {
         let mut judged = Vec::new();
         loop {
             let part = next.fetch_add(1, Ordering::Relaxed);
             let Some(&(at, part)) = parts.get(part) else { return Ok(judged) };
             let case = &cases[at];
-            let differences = match part {
-                None => whole(case, archives),
-                Some(part) => row(case, part, archives),
+            let found = match part {
+                None if case.calls.is_some() => calls(case, archives),
+                None => whole(case, archives).map(|found| vec![(String::new(), found)]),
+                Some(part) => row(case, part, archives).map(|found| vec![found]),
             };
-            judged.push((at, differences.with_context(|| case.name.clone())?));
+            for (part, differences) in found.with_context(|| case.name.clone())? {
+                let colon = if part.is_empty() { "" } else { ":" };
+                judged.push(Judged {
+                    name: format!("{}{colon}{part}", case.name),
+                    area: case.area.clone(),
+                    why: case.why.clone(),
+                    differences,
+                });
+            }
         }
     };
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let found = std::thread::scope(|scope| {
+    let mut all = std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
         let mut all = Vec::new();
         for thread in running {
@@ -66,17 +80,7 @@ pub fn judge(cases: &[Case], archives: &Archives) -> anyhow::Result<Vec<Judged>>
         }
         anyhow::Ok(all)
     })?;
-    let judged = |case: &Case| {
-        let Case { name, area, why, .. } = case.clone();
-        Judged { name, area, why, differences: Vec::new() }
-    };
-    let mut all: Vec<Judged> = cases.iter().map(judged).collect();
-    for (at, differences) in found {
-        all[at].differences.extend(differences);
-    }
-    for judged in &mut all {
-        judged.differences.sort();
-    }
+    all.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(all)
 }
 
@@ -141,7 +145,7 @@ fn whole(case: &Case, archives: &Archives) -> anyhow::Result<Vec<String>> {
 }
 
 /// Runs the command line of a case on one of its many inputs.
-fn row(case: &Case, row: &Row, archives: &Archives) -> anyhow::Result<Vec<String>> {
+fn row(case: &Case, row: &Row, archives: &Archives) -> anyhow::Result<(String, Vec<String>)> {
     let place = Place::of(case, archives)?;
     let command = case.arguments.iter().filter(|argument| !argument.starts_with('{'));
     let arguments: Vec<String> = command.chain(&row.arguments).cloned().collect();
@@ -153,8 +157,18 @@ fn row(case: &Case, row: &Row, archives: &Archives) -> anyhow::Result<Vec<String
     let digest = row.digest.as_ref().and_then(|digest| compare::digest(digest, &stdout));
     differences.extend(digest.map(|what| format!("output: {what}")));
     differences.extend(compare::error(row.message.as_slice(), &stderr));
-    let name = row.arguments.join(" ");
-    Ok(differences.into_iter().map(|what| format!("{name}: {what}")).collect())
+    Ok((row.arguments.join(","), differences))
+}
+
+/// Makes the calls of a case to a server of its catalog.
+fn calls(case: &Case, archives: &Archives) -> anyhow::Result<Vec<(String, Vec<String>)>> {
+    let place = Place::of(case, archives)?;
+    let catalog = Catalog::load(&place.root.join("input"), &LoadOptions::default())?;
+    let served = Arc::new(Served::new("recorded"));
+    served.put(Arc::new(Index::new(catalog, SystemTime::UNIX_EPOCH)));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let recording = case.calls.as_deref().unwrap_or_default();
+    runtime.block_on(replay(recording, &grpc::service(served)))
 }
 
 /// A line for each case that differs and is not listed, and the score of each area; and whether

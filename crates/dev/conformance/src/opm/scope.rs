@@ -70,9 +70,10 @@ impl Scope {
         self.0.iter().find(|rule| match rule.kind {
             Kind::Area => case.area == rule.value,
             Kind::Needs => case.needs.as_ref() == Some(&rule.value),
+            // Calls are about what is served, not about the command that does.
             Kind::Command => {
                 let command: Vec<&str> = rule.value.split(' ').collect();
-                words.starts_with(&command)
+                case.calls.is_none() && words.starts_with(&command)
             }
         })
     }

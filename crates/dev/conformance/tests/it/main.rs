@@ -2,4 +2,3 @@
 
 mod opm;
 mod recordings;
-mod serve;
