@@ -48,7 +48,7 @@ impl Ports {
                 Cause::new(format!("no port can be had for the catalog `{name}`"))
                     .because(io(&error))
             })?;
-            let grpc = grpc::service(shelf.add(name));
+            let grpc = grpc::service_until(shelf.add(name), stop.clone());
             let serving = serve(listener, api.clone(), grpc, limits, None, stop.clone());
             tasks.push(tokio::spawn(serving));
             addresses.insert(name.clone(), address);

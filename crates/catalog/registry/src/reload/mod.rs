@@ -105,7 +105,12 @@ impl Source {
             match before {
                 Some(index) if index.catalog().digest() == catalog.digest() => Outcome::Same(index),
                 _ => match judge(&catalog) {
-                    Ok(()) => Outcome::New(Arc::new(Index::new(catalog, modified))),
+                    Ok(()) => {
+                        let index = Index::new(catalog, modified);
+                        // Nobody waits for the tables then.
+                        index.warm();
+                        Outcome::New(Arc::new(index))
+                    }
                     Err(why) => Outcome::Refused(why),
                 },
             }

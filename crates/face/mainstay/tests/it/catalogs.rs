@@ -1,6 +1,6 @@
 //! Catalog folders as their maintainers handle them: edited, broken, mended, while everything runs.
 
-use crate::harness::{Up, tls_cluster, until};
+use crate::harness::{Up, http_get, tls_cluster, until};
 use mainstay_api::resources::{CATALOG_SOURCE, SUBSCRIPTION};
 use mainstay_client::Cluster;
 use mainstay_object::Object;
@@ -56,6 +56,33 @@ async fn resolves(cluster: &Cluster, name: &str, channel: &str) -> Result<String
         failed.map(|it| Err(it["message"].as_str().unwrap_or_default().to_owned())).next()
     })
     .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_get_a_catalog_at_the_address_that_its_source_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let catalog = folder.path().join("catalog");
+    copy_sample(&catalog);
+    let argument = format!("mine={}", catalog.display());
+    let up = Up::start(folder.path(), &["--in-memory", "--catalog", &argument]);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let address = |source: &Object| {
+        source.str(&["status", "connectionState", "address"]).expect("an address").to_owned()
+    };
+    let first = address(&state(&cluster, "READY").await);
+    let query = "/catalogs/mine/api/v1/metas?schema=olm.package&name=teapot-operator";
+    let (status, package) = http_get(&first, query);
+    assert_eq!(status, 200);
+    assert!(package.contains("\"defaultChannel\":\"stable\""), "{package}");
+    assert_eq!(http_get(&first, "/catalogs/other/api/v1/all").0, 404);
+
+    // What is broken is not served; what was before still is.
+    std::fs::write(catalog.join("teapot-operator/catalog.yaml"), "x: [").expect("written");
+    assert_eq!(address(&state(&cluster, "TRANSIENT_FAILURE").await), first);
+    assert_eq!(http_get(&first, query), (200, package));
+    let (well, said) = up.stop("TERM");
+    assert!(well);
+    assert!(said.contains(&format!("grpc {first}  http://{first}/catalogs/mine\n")), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

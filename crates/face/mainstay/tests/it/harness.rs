@@ -74,6 +74,18 @@ impl Drop for Up {
     }
 }
 
+/// Asks a server without TLS: the status and the body.
+pub(crate) fn http_get(address: &str, path: &str) -> (u16, String) {
+    let mut stream = std::net::TcpStream::connect(address).expect("a connection");
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    (status, body.to_owned())
+}
+
 /// The kubectl on PATH, if it is 1.32 or newer.
 pub(crate) struct Kubectl {
     kubeconfig: PathBuf,

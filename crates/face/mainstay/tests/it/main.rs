@@ -14,4 +14,5 @@ mod kube_controller;
 mod kube_rs;
 mod kubectl;
 mod manager;
+mod serve;
 mod start;

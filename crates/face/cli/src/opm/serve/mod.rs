@@ -224,7 +224,7 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
             let task = tokio::spawn(server::serve(
                 listener,
                 Api::new(Arc::clone(&shelf)),
-                grpc::service(Arc::clone(&served)),
+                grpc::service_until(Arc::clone(&served), stop.clone()),
                 Limits::default(),
                 settings.debug.then(|| hear(tell.clone())),
                 stop.clone(),

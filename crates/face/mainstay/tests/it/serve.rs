@@ -1,0 +1,190 @@
+//! `opm serve` as pods run it: a process with a port, a log and an end.
+
+use crate::harness::{http_get, mainstay};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+const PACKAGE: &str = "schema: olm.package\nname: kiwi\ndefaultChannel: stable\n";
+const CHANNEL: &str =
+    "schema: olm.channel\npackage: kiwi\nname: stable\nentries:\n- name: kiwi.v1.0.0\n";
+const BUNDLE: &str = "schema: olm.bundle\npackage: kiwi\nname: kiwi.v1.0.0\nimage: example.com/kiwi:1\n\
+                      properties:\n- type: olm.package\n  value: {packageName: kiwi, version: 1.0.0}\n";
+
+fn write(folder: &Path, files: &[(&str, &str)]) {
+    std::fs::create_dir_all(folder).expect("a folder");
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).expect("a file");
+    }
+}
+
+fn catalog(folder: &Path) {
+    write(folder, &[("a.yaml", PACKAGE), ("b.yaml", CHANNEL), ("c.yaml", BUNDLE)]);
+}
+
+fn opm(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = mainstay();
+    command.arg("opm").args(arguments).current_dir(folder);
+    command
+}
+
+/// A process that serves; killed when dropped.
+struct Serving {
+    child: Child,
+    log: BufReader<ChildStderr>,
+}
+
+impl Serving {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut child = opm(folder, &[&["serve"], arguments].concat())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let log = BufReader::new(child.stderr.take().expect("its log is piped"));
+        Self { child, log }
+    }
+
+    /// The log up to a line that contains the words.
+    fn until(&mut self, words: &str) -> String {
+        let mut said = String::new();
+        while !said.lines().last().is_some_and(|line| line.contains(words)) {
+            let read = self.log.read_line(&mut said).expect("its log is text");
+            assert!(read > 0, "it ended without a word of `{words}`:\n{said}");
+        }
+        said
+    }
+
+    /// Asks it to end: whether it ended well, and what it said.
+    fn stop(mut self, signal: &str) -> (bool, String) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{signal}"), &id]).status();
+        assert!(sent.expect("kill runs").success());
+        let mut said = String::new();
+        self.log.read_to_string(&mut said).expect("its log is text");
+        (self.child.wait().expect("it ends").success(), said)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn it_serves_follows_its_folder_and_ends_when_asked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("configs");
+    catalog(&place);
+    let mut serving = Serving::start(folder.path(), &["configs", "-p", "0", "--pprof-addr", ""]);
+    let said = serving.until("serving registry");
+    assert!(said.contains("level=info msg=\"serving registry\" configs=configs port="), "{said}");
+    let port = said.trim_end().rsplit('=').next().expect("a port");
+    let address = format!("127.0.0.1:{port}");
+    let names = |address: &str| {
+        let (status, body) = http_get(address, "/catalogs/configs/api/v1/metas?package=kiwi");
+        assert_eq!(status, 200);
+        body.matches("\"name\":\"kiwi.v").count()
+    };
+    let before = names(&address);
+
+    // Two mistakes in one edit: both are named with their places, and nothing is lost.
+    write(&place, &[("b.yaml", "schema: olm.channel\nname: [\n"), ("d.yaml", "schema: 7\n")]);
+    let said = serving.until("the one before still is");
+    assert!(said.contains("b.yaml:") && said.contains("d.yaml:1"), "{said}");
+    assert_eq!(names(&address), before);
+
+    std::fs::remove_file(place.join("d.yaml")).expect("removed");
+    let second = BUNDLE.replace("1.0.0", "1.1.0");
+    write(
+        &place,
+        &[
+            ("b.yaml", &format!("{CHANNEL}- name: kiwi.v1.1.0\n  replaces: kiwi.v1.0.0\n")),
+            ("d.yaml", &second),
+        ],
+    );
+    serving.until("serving changed catalog");
+    assert!(names(&address) > before);
+    let (well, said) = serving.stop("TERM");
+    assert!(well && said.contains("msg=\"shutting down server\""), "{said}");
+}
+
+#[test]
+fn the_reason_of_a_failure_is_in_the_termination_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    catalog(&folder.path().join("good"));
+    write(&folder.path().join("bad"), &[("c.yaml", CHANNEL)]);
+    for (arguments, reason) in [
+        (
+            &["nope"][..],
+            "failed to load or rebuild cache: failed to rebuild cache: stat .: no such file or directory",
+        ),
+        (
+            &["bad"],
+            "failed to load or rebuild cache: failed to rebuild cache: build package index: process package \"kiwi\": unknown package \"kiwi\" for channel \"stable\"",
+        ),
+        (
+            &["good", "-p", "nonsense"],
+            "failed to listen: listen tcp: lookup tcp/nonsense: unknown port",
+        ),
+        (
+            &["good", "--pprof-addr", "nonsense"],
+            "could not start pprof endpoint: listen tcp: address nonsense: missing port in address",
+        ),
+        (
+            &["good", "--cache-enforce-integrity"],
+            "--cache-dir must be specified with --cache-enforce-integrity",
+        ),
+    ] {
+        let log = folder.path().join("log");
+        let _ = std::fs::remove_file(&log);
+        let arguments = [&["serve", "--termination-log", "log"], arguments].concat();
+        let output = opm(folder.path(), &arguments).output().expect("it ends");
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("level=fatal"), "{said}");
+        assert_eq!(std::fs::read_to_string(&log).expect("the log"), reason);
+    }
+}
+
+#[test]
+fn a_cache_folder_tells_whether_the_catalog_is_the_one_it_was_made_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |arguments: &[&str]| {
+        let arguments = [&["serve", "good", "--cache-dir", "cache"], arguments].concat();
+        let output = opm(folder.path(), &arguments).output().expect("it ends");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let place = folder.path().join("good");
+    catalog(&place);
+    let (code, said) = run(&[]);
+    assert_eq!(code, Some(1));
+    let missing = "open cache/pogreb.v1/digest: no such file or directory";
+    assert!(said.contains(missing), "{said}");
+
+    assert_eq!(run(&["--cache-only"]), (Some(0), String::new()));
+    let serving = ["good", "--cache-dir", "cache", "-p", "0"];
+    let mut serving = Serving::start(folder.path(), &serving);
+    serving.until("serving registry");
+    assert!(serving.stop("INT").0);
+
+    write(&place, &[("b.yaml", &CHANNEL.replace("stable", "other"))]);
+    write(&place, &[("a.yaml", &PACKAGE.replace("stable", "other"))]);
+    let (code, said) = run(&[]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("integrity check failed: cache requires rebuild"), "{said}");
+
+    // A cache of upstream's own has a digest that covers its database: it is left alone.
+    let database = folder.path().join("cache/pogreb.v1/db");
+    write(&database, &[("main.pix", "")]);
+    let mut serving = Serving::start(folder.path(), &["good", "--cache-dir", "cache", "-p", "0"]);
+    serving.until("serving registry");
+    assert!(serving.stop("TERM").0);
+
+    let strange = folder.path().join("strange");
+    write(&strange, &[("zzz", ""), ("aaa", "")]);
+    let (code, said) = run(&["--cache-dir", "strange", "--cache-only"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("cache directory has unexpected contents: aaa,zzz"), "{said}");
+}
