@@ -34,12 +34,20 @@ pub fn text_of_bytes(bytes: &[u8], html: Html) -> String {
 fn escape(out: &mut String, text: &str, html: Html) {
     let bytes = text.as_bytes();
     let (mut done, mut at) = (0, 0);
-    while let Some(&byte) = bytes.get(at) {
-        let care = CARE[usize::from(byte)];
-        if care == Care::None || (care == Care::Html && html == Html::Plain) {
-            at += 1;
-            continue;
+    loop {
+        // Most texts are long and need nothing; the compiler looks at the bytes of a stride at once.
+        while let Some(stride) = bytes.get(at..at + STRIDE)
+            && stride.iter().fold(0, |found, &byte| found | needs_care(byte)) == 0
+        {
+            at += STRIDE;
         }
+        let care = |&byte: &u8| {
+            let care = CARE[usize::from(byte)];
+            care == Care::Look || (care == Care::Html && html == Html::Escaped)
+        };
+        let Some(found) = bytes[at..].iter().position(care) else { break };
+        at += found;
+        let byte = bytes[at];
         let length = if byte == 0xe2 { 3 } else { 1 };
         if byte == 0xe2 && !matches!(bytes.get(at + 1..at + 3), Some([0x80, 0xa8 | 0xa9])) {
             at += 1;
@@ -62,6 +70,19 @@ fn escape(out: &mut String, text: &str, html: Html) {
         done = at;
     }
     out.push_str(&text[done..]);
+}
+
+const STRIDE: usize = 32;
+
+/// Not 0 if a byte may need an escape, as [`CARE`] says, in a form without a table.
+fn needs_care(byte: u8) -> u8 {
+    u8::from(byte < 0x20)
+        | u8::from(byte == b'"')
+        | u8::from(byte == b'\\')
+        | u8::from(byte == b'<')
+        | u8::from(byte == b'>')
+        | u8::from(byte == b'&')
+        | u8::from(byte == 0xe2)
 }
 
 /// What a byte of a text asks for.
@@ -113,6 +134,15 @@ mod tests {
             assert_eq!(out, escaped);
             assert_eq!(quoted(words), plain);
         }
+    }
+
+    #[test]
+    fn every_byte_is_judged_alike_in_long_and_short_texts() {
+        for byte in 0..=u8::MAX {
+            assert_eq!(needs_care(byte) != 0, CARE[usize::from(byte)] != Care::None, "{byte}");
+        }
+        let long = format!("{}\"{}", "é".repeat(40), "x".repeat(40));
+        assert_eq!(quoted(&long), format!("\"{}\"", long.replace('"', "\\\"")));
     }
 
     #[test]
