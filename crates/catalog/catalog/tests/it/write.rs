@@ -1,0 +1,328 @@
+//! Catalogs as upstream writes them.
+
+use mainstay_catalog::{
+    Declared, Files, Format, Keep, Level, LoadOptions, MigrateError, Part, Rendition, WriteError,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn read(files: Vec<(String, String)>) -> Rendition {
+    let files: Files = files.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
+    let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
+    let declared = Declared::read(&files, &options);
+    Rendition::of(&declared.unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn of(text: &(impl ToString + ?Sized)) -> Rendition {
+    read(vec![("c.yaml".to_owned(), text.to_string())])
+}
+
+fn written(rendition: &Rendition, format: Format) -> String {
+    let mut out = Vec::new();
+    rendition.write(format, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn json_of(document: &(impl ToString + ?Sized)) -> Value {
+    serde_json::from_str(&written(&of(document), Format::Json)).unwrap()
+}
+
+#[test]
+fn known_schemas_have_the_form_of_upstream_and_the_order_of_its_fields() {
+    let package = json!({
+        "schema": "olm.package", "name": "kiwi", "x": 1, "defaultchannel": "stable",
+        "icon": {"base64data": "QU\nJD", "x": 1},
+    });
+    assert_eq!(
+        written(&of(&package), Format::Json),
+        "{\n    \"schema\": \"olm.package\",\n    \"name\": \"kiwi\",\n    \"defaultChannel\": \"stable\",\n    \
+         \"icon\": {\n        \"base64data\": \"QUJD\",\n        \"mediatype\": \"\"\n    }\n}\n"
+    );
+    for (document, form) in [
+        (
+            json!({"schema": "olm.channel", "package": "p", "name": "c"}),
+            json!({"schema": "olm.channel", "name": "c", "package": "p", "entries": null}),
+        ),
+        (
+            json!({"schema": "olm.channel", "package": "p", "name": "c", "entries": [
+                null, {"name": "a", "replaces": "", "skips": [], "Skips": ["x", null], "y": 0},
+            ]}),
+            json!({"schema": "olm.channel", "name": "c", "package": "p", "entries": [
+                {"name": ""}, {"name": "a"},
+            ]}),
+        ),
+        (
+            json!({"schema": "olm.bundle", "package": "p", "properties": [null, {"type": "t"}],
+                "relatedImages": [{"image": "b", "name": null}, {"image": "a", "size": 1}]}),
+            json!({"schema": "olm.bundle", "package": "p", "image": "", "properties": [
+                {"type": "", "value": null}, {"type": "t", "value": null},
+            ], "relatedImages": [{"name": "", "image": "a"}, {"name": "", "image": "b"}]}),
+        ),
+        (
+            json!({"schema": "olm.deprecations", "package": "p", "entries": [{"message": "m"}]}),
+            json!({"schema": "olm.deprecations", "package": "p", "entries": [
+                {"reference": {"schema": ""}, "message": "m"},
+            ]}),
+        ),
+        (
+            json!({"schema": "own", "Skips": [], "nothing": null, "deep": {"x": [{}]}}),
+            json!({"schema": "own", "Skips": [], "nothing": null, "deep": {"x": [{}]}}),
+        ),
+    ] {
+        assert_eq!(json_of(&document), form, "{document}");
+    }
+}
+
+#[test]
+fn manifests_stand_behind_the_other_properties() {
+    let property = |kind: &str| json!({"type": kind, "value": {}});
+    let kinds = ["olm.csv.metadata", "z", "olm.bundle.object", "a"];
+    let bundle = json!({
+        "schema": "olm.bundle", "package": "p", "properties": kinds.map(property),
+    });
+    let kinds: Vec<Value> = json_of(&bundle)["properties"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|property| property["type"].clone())
+        .collect();
+    assert_eq!(kinds, ["z", "a", "olm.csv.metadata", "olm.bundle.object"]);
+}
+
+#[test]
+fn numbers_are_those_of_double_precision() {
+    for (number, in_json, in_yaml) in [
+        ("1.0", "1", "1"),
+        ("1e3", "1000", "1000"),
+        ("1000000.5", "1000000.5", "1.0000005e+06"),
+        ("12345678901234567890", "12345678901234567000", "12345678901234567000"),
+        ("9007199254740993", "9007199254740992", "9007199254740992"),
+        ("-9223372036854775808", "-9223372036854776000", "-9.223372036854776e+18"),
+        ("1e20", "100000000000000000000", "1e+20"),
+        ("1e-7", "1e-7", "1e-07"),
+    ] {
+        let rendition = of(&format!("{{\"schema\": \"own\", \"v\": {number}}}"));
+        assert_eq!(
+            written(&rendition, Format::Json),
+            format!("{{\n    \"schema\": \"own\",\n    \"v\": {in_json}\n}}\n")
+        );
+        assert_eq!(
+            written(&rendition, Format::Yaml),
+            format!("---\nschema: own\nv: {in_yaml}\n"),
+            "{number}"
+        );
+    }
+}
+
+#[test]
+fn documents_come_package_by_package_and_kind_by_kind() {
+    let documents = [
+        json!({"schema": "z", "name": "rest"}),
+        json!({"schema": "olm.deprecations", "package": "b", "entries": []}),
+        json!({"schema": "own", "package": "b", "name": "2"}),
+        json!({"schema": "another", "package": "b", "name": "3"}),
+        json!({"schema": "olm.bundle", "package": "b", "name": "b2"}),
+        json!({"schema": "olm.bundle", "package": "b", "name": "b10"}),
+        json!({"schema": "olm.channel", "package": "b", "name": "c"}),
+        json!({"schema": "olm.package", "name": "b"}),
+        json!({"schema": "olm.package", "name": "a"}),
+        json!({"schema": "olm.bundle", "name": "nowhere"}),
+        json!({"schema": "a", "name": "rest too"}),
+    ];
+    let rendition = of(&documents.map(|document| document.to_string()).join("\n"));
+    let text = written(&rendition, Format::Yaml);
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("name: ")).collect();
+    assert_eq!(names, ["a", "b", "c", "b10", "b2", "\"3\"", "\"2\"", "rest", "rest too"]);
+    assert!(text.find("olm.deprecations") > text.find("schema: own"));
+    let parts = rendition.parts();
+    assert_eq!(parts.iter().map(Part::package).collect::<Vec<_>>(), ["a", "b", ""]);
+}
+
+#[test]
+fn characters_that_upstream_cannot_write_as_yaml_stop_it_behind_what_is_written() {
+    let rendition = of(
+        "{\"schema\": \"s\", \"package\": \"a\"}\n{\"schema\": \"s\", \"package\": \"b\", \"v\": \"\\u007f\"}",
+    );
+    let mut out = Vec::new();
+    let error = rendition.write(Format::Yaml, &mut out).unwrap_err();
+    assert!(matches!(error, WriteError::Characters));
+    assert_eq!(error.to_string(), "yaml: control characters are not allowed");
+    assert_eq!(out, b"---\npackage: a\nschema: s\n");
+    assert!(written(&rendition, Format::Json).contains('\u{7f}'));
+}
+
+fn with_csv(image: &str, csv: &Value, more: &Value) -> String {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let data = |manifest: &Value| STANDARD.encode(manifest.to_string());
+    let object = |manifest| json!({"type": "olm.bundle.object", "value": {"data": data(manifest)}});
+    json!({
+        "schema": "olm.bundle", "package": "p", "name": "p.v1", "image": image,
+        "properties": [
+            object(&json!({"kind": "Service"})), object(csv), {"type": "t", "value": 1.0}, more,
+        ],
+    })
+    .to_string()
+}
+
+#[test]
+fn manifests_give_way_to_what_clients_show_of_them() {
+    let csv = json!({
+        "kind": "ClusterServiceVersion",
+        "metadata": {"name": "p.v1", "annotations": {"a": "<b>"}},
+        "spec": {"displayName": "P", "version": "1.0.0", "provider": {"name": "me"}, "x": 1},
+    });
+    let other = json!({"type": "u", "value": "v"});
+    let metadata = json!({
+        "annotations": {"a": "<b>"}, "apiServiceDefinitions": {}, "crdDescriptions": {},
+        "displayName": "P", "provider": {"name": "me"},
+    });
+    let kinds = |rendition: &Rendition| -> Vec<Value> {
+        let bundle: Value = serde_json::from_str(&written(rendition, Format::Json)).unwrap();
+        bundle["properties"].as_array().unwrap().clone()
+    };
+    let mut rendition = of(&with_csv("a/b:v1", &csv, &other));
+    rendition.migrate(Level::None).unwrap();
+    assert_eq!(kinds(&rendition).len(), 4);
+    rendition.migrate(Level::CsvMetadata).unwrap();
+    let migrated = kinds(&rendition);
+    assert_eq!(
+        migrated,
+        [
+            json!({"type": "t", "value": 1}),
+            other.clone(),
+            json!({"type": "olm.csv.metadata", "value": metadata}),
+        ]
+    );
+    // Again is no change, and neither is what has no image, no ClusterServiceVersion or such a
+    // property already.
+    rendition.migrate(Level::LAST).unwrap();
+    assert_eq!(kinds(&rendition), migrated);
+    let has_it = json!({"type": "olm.csv.metadata", "value": {}});
+    for text in [
+        with_csv("", &csv, &other),
+        with_csv("a/b:v1", &json!({"kind": "Role"}), &other),
+        with_csv("a/b:v1", &csv, &has_it),
+    ] {
+        let mut rendition = of(&text);
+        let before = written(&rendition, Format::Json);
+        rendition.migrate(Level::LAST).unwrap();
+        assert_eq!(written(&rendition, Format::Json), before);
+    }
+    let wrong = json!({"kind": "ClusterServiceVersion", "spec": {"displayName": 5}});
+    let error = of(&with_csv("a/b:v1", &wrong, &other)).migrate(Level::LAST).unwrap_err();
+    assert!(matches!(error, MigrateError::Csv(_)));
+    assert_eq!(
+        error.to_string(),
+        "json: cannot unmarshal number into Go struct field \
+         ClusterServiceVersionSpec.spec.displayName of type string"
+    );
+}
+
+#[test]
+fn levels_have_names() {
+    for level in Level::ALL {
+        assert_eq!(Level::named(level.name()), Ok(level));
+    }
+    assert_eq!(Level::named("all"), Ok(Level::LAST));
+    assert_eq!(Level::named("x"), Err("unknown migration level \"x\"".to_owned()));
+}
+
+/// Any value, with texts that YAML has to be careful with. Numbers are exact in any type.
+fn values() -> impl Strategy<Value = Value> {
+    let text = prop_oneof![
+        "[ -~]{0,12}",
+        "[a-z \n\t:#'\"-]{0,12}",
+        "\\PC{0,6}",
+        Just("yes".to_owned()),
+        Just("0x1f".to_owned()),
+        Just("w ".repeat(60)),
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        any::<i16>().prop_map(|number| Value::from(f64::from(number) / 8.0)),
+        text.clone().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(text.clone(), inner, 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+/// The documents of a catalog, each with a schema and name of its own.
+fn documents() -> impl Strategy<Value = Vec<Value>> {
+    let document =
+        (0..6_u8, "[a-c]", values(), values()).prop_map(|(kind, package, one, other)| {
+            let text = |value: &Value| value.as_str().unwrap_or("text").to_owned();
+            let property = json!({"type": text(&other), "value": one});
+            match kind {
+                0 => json!({"schema": "olm.package", "name": package, "description": text(&one),
+                "properties": [property]}),
+                1 => json!({"schema": "olm.channel", "package": package,
+                "entries": [{"name": text(&one), "skips": [text(&other)], "unknown": other}]}),
+                2 => json!({"schema": "olm.bundle", "package": package, "image": text(&one),
+                "properties": [property], "relatedImages": [{"image": text(&other)}]}),
+                3 => json!({"schema": "olm.deprecations", "package": package,
+                "entries": [{"reference": {"schema": text(&one)}, "message": text(&other)}]}),
+                4 => json!({"schema": "own", "package": package, "v": one}),
+                _ => json!({"schema": "own", "v": one, "w": other}),
+            }
+        });
+    prop::collection::vec(document, 0..12).prop_map(|mut documents| {
+        for (at, document) in documents.iter_mut().enumerate() {
+            let named = format!("n{at:02}");
+            match document["schema"].as_str() {
+                // There is one of each in a package.
+                Some("olm.package" | "olm.deprecations") => {
+                    let field =
+                        if document["schema"] == "olm.package" { "name" } else { "package" };
+                    document[field] = named.into();
+                }
+                Some("own") => document["schema"] = named.into(),
+                _ => document["name"] = named.into(),
+            }
+        }
+        documents
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_was_written_is_read_and_written_again(documents in documents()) {
+        let text: Vec<String> = documents.iter().map(Value::to_string).collect();
+        let first = of(&text.join("\n"));
+        let (json, yaml) = (written(&first, Format::Json), written(&first, Format::Yaml));
+        for text in [&json, &yaml] {
+            let again = of(text);
+            prop_assert_eq!(&written(&again, Format::Json), &json);
+            prop_assert_eq!(&written(&again, Format::Yaml), &yaml);
+        }
+    }
+
+    #[test]
+    fn the_order_of_files_and_documents_does_not_matter(
+        documents in documents().prop_shuffle(),
+        shuffled in any::<prop::sample::Index>(),
+        files in 1..4_usize,
+    ) {
+        let text: Vec<String> = documents.iter().map(Value::to_string).collect();
+        // What belongs to no package keeps the order it was read in.
+        let rest = |document: &&Value| document["package"].is_null() && document["schema"] != "olm.package";
+        prop_assume!(documents.iter().filter(rest).count() < 2);
+        let mut turned = text.clone();
+        if !turned.is_empty() {
+            turned.rotate_left(shuffled.index(text.len()));
+            turned.reverse();
+        }
+        let parts = turned.chunks(turned.len().div_ceil(files).max(1)).enumerate();
+        let spread = parts.map(|(at, part)| (format!("{}/{at}.json", 9 - at), part.join("\n")));
+        let (one, many) = (of(&text.join("\n")), read(spread.collect()));
+        for format in [Format::Json, Format::Yaml] {
+            prop_assert_eq!(written(&one, format), written(&many, format));
+        }
+    }
+}
