@@ -141,6 +141,9 @@ rules! {
     UnknownDeprecated = "unknown-deprecated" Error,
     /// A deprecation says what it is about, and has a message.
     BadDeprecation = "bad-deprecation" Error,
+    // Serving.
+    /// A catalog can be served: by the names of schemas, and metadata of a bundle that is there once.
+    NotServed = "not-served" Error,
     // Folders of bundles.
     /// A bundle folder can be read: manifests, metadata, and one ClusterServiceVersion.
     BadBundle = "bad-bundle" Error,

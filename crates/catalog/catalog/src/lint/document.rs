@@ -306,6 +306,18 @@ impl About<'_, '_, '_> {
             };
             self.say(Rule::UnknownSchema, &[Step::Field("schema")], message, remedy);
         }
+        let package = fold::get_in(fields, "package").and_then(Value::as_str);
+        let package = package.filter(|package| !package.is_empty());
+        for (field, name) in [("schema", Some(schema)), ("package", package)] {
+            let Some(name) = name.filter(|name| !name.is_empty() && !can_be_asked_for(name)) else {
+                continue;
+            };
+            let message =
+                format!("other tools do not serve a catalog with the {field} {}", quote(name));
+            let remedy =
+                "begin with a letter or digit; go on with these, dots, dashes and underscores";
+            self.say(Rule::NotServed, &[Step::Field(field)], message, remedy);
+        }
         if let Some(Value::String(package)) = fold::get_in(fields, "package")
             && package.is_empty()
         {
@@ -354,6 +366,17 @@ impl About<'_, '_, '_> {
         // A property of a bundle without any value is noticed when it is loaded.
         let is_bundle = self.blob.as_ref().is_some_and(|blob| &*blob.schema == "olm.bundle");
         self.property_forms(properties, !is_bundle);
+        let is_metadata = |property: &(usize, &Value)| {
+            shape::text(property.1, "type") == crate::model::CSV_METADATA
+        };
+        if let Some((index, _)) = properties.iter().enumerate().filter(is_metadata).nth(1) {
+            let message = format!(
+                "other tools do not serve a catalog with two properties of type {} in a bundle",
+                quote(crate::model::CSV_METADATA)
+            );
+            let path = [Step::Field("properties"), Step::Item(index)];
+            self.say(Rule::NotServed, &path, message, "remove one of them");
+        }
         let mut seen = BTreeSet::new();
         for (index, property) in properties.iter().enumerate() {
             let kind = shape::text(property, "type");
@@ -399,6 +422,12 @@ impl About<'_, '_, '_> {
             self.say(rule, &at("versionRange"), message, remedy);
         }
     }
+}
+
+/// Whether clients can ask for a schema or package of that name.
+fn can_be_asked_for(name: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    name.starts_with(|sign: char| sign.is_ascii_alphanumeric()) && name.bytes().all(is_inner)
 }
 
 fn step_text(step: &Step<'_>) -> String {

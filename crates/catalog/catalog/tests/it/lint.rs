@@ -131,6 +131,22 @@ fn every_rule_has_its_words_and_its_place() {
                 "c.yaml:48:3: warning[repeated-property] property[3] of type \"olm.package.required\" is there already (remove one of them)",
             ],
         ),
+        (
+            changed(
+                "- type: olm.csv.metadata\n",
+                "- type: olm.csv.metadata\n  value: {}\n- type: olm.csv.metadata\n",
+            ),
+            &[
+                "c.yaml:70:3: error[not-served] other tools do not serve a catalog with two properties of type \"olm.csv.metadata\" in a bundle (remove one of them)",
+            ],
+        ),
+        (
+            added("schema: my schema\npackage: -a\n"),
+            &[
+                "c.yaml:85:9: error[not-served] other tools do not serve a catalog with the schema \"my schema\" (begin with a letter or digit; go on with these, dots, dashes and underscores)",
+                "c.yaml:86:10: error[not-served] other tools do not serve a catalog with the package \"-a\" (begin with a letter or digit; go on with these, dots, dashes and underscores)",
+            ],
+        ),
         // Edges.
         (
             changed("skips: [kiwi.v1.0.1]", "skips: [kiwi1.0.0]"),
