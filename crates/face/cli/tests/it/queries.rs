@@ -1,8 +1,11 @@
 //! The acceptance rows about catalog queries: what people ask with `jq` of a rendered catalog.
 
 use crate::Place;
+use http_body_util::BodyExt;
+use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_registry::{Index, Shelf, http::Api};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
 const PIPELINES: &str = "openshift-pipelines-operator-rh";
 const REPOSITORY: &str = "registry.redhat.io/openshift-pipelines/pipelines-operator-bundle";
@@ -94,11 +97,40 @@ fn place() -> Place {
         .file("c/f.yaml", small("3scale-operator", &[all]))
 }
 
-/// The documents that a query prints.
-fn documents(place: &Place, arguments: &str) -> Vec<Value> {
-    let answer = place.catalog(arguments);
-    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{arguments}");
-    serde_json::Deserializer::from_str(&answer.out).into_iter().collect::<Result<_, _>>().unwrap()
+/// The documents that a query gives, each a field and what it must be: those that are printed, and
+/// in another order those that the HTTP API serves.
+fn documents(place: &Place, query: &[(&str, &str)]) -> Vec<Value> {
+    let flags: String =
+        query.iter().map(|(field, name)| [" --", field, " ", name].concat()).collect();
+    let answer = place.catalog(&format!("render c{flags}"));
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{query:?}");
+    let stream = |text: &str| -> Vec<Value> {
+        serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>().unwrap()
+    };
+    let printed = stream(&answer.out);
+    let served = stream(&served(place, query));
+    // Served is what says that it belongs to the package, which the package's own document does not.
+    let fields = |document: &&Value| query.iter().all(|(field, name)| document[*field] == *name);
+    let belonging: Vec<&Value> = printed.iter().filter(fields).collect();
+    assert_eq!(served.len(), belonging.len(), "{query:?}");
+    assert!(belonging.iter().all(|document| served.contains(document)), "{query:?}");
+    printed
+}
+
+/// What the HTTP API answers to a query.
+fn served(place: &Place, query: &[(&str, &str)]) -> String {
+    let catalog = Catalog::load(&place.path().join("c"), &LoadOptions::default()).unwrap();
+    let shelf = Shelf::default();
+    shelf.add("mine").put(Arc::new(Index::new(catalog, SystemTime::UNIX_EPOCH)));
+    let parameters: Vec<String> =
+        query.iter().map(|(field, name)| format!("{field}={name}")).collect();
+    let uri = format!("/catalogs/mine/api/v1/metas?{}", parameters.join("&"));
+    let request = http::Request::get(uri).body(()).unwrap();
+    let answer = Api::new(Arc::new(shelf)).answer(&request);
+    assert_eq!(answer.status(), 200);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let body = runtime.block_on(answer.into_body().collect()).unwrap().to_bytes();
+    String::from_utf8(body.to_vec()).unwrap()
 }
 
 fn names(documents: &[Value]) -> Vec<&str> {
@@ -107,7 +139,7 @@ fn names(documents: &[Value]) -> Vec<&str> {
 
 #[test]
 fn at_34_packages_for_all_namespaces() {
-    let bundles = documents(&place(), "render c --schema olm.bundle");
+    let bundles = documents(&place(), &[("schema", "olm.bundle")]);
     let supports = |bundle: &&Value| {
         let properties = bundle["properties"].as_array().unwrap().iter();
         let metadata = properties.filter(|property| property["type"] == "olm.csv.metadata");
@@ -144,14 +176,13 @@ fn at_35_the_document_of_a_package_has_its_fields_in_order() {
 
 #[test]
 fn at_36_channels_of_a_package() {
-    let channels =
-        documents(&place(), &format!("render c --schema olm.channel --package {PIPELINES}"));
+    let channels = documents(&place(), &[("schema", "olm.channel"), ("package", PIPELINES)]);
     assert_eq!(names(&channels), CHANNELS);
 }
 
 #[test]
 fn at_37_versions_of_a_channel() {
-    let query = format!("render c --schema olm.channel --package {PIPELINES} --name latest");
+    let query = [("schema", "olm.channel"), ("package", PIPELINES), ("name", "latest")];
     let [channel] = &documents(&place(), &query)[..] else { panic!("one channel") };
     let entries = names(channel["entries"].as_array().unwrap()).join(" ");
     assert_eq!(
@@ -163,7 +194,7 @@ fn at_37_versions_of_a_channel() {
 #[test]
 fn at_38_versions_and_images() {
     let place = place();
-    let bundles = documents(&place, &format!("render c --schema olm.bundle --package {PIPELINES}"));
+    let bundles = documents(&place, &[("schema", "olm.bundle"), ("package", PIPELINES)]);
     let found: Vec<(String, String)> = bundles
         .iter()
         .map(|bundle| (bundle["name"].to_string(), bundle["image"].to_string()))
@@ -176,7 +207,7 @@ fn at_38_versions_and_images() {
         .collect();
     assert_eq!(found, expected);
     // All documents of a package, its own first, and nothing of others.
-    let all = documents(&place, &format!("render c --package {PIPELINES}"));
+    let all = documents(&place, &[("package", PIPELINES)]);
     assert_eq!((all.len(), &all[0]["schema"]), (16, &Value::from("olm.package")));
 }
 
