@@ -75,7 +75,11 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         return Err(End::Log("index directory is unset".to_owned()));
     }
     let text = dockerfile(name, base, builder, &labels);
-    file.write_all(text.as_bytes()).map_err(|error| End::Log(written(error, "write")))
+    file.write_all(text.as_bytes()).map_err(|error| {
+        // Half of a file would only be in the way of the next attempt.
+        let _ = std::fs::remove_file(call.io.at(&path));
+        End::Log(written(error, "write"))
+    })
 }
 
 fn labels(given: &[String]) -> Result<BTreeMap<&str, &str>, String> {

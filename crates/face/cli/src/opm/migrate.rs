@@ -6,8 +6,8 @@ use super::flags::Flag;
 use super::render::{self, Wanted};
 use super::{go, voice};
 use mainstay_catalog::{Format, Rendition};
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write as _};
 
 /// The command.
 pub(super) fn command() -> Command {
@@ -39,7 +39,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let found = wanted
         .render(call.io, &reference)
         .map_err(|why| End::Fatal(format!("render catalog image: {why}")))?;
-    write(call.io, &found, &folder, format).map_err(End::Fatal)?;
+    write_whole(call.io, &found, &folder, format).map_err(End::Fatal)?;
     voice::info(call.io, &format!("wrote rendered file-based catalog to {}\n", go::quote(&folder)));
     Ok(())
 }
@@ -56,8 +56,29 @@ fn check_empty(io: &Io<'_>, folder: &str) -> Result<(), String> {
     }
 }
 
-fn write(io: &Io<'_>, found: &Rendition, folder: &str, format: Format) -> Result<(), String> {
+/// The file that stands in the output folder until everything is in it.
+const UNFINISHED: &str = ".unfinished";
+
+/// Writes all files. Whatever ends this too early (a full disk, a killed process), what is there then
+/// does not pass for a catalog: one file in it is none of a catalog, and says why.
+fn write_whole(io: &Io<'_>, found: &Rendition, folder: &str, format: Format) -> Result<(), String> {
     make(io, folder)?;
+    let mark = go::join(folder, UNFINISHED);
+    let why = "not all files of this catalog were written: empty the folder and migrate again\n";
+    fs::write(io.at(&mark), why).map_err(|error| format!("open {mark}: {}", go::reason(&error)))?;
+    let written = write(io, found, folder, format);
+    let left = fs::read_dir(io.at(folder)).map_or(0, Iterator::count);
+    // A name that can be no folder is a fault of the input: what stands before it stays, as upstream
+    // leaves it.
+    let named = |package: &str| package.is_empty() || go::is_local(package);
+    if written.is_ok() || left == 1 || !found.parts().iter().all(|part| named(part.package())) {
+        fs::remove_file(io.at(&mark))
+            .map_err(|error| format!("remove {mark}: {}", go::reason(&error)))?;
+    }
+    written
+}
+
+fn write(io: &Io<'_>, found: &Rendition, folder: &str, format: Format) -> Result<(), String> {
     let file = match format {
         Format::Json => "catalog.json",
         Format::Yaml => "catalog.yaml",
@@ -81,10 +102,11 @@ fn write(io: &Io<'_>, found: &Rendition, folder: &str, format: Format) -> Result
         let mut text = Vec::new();
         part.write(format, &mut text)
             .map_err(|error| format!("write to buffer for {}: {error}", go::quote(&path)))?;
-        fs::write(io.at(&path), text).map_err(|error| {
-            let why = go::reason(&error);
-            format!("write file {}: open {path}: {why}", go::quote(&path))
-        })?;
+        let failed = |what: &str, error: &io::Error| {
+            format!("write file {}: {what} {path}: {}", go::quote(&path), go::reason(error))
+        };
+        let mut out = File::create(io.at(&path)).map_err(|error| failed("open", &error))?;
+        out.write_all(&text).map_err(|error| failed("write", &error))?;
     }
     Ok(())
 }

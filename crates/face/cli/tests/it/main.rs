@@ -7,6 +7,7 @@ mod fbc;
 mod findings;
 mod queries;
 mod shown;
+mod unwritten;
 
 use clap::Parser;
 use mainstay_cli::{
