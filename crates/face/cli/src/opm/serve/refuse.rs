@@ -6,6 +6,15 @@ use super::Settings;
 use mainstay_catalog::{Declared, Folder, LoadError, LoadOptions};
 use std::collections::BTreeMap;
 
+/// How errors begin that are found when the documents of one package are looked at.
+const OF_PACKAGES: [&str; 5] = [
+    "parse package: ",
+    "parse channel: ",
+    "parse bundle: ",
+    "parse deprecation: ",
+    "read bundle objects: ",
+];
+
 /// What is wrong with a folder that could not be loaded.
 pub(super) fn broken(settings: &Settings, error: &LoadError) -> String {
     if settings.typed.is_empty() {
@@ -26,9 +35,13 @@ pub(super) fn broken(settings: &Settings, error: &LoadError) -> String {
             // What a document means is judged with its package, whether it is one before.
             let said = error.upstream();
             let of = error.problems.iter().find_map(|problem| problem.blob.as_ref());
-            let typed = ["package", "channel", "bundle", "deprecation"];
-            let typed = typed.iter().any(|kind| said.starts_with(&format!("parse {kind}: ")));
+            let typed = OF_PACKAGES.iter().any(|words| said.starts_with(words));
             return match of {
+                _ if said.starts_with("object '")
+                    && said.ends_with("is missing root schema field") =>
+                {
+                    "invalid custom schema meta: invalid schema: must not be empty".to_owned()
+                }
                 Some(blob) if typed => {
                     let of =
                         if &*blob.schema == "olm.package" { &blob.name } else { &blob.package };
