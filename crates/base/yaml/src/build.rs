@@ -7,18 +7,15 @@
 use crate::{
     DuplicateKeys, Options, Repeated, YamlError,
     json::{check_length, duplicate},
-    marks,
+    parser::{Event, Mark, Parser, Properties, Style},
     scalar::{self, Scalar},
     text,
 };
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde_json::{Map, Value};
-use std::{borrow::Cow, collections::HashMap};
+use std::collections::HashMap;
 
 /// What a node is charged beside its text.
 const NODE_BYTES: usize = 32;
-/// How often a section is parsed again because of a tab.
-const MAX_PATCHES: usize = 100;
 
 /// Reads all documents of one section that begins on `line`: usually one, more when it has `...`.
 /// Each comes with the line of its first node.
@@ -37,123 +34,35 @@ pub(crate) fn section(
     }
     // A byte-order mark may open each document, not only the first.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (mut patched, stand_in) = marks::hidden(text);
-    for _ in 0..MAX_PATCHES {
-        match parse(&patched, options) {
-            Err(error) if tab_after_colon(&patched, &error).is_some() => {
-                // The parser insists on a blank after `:` where upstream takes a tab as well. A
-                // blank in its place changes neither positions nor meaning.
-                let Some(at) = tab_after_colon(&patched, &error) else { break };
-                patched.to_mut().replace_range(at..=at, " ");
-            }
-            Err(error) if outdented_quote(&patched, &error).is_some() => {
-                // The parser insists on indentation inside quotes, where upstream looks at none.
-                // Blanks at the start of such a line are not part of the text.
-                let Some(range) = outdented_quote(&patched, &error) else { break };
-                let deeper = format!("\n{:width$}", "", width = error.mark.col() + 1);
-                let quoted = patched[range.clone()].replace('\n', &deeper);
-                patched.to_mut().replace_range(range, &quoted);
-            }
-            Err(error) => return Err(error.at_line(line)),
-            Ok(documents) => {
-                return Ok(documents
-                    .into_iter()
-                    .map(|(mut value, row, mut repeated)| {
-                        if let Some(stand_in) = stand_in {
-                            marks::shown(&mut value, stand_in);
-                        }
-                        for one in &mut repeated {
-                            one.line += line - 1;
-                        }
-                        (value, line + row - 1, repeated)
-                    })
-                    .collect());
-            }
-        }
-    }
-    Err(YamlError { line, column: 1, message: "too many tabs after ':'".to_owned() })
-}
-
-/// The byte position of the tab that the parser complained about.
-fn tab_after_colon(text: &str, error: &Fail) -> Option<usize> {
-    if !error.message.contains("must be followed by a valid YAML whitespace") {
-        return None;
-    }
-    let start = match error.mark.line() {
-        0 | 1 => 0,
-        line => text.match_indices('\n').nth(line - 2)?.0 + 1,
-    };
-    let rest = &text[start..];
-    let column = rest.char_indices().nth(error.mark.col()).map_or(0, |(at, _)| at);
-    // The mark stands at the tab or at what follows it.
-    let at = start + rest[..rest.len().min(column + 1)].rfind(":\t")? + 1;
-    Some(at)
-}
-
-/// Where the text in quotes stands that the parser found not indented enough, if it has an end.
-fn outdented_quote(text: &str, error: &Fail) -> Option<std::ops::Range<usize>> {
-    // Nobody indents a thousand columns; each line would grow by as many.
-    let odd = error.mark.col() > 1000;
-    if odd || !error.message.contains("invalid indentation in quoted scalar") {
-        return None;
-    }
-    let line = match error.mark.line() {
-        0 | 1 => 0,
-        line => text.match_indices('\n').nth(line - 2)?.0 + 1,
-    };
-    let start = line + text[line..].char_indices().nth(error.mark.col())?.0;
-    let quote = text[start..].chars().next().filter(|c| matches!(c, '"' | '\''))?;
-    let mut characters = text[start..].char_indices().skip(1).peekable();
-    while let Some((at, c)) = characters.next() {
-        if c == '\\' && quote == '"' {
-            characters.next();
-        } else if c == quote {
-            let doubled = quote == '\'' && characters.next_if(|(_, c)| *c == quote).is_some();
-            if !doubled {
-                return Some(start..start + at);
-            }
-        }
-    }
-    None
-}
-
-/// All documents of a section, each with the row (from 1) of its first node.
-fn parse(text: &str, options: &Options) -> Result<Vec<(Value, usize, Vec<Repeated>)>, Fail> {
-    let mut builder = Builder::new(text, options);
-    let mut parser = Parser::new_from_str(text);
+    let mut builder = Builder::new(options);
     let mut documents = Vec::new();
-    while let Some(event) = parser.next_event() {
-        let (event, span) = event.map_err(|error| builder.syntax(&error))?;
+    for event in Parser::new(text) {
+        let (event, mark) =
+            event.map_err(|fault| error(fault.place, fault.message.into_owned(), line))?;
         match event {
-            Event::StreamEnd => break,
-            Event::DocumentStart(_) => builder.start(),
+            Event::DocumentStart => builder.start(),
             Event::DocumentEnd => {
-                let row = builder.first.map_or(1, |mark| mark.line());
-                documents.push((builder.finish(), row, std::mem::take(&mut builder.repeated)));
+                let row = builder.first.map_or(0, |mark| mark.line);
+                let mut repeated = std::mem::take(&mut builder.repeated);
+                for one in &mut repeated {
+                    one.line += line;
+                }
+                documents.push((builder.finish(), line + row, repeated));
             }
-            event => builder.event(event, span)?,
+            event => {
+                builder.event(event, mark).map_err(|message| error(mark, message, line))?;
+            }
         }
     }
     if documents.is_empty() {
-        documents.push((Value::Null, 1, Vec::new()));
+        documents.push((Value::Null, line, Vec::new()));
     }
     Ok(documents)
 }
 
-/// An error at a place relative to the section.
-struct Fail {
-    mark: Marker,
-    message: String,
-}
-
-impl Fail {
-    fn at_line(self, line: usize) -> YamlError {
-        YamlError {
-            line: line + self.mark.line().max(1) - 1,
-            column: self.mark.col() + 1,
-            message: self.message,
-        }
-    }
+/// An error at a place of a section that begins on `line`.
+fn error(mark: Mark, message: String, line: usize) -> YamlError {
+    YamlError { line: line + mark.line, column: mark.column + 1, message }
 }
 
 /// A finished node.
@@ -187,29 +96,25 @@ enum Collection {
 /// A collection that is still open.
 struct Frame {
     collection: Collection,
-    anchor: usize,
+    anchor: Option<String>,
     bytes: usize,
     depth: usize,
 }
 
-struct Builder<'t, 'o> {
-    text: &'t str,
+struct Builder<'o> {
     options: &'o Options,
     stack: Vec<Frame>,
     root: Option<Value>,
-    first: Option<Marker>,
-    /// Anchors of the present document by the parser's number; open ones are not in it yet.
-    anchors: HashMap<usize, Anchored>,
+    first: Option<Mark>,
+    /// Anchors of the present document; open ones are not in it yet.
+    anchors: HashMap<String, Anchored>,
     alias_bytes: usize,
     repeated: Vec<Repeated>,
-    /// Where the text ends without a line break, in characters; never otherwise.
-    abrupt_end: usize,
 }
 
-impl<'t, 'o> Builder<'t, 'o> {
-    fn new(text: &'t str, options: &'o Options) -> Self {
+impl<'o> Builder<'o> {
+    fn new(options: &'o Options) -> Self {
         Self {
-            text,
             options,
             stack: Vec::new(),
             root: None,
@@ -217,7 +122,6 @@ impl<'t, 'o> Builder<'t, 'o> {
             anchors: HashMap::new(),
             alias_bytes: 0,
             repeated: Vec::new(),
-            abrupt_end: if text.ends_with('\n') { usize::MAX } else { text.chars().count() },
         }
     }
 
@@ -231,40 +135,29 @@ impl<'t, 'o> Builder<'t, 'o> {
         self.root.take().unwrap_or(Value::Null)
     }
 
-    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Fail> {
-        let mark = span.start;
-        let fail = |message| Fail { mark, message };
+    fn event(&mut self, event: Event, mark: Mark) -> Result<(), String> {
         match event {
-            Event::Scalar(mut text, style, anchor, tag) => {
+            Event::Scalar(text, style, properties) => {
                 self.begin(mark);
-                let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
-                if block && span.end.index() >= self.abrupt_end && text.ends_with('\n') {
-                    // The parser supplies the line break that the text does not have.
-                    text.to_mut().pop();
-                }
-                check_length(text.len(), self.options).map_err(fail)?;
-                self.scalar(text, style, anchor, tag.as_deref(), mark).map_err(fail)
+                check_length(text.len(), self.options)?;
+                self.scalar(text, style, properties, mark)
             }
-            Event::Alias(anchor) => self.alias(anchor, mark).map_err(fail),
-            Event::SequenceStart(anchor, _) => {
+            Event::Alias(anchor) => self.alias(&anchor),
+            Event::SequenceStart(properties) => {
                 self.begin(mark);
-                self.open(Collection::List(Vec::new()), anchor).map_err(fail)
+                self.open(Collection::List(Vec::new()), properties.anchor)
             }
-            Event::MappingStart(anchor, _) => {
+            Event::MappingStart(properties) => {
                 self.begin(mark);
                 let map = Collection::Map { map: Map::new(), key: None, merged: Vec::new() };
-                self.open(map, anchor).map_err(fail)
+                self.open(map, properties.anchor)
             }
-            Event::SequenceEnd | Event::MappingEnd => self.close().map_err(fail),
-            Event::Nothing
-            | Event::StreamStart
-            | Event::StreamEnd
-            | Event::DocumentStart(_)
-            | Event::DocumentEnd => Ok(()),
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::DocumentStart | Event::DocumentEnd => Ok(()),
         }
     }
 
-    fn begin(&mut self, mark: Marker) {
+    fn begin(&mut self, mark: Mark) {
         self.first.get_or_insert(mark);
     }
 
@@ -278,14 +171,14 @@ impl<'t, 'o> Builder<'t, 'o> {
 
     fn scalar(
         &mut self,
-        text: Cow<'_, str>,
-        style: ScalarStyle,
-        anchor: usize,
-        tag: Option<&Tag>,
-        mark: Marker,
+        text: String,
+        style: Style,
+        properties: Properties,
+        mark: Mark,
     ) -> Result<(), String> {
-        let plain = style == ScalarStyle::Plain;
-        let tag = tag.map(core_name);
+        let plain = style == Style::Plain;
+        let Properties { anchor, tag } = properties;
+        let tag = tag.as_deref().map(core_name);
         if self.expects_key() {
             let merge = text == "<<" && (tag == Some("merge") || (tag.is_none() && plain));
             let key = if merge {
@@ -297,15 +190,14 @@ impl<'t, 'o> Builder<'t, 'o> {
                 self.note_repeated(&name, quoted, mark);
                 Key::Name(name)
             };
-            if let (Key::Name(name), true) = (&key, anchor > 0) {
+            if let (Key::Name(name), Some(anchor)) = (&key, anchor) {
                 let (value, bytes) = (Value::String(name.clone()), NODE_BYTES + name.len());
                 self.anchors.insert(anchor, Anchored { value, bytes, depth: 0 });
             }
             return self.key(key);
         }
         let value = match scalar::resolve(&text, tag, plain)? {
-            // The one large copy: take the parser's string where it owns one.
-            Scalar::Text => Value::String(text.into_owned()),
+            Scalar::Text => Value::String(text),
             other => other.value(&text)?,
         };
         let bytes = NODE_BYTES + value.as_str().map_or(0, str::len);
@@ -313,7 +205,7 @@ impl<'t, 'o> Builder<'t, 'o> {
         self.place(Node { value, bytes, depth: 0, aliased: false })
     }
 
-    fn note_repeated(&mut self, name: &str, quoted: bool, mark: Marker) {
+    fn note_repeated(&mut self, name: &str, quoted: bool, mark: Mark) {
         if self.options.duplicate_keys != DuplicateKeys::Note {
             return;
         }
@@ -322,7 +214,7 @@ impl<'t, 'o> Builder<'t, 'o> {
             && map.contains_key(name)
         {
             let key = if quoted { format!("{name:?}") } else { name.to_owned() };
-            self.repeated.push(Repeated { line: mark.line(), key });
+            self.repeated.push(Repeated { line: mark.line, key });
         }
     }
 
@@ -345,9 +237,14 @@ impl<'t, 'o> Builder<'t, 'o> {
         Ok(())
     }
 
-    fn alias(&mut self, anchor: usize, mark: Marker) -> Result<(), String> {
-        let Some(anchored) = self.anchors.get(&anchor) else {
-            return Err(format!("anchor '{}' value contains itself", self.name_at(mark)));
+    fn alias(&mut self, name: &str) -> Result<(), String> {
+        let Some(anchored) = self.anchors.get(name) else {
+            let open = self.stack.iter().any(|frame| frame.anchor.as_deref() == Some(name));
+            return Err(if open {
+                format!("anchor '{name}' value contains itself")
+            } else {
+                format!("unknown anchor '{name}' referenced")
+            });
         };
         self.alias_bytes += anchored.bytes;
         if self.alias_bytes > self.options.max_alias_bytes {
@@ -372,12 +269,15 @@ impl<'t, 'o> Builder<'t, 'o> {
         self.place(Node { value, bytes, depth, aliased: true })
     }
 
-    fn open(&mut self, collection: Collection, anchor: usize) -> Result<(), String> {
+    fn open(&mut self, collection: Collection, anchor: Option<String>) -> Result<(), String> {
         if self.expects_key() {
             return Err("a mapping or sequence cannot be the key of a mapping".to_owned());
         }
         if self.stack.len() >= self.options.max_depth {
             return Err(self.too_deep());
+        }
+        if let Some(anchor) = &anchor {
+            self.anchors.remove(anchor);
         }
         self.stack.push(Frame { collection, anchor, bytes: NODE_BYTES, depth: 1 });
         Ok(())
@@ -393,8 +293,8 @@ impl<'t, 'o> Builder<'t, 'o> {
         self.place(Node { value, bytes: frame.bytes, depth: frame.depth, aliased: false })
     }
 
-    fn anchor(&mut self, anchor: usize, value: &Value, bytes: usize, depth: usize) {
-        if anchor > 0 {
+    fn anchor(&mut self, anchor: Option<String>, value: &Value, bytes: usize, depth: usize) {
+        if let Some(anchor) = anchor {
             self.anchors.insert(anchor, Anchored { value: value.clone(), bytes, depth });
         }
     }
@@ -423,45 +323,6 @@ impl<'t, 'o> Builder<'t, 'o> {
     fn too_deep(&self) -> String {
         format!("exceeded max depth of {}", self.options.max_depth)
     }
-
-    /// The name of the anchor or alias that begins at `mark`.
-    fn name_at(&self, mark: Marker) -> &'t str {
-        let line = self.text.lines().nth(mark.line().saturating_sub(1)).unwrap_or("");
-        let start = line.char_indices().nth(mark.col()).map_or(line.len(), |(at, _)| at);
-        let name = line[start..].trim_start_matches(['*', '&']);
-        let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']' | '{' | '}');
-        &name[..name.find(ends).unwrap_or(name.len())]
-    }
-
-    /// The parser's own refusals, in the words people know where there are some.
-    fn syntax(&self, error: &ScanError) -> Fail {
-        let mark = *error.marker();
-        let message = if error.info().ends_with("unknown anchor") {
-            format!("unknown anchor '{}' referenced", self.name_at(mark))
-        } else {
-            familiar(error.info())
-        };
-        Fail { mark, message }
-    }
-}
-
-/// What libyaml says in the same place: those words are what people search for.
-fn familiar(info: &str) -> String {
-    if info.starts_with("unexpected character") || info.starts_with("tabs disallowed") {
-        return "found character that cannot start any token".to_owned();
-    }
-    if info.starts_with("simple key expect") {
-        return "could not find expected ':'".to_owned();
-    }
-    match info.split_once(", ") {
-        Some((context, found)) if context.starts_with("while ") => {
-            match found.strip_prefix("expected ") {
-                Some(expected) => format!("did not find expected {expected}"),
-                None => found.to_owned(),
-            }
-        }
-        _ => info.to_owned(),
-    }
 }
 
 /// Takes over the fields of what stands under `<<`. They replace what the mapping has so far, and
@@ -485,13 +346,6 @@ fn merge(map: &mut Map<String, Value>, merged: &mut Vec<String>, node: Node) -> 
 }
 
 /// The name of a tag of the YAML repertoire; empty for all other tags.
-fn core_name(tag: &Tag) -> &str {
-    const CORE: &str = "tag:yaml.org,2002:";
-    if tag.handle == CORE {
-        &tag.suffix
-    } else if tag.handle.is_empty() {
-        tag.suffix.strip_prefix(CORE).unwrap_or("")
-    } else {
-        ""
-    }
+fn core_name(tag: &str) -> &str {
+    tag.strip_prefix("tag:yaml.org,2002:").unwrap_or("")
 }

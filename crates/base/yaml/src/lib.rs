@@ -2,8 +2,7 @@
 //!
 //! kubectl, opm and the controllers of upstream share one decoder: YAML is turned into JSON by the
 //! rules of YAML 1.1 (`yes` is true, `0644` is 420, `<<` merges), and only JSON is looked at
-//! afterwards. This crate is that decoder, and the only one of the project that knows a YAML
-//! library; everybody else sees [`serde_json::Value`].
+//! afterwards. This crate is that decoder; everybody else sees [`serde_json::Value`].
 //!
 //! ```text
 //! bytes ─► text ─► sections (lines that begin with ---) ─┬─► scanner of usual YAML ─────► Value
@@ -11,20 +10,21 @@
 //!            └───► stream of JSON values, when it begins with {  ──────────────────────► Value
 //! ```
 //!
-//! A section of usual YAML is read by a scanner of our own in one pass over its bytes, at a fifth
-//! of a gigabyte a second and more. Anything unusual and anything that may be wrong is left to the
-//! parser, so that there is one judge of what is YAML; tests hold the two together on real
-//! catalogs and on damaged texts by the thousand.
+//! A section of usual YAML is read by a scanner in one pass over its bytes, at a fifth of a gigabyte
+//! a second and more. Anything unusual and anything that may be wrong is left to the parser, so that
+//! there is one judge of what is YAML: it follows the rules of libyaml in the order in which upstream
+//! follows them, so verdicts, values and words ([`libyaml`]) are upstream's. Tests hold scanner and
+//! parser together on real catalogs and on damaged texts by the thousand.
 //!
-//! Why an own builder over parser events: it is three times as fast as going through a serde
-//! deserializer on the catalogs this has to read, it knows the position of every node, and it
-//! bounds what a document may cost (nesting, aliases, scalar length) while it grows instead of
-//! afterwards. The table test of awkward scalars was recorded from upstream's decoder.
+//! Why readers of our own: they are many times as fast as a library's parser with a serde
+//! deserializer behind it, they know the position of every node, they bound what a document may
+//! cost (nesting, aliases, scalar length) while it grows instead of afterwards, and libraries follow
+//! YAML 1.2, which upstream does not: tabs, line breaks (U+0085 is one), indentation inside quotes.
+//! The table test of awkward scalars was recorded from upstream's decoder.
 //!
 //! Deliberate differences from upstream: nothing is lost silently (documents after `...`, after a
 //! byte-order mark or after a fall-back from JSON to YAML are read, where upstream stops without
-//! a word); nesting is bounded by [`Options::max_depth`] instead of 10,000; the line separators
-//! U+0085, U+2028 and U+2029 are ordinary characters, as in YAML 1.2.
+//! a word); nesting is bounded by [`Options::max_depth`] instead of 10,000.
 //!
 //! What this crate does not do: keep comments, styles or key order, or decode into Rust types.
 //! Decode the [`Value`] for that: a typed YAML decoder would take `name: on` for the text "on".
@@ -35,7 +35,7 @@ mod fast;
 mod json;
 pub mod libyaml;
 mod locate;
-mod marks;
+mod parser;
 mod scalar;
 mod section;
 mod text;

@@ -1,6 +1,6 @@
 //! Where in a text a node stands: for errors that are noticed long after parsing.
 
-use saphyr_parser::{Event, Marker, Parser};
+use crate::parser::{Event, Mark, Parser};
 use std::collections::BTreeMap;
 
 /// One step from a node to a part of it.
@@ -39,7 +39,7 @@ struct Wish {
     /// By the name in small letters.
     fields: BTreeMap<String, usize>,
     items: BTreeMap<usize, usize>,
-    found: Option<Marker>,
+    found: Option<Mark>,
 }
 
 /// What the walk is inside of.
@@ -79,7 +79,7 @@ impl Wanted {
     fn place(&self, mut node: usize) -> Option<(usize, usize)> {
         loop {
             match self.nodes[node].found {
-                Some(mark) => return Some((mark.line(), mark.col() + 1)),
+                Some(mark) => return Some((mark.line + 1, mark.column + 1)),
                 None if node == 0 => return None,
                 None => node = self.nodes[node].parent,
             }
@@ -103,16 +103,16 @@ impl Wanted {
     }
 
     fn find(&mut self, text: &str) {
-        let mut parser = Parser::new_from_str(text);
+        let mut parser = Parser::new(text);
         let mut stack: Vec<Level> = Vec::new();
         let mut missing = self.nodes.len();
         while missing > 0
-            && let Some(Ok((event, span))) = parser.next_event()
+            && let Some(Ok((event, start))) = parser.next()
         {
             let (opens, key) = match &event {
                 Event::SequenceStart(..) => (Some(Inside::List(0)), None),
                 Event::MappingStart(..) => (Some(Inside::Map(None)), None),
-                Event::Scalar(text, ..) => (None, Some(text.as_ref())),
+                Event::Scalar(text, ..) => (None, Some(text.as_str())),
                 Event::Alias(_) => (None, None),
                 Event::SequenceEnd | Event::MappingEnd => {
                     stack.pop();
@@ -130,7 +130,7 @@ impl Wanted {
             }
             let wish = self.next(stack.last());
             if let Some(wish) = wish {
-                self.nodes[wish].found = Some(span.start);
+                self.nodes[wish].found = Some(start);
                 missing -= 1;
             }
             match opens {

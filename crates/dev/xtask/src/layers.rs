@@ -46,7 +46,6 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
         &["kube/client", "dev/testkit", "dev/bench", "dev/conformance", "face/mainstay"],
         "its yearly majors shall touch few crates",
     ),
-    ("saphyr-parser", &["base/yaml"], "one YAML door"),
     ("redb", &["dev/bench"], "measured against, not used"),
     ("kube-cel", &["dev/bench"], "measured against, not used"),
     (

@@ -1,6 +1,6 @@
 //! The decoder against answers of upstream's (`sigs.k8s.io/yaml` 1.6), one document a line.
 
-use mainstay_yaml::{EmptyDocuments, Options, documents};
+use mainstay_yaml::{EmptyDocuments, Options, YamlError, documents, libyaml};
 use serde_json::Value;
 
 /// Documents where this decoder differs on purpose, and what it says.
@@ -16,25 +16,15 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("a: >\n  x\n\n\n  y", "x\\n\\ny\\n"),
     ("a: |  # c\n  x", "x\\n"),
     ("a: >\n    x\n     y\n    z", "x\\n y\\nz\\n"),
+    // Taken for JSON first, which is what is said.
+    ("{: 1}", "key must be a string"),
     // Upstream drops the rest without a word.
     ("  a: b\nc: d", "did not find expected <document start>"),
-    ("a: b\n... x", "invalid content after document end marker"),
-    // YAML 1.2: these are characters, not line breaks.
-    ("a: \u{85}b", "\\u{85}b"),
-    ("a: \u{2028}b", "\\u{2028}b"),
-    // YAML 1.2 knows this escape.
-    ("a: \"\\/\"", "String(\"/\")"),
-    ("...", "Null"),
-    ("\ta: b", "String(\"b\")"),
-    // Stricter than upstream.
-    ("a: [\nb\n]", "invalid indentation"),
 ];
 
-fn read(document: &str) -> Result<Vec<Value>, String> {
+fn read(document: &str) -> Result<Vec<Value>, YamlError> {
     let options = Options { empty: EmptyDocuments::Keep, ..Options::default() };
-    documents(document.as_bytes(), &options)
-        .map(|document| document.map(|d| d.value).map_err(|error| error.to_string()))
-        .collect()
+    documents(document.as_bytes(), &options).map(|document| document.map(|d| d.value)).collect()
 }
 
 #[test]
@@ -52,7 +42,15 @@ fn documents_mean_what_they_mean_to_kubectl() {
             continue;
         }
         match (&ours, expected.strip_prefix("ERR ")) {
-            (Err(_), Some(_)) => {}
+            // Keys that are none are told by the type that Go has for them.
+            (Err(_), Some(theirs)) if theirs.contains(" map key") => {}
+            (Err(ours), Some(theirs)) => {
+                let fault = libyaml::fault(document.as_bytes()).map(|fault| fault.to_string());
+                let words = fault.unwrap_or_else(|| ours.message.clone());
+                if theirs.strip_prefix("yaml: ").unwrap_or(theirs) != words {
+                    wrong.push(format!("{document:?}\n   theirs {theirs}\n   ours   {words}"));
+                }
+            }
             (Ok(ours), None) => {
                 let expected: Value = serde_json::from_str(expected).unwrap();
                 let ours = ours.first().cloned().unwrap_or_default();

@@ -75,7 +75,7 @@ fn errors_name_line_and_column() {
         ("a: 1\n---x\n", "line 2, column 4: invalid Yaml document separator: x"),
         ("a:\n  - 1\n  - *x\n", "line 3, column 5: unknown anchor 'x' referenced"),
         ("a: &x\n  b: *x\n", "line 2, column 6: anchor 'x' value contains itself"),
-        ("a:\n\tc: d\n", "line 2, column 2: found character that cannot start any token"),
+        ("a:\n\tc: d\n", "line 2, column 1: found character that cannot start any token"),
         ("a: \u{7}\n", "line 1, column 4: control characters are not allowed"),
         ("a: .nan\n", "line 1, column 4: json: unsupported value: NaN"),
         ("a: !!int é\n", "line 1, column 4: cannot decode !!str `é` as a !!int"),

@@ -1,0 +1,528 @@
+//! YAML by the rules of libyaml, whose descendant in Go upstream reads with.
+//!
+//! Texts that are not plainly usual are judged here: what is YAML, what it means, and in which
+//! words something is refused. Both depend on the order in which a reader looks at a text, so this
+//! one looks in the same order: tokens are scanned as far ahead as it takes to know whether a
+//! simple key begins ([`tokens`]), and a machine of states makes events of them.
+//!
+//! Beyond upstream it goes on behind the end of a document, where upstream stops looking.
+
+mod names;
+mod scalars;
+mod tokens;
+
+use std::borrow::Cow;
+use tokens::{Lexeme, Scanner, Token};
+
+/// A place in a text, counted in characters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The character, from 0.
+    pub(crate) index: usize,
+    /// The line, from 0.
+    pub(crate) line: usize,
+    /// The column, from 0.
+    pub(crate) column: usize,
+}
+
+/// What a text is refused for.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// Where upstream sees it.
+    pub(crate) mark: Mark,
+    /// Where a person sees it: an open quote is closed nowhere, but stands somewhere.
+    pub(crate) place: Mark,
+    pub(crate) message: Cow<'static, str>,
+    /// Found between characters, not between tokens.
+    pub(crate) scanning: bool,
+}
+
+/// How a scalar was written, as far as it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    Quoted,
+    Block,
+}
+
+/// What stands before a node.
+#[derive(Debug, Default)]
+pub(crate) struct Properties {
+    pub(crate) anchor: Option<String>,
+    /// The whole tag.
+    pub(crate) tag: Option<String>,
+}
+
+/// A part of a document.
+#[derive(Debug)]
+pub(crate) enum Event {
+    DocumentStart,
+    DocumentEnd,
+    Alias(String),
+    Scalar(String, Style, Properties),
+    SequenceStart(Properties),
+    SequenceEnd,
+    MappingStart(Properties),
+    MappingEnd,
+}
+
+/// What is expected next.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// A document, which needs a marker unless it is the first or `bare` ones are fine.
+    Document {
+        bare: bool,
+    },
+    Node,
+    Content,
+    DocumentEnd,
+    Sequence,
+    SequenceInMapping,
+    Key,
+    Value,
+    FlowSequence {
+        first: bool,
+    },
+    PairKey,
+    PairValue,
+    PairEnd,
+    FlowKey {
+        first: bool,
+    },
+    FlowValue,
+    FlowNoValue,
+    End,
+}
+
+/// Which nodes may stand at some place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Flow,
+    Block,
+    /// Of a mapping, where dashes need no indentation.
+    Field,
+}
+
+const NO_CONTENT: &str = "did not find expected node content";
+
+type Step = Result<(Event, Mark), Fault>;
+
+/// The events of a text.
+pub(crate) struct Parser<'t> {
+    scanner: Scanner<'t>,
+    state: State,
+    /// What is expected behind the nodes that are open.
+    states: Vec<State>,
+    /// Prefixes of tags by their handles.
+    handles: Vec<(String, String)>,
+    /// No document has begun yet.
+    first: bool,
+    failed: bool,
+}
+
+impl<'t> Parser<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self {
+            scanner: Scanner::new(text),
+            state: State::Document { bare: true },
+            states: Vec::new(),
+            handles: Vec::new(),
+            first: true,
+            failed: false,
+        }
+    }
+
+    /// How far the text has been looked at, in bytes.
+    pub(crate) fn reached(&self) -> usize {
+        self.scanner.at
+    }
+
+    fn step(&mut self) -> Result<Option<(Event, Mark)>, Fault> {
+        Ok(Some(match self.state {
+            State::End => return Ok(None),
+            State::Document { bare } => return self.document(bare),
+            State::Node => self.node(Place::Block),
+            State::Content => self.content(),
+            State::DocumentEnd => self.document_end(),
+            State::Sequence => self.sequence(),
+            State::SequenceInMapping => self.sequence_in_mapping(),
+            State::Key => self.key(),
+            State::Value => self.value(),
+            State::FlowSequence { first } => self.flow_sequence(first),
+            State::PairKey => self.pair_key(),
+            State::PairValue => self.flow_value(State::PairEnd, &Token::FlowSequenceEnd),
+            State::PairEnd => {
+                self.state = State::FlowSequence { first: false };
+                let mark = self.scanner.peek()?.start;
+                Ok((Event::MappingEnd, mark))
+            }
+            State::FlowKey { first } => self.flow_key(first),
+            State::FlowValue => {
+                self.flow_value(State::FlowKey { first: false }, &Token::FlowMappingEnd)
+            }
+            State::FlowNoValue => {
+                let mark = self.scanner.peek()?.start;
+                Ok(self.nothing(State::FlowKey { first: false }, mark))
+            }
+        }?))
+    }
+
+    fn fail<T>(mark: Mark, message: &'static str) -> Result<T, Fault> {
+        Err(Fault { mark, place: mark, message: message.into(), scanning: false })
+    }
+
+    /// A node that is not there.
+    fn nothing(&mut self, then: State, mark: Mark) -> (Event, Mark) {
+        self.state = then;
+        (Event::Scalar(String::new(), Style::Plain, Properties::default()), mark)
+    }
+
+    fn pop(&mut self) {
+        self.state = self.states.pop().unwrap_or(State::End);
+    }
+
+    /// Takes the token that closes a collection.
+    fn close(&mut self, event: Event) -> Step {
+        self.pop();
+        let mark = self.scanner.next()?.start;
+        Ok((event, mark))
+    }
+
+    fn document(&mut self, bare: bool) -> Result<Option<(Event, Mark)>, Fault> {
+        while !self.first && self.scanner.peek()?.token == Token::DocumentEnd {
+            self.scanner.next()?;
+        }
+        self.first = false;
+        let Lexeme { token, start, .. } = self.scanner.peek()?;
+        let mark = *start;
+        if *token == Token::StreamEnd {
+            self.state = State::End;
+            return Ok(None);
+        }
+        let announced =
+            matches!(token, Token::Version(..) | Token::Handle(..) | Token::DocumentStart);
+        self.directives()?;
+        self.states.push(State::DocumentEnd);
+        if bare && !announced {
+            self.state = State::Node;
+            return Ok(Some((Event::DocumentStart, mark)));
+        }
+        let found = self.scanner.peek()?;
+        if found.token != Token::DocumentStart {
+            return Self::fail(found.start, "did not find expected <document start>");
+        }
+        self.scanner.next()?;
+        self.state = State::Content;
+        Ok(Some((Event::DocumentStart, mark)))
+    }
+
+    fn directives(&mut self) -> Result<(), Fault> {
+        let mut version = false;
+        self.handles.clear();
+        loop {
+            let Lexeme { token, start, .. } = self.scanner.peek()?;
+            let start = *start;
+            match token {
+                Token::Version(..) if version => {
+                    return Self::fail(start, "found duplicate %YAML directive");
+                }
+                Token::Version(1, 1) => version = true,
+                Token::Version(..) => {
+                    return Self::fail(start, "found incompatible YAML document");
+                }
+                Token::Handle(handle, prefix) => {
+                    let (handle, prefix) = (handle.clone(), prefix.clone());
+                    if self.handles.iter().any(|(known, _)| *known == handle) {
+                        return Self::fail(start, "found duplicate %TAG directive");
+                    }
+                    self.handles.push((handle, prefix));
+                }
+                _ => break,
+            }
+            self.scanner.next()?;
+        }
+        for (handle, prefix) in [("!", "!"), ("!!", "tag:yaml.org,2002:")] {
+            if !self.handles.iter().any(|(known, _)| known == handle) {
+                self.handles.push((handle.to_owned(), prefix.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn content(&mut self) -> Step {
+        let found = self.scanner.peek()?;
+        let mark = found.start;
+        if matches!(
+            found.token,
+            Token::Version(..)
+                | Token::Handle(..)
+                | Token::DocumentStart
+                | Token::DocumentEnd
+                | Token::StreamEnd
+        ) {
+            self.pop();
+            let then = self.state;
+            return Ok(self.nothing(then, mark));
+        }
+        self.node(Place::Block)
+    }
+
+    fn document_end(&mut self) -> Step {
+        let found = self.scanner.peek()?;
+        let mark = found.start;
+        let explicit = found.token == Token::DocumentEnd;
+        if explicit {
+            self.scanner.next()?;
+        }
+        // Upstream stops here; whoever has ended a document so plainly may go on without a marker.
+        self.state = State::Document { bare: explicit };
+        Ok((Event::DocumentEnd, mark))
+    }
+
+    /// A node, whose properties come first.
+    fn node(&mut self, place: Place) -> Step {
+        let first = self.scanner.peek()?;
+        let mark = first.start;
+        if matches!(first.token, Token::Alias(_)) {
+            let Token::Alias(name) = self.scanner.next()?.token else {
+                return Self::fail(mark, NO_CONTENT);
+            };
+            self.pop();
+            return Ok((Event::Alias(name), mark));
+        }
+        let properties = self.properties()?;
+        let found = self.scanner.peek()?;
+        let opens = match &found.token {
+            Token::Entry if place == Place::Field => Some((State::SequenceInMapping, false)),
+            Token::BlockSequence if place != Place::Flow => Some((State::Sequence, false)),
+            Token::BlockMapping if place != Place::Flow => Some((State::Key, true)),
+            Token::FlowSequence => Some((State::FlowSequence { first: true }, false)),
+            Token::FlowMapping => Some((State::FlowKey { first: true }, true)),
+            _ => None,
+        };
+        if let Some((state, mapping)) = opens {
+            let mut mark = mark;
+            if found.token == Token::Entry {
+                // Its dashes stand where the keys stand, and what is inside behind them.
+                mark.column += 2;
+            } else {
+                self.scanner.next()?;
+            }
+            self.state = state;
+            let event = if mapping {
+                Event::MappingStart(properties)
+            } else {
+                Event::SequenceStart(properties)
+            };
+            return Ok((event, mark));
+        }
+        if matches!(found.token, Token::Scalar(..)) {
+            let Token::Scalar(text, style) = self.scanner.next()?.token else {
+                return Self::fail(mark, NO_CONTENT);
+            };
+            self.pop();
+            return Ok((Event::Scalar(text, style, properties), mark));
+        }
+        if properties.anchor.is_some() || properties.tag.is_some() {
+            self.pop();
+            return Ok((Event::Scalar(String::new(), Style::Plain, properties), mark));
+        }
+        let mark = found.start;
+        Self::fail(mark, NO_CONTENT)
+    }
+
+    fn properties(&mut self) -> Result<Properties, Fault> {
+        let mut properties = Properties::default();
+        // The handle, the rest and the place of a tag.
+        let mut tag = None;
+        loop {
+            match &self.scanner.peek()?.token {
+                Token::Anchor(_) if properties.anchor.is_none() => {
+                    if let Token::Anchor(name) = self.scanner.next()?.token {
+                        properties.anchor = Some(name);
+                    }
+                }
+                Token::Tag(..) if tag.is_none() => {
+                    let Lexeme { token, start, .. } = self.scanner.next()?;
+                    if let Token::Tag(handle, suffix) = token {
+                        tag = Some((handle, suffix, start));
+                    }
+                }
+                _ => break,
+            }
+        }
+        if let Some((handle, suffix, mark)) = tag {
+            if handle.is_empty() {
+                properties.tag = Some(suffix);
+            } else {
+                let known = self.handles.iter().find(|(known, _)| *known == handle);
+                let Some((_, prefix)) = known else {
+                    return Self::fail(mark, "found undefined tag handle");
+                };
+                properties.tag = Some(format!("{prefix}{suffix}"));
+            }
+        }
+        Ok(properties)
+    }
+
+    /// The node behind a dash, a key or a colon, if there is one before one of the tokens that
+    /// end it.
+    fn part(&mut self, then: State, place: Place, mark: Mark, ends: fn(&Token) -> bool) -> Step {
+        if ends(&self.scanner.peek()?.token) {
+            return Ok(self.nothing(then, mark));
+        }
+        self.states.push(then);
+        self.node(place)
+    }
+
+    fn sequence(&mut self) -> Step {
+        let found = self.scanner.peek()?;
+        let (start, end) = (found.start, found.end);
+        match found.token {
+            Token::Entry => {
+                self.scanner.next()?;
+                let ends = |token: &Token| matches!(token, Token::Entry | Token::BlockEnd);
+                self.part(State::Sequence, Place::Block, end, ends)
+            }
+            Token::BlockEnd => self.close(Event::SequenceEnd),
+            _ => Self::fail(start, "did not find expected '-' indicator"),
+        }
+    }
+
+    fn sequence_in_mapping(&mut self) -> Step {
+        let found = self.scanner.peek()?;
+        let (start, end) = (found.start, found.end);
+        if found.token != Token::Entry {
+            self.pop();
+            return Ok((Event::SequenceEnd, start));
+        }
+        self.scanner.next()?;
+        let ends = |token: &Token| {
+            matches!(token, Token::Entry | Token::Key | Token::Value | Token::BlockEnd)
+        };
+        self.part(State::SequenceInMapping, Place::Block, end, ends)
+    }
+
+    fn key(&mut self) -> Step {
+        let found = self.scanner.peek()?;
+        let (start, end) = (found.start, found.end);
+        match found.token {
+            Token::Key => {
+                self.scanner.next()?;
+                self.part(State::Value, Place::Field, end, ends_field)
+            }
+            Token::BlockEnd => self.close(Event::MappingEnd),
+            _ => Self::fail(start, "did not find expected key"),
+        }
+    }
+
+    fn value(&mut self) -> Step {
+        let found = self.scanner.peek()?;
+        let (start, end) = (found.start, found.end);
+        if found.token != Token::Value {
+            return Ok(self.nothing(State::Key, start));
+        }
+        self.scanner.next()?;
+        self.part(State::Key, Place::Field, end, ends_field)
+    }
+
+    fn flow_sequence(&mut self, first: bool) -> Step {
+        if self.scanner.peek()?.token == Token::FlowSequenceEnd {
+            return self.close(Event::SequenceEnd);
+        }
+        if !first {
+            self.comma("did not find expected ',' or ']'")?;
+        }
+        let found = self.scanner.peek()?;
+        let mark = found.start;
+        match found.token {
+            Token::Key => {
+                self.scanner.next()?;
+                self.state = State::PairKey;
+                Ok((Event::MappingStart(Properties::default()), mark))
+            }
+            Token::FlowSequenceEnd => self.close(Event::SequenceEnd),
+            _ => {
+                self.states.push(State::FlowSequence { first: false });
+                self.node(Place::Flow)
+            }
+        }
+    }
+
+    fn comma(&mut self, otherwise: &'static str) -> Result<(), Fault> {
+        let found = self.scanner.peek()?;
+        if found.token != Token::FlowEntry {
+            return Self::fail(found.start, otherwise);
+        }
+        self.scanner.next()?;
+        Ok(())
+    }
+
+    fn pair_key(&mut self) -> Step {
+        let found = self.scanner.peek()?;
+        let end = found.end;
+        if !matches!(found.token, Token::Value | Token::FlowEntry | Token::FlowSequenceEnd) {
+            self.states.push(State::PairValue);
+            return self.node(Place::Flow);
+        }
+        // Upstream takes what stands there for the key.
+        self.scanner.next()?;
+        Ok(self.nothing(State::PairValue, end))
+    }
+
+    fn flow_key(&mut self, first: bool) -> Step {
+        if self.scanner.peek()?.token == Token::FlowMappingEnd {
+            return self.close(Event::MappingEnd);
+        }
+        if !first {
+            self.comma("did not find expected ',' or '}'")?;
+        }
+        match self.scanner.peek()?.token {
+            Token::Key => {
+                self.scanner.next()?;
+                let mark = self.scanner.peek()?.start;
+                let ends = |token: &Token| {
+                    matches!(token, Token::Value | Token::FlowEntry | Token::FlowMappingEnd)
+                };
+                self.part(State::FlowValue, Place::Flow, mark, ends)
+            }
+            Token::FlowMappingEnd => self.close(Event::MappingEnd),
+            _ => {
+                self.states.push(State::FlowNoValue);
+                self.node(Place::Flow)
+            }
+        }
+    }
+
+    /// The value of a key in brackets that `close` closes.
+    fn flow_value(&mut self, then: State, close: &Token) -> Step {
+        let mark = self.scanner.peek()?.start;
+        if self.scanner.peek()?.token == Token::Value {
+            self.scanner.next()?;
+            let next = &self.scanner.peek()?.token;
+            if *next != Token::FlowEntry && next != close {
+                self.states.push(then);
+                return self.node(Place::Flow);
+            }
+        }
+        Ok(self.nothing(then, mark))
+    }
+}
+
+/// What ends a field that has nothing.
+fn ends_field(token: &Token) -> bool {
+    matches!(token, Token::Key | Token::Value | Token::BlockEnd)
+}
+
+impl Iterator for Parser<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        if self.failed {
+            return None;
+        }
+        let step = self.step();
+        self.failed = step.is_err();
+        step.transpose()
+    }
+}
