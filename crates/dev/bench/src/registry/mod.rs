@@ -1,0 +1,201 @@
+//! The registry API of a served catalog: from the start of the program until it serves, and what
+//! its clients wait for.
+
+mod wire;
+
+use crate::figure::{Figure, median};
+use crate::launch::Program;
+use crate::process::Usage;
+use crate::table::{Table, megabytes, millis, percentile};
+use anyhow::{Context, Result, ensure};
+use mainstay_clock::Clock;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use wire::{Connection, Field};
+
+/// What to measure.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    program: Program,
+    /// The catalog as a folder. Without it the certified one of the archives in the folder that
+    /// `MAINSTAY_TESTDATA` names.
+    #[arg(long, value_name = "DIR")]
+    catalog: Option<PathBuf>,
+    /// How many calls of each kind.
+    #[arg(long, default_value_t = 2_000)]
+    calls: usize,
+    /// How often the program is started.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// A real opm, to be measured in the same run.
+    #[arg(long, visible_alias = "real", value_name = "PROGRAM")]
+    opm: Option<PathBuf>,
+}
+
+/// Between two looks at a server that is not there yet.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// How long a server may take to serve.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Goals: until it serves, memory in bytes, the middle call for a bundle and for a provider.
+const COLD: Duration = Duration::from_millis(500);
+const MEMORY: u64 = 50_000_000;
+const CALL: Duration = Duration::from_millis(1);
+
+/// A server that does not outlive its owner.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+    let unpacked;
+    let catalog = if let Some(folder) = &arguments.catalog {
+        folder.clone()
+    } else {
+        let archive = mainstay_testdata::unpack("catalog-certified-v4.14", "a served catalog");
+        unpacked = archive.context("name a folder with --catalog")?;
+        unpacked.path().join("v4.14")
+    };
+    let ours = arguments.program.path()?;
+    let mut programs = vec![("ours", ours, vec!["opm", "serve"])];
+    if let Some(opm) = &arguments.opm {
+        programs.push(("opm", opm.clone(), vec!["serve"]));
+    }
+    for (name, program, words) in programs {
+        println!("{name}: {}\n", program.display());
+        println!("{}", measure(&program, &words, &catalog, arguments).await?);
+    }
+    Ok(())
+}
+
+async fn measure(
+    program: &Path,
+    words: &[&str],
+    catalog: &Path,
+    arguments: &Arguments,
+) -> Result<Table> {
+    let clock = Clock::system();
+    let mut table = Table::new(&["what", "figure", "p99", "goal", "met"]);
+    let mut starts = Vec::new();
+    let mut last = None;
+    for _ in 0..arguments.rounds.max(1) {
+        drop(last.take());
+        let (server, connection, time) = start(program, words, catalog, &clock).await?;
+        starts.push(Figure::Time(time));
+        last = Some((server, connection));
+    }
+    let (server, mut connection) = last.context("no rounds")?;
+    let Some(Figure::Time(cold)) = median(&starts) else { anyhow::bail!("no rounds") };
+    let goal = |goal: String, met: bool| [goal, if met { "yes" } else { "no" }.to_owned()];
+    let mut row = |what: &str, figure: String, p99: String, goal: [String; 2]| {
+        let [goal, met] = goal;
+        table.row([what.to_owned(), figure, p99, goal, met]);
+    };
+    let none = || ["–".to_owned(), "–".to_owned()];
+    row("start → SERVING", millis(cold), "–".to_owned(), goal(millis(COLD), cold <= COLD));
+    let memory = Usage::of(&[server.child.id()])?.memory;
+    let small = memory <= MEMORY;
+    row("memory then", megabytes(memory), "–".to_owned(), goal(megabytes(MEMORY), small));
+
+    let begin = clock.elapsed();
+    let bundles = connection.call("api.Registry/ListBundles", &[]).await?;
+    let all = clock.elapsed().saturating_sub(begin);
+    let bytes: usize = bundles.iter().map(bytes::Bytes::len).sum();
+    let what = format!("ListBundles: {} messages, {}", bundles.len(), megabytes(bytes as u64));
+    row(&what, millis(all), "–".to_owned(), none());
+
+    let (mut names, mut packages, mut apis) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for bundle in &bundles {
+        let [name, package, channel] =
+            [1, 2, 3].map(|field| wire::text(bundle, field).unwrap_or_default());
+        for (field, value) in wire::fields(bundle)? {
+            if let (7, Field::Bytes(api)) = (field, value) {
+                apis.insert([1, 2, 3].map(|field| wire::text(api, field).unwrap_or_default()));
+            }
+        }
+        packages.insert([package.clone()]);
+        names.insert([package, channel, name]);
+    }
+    let kinds: [(&str, &str, Vec<Vec<String>>, bool); 4] = [
+        ("GetPackage", "api.Registry/GetPackage", lists(packages), false),
+        ("GetBundle", "api.Registry/GetBundle", lists(names), true),
+        (
+            "all providers of an API",
+            "api.Registry/GetChannelEntriesThatProvide",
+            lists(apis.clone()),
+            true,
+        ),
+        (
+            "the default provider of an API",
+            "api.Registry/GetDefaultBundleThatProvides",
+            lists(apis),
+            true,
+        ),
+    ];
+    for (what, rpc, requests, judged) in kinds {
+        let mut times = Vec::new();
+        for request in requests.iter().cycle().take(arguments.calls.min(requests.len() * 1000)) {
+            let texts: Vec<&str> = request.iter().map(String::as_str).collect();
+            let begin = clock.elapsed();
+            // An API may have no default provider; the answer is waited for all the same.
+            let answered = connection.call(rpc, &texts).await;
+            times.push(clock.elapsed().saturating_sub(begin));
+            ensure!(answered.is_ok() || rpc.ends_with("ThatProvides"), "{rpc} {request:?}");
+        }
+        times.sort_unstable();
+        let (middle, worst) = (percentile(&times, 50), percentile(&times, 99));
+        let goal = if judged { goal(millis(CALL), middle <= CALL) } else { none() };
+        row(what, millis(middle), millis(worst), goal);
+    }
+    let memory = Usage::of(&[server.child.id()])?.memory;
+    row("memory in the end", megabytes(memory), "–".to_owned(), none());
+    Ok(table)
+}
+
+fn lists<const N: usize>(set: BTreeSet<[String; N]>) -> Vec<Vec<String>> {
+    set.into_iter().map(Vec::from).collect()
+}
+
+/// Starts a server and waits until health says that it serves.
+async fn start(
+    program: &Path,
+    words: &[&str],
+    catalog: &Path,
+    clock: &Clock,
+) -> Result<(Server, Connection, Duration)> {
+    // Whoever gets this port in between is met by the health check.
+    let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let mut command = Command::new(program);
+    command.args(words).arg(catalog).args(["--port", &port.to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let begin = clock.elapsed();
+    let child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
+    let mut server = Server { child, port };
+    loop {
+        if let Ok(mut connection) = Connection::open(server.port).await
+            && let Ok(answer) = connection.call("grpc.health.v1.Health/Check", &[]).await
+            && let Some(message) = answer.first()
+            && wire::fields(message)?.contains(&(1, Field::Number(1)))
+        {
+            return Ok((server, connection, clock.elapsed().saturating_sub(begin)));
+        }
+        let ended = server.child.try_wait().context("looking after a server")?;
+        ensure!(ended.is_none(), "the server ended: {ended:?}");
+        let waited = clock.elapsed().saturating_sub(begin);
+        ensure!(waited < PATIENCE, "not serving after {PATIENCE:?}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
