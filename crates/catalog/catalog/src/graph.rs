@@ -52,7 +52,9 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
     let mut chain = vec![head];
     let mut position = BTreeMap::from([(head, 0)]);
     let mut at = head;
-    while let Some(replaces) = entries[at].replaces.as_deref() {
+    loop {
+        // An entry that replaces nothing follows the one without a name, if there is one.
+        let replaces = entries[at].replaces.as_deref().unwrap_or_default();
         let Some(&next) = by_name.get(replaces) else { break };
         if skipped.contains(replaces) {
             break;
@@ -94,5 +96,81 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
                 remedy: "no chain of replaces leads from the head to them; replace or skip them",
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::head;
+    use crate::model::Entry;
+    use std::{collections::BTreeMap, sync::Arc};
+
+    /// Entries: name, what it replaces, what it skips.
+    type Graph<'g> = &'g [(&'g str, &'g str, &'g [&'g str])];
+
+    /// What is found in a graph.
+    fn found(graph: Graph<'_>) -> Result<String, String> {
+        let entries: Vec<Entry> = graph
+            .iter()
+            .map(|(name, replaces, skips)| Entry {
+                name: Arc::from(*name),
+                replaces: (!replaces.is_empty()).then(|| Arc::from(*replaces)),
+                skips: skips.iter().map(|skip| Arc::from(*skip)).collect(),
+                skip_range: None,
+            })
+            .collect();
+        let by_name: BTreeMap<Arc<str>, usize> =
+            entries.iter().enumerate().map(|(at, entry)| (entry.name.clone(), at)).collect();
+        match head(&entries, &by_name) {
+            Ok(head) => Ok(entries[head].name.to_string()),
+            Err(fault) => Err(fault.message),
+        }
+    }
+
+    #[test]
+    fn a_channel_has_one_head_and_one_chain() {
+        let cycle = "detected cycle in replaces chain of upgrade graph:";
+        let stranded = "channel contains one or more stranded bundles:";
+        let table: &[(Graph<'_>, Result<&str, String>)] = &[
+            (&[("a", "", &[])], Ok("a")),
+            (&[("a", "x", &[]), ("b", "a", &["y"])], Ok("b")),
+            (&[("a", "b", &[]), ("b", "a", &[])], Err("no channel head found in graph".into())),
+            (
+                &[("a", "", &[]), ("b", "", &[])],
+                Err("multiple channel heads found in graph: a, b".into()),
+            ),
+            (
+                &[("a", "b", &[]), ("b", "a", &[]), ("c", "b", &[])],
+                Err(format!("{cycle} b -> a -> b")),
+            ),
+            // Who is skipped needs no chain, and ends one.
+            (&[("a", "", &[]), ("b", "", &["a"])], Ok("b")),
+            (&[("a", "", &[]), ("b", "a", &[]), ("c", "b", &["b"])], Err(format!("{stranded} a"))),
+            // What replaces nothing follows what has no name.
+            (&[("", "", &[]), ("a", "", &[""])], Ok("a")),
+            (
+                &[("", "", &[]), ("a", "", &[])],
+                Err("multiple channel heads found in graph: , a".into()),
+            ),
+            (&[("", "x", &[])], Ok("")),
+            (&[("", "", &[])], Err(format!("{cycle}  -> "))),
+        ];
+        for (graph, expected) in table {
+            let expected = expected.clone().map(str::to_owned);
+            assert_eq!(found(graph), expected, "{graph:?}");
+        }
+    }
+
+    #[test]
+    fn long_chains_and_long_circles_are_walked_without_recursion() {
+        let names: Vec<String> = (0..100_000).map(|number| format!("e{number:05}")).collect();
+        let mut graph: Vec<(&str, &str, &[&str])> = Vec::new();
+        for (at, name) in names.iter().enumerate() {
+            graph.push((name, if at > 0 { &names[at - 1] } else { "" }, &[]));
+        }
+        assert_eq!(found(&graph), Ok("e99999".to_owned()));
+        graph[0].1 = "e50000";
+        let message = found(&graph).unwrap_err();
+        assert!(message.starts_with("detected cycle in replaces chain"), "{}", &message[..80]);
     }
 }

@@ -7,9 +7,15 @@
 //! content is nothing more than keeping an `Arc`.
 //!
 //! ```text
-//! folder ─► files (.indexignore) ─► documents ─► blobs ─┬─► small facts ─► model + checks ─► Catalog
-//!                                    (Declared)         └─► canonical JSON, packed ─► content
+//! folder ─► files (.indexignore) ─► parts ─► documents ─► blobs ─┬─► small facts ─► model + checks ─► Catalog
+//!                                  (threads)             (Declared) └─► canonical JSON, packed ─► content
 //! ```
+//!
+//! Files are cut at document boundaries while they stream by, and the parts are parsed by as many
+//! threads as there are cores: neither a large file nor many of them are in memory at once. Only a
+//! file that is unusual or wrong is read as a whole, so that all of its problems have their words
+//! and places whatever the cut. [`Keep`] says how much of the documents stays: all of them, or only
+//! what checks and lists need.
 //!
 //! What is wrong is said in two voices, found by the same checks: ours names all problems with
 //! their places, and [`LoadError::upstream`] says what upstream's `opm` says to that catalog.

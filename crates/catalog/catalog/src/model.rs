@@ -11,7 +11,11 @@ use mainstay_object::Object;
 use mainstay_version::Version;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Property type that carries one manifest of a bundle, base64 in `data`.
 pub(crate) const BUNDLE_OBJECT: &str = "olm.bundle.object";
@@ -155,6 +159,8 @@ pub struct Channel {
     pub deprecation: Option<Arc<str>>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) by_name: BTreeMap<Arc<str>, usize>,
+    /// What some entry skips.
+    pub(crate) skipped: BTreeSet<Arc<str>>,
     pub(crate) head: usize,
     pub(crate) blob: Blob,
 }
@@ -177,7 +183,7 @@ impl Channel {
 
     /// Whether some entry of the channel lists this name in `skips`.
     pub fn is_skipped(&self, name: &str) -> bool {
-        self.entries.iter().any(|entry| entry.skips.iter().any(|skip| **skip == *name))
+        self.skipped.contains(name)
     }
 
     /// The document that declares the channel.

@@ -393,6 +393,7 @@ impl<'i> Checker<'i> {
             name: name.clone(),
             package: package.clone(),
             deprecation: None,
+            skipped: entries.iter().flat_map(|entry| entry.skips.iter().cloned()).collect(),
             entries,
             by_name,
             head,
