@@ -198,7 +198,7 @@ impl<'o> Builder<'o> {
         }
         let value = match scalar::resolve(&text, tag, plain)? {
             Scalar::Text => Value::String(text),
-            other => other.value(&text)?,
+            other => other.value(&text, self.options)?,
         };
         let bytes = NODE_BYTES + value.as_str().map_or(0, str::len);
         self.anchor(anchor, &value, bytes, 0);

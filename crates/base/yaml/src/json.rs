@@ -167,7 +167,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 }
 
-/// The number that a JSON float is.
+/// The number that a float is.
 pub(crate) fn json_number(number: f64, options: &Options) -> Option<Number> {
     if number == 0.0 && number.is_sign_negative() && options.signed_zero {
         return Number::from_f64(number);

@@ -85,8 +85,8 @@ pub struct Options {
     pub max_alias_bytes: usize,
     /// How many bytes one scalar may have.
     pub max_scalar_bytes: usize,
-    /// Whether `-0` in JSON keeps its sign, as it does where Go reads all numbers as floats (opm
-    /// does, kubectl does not).
+    /// Whether a float that is `-0` keeps its sign, as it does where Go reads all numbers as floats
+    /// (opm does, kubectl does not). In JSON `-0` is one too, in YAML only `-0.0` is.
     pub signed_zero: bool,
 }
 

@@ -4,6 +4,7 @@
 //! anywhere but in front, prefixes `0x`, `0o`, `0b`, and a leading zero for octal), decimal
 //! floats, and text for all else. Dates stay text.
 
+use crate::{Options, json::json_number};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Number, Value};
 
@@ -34,13 +35,13 @@ impl Scalar {
     }
 
     /// The JSON value. Numbers without a fraction become integers, as Go writes them.
-    pub(crate) fn value(self, text: &str) -> Result<Value, String> {
+    pub(crate) fn value(self, text: &str, options: &Options) -> Result<Value, String> {
         Ok(match self {
             Self::Null => Value::Null,
             Self::Bool(flag) => Value::Bool(flag),
             Self::Int(number) => number.into(),
             Self::Uint(number) => number.into(),
-            Self::Float(number) => number_of(number)
+            Self::Float(number) => json_number(number, options)
                 .map(Value::Number)
                 .ok_or_else(|| format!("json: unsupported value: {}", go_special(number)))?,
             Self::Text => Value::String(text.to_owned()),

@@ -118,7 +118,7 @@ impl Scanner<'_, '_> {
                 let text = self.slice(start, end)?;
                 self.check_length(text.len())?;
                 let resolved = scalar::resolve(text, None, true).map_err(|_| Unusual)?;
-                resolved.value(text).map_err(|_| Unusual)
+                resolved.value(text, self.options).map_err(|_| Unusual)
             }
         }
     }

@@ -29,7 +29,7 @@ impl Scanner<'_, '_> {
         self.end_of_line()?;
         if ended || !self.continues(parent) {
             let resolved = scalar::resolve(first, None, true).map_err(|_| Unusual)?;
-            return resolved.value(first).map_err(|_| Unusual);
+            return resolved.value(first, self.options).map_err(|_| Unusual);
         }
         let mut text = first.to_owned();
         let mut last = end;
@@ -55,7 +55,7 @@ impl Scanner<'_, '_> {
         }
         self.check_length(text.len())?;
         let resolved = scalar::resolve(&text, None, true).map_err(|_| Unusual)?;
-        resolved.value(&text).map_err(|_| Unusual)
+        resolved.value(&text, self.options).map_err(|_| Unusual)
     }
 
     /// Whether the content at the present place stands deeper than `parent`.

@@ -202,3 +202,19 @@ fn a_byte_order_mark_inside_a_document_is_a_character_like_others() {
     let first = json!({"a": "\u{feff}x", "\u{feff}b": {"c": "d\u{feff}"}, "l": "x\u{feff}\n"});
     assert_eq!(read, [first, json!({"a": "\u{e000}b"})]);
 }
+
+#[test]
+fn the_sign_of_a_zero_is_kept_when_asked() {
+    let signed = Options { signed_zero: true, ..Options::default() };
+    let table = [
+        ("a: [-0.0, -0, 0.0]\n", "[-0.0,0,0]"),
+        ("a: !!float -0.0\n", "-0.0"),
+        ("a: -.0\n", "-0.0"),
+        ("{\"a\": [-0.0, -0, 0.0]}", "[-0.0,-0.0,0]"),
+    ];
+    for (text, kept) in table {
+        let read = |options: &Options| one(text.as_bytes(), options).unwrap()["a"].to_string();
+        assert_eq!(read(&signed), kept, "{text}");
+        assert_eq!(read(&Options::default()), kept.replace("-0.0", "0"), "{text}");
+    }
+}
