@@ -99,7 +99,8 @@ fn is_csv(object: &str) -> bool {
     let told = |kind: Option<&str>, version: Option<&str>| {
         kind == Some(CSV) && version.unwrap_or_default().matches('/').count() <= 1
     };
-    match serde_json::from_str::<Type<'_>>(object) {
+    // Upstream reads the first document, and does not look at what follows.
+    match Type::deserialize(&mut serde_json::Deserializer::from_str(object)) {
         Ok(Type { kind, version }) => {
             let text = |word: Option<&RawValue>| {
                 word.and_then(|word| serde_json::from_str::<String>(word.get()).ok())
@@ -107,8 +108,14 @@ fn is_csv(object: &str) -> bool {
             told(text(kind).as_deref(), text(version).as_deref())
         }
         // What only begins as JSON may still be YAML.
-        Err(_) => mainstay_yaml::one(object.as_bytes(), &mainstay_yaml::Options::default())
-            .is_ok_and(|value| told(value["kind"].as_str(), value["apiVersion"].as_str())),
+        Err(_) => {
+            let options = mainstay_yaml::Options::default();
+            let first = mainstay_yaml::documents(object.as_bytes(), &options).next();
+            first.and_then(Result::ok).is_some_and(|document| {
+                let value = document.value;
+                told(value["kind"].as_str(), value["apiVersion"].as_str())
+            })
+        }
     }
 }
 
@@ -246,7 +253,8 @@ mod tests {
             ("{\"kind\":[\"ClusterServiceVersion\"]}", false),
             ("{\"kind\":\"ClusterServiceVersion\",\"apiVersion\":\"a/b/c\"}", false),
             ("{kind: ClusterServiceVersion}", true),
-            ("{\"kind\":\"ClusterServiceVersion\"} x", false),
+            ("{\"kind\":\"ClusterServiceVersion\"} x", true),
+            ("{\"kind\":\"Other\"}\n{\"kind\":\"ClusterServiceVersion\"}", false),
         ] {
             assert_eq!(is_csv(object), is, "{object}");
         }
