@@ -202,7 +202,7 @@ fn bare(status: StatusCode, headers: HeaderMap) -> Response<Body> {
 }
 
 /// An answer without content: one line of plain text, as Go's `http.Error` writes it.
-pub(crate) fn refusal(status: StatusCode, why: impl Display) -> Response<Body> {
+fn refusal(status: StatusCode, why: impl Display) -> Response<Body> {
     let mut answer = Response::new(Body::text(format!("{why}\n")));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();

@@ -69,7 +69,7 @@ impl Folder {
     ///
     /// # Errors
     /// When there is none.
-    pub(super) fn has_digest(&self) -> Result<String, String> {
+    pub(super) fn kept_digest(&self) -> Result<String, String> {
         let file = self.digest_file();
         let kept = std::fs::read_to_string(self.path.join(file)).map_err(|error| {
             let typed = go::clean(&format!("{}/{file}", self.typed));
@@ -88,7 +88,7 @@ impl Folder {
     /// # Errors
     /// When it is another one.
     pub(super) fn check(&self, catalog: &Catalog) -> Result<(), String> {
-        let kept = self.has_digest()?;
+        let kept = self.kept_digest()?;
         if !self.is_ours() {
             return Ok(());
         }

@@ -140,7 +140,7 @@ fn serve(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
     if settings.enforce
         && let Some(cache) = &settings.cache
     {
-        cache.has_digest().map_err(|why| format!("integrity check failed: {why}"))?;
+        cache.kept_digest().map_err(|why| format!("integrity check failed: {why}"))?;
     }
     if settings.cache_only {
         let catalog = Catalog::load(&settings.folder, &LoadOptions::default());
