@@ -72,7 +72,7 @@ pub(super) struct Scanner<'t> {
     ready: bool,
     /// One for each open bracket, and one for the outside.
     keys: Vec<SimpleKey>,
-    /// Positions in `keys`, by the number of the key's first token.
+    /// Positions in `keys`, by the number of the key's first token, until that is taken.
     key_of_token: HashMap<usize, usize>,
     pub(super) key_allowed: bool,
     /// The column of the innermost block collection; -1 outside.
@@ -121,6 +121,7 @@ impl<'t> Scanner<'t> {
     pub(super) fn next(&mut self) -> Result<Lexeme, Fault> {
         self.peek()?;
         self.ready = false;
+        self.key_of_token.remove(&self.taken);
         self.taken += 1;
         let end = Lexeme { token: Token::StreamEnd, start: self.mark, end: self.mark };
         Ok(self.queue.pop_front().unwrap_or(end))
