@@ -6,6 +6,7 @@
 use crate::{
     decode::{Wrong, unpack_base64},
     fold::{self, same},
+    golang,
     problem::{BlobName, Part},
 };
 use mainstay_yaml::Step;
@@ -17,6 +18,8 @@ enum Kind {
     Bool,
     /// Anything.
     Any,
+    /// A text whose Go type has a name of its own.
+    Named(&'static str),
     /// Bytes in base64.
     Bytes,
     /// A whole number, by the name of its Go type.
@@ -28,7 +31,7 @@ enum Kind {
     Many(&'static Shape),
 }
 
-use Kind::{Any, Bool, Bytes, Int, Many, One, Text, TextMap, Texts};
+use Kind::{Any, Bool, Bytes, Int, Many, Named, One, Text, TextMap, Texts};
 
 /// A Go struct: how messages call it as a struct and as a type, and its fields.
 pub(crate) struct Shape {
@@ -247,7 +250,7 @@ static ACTION_DESCRIPTOR: Shape = Shape {
 static INSTALL_MODE: Shape = Shape {
     name: "InstallMode",
     spelled: "v1alpha1.InstallMode",
-    fields: &[("type", Text), ("supported", Bool)],
+    fields: &[("type", Named("v1alpha1.InstallModeType")), ("supported", Bool)],
 };
 
 static LINK: Shape = Shape {
@@ -436,6 +439,22 @@ impl Place<'_> {
         }
     }
 
+    /// Checks that a value is a whole number of a Go type.
+    fn whole(&self, value: &Value, name: &str) -> Result<(), Wrong> {
+        let Value::Number(number) = value else { return Err(self.refuse(word(value), name)) };
+        let fits = match (number.as_i64(), name) {
+            (Some(number), "uint8") => u8::try_from(number).is_ok(),
+            (Some(number), "int32") => i32::try_from(number).is_ok(),
+            (Some(_), _) => true,
+            // Zero may have a sign, but not where there are no signs.
+            (None, _) => number.as_f64() == Some(0.0) && name != "uint8",
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(self.refuse(&format!("number {}", golang::json(value, false)), name))
+    }
+
     fn check(&self, kind: &Kind, value: &Value) -> Result<(), Wrong> {
         let refuse = |value: &Value, expected: &str| Err(self.refuse(word(value), expected));
         let odd_text = |item: &Value| !item.is_string() && !item.is_null();
@@ -443,18 +462,24 @@ impl Place<'_> {
             (_, Value::Null) | (Any, _) | (Text, Value::String(_)) | (Bool, Value::Bool(_)) => {
                 Ok(())
             }
+            (Named(_), Value::String(_)) => Ok(()),
+            (Named(name), other) => refuse(other, name),
             (Text, other) => refuse(other, "string"),
             (Bool, other) => refuse(other, "bool"),
             (Bytes, Value::String(text)) => match unpack_base64(text) {
                 Ok(_) => Ok(()),
                 Err(message) => Err(Wrong { message, path: Vec::new() }),
             },
-            (Bytes, other) => refuse(other, "[]uint8"),
-            (Int(_), Value::Number(number)) if number.is_i64() => Ok(()),
-            (Int(name), Value::Number(number)) => {
-                Err(self.refuse(&format!("number {number}"), name))
+            // Go takes a list for bytes as well, one by one.
+            (Bytes, Value::Array(items)) => {
+                items.iter().enumerate().filter(|(_, item)| !item.is_null()).try_for_each(
+                    |(at, item)| {
+                        self.whole(item, "uint8").map_err(|wrong| wrong.below(Part::Item(at)))
+                    },
+                )
             }
-            (Int(name), other) => refuse(other, name),
+            (Bytes, other) => refuse(other, "[]uint8"),
+            (Int(name), other) => self.whole(other, name),
             (Texts, Value::Array(items)) => match items.iter().position(odd_text) {
                 Some(at) => Err(self.refuse(word(&items[at]), "string").below(Part::Item(at))),
                 None => Ok(()),
@@ -482,6 +507,57 @@ impl Place<'_> {
                 Ok(())
             }
             (Many(inner), other) => refuse(other, &format!("[]{}", inner.spelled)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check, of_document, of_property};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn values_are_refused_in_the_words_of_go() {
+        let in_icon = |data: Value| ("olm.package", json!({ "icon": { "base64data": data } }));
+        let refused = |found: &str, of: &str| {
+            format!("json: cannot unmarshal {found} into Go struct field {of}")
+        };
+        let byte = "Icon.icon.base64data of type uint8";
+        let port = |port: Value| {
+            let services = json!({ "owned": [{ "containerPort": port }] });
+            ("olm.csv.metadata", json!({ "apiServiceDefinitions": services }))
+        };
+        let in_port =
+            "APIServiceDescription.apiServiceDefinitions.owned.containerPort of type int32";
+        let priority = |value: Value| ("olm.channel", json!({ "priority": value }));
+        let table = [
+            (in_icon(json!("QQ==")), None),
+            (in_icon(json!([60, null, 255])), None),
+            (in_icon(json!([256])), Some(refused("number 256", byte))),
+            (in_icon(json!([-0.0])), Some(refused("number -0", byte))),
+            (in_icon(json!([1, null, {}])), Some(refused("object", byte))),
+            (in_icon(json!(true)), Some(refused("bool", "Icon.icon.base64data of type []uint8"))),
+            (port(json!(443)), None),
+            (port(json!(1_i64 << 31)), Some(refused("number 2147483648", in_port))),
+            (priority(json!(1_i64 << 31)), None),
+            (priority(json!(-0.0)), None),
+            (priority(json!(1e30)), Some(refused("number 1e+30", "Channel.priority of type int"))),
+            (
+                ("olm.csv.metadata", json!({ "installModes": [{ "type": true }] })),
+                Some(refused(
+                    "bool",
+                    "InstallMode.installModes.type of type v1alpha1.InstallModeType",
+                )),
+            ),
+        ];
+        for ((kind, value), expected) in table {
+            // The table of documents knows one name that properties have as well.
+            let shape = match kind {
+                "olm.package" => of_document(kind).unwrap().0,
+                _ => of_property(kind).unwrap(),
+            };
+            let found = check(&value, shape).err().map(|wrong| wrong.message);
+            assert_eq!(found, expected, "{value}");
         }
     }
 }

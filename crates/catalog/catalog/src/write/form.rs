@@ -175,6 +175,13 @@ fn shape_kind(value: Option<Value>, kind: &Kind) -> Value {
                 unpack_base64(&text)
                     .map_or(Value::String(text), |bytes| Value::String(STANDARD.encode(bytes)))
             }
+            Some(Value::Array(items)) => {
+                // What is no byte has been refused; `null` is none.
+                let byte = |item: &Value| item.as_u64().and_then(|byte| u8::try_from(byte).ok());
+                let bytes: Vec<u8> =
+                    items.iter().map(|item| byte(item).unwrap_or_default()).collect();
+                Value::String(STANDARD.encode(bytes))
+            }
             Some(other) => other,
             None => Value::Null,
         },
