@@ -127,8 +127,9 @@ fn damaged_catalogs_are_read_or_named_with_their_place() {
             !error.problems.is_empty() && !error.upstream().is_empty(),
             "seed {seed}:\n{shown}"
         );
-        // What is missing at the end is missing on the line behind it.
-        let lines = text.split(|&byte| byte == b'\n').count() + 1;
+        // What is missing at the end is missing on the line behind it. Lines end as YAML has it.
+        let ends = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
+        let lines = shown.split(ends).count() + 1;
         for problem in &error.problems {
             let placed = &*problem.file == "c.yaml" && problem.line.is_some_and(|it| it <= lines);
             let told = !problem.message.is_empty() && !problem.remedy.is_empty();
