@@ -253,16 +253,27 @@ impl Item {
     }
 
     fn write_yaml(&self, out: &mut String) -> Result<(), WriteError> {
-        let value = match &self.content {
+        let mut value = match &self.content {
             Content::Read(blob) => self.shaped(blob)?,
             Content::Made(json) => serde_json::from_str(json).map_err(io::Error::from)?,
         };
         if !is_readable(&value) {
             return Err(WriteError::Characters);
         }
+        unsign_zeros(&mut value);
         out.push_str("---\n");
         out.push_str(&mainstay_yaml::to_string(&value));
         Ok(())
+    }
+}
+
+/// On its way to YAML, upstream reads `-0` back as a whole number, which has no sign.
+fn unsign_zeros(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.as_f64() == Some(0.0) => *number = 0.into(),
+        Value::Array(items) => items.iter_mut().for_each(unsign_zeros),
+        Value::Object(fields) => fields.values_mut().for_each(unsign_zeros),
+        Value::Number(_) | Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
 
