@@ -7,7 +7,7 @@
 //! database too, so it says nothing here: such a cache is left alone.
 
 use super::super::go;
-use mainstay_catalog::Catalog;
+use mainstay_catalog::{Blob, Catalog};
 use mainstay_gojson::{Html, Numbers};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -87,12 +87,12 @@ impl Folder {
     ///
     /// # Errors
     /// When it is another one.
-    pub(super) fn check(&self, catalog: &Catalog) -> Result<(), String> {
+    pub(super) fn check(&self, blobs: impl Iterator<Item = Blob>) -> Result<(), String> {
         let kept = self.kept_digest()?;
         if !self.is_ours() {
             return Ok(());
         }
-        let computed = digest(catalog)?;
+        let computed = digest(blobs)?;
         if kept == computed {
             return Ok(());
         }
@@ -114,7 +114,7 @@ impl Folder {
         let folder = file.parent().unwrap_or(&self.path);
         let written = std::fs::create_dir_all(folder)
             .map_err(|error| go::reason(&error))
-            .and_then(|()| digest(catalog))
+            .and_then(|()| digest(catalog.blobs()))
             .and_then(|digest| std::fs::write(&file, digest).map_err(|error| go::reason(&error)));
         written.map_err(|why| {
             format!(
@@ -126,10 +126,10 @@ impl Folder {
 }
 
 /// The digest of upstream: a 64-bit FNV-1a over all blobs as it writes them, a line each.
-fn digest(catalog: &Catalog) -> Result<String, String> {
+fn digest(blobs: impl Iterator<Item = Blob>) -> Result<String, String> {
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for blob in catalog.blobs() {
+    for blob in blobs {
         let value = blob.value().map_err(|error| error.to_string())?;
         let text = mainstay_gojson::value(&value, Html::Plain, Numbers::Float);
         for byte in text.bytes().chain([b'\n']) {

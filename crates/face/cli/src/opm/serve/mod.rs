@@ -164,6 +164,9 @@ impl Settings {
     /// What upstream says when a catalog cannot be served, which depends on what it looks at first.
     fn refusal(&self, io: &Io<'_>, why: &str) -> String {
         let why = io.as_typed(why, &self.typed);
+        if self.enforce && why.starts_with("cache requires rebuild: ") {
+            return format!("integrity check failed: {why}");
+        }
         if self.enforce {
             return format!("integrity check failed: compute digest: {why}");
         }
@@ -172,11 +175,13 @@ impl Settings {
 
     /// Whether a sound catalog is one that may be served here.
     fn accept(&self, io: &Io<'_>, catalog: &Catalog) -> Result<(), String> {
+        if let Some(cache) = self.cache.as_ref().filter(|_| self.enforce) {
+            let fits = cache.check(catalog.blobs());
+            fits.map_err(|why| format!("integrity check failed: {why}"))?;
+            return servable(catalog).map_err(|why| self.refusal(io, &why));
+        }
         servable(catalog).map_err(|why| self.refusal(io, &why))?;
         match &self.cache {
-            Some(cache) if self.enforce => {
-                cache.check(catalog).map_err(|why| format!("integrity check failed: {why}"))
-            }
             Some(cache) => cache.write(catalog).map_err(|why| self.refusal(io, &why)),
             None => Ok(()),
         }

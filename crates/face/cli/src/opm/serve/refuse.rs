@@ -51,6 +51,12 @@ pub(super) fn broken(settings: &Settings, error: &LoadError) -> String {
             };
         }
     };
+    if let Some(cache) = settings.cache.as_ref().filter(|_| settings.enforce)
+        && let Err(why) = cache.check(declared.blobs())
+    {
+        // Whether the digest fits is looked at before what the documents mean.
+        return why;
+    }
     let mut packages = BTreeMap::<_, Vec<_>>::new();
     for blob in declared.blobs() {
         if let Some(why) = mainstay_registry::refusal_of(&blob) {
