@@ -1,6 +1,7 @@
 //! Differences from opm: `opm-differences.txt`.
 //!
-//! A line is `PATTERN REASON…`, the pattern a case's folder with `*` for any letters; for one of the
+//! A line is `PATTERN REASON… [ROW]`, the pattern a case's folder with `*` for any letters, and the row
+//! the one of our notes on upstream that says what it does; for one of the
 //! calls or inputs that a case stands for, a colon and the call (`RPC{"request":…}`) or input follow.
 //! Where the reason begins with `open:`, the difference is not wanted but known; those are counted
 //! apart, and shall become none. An entry that nothing needs fails, as does a list that wants
@@ -34,6 +35,9 @@ impl Listed {
             let Some((pattern, _)) = line.split_once(' ') else {
                 bail!("line {number}: a difference has a reason");
             };
+            if !line.contains(" open:") && !(line.contains(" [") && line.ends_with(']')) {
+                bail!("line {number}: a wanted difference names the row that says so");
+            }
             let parts: Vec<String> = pattern.split('*').map(regex::escape).collect();
             let pattern = Regex::new(&format!("^{}$", parts.join(".*")))?;
             entries.push((pattern, line.to_owned()));
@@ -77,8 +81,10 @@ mod tests {
 
     #[test]
     fn entries_have_a_pattern_and_a_reason_and_are_needed() {
-        assert!(Listed::parse("0001-x\n").is_err());
-        let list = Listed::parse("# a comment\n*-list-x* because\n").unwrap();
+        for wrong in ["0001-x\n", "0001-x no row\n"] {
+            assert!(Listed::parse(wrong).is_err(), "{wrong}");
+        }
+        let list = Listed::parse("# a comment\n*-list-x* because [1.2]\n").unwrap();
         assert!(list.has("0001-list-xy") == Some(true) && list.has("0001-list-y").is_none());
         let judged = |name: &str, differs: bool| Judged {
             name: name.to_owned(),
