@@ -215,6 +215,20 @@ pub(super) fn numbers(value: &mut Value) {
     }
 }
 
+/// Zero loses its sign on the way to YAML, where `-0` is a whole number.
+pub(super) fn unsigned_zeros(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if number.is_f64() && number.as_f64() == Some(0.0) {
+                *number = 0.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(unsigned_zeros),
+        Value::Object(fields) => fields.values_mut().for_each(unsigned_zeros),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
 /// A float that is written without fraction or exponent is read as a whole number again.
 fn through_float(number: &Number) -> Number {
     let text = float(number.as_f64().unwrap_or_default());

@@ -257,6 +257,7 @@ impl Item {
             Content::Read(blob) => self.shaped(blob)?,
             Content::Made(json) => serde_json::from_str(json).map_err(io::Error::from)?,
         };
+        form::unsigned_zeros(&mut value);
         if !is_readable(&value) {
             return Err(WriteError::Characters);
         }
