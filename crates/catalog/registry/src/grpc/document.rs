@@ -100,23 +100,20 @@ fn is_csv(object: &str) -> bool {
         kind == Some(CSV) && version.unwrap_or_default().matches('/').count() <= 1
     };
     // Upstream reads the first document, and does not look at what follows.
-    match Type::deserialize(&mut serde_json::Deserializer::from_str(object)) {
-        Ok(Type { kind, version }) => {
-            let text = |word: Option<&RawValue>| {
-                word.and_then(|word| serde_json::from_str::<String>(word.get()).ok())
-            };
-            told(text(kind).as_deref(), text(version).as_deref())
-        }
-        // What only begins as JSON may still be YAML.
-        Err(_) => {
-            let options = mainstay_yaml::Options::default();
-            let first = mainstay_yaml::documents(object.as_bytes(), &options).next();
-            first.and_then(Result::ok).is_some_and(|document| {
-                let value = document.value;
-                told(value["kind"].as_str(), value["apiVersion"].as_str())
-            })
-        }
+    let mut json = serde_json::Deserializer::from_str(object);
+    if let Ok(Type { kind, version }) = Type::deserialize(&mut json) {
+        let text = |word: Option<&RawValue>| {
+            word.and_then(|word| serde_json::from_str::<String>(word.get()).ok())
+        };
+        return told(text(kind).as_deref(), text(version).as_deref());
     }
+    // What only begins as JSON may still be YAML.
+    let options = mainstay_yaml::Options::default();
+    let first = mainstay_yaml::documents(object.as_bytes(), &options).next();
+    first.and_then(Result::ok).is_some_and(|document| {
+        let value = document.value;
+        told(value["kind"].as_str(), value["apiVersion"].as_str())
+    })
 }
 
 /// A text that is borrowed where it has no escapes.
