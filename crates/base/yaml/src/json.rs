@@ -50,7 +50,9 @@ impl<'a> Stream<'a> {
             return Some(Ok(self.found(value, end - self.at)));
         }
         let mut reader = Deserializer::from_str(rest);
-        match (Node { options }).deserialize(&mut reader) {
+        // [`Node`] counts, and knows the bound.
+        reader.disable_recursion_limit();
+        match (Node { options, depth: 0 }).deserialize(&mut reader) {
             Ok(value) => {
                 // The reader stops right behind the value.
                 let length = reader.into_iter::<serde::de::IgnoredAny>().byte_offset();
@@ -100,8 +102,22 @@ fn text_until(text: &str, start: usize, error: &serde_json::Error) -> String {
 }
 
 /// Builds a [`Value`] under the bounds of the options.
+#[derive(Clone, Copy)]
 struct Node<'o> {
     options: &'o Options,
+    /// How many values it lies in.
+    depth: usize,
+}
+
+impl Node<'_> {
+    /// What lies in this one.
+    fn inner<E: Error>(self) -> Result<Self, E> {
+        let depth = self.depth + 1;
+        if depth > self.options.max_depth {
+            return Err(E::custom(format!("exceeded max depth of {}", self.options.max_depth)));
+        }
+        Ok(Self { options: self.options, depth })
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Node<'_> {
@@ -147,20 +163,22 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Node { options: self.options })? {
+        while let Some(item) = items.next_element_seed(inner)? {
             list.push(item);
         }
         Ok(Value::Array(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
         let mut map = Map::new();
         while let Some(name) = fields.next_key::<String>()? {
             if self.options.duplicate_keys == DuplicateKeys::Refuse && map.contains_key(&name) {
                 return Err(A::Error::custom(duplicate(&name)));
             }
-            let value = fields.next_value_seed(Node { options: self.options })?;
+            let value = fields.next_value_seed(inner)?;
             map.insert(name, value);
         }
         Ok(Value::Object(map))

@@ -77,9 +77,10 @@ pub struct Options {
     pub duplicate_keys: DuplicateKeys,
     /// Documents without content.
     pub empty: EmptyDocuments,
-    /// How deep mappings and sequences may nest, aliases counted as what they stand for. At most
-    /// 127, which is also what JSON texts are bounded to: deeper values could not be dropped on
-    /// small stacks.
+    /// How deep mappings and sequences may nest, aliases counted as what they stand for. Values
+    /// of more than 127 levels cannot be made, written or dropped on every stack: who allows them
+    /// has to see to a large one (10,000 levels, the most that upstream reads, ask for 100 MB
+    /// in a debug build).
     pub max_depth: usize,
     /// How many bytes (roughly) all aliases of a document may add to it.
     pub max_alias_bytes: usize,

@@ -25,12 +25,22 @@ pub struct Limits {
     pub scalar_bytes: usize,
     /// How many files there may be.
     pub files: usize,
+    /// How deep values may nest. Above 127 documents are read on large stacks; what is kept of
+    /// documents could not be looked at again, so more counts with [`Keep::Facts`] only. Upstream reads
+    /// [`Limits::DEEPEST`].
+    pub depth: usize,
+}
+
+impl Limits {
+    /// The nesting that upstream's readers allow.
+    pub const DEEPEST: usize = 10_000;
 }
 
 impl Default for Limits {
-    /// Several times what published catalogs need: 512 MiB, 16 MiB, 100,000 files.
+    /// Several times what published catalogs need: 512 MiB, 16 MiB, 100,000 files, 127
+    /// levels.
     fn default() -> Self {
-        Self { file_bytes: 512 << 20, scalar_bytes: 16 << 20, files: 100_000 }
+        Self { file_bytes: 512 << 20, scalar_bytes: 16 << 20, files: 100_000, depth: 127 }
     }
 }
 
@@ -57,6 +67,14 @@ pub struct LoadOptions {
     pub threads: Option<NonZeroUsize>,
     /// What is kept of the documents.
     pub keep: Keep,
+}
+
+impl LoadOptions {
+    /// How deep values may nest: what is kept must be fit to be looked at again.
+    pub(crate) fn depth(&self) -> usize {
+        let usual = Limits::default().depth;
+        if self.keep == Keep::Facts { self.limits.depth } else { self.limits.depth.min(usual) }
+    }
 }
 
 impl Catalog {

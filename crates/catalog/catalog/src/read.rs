@@ -166,6 +166,7 @@ pub(crate) fn reading(options: &LoadOptions, looks: bool) -> Options {
         duplicate_keys: if looks { DuplicateKeys::Note } else { DuplicateKeys::LastWins },
         empty: EmptyDocuments::Keep,
         max_scalar_bytes: options.limits.scalar_bytes,
+        max_depth: options.depth(),
         signed_zero: true,
         ..Options::default()
     }

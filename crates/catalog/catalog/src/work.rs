@@ -6,7 +6,7 @@
 
 use crate::{
     cut::{Cut, Cutter, Piece},
-    load::LoadOptions,
+    load::{Limits, LoadOptions},
     pack::Packer,
     read::{FileRead, ReadBlob, read_file, read_piece, reading},
     source::{Source, SourceFile},
@@ -31,8 +31,10 @@ pub(crate) fn read_all(
     let threads = options.threads.unwrap_or_else(cores).get();
     let queue = Mutex::new(Queue::new(source, files, options.limits.file_bytes));
     let take = || queue.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut parts: Vec<Read> =
-        on_threads(threads, || work(take, options, looks)).into_iter().flatten().collect();
+    let mut parts: Vec<Read> = on_threads(threads, stack(options), || work(take, options, looks))
+        .into_iter()
+        .flatten()
+        .collect();
     parts.sort_by_key(|part| (part.file, part.number));
     let mut results: Vec<FileRead> = Vec::new();
     results.resize_with(files.len(), FileRead::default);
@@ -49,17 +51,45 @@ pub(crate) fn read_all(
         }
         done
     };
-    for (file, read) in on_threads(threads.min(whole.len()), read).into_iter().flatten() {
+    for (file, read) in
+        on_threads(threads.min(whole.len()), stack(options), read).into_iter().flatten()
+    {
         results[file] = read;
     }
     results
 }
 
-/// Does the same on several threads, of which this is one.
-fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
+/// Bytes of stack for each level of a value, more than a debug build takes.
+const PER_LEVEL: usize = 24 << 10;
+
+/// The stack that documents ask for, if an ordinary one will not do.
+fn stack(options: &LoadOptions) -> Option<usize> {
+    let depth = options.depth();
+    (depth > Limits::default().depth).then(|| depth.saturating_mul(PER_LEVEL))
+}
+
+/// Does the same on several threads, of which this is one unless they are to have a stack of their
+/// own size. Such memory is used only as far as values are deep.
+fn on_threads<T: Send>(
+    threads: usize,
+    stack: Option<usize>,
+    work: impl Fn() -> T + Sync,
+) -> Vec<T> {
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
-        let mut done = vec![work()];
+        let mut done = Vec::new();
+        let mut others = Vec::new();
+        for _ in usize::from(stack.is_none())..threads {
+            let builder = std::thread::Builder::new();
+            let builder = match stack {
+                Some(bytes) => builder.stack_size(bytes),
+                None => builder,
+            };
+            // A thread that cannot be had is work for the others.
+            others.extend(builder.spawn_scoped(scope, &work));
+        }
+        if others.is_empty() || stack.is_none() {
+            done.push(work());
+        }
         for other in others {
             match other.join() {
                 Ok(result) => done.push(result),

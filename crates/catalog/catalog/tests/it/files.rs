@@ -129,7 +129,7 @@ fn a_missing_folder_and_a_file_in_its_place_are_named() {
 
 #[test]
 fn limits_on_files_and_scalars_are_kept() {
-    let limits = Limits { file_bytes: 100, scalar_bytes: 10, files: 3 };
+    let limits = Limits { file_bytes: 100, scalar_bytes: 10, files: 3, ..Limits::default() };
     let options = LoadOptions { limits, ..LoadOptions::default() };
     let check = |files: &[(&str, &str)]| {
         Catalog::load(folder(files).path(), &options).map(|_| ()).unwrap_err().problems.remove(0)

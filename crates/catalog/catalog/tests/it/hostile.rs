@@ -3,7 +3,7 @@
 //!
 //! `MAINSTAY_DEEP` makes everything as large as it can get; without it the same shapes are small.
 
-use mainstay_catalog::{Catalog, Files, LoadError, LoadOptions, Source, SourceFile};
+use mainstay_catalog::{Catalog, Files, Keep, Limits, LoadError, LoadOptions, Source, SourceFile};
 use mainstay_testdata::{ran, skipped};
 use std::{
     fmt::Write as _,
@@ -402,4 +402,37 @@ fn a_folder_as_deep_as_it_gets_and_full_of_files_is_read_or_named() {
         .collect();
     let catalog = Catalog::load_from(&files, &LoadOptions::default()).unwrap();
     assert_eq!(catalog.others().len(), n);
+}
+
+/// Upstream's bound is the only one where nothing of a document is looked at again; elsewhere deep
+/// values are refused, with their place.
+#[test]
+fn values_are_judged_to_the_depth_that_upstream_reads() {
+    let flow = |depth: usize| format!("schema: a\nx: {}{}\n", "[".repeat(depth), "]".repeat(depth));
+    let json = |depth: usize| {
+        format!("{{\"schema\": \"a\", \"x\": {}{}}}", "[".repeat(depth), "]".repeat(depth))
+    };
+    let block = |depth: usize| {
+        let lines = (1..depth).map(|level| format!("{}a:\n", " ".repeat(level)));
+        format!("schema: a\nx:\n{}", lines.collect::<String>())
+    };
+    let judged = |file: &str, text: String, keep: Keep| {
+        let files: Files = [(file, text)].into_iter().collect();
+        let limits = Limits { depth: Limits::DEEPEST, ..Limits::default() };
+        Catalog::load_from(&files, &LoadOptions { limits, keep, ..LoadOptions::default() })
+    };
+    for keep in [Keep::Facts, Keep::Light] {
+        let deep = [("f.yaml", flow(9_900)), ("j.json", json(9_900)), ("b.yaml", block(1_000))];
+        for (file, text) in deep {
+            let verdict = judged(file, text, keep);
+            assert_eq!(verdict.is_ok(), keep == Keep::Facts, "{file}");
+            if let Err(error) = verdict {
+                assert!(error.to_string().contains("exceeded max depth of 127"), "{error}");
+            }
+        }
+    }
+    for (file, text) in [("f.yaml", flow(10_100)), ("j.json", json(10_100))] {
+        let error = judged(file, text, Keep::Facts).unwrap_err();
+        assert!(error.to_string().contains("exceeded max depth"), "{error}");
+    }
 }

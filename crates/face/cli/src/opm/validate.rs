@@ -4,7 +4,7 @@ use super::call::{Call, End};
 use super::command::{Arguments, Command};
 use super::flags::Flag;
 use super::{engine, go};
-use mainstay_catalog::{Catalog, Keep, LoadOptions};
+use mainstay_catalog::{Catalog, Keep, Limits, LoadOptions};
 use mainstay_gojson::{Html, text_of_bytes};
 use serde_json::json;
 
@@ -23,7 +23,8 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     if !call.io.is_folder(folder).map_err(End::Usage)? {
         return Err(End::Usage(format!("{} is not a directory", go::quote(folder))));
     }
-    let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
+    let limits = Limits { depth: Limits::DEEPEST, ..Limits::default() };
+    let options = LoadOptions { keep: Keep::Facts, limits, ..LoadOptions::default() };
     let verdict = Catalog::load(&call.io.at(folder), &options);
     let verdict = verdict.map(drop).map_err(|error| call.io.as_typed(&error.upstream(), folder));
     let text = match (call.flags.text("output"), &verdict) {
