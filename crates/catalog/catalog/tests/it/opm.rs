@@ -1,7 +1,7 @@
 //! What upstream's `opm validate` says to hundreds of catalogs with one fault each, and what we
 //! say in its voice, where its recorded answers are at hand.
 
-use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_catalog::{Catalog, Keep, Limits, LoadOptions};
 use mainstay_testdata::{ran, unpack};
 use serde_json::{Value, json};
 use std::{
@@ -64,7 +64,9 @@ fn differs(case: &Path) -> Option<(Option<&'static str>, String)> {
     let ["opm", "validate", root @ ("input" | "nowhere" | "input/c.yaml")] = argv[..] else {
         return None;
     };
-    let ours = Catalog::load(&case.join(root), &LoadOptions::default());
+    let limits = Limits { depth: Limits::DEEPEST, ..Limits::default() };
+    let options = LoadOptions { keep: Keep::Facts, limits, ..LoadOptions::default() };
+    let ours = Catalog::load(&case.join(root), &options);
     // Cases were recorded inside their folder.
     let place = format!("{}/", case.display());
     let ours = ours.map(|_| ()).map_err(|error| lines(&error.upstream().replace(&place, "")));
