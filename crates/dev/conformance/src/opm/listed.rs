@@ -35,7 +35,8 @@ impl Listed {
             let Some((pattern, _)) = line.split_once(' ') else {
                 bail!("line {number}: a difference has a reason");
             };
-            if !line.contains(" open:") && !(line.contains(" [") && line.ends_with(']')) {
+            let has_row = line.contains(" [") && line.ends_with(']');
+            if !has_row && !line.contains(" open:") {
                 bail!("line {number}: a wanted difference names the row that says so");
             }
             let parts: Vec<String> = pattern.split('*').map(regex::escape).collect();
