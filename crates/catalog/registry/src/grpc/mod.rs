@@ -10,7 +10,7 @@
 //! it. Meaning, texts and codes are upstream's; where upstream answers in random order, the order
 //! here is by package, channel and name.
 //!
-//! A message holds what the catalog keeps deflated. It is made when its turn in the stream comes and
+//! A message holds what the catalog keeps compressed. It is made when its turn in the stream comes and
 //! gone when it is sent, so a client that reads slowly costs one message, not a catalog.
 
 mod document;
