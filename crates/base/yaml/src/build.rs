@@ -16,6 +16,20 @@ use std::collections::HashMap;
 
 /// What a node is charged beside its text.
 const NODE_BYTES: usize = 32;
+/// Roughly what a mapping occupies before it has much: a node of a tree.
+const MAP_BYTES: usize = 600;
+
+const EXCESSIVE: &str = "document contains excessive aliasing";
+
+/// The beginning of a value, for messages.
+fn shortened(value: &Value) -> String {
+    let mut text = value.to_string();
+    if let Some((end, _)) = text.char_indices().nth(200) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
 
 /// Reads all documents of one section that begins on `line`: usually one, more when it has `...`.
 /// Each comes with the line of its first node.
@@ -72,6 +86,8 @@ struct Node {
     bytes: usize,
     /// Levels of nesting below and including it; 0 for a scalar.
     depth: usize,
+    /// How many nodes upstream decodes for it.
+    nodes: usize,
     /// It stands where an alias was written.
     aliased: bool,
 }
@@ -80,6 +96,7 @@ struct Anchored {
     value: Value,
     bytes: usize,
     depth: usize,
+    nodes: usize,
 }
 
 /// The key whose value comes next.
@@ -99,6 +116,7 @@ struct Frame {
     anchor: Option<String>,
     bytes: usize,
     depth: usize,
+    nodes: usize,
 }
 
 struct Builder<'o> {
@@ -108,7 +126,11 @@ struct Builder<'o> {
     first: Option<Mark>,
     /// Anchors of the present document; open ones are not in it yet.
     anchors: HashMap<String, Anchored>,
+    /// Bytes of all copies that anchors and aliases have made in the section.
     alias_bytes: usize,
+    /// Nodes of the present document that upstream decodes, and those of them behind aliases.
+    decoded: usize,
+    aliased: usize,
     repeated: Vec<Repeated>,
 }
 
@@ -121,6 +143,8 @@ impl<'o> Builder<'o> {
             first: None,
             anchors: HashMap::new(),
             alias_bytes: 0,
+            decoded: 1,
+            aliased: 0,
             repeated: Vec::new(),
         }
     }
@@ -128,7 +152,7 @@ impl<'o> Builder<'o> {
     fn start(&mut self) {
         self.first = None;
         self.anchors.clear();
-        self.alias_bytes = 0;
+        (self.decoded, self.aliased) = (1, 0);
     }
 
     fn finish(&mut self) -> Value {
@@ -138,17 +162,17 @@ impl<'o> Builder<'o> {
     fn event(&mut self, event: Event, mark: Mark) -> Result<(), String> {
         match event {
             Event::Scalar(text, style, properties) => {
-                self.begin(mark);
+                self.begin(mark)?;
                 check_length(text.len(), self.options)?;
                 self.scalar(text, style, properties, mark)
             }
             Event::Alias(anchor) => self.alias(&anchor),
             Event::SequenceStart(properties) => {
-                self.begin(mark);
+                self.begin(mark)?;
                 self.open(Collection::List(Vec::new()), properties.anchor)
             }
             Event::MappingStart(properties) => {
-                self.begin(mark);
+                self.begin(mark)?;
                 let map = Collection::Map { map: Map::new(), key: None, merged: Vec::new() };
                 self.open(map, properties.anchor)
             }
@@ -157,8 +181,30 @@ impl<'o> Builder<'o> {
         }
     }
 
-    fn begin(&mut self, mark: Mark) {
+    fn begin(&mut self, mark: Mark) -> Result<(), String> {
         self.first.get_or_insert(mark);
+        self.decoded += 1;
+        self.check_aliases()
+    }
+
+    /// Upstream's bound: of a large document, so much at most may come out of aliases.
+    fn check_aliases(&self) -> Result<(), String> {
+        const FEW: usize = 400_000;
+        const MANY: usize = 4_000_000;
+        let allowed = 990 - 890 * (self.decoded.clamp(FEW, MANY) - FEW) / (MANY - FEW);
+        let excessive = self.aliased > 100
+            && self.decoded > 1000
+            && self.aliased.saturating_mul(1000) > allowed * self.decoded;
+        if excessive { Err(EXCESSIVE.to_owned()) } else { Ok(()) }
+    }
+
+    /// Charges a copy, of which the section may have so many bytes.
+    fn charge(&mut self, bytes: usize) -> Result<(), String> {
+        self.alias_bytes = self.alias_bytes.saturating_add(bytes);
+        if self.alias_bytes > self.options.max_alias_bytes {
+            return Err(EXCESSIVE.to_owned());
+        }
+        Ok(())
     }
 
     /// Whether the next node is the key of a mapping.
@@ -192,7 +238,8 @@ impl<'o> Builder<'o> {
             };
             if let (Key::Name(name), Some(anchor)) = (&key, anchor) {
                 let (value, bytes) = (Value::String(name.clone()), NODE_BYTES + name.len());
-                self.anchors.insert(anchor, Anchored { value, bytes, depth: 0 });
+                self.charge(bytes)?;
+                self.anchors.insert(anchor, Anchored { value, bytes, depth: 0, nodes: 1 });
             }
             return self.key(key);
         }
@@ -201,8 +248,9 @@ impl<'o> Builder<'o> {
             other => other.value(&text, self.options)?,
         };
         let bytes = NODE_BYTES + value.as_str().map_or(0, str::len);
-        self.anchor(anchor, &value, bytes, 0);
-        self.place(Node { value, bytes, depth: 0, aliased: false })
+        let node = Node { value, bytes, depth: 0, nodes: 1, aliased: false };
+        self.anchor(anchor, &node)?;
+        self.place(node)
     }
 
     fn note_repeated(&mut self, name: &str, quoted: bool, mark: Mark) {
@@ -219,7 +267,7 @@ impl<'o> Builder<'o> {
     }
 
     fn key(&mut self, found: Key) -> Result<(), String> {
-        let Some(Frame { collection: Collection::Map { map, key, merged }, bytes, .. }) =
+        let Some(Frame { collection: Collection::Map { map, key, merged }, bytes, nodes, .. }) =
             self.stack.last_mut()
         else {
             return Ok(());
@@ -232,6 +280,7 @@ impl<'o> Builder<'o> {
                 return Err(duplicate(name));
             }
             *bytes += name.len();
+            *nodes += 1;
         }
         *key = Some(found);
         Ok(())
@@ -246,10 +295,12 @@ impl<'o> Builder<'o> {
                 format!("unknown anchor '{name}' referenced")
             });
         };
-        self.alias_bytes += anchored.bytes;
-        if self.alias_bytes > self.options.max_alias_bytes {
-            return Err("document contains excessive aliasing".to_owned());
-        }
+        let (bytes, depth, nodes) = (anchored.bytes, anchored.depth, anchored.nodes);
+        self.decoded = self.decoded.saturating_add(1 + nodes);
+        self.aliased = self.aliased.saturating_add(nodes);
+        self.check_aliases()?;
+        self.charge(bytes)?;
+        let Some(anchored) = self.anchors.get(name) else { return Ok(()) };
         if self.stack.len() + anchored.depth > self.options.max_depth {
             return Err(self.too_deep());
         }
@@ -259,14 +310,13 @@ impl<'o> Builder<'o> {
                 Value::Bool(flag) => flag.to_string(),
                 Value::Number(number) => number.to_string(),
                 Value::Null | Value::Array(_) | Value::Object(_) => {
-                    return Err(format!("invalid map key: {}", anchored.value));
+                    return Err(format!("invalid map key: {}", shortened(&anchored.value)));
                 }
             };
             return self.key(Key::Name(name));
         }
-        let (bytes, depth) = (anchored.bytes, anchored.depth);
         let value = anchored.value.clone();
-        self.place(Node { value, bytes, depth, aliased: true })
+        self.place(Node { value, bytes, depth, nodes: 1 + nodes, aliased: true })
     }
 
     fn open(&mut self, collection: Collection, anchor: Option<String>) -> Result<(), String> {
@@ -279,7 +329,11 @@ impl<'o> Builder<'o> {
         if let Some(anchor) = &anchor {
             self.anchors.remove(anchor);
         }
-        self.stack.push(Frame { collection, anchor, bytes: NODE_BYTES, depth: 1 });
+        let bytes = match collection {
+            Collection::List(_) => NODE_BYTES,
+            Collection::Map { .. } => MAP_BYTES,
+        };
+        self.stack.push(Frame { collection, anchor, bytes, depth: 1, nodes: 1 });
         Ok(())
     }
 
@@ -289,14 +343,19 @@ impl<'o> Builder<'o> {
             Collection::List(items) => Value::Array(items),
             Collection::Map { map, .. } => Value::Object(map),
         };
-        self.anchor(frame.anchor, &value, frame.bytes, frame.depth);
-        self.place(Node { value, bytes: frame.bytes, depth: frame.depth, aliased: false })
+        let Frame { bytes, depth, nodes, .. } = frame;
+        let node = Node { value, bytes, depth, nodes, aliased: false };
+        self.anchor(frame.anchor, &node)?;
+        self.place(node)
     }
 
-    fn anchor(&mut self, anchor: Option<String>, value: &Value, bytes: usize, depth: usize) {
+    fn anchor(&mut self, anchor: Option<String>, node: &Node) -> Result<(), String> {
         if let Some(anchor) = anchor {
-            self.anchors.insert(anchor, Anchored { value: value.clone(), bytes, depth });
+            self.charge(node.bytes)?;
+            let Node { ref value, bytes, depth, nodes, .. } = *node;
+            self.anchors.insert(anchor, Anchored { value: value.clone(), bytes, depth, nodes });
         }
+        Ok(())
     }
 
     /// Puts a finished node where it belongs.
@@ -306,6 +365,7 @@ impl<'o> Builder<'o> {
             return Ok(());
         };
         frame.bytes += node.bytes;
+        frame.nodes = frame.nodes.saturating_add(node.nodes);
         frame.depth = frame.depth.max(node.depth + 1);
         match &mut frame.collection {
             Collection::List(items) => items.push(node.value),

@@ -40,7 +40,7 @@ impl<'a> Stream<'a> {
     /// The next value with its line and bytes; `None` at the end.
     pub(crate) fn next(&mut self, options: &Options) -> Option<Result<Found, YamlError>> {
         let rest = &self.text[self.at..];
-        let blanks = rest.len() - rest.trim_start().len();
+        let blanks = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
         self.step(blanks);
         let rest = &self.text[self.at..];
         if rest.is_empty() {

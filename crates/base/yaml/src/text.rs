@@ -1,6 +1,7 @@
 //! From bytes to text: encodings, byte-order marks, characters that YAML refuses.
 
 use crate::YamlError;
+use memchr::memchr2_iter;
 use std::borrow::Cow;
 
 /// The text of an input, and how many bytes (a byte-order mark) were left out before it.
@@ -44,7 +45,16 @@ pub(crate) fn forbidden(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let stride = bytes
         .chunks(4096)
-        .position(|chunk| chunk.iter().fold(false, |found, &byte| found | suspicious(byte)))?;
-    let start = stride * 4096;
-    bytes[start..].iter().position(|&byte| suspicious(byte)).map(|at| start + at)
+        .position(|chunk| chunk.iter().fold(false, |found, &byte| found | suspicious(byte)));
+    let control = stride.and_then(|stride| {
+        let start = stride * 4096;
+        bytes[start..].iter().position(|&byte| suspicious(byte)).map(|at| start + at)
+    });
+    // U+0080 to U+009F without U+0085, and U+FFFE and U+FFFF.
+    let beyond = memchr2_iter(0xc2, 0xef, bytes).find(|&at| match bytes[at..] {
+        [0xc2, second, ..] => second < 0xa0 && second != 0x85,
+        [0xef, 0xbf, third, ..] => third >= 0xbe,
+        _ => false,
+    });
+    control.into_iter().chain(beyond).min()
 }

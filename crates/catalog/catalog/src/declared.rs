@@ -177,7 +177,7 @@ pub(crate) fn place(
         let read = |(source, options): (&dyn Source, &LoadOptions)| {
             let path = &findings[file[0]].origin.file;
             let bytes = source.read(path, options.limits.file_bytes).unwrap_or_default();
-            read::as_text(bytes, &read::reading(options, false))
+            read::as_read(bytes)
         };
         let text = source.map(read).unwrap_or_default();
         let mut lines = Lines::default();

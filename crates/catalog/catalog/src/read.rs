@@ -24,7 +24,7 @@ use std::{collections::BTreeMap, io, sync::Arc};
 const LONGEST_WORDS: usize = 1 << 20;
 
 /// How many problems of one file are told before its reading stops.
-const MOST_PROBLEMS: usize = 10_000;
+pub(crate) const MOST_PROBLEMS: usize = 10_000;
 
 /// What came out of one file.
 #[derive(Default)]
@@ -146,18 +146,35 @@ pub(crate) fn read_file(
 
 /// The bytes of a file as documents are read from them. In a stream of JSON that has no other
 /// fault, upstream puts U+FFFD for each byte that belongs to no character, and so does this.
-pub(crate) fn as_text(bytes: Vec<u8>, reading: &Options) -> Vec<u8> {
-    let is_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    if !is_json || std::str::from_utf8(&bytes).is_ok() {
+fn as_text(bytes: Vec<u8>, reading: &Options) -> Vec<u8> {
+    if !is_json(&bytes) || std::str::from_utf8(&bytes).is_ok() {
         return bytes;
     }
+    let text = exchanged(&bytes);
+    let sound = mainstay_yaml::part(&text, Format::Json, 1, reading).all(|read| read.is_ok());
+    if sound { text.into_bytes() } else { bytes }
+}
+
+/// The bytes of a file that was read, as places in it are counted.
+pub(crate) fn as_read(bytes: Vec<u8>) -> Vec<u8> {
+    if is_json(&bytes) && std::str::from_utf8(&bytes).is_err() {
+        return exchanged(&bytes).into_bytes();
+    }
+    bytes
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+}
+
+/// A text with U+FFFD for each byte that belongs to no character.
+fn exchanged(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + bytes.len() / 16);
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
         text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
     }
-    let sound = mainstay_yaml::part(&text, Format::Json, 1, reading).all(|read| read.is_ok());
-    if sound { text.into_bytes() } else { bytes }
+    text
 }
 
 /// How documents are read. `looks` asks for what is lost in them.
@@ -220,7 +237,7 @@ fn take(
     read: &mut FileRead,
 ) {
     let line = document.line;
-    match blob(document, path, bytes, packer) {
+    match blob(document, path, bytes, packer, read.stop.is_none()) {
         Ok(blob) => {
             object_faults(&blob, path, bytes, read);
             read.blobs.push(blob);
@@ -303,12 +320,24 @@ impl Fault {
     }
 }
 
-/// Turns a document into a blob.
+/// The beginning of a value, for messages.
+fn shortened(value: &Value) -> String {
+    let mut text = value.to_string();
+    if text.len() > 200 {
+        let end = (0..=200).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// Turns a document into a blob. `words` asks for upstream's.
 fn blob(
     document: Document,
     file: &Arc<str>,
     text: &[u8],
     packer: &mut Packer,
+    words: bool,
 ) -> Result<ReadBlob, Box<Fault>> {
     let Document { value, line, bytes, format, .. } = document;
     let fault = |rule, message: String, upstream: String, remedy| {
@@ -329,7 +358,9 @@ fn blob(
         Value::Null => {
             let message = "object '' is missing root schema field".to_owned();
             let upstream = match format {
-                Format::Yaml => syntax::of_nothing(&text[bytes.clone()], &message),
+                // It takes a look at the whole section, which may hold many such documents.
+                Format::Yaml if words => syntax::of_nothing(&text[bytes.clone()], &message),
+                Format::Yaml => message.clone(),
                 Format::Json => "object 'null\n' is missing root schema field".to_owned(),
             };
             return Err(fault(Rule::EmptyDocument, message, upstream, "remove the empty document"));
@@ -369,7 +400,7 @@ fn blob(
                     golang::print(other, true),
                     golang::print(other, false)
                 ));
-                let message = format!("{}{other}", expected(field));
+                let message = format!("{}{}", expected(field), shortened(other));
                 let wrong = decode::Wrong { message, path: vec![Part::Field(field)] };
                 let remedy =
                     if other.is_null() { "give it a text" } else { "put the text in quotes" };
@@ -385,13 +416,7 @@ fn blob(
         let value = Value::Object(fields);
         let upstream =
             format!("object '{}\n' is missing root schema field", golang::json(&value, false));
-        let mut text = value.to_string();
-        if text.len() > 200 {
-            let end = (0..=200).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-            text.truncate(end);
-            text.push('…');
-        }
-        let message = format!("object '{text}' is missing root schema field");
+        let message = format!("object '{}' is missing root schema field", shortened(&value));
         return Err(fault(Rule::NotABlob, message, upstream, remedy));
     }
     if schema == "olm.bundle" {
@@ -476,17 +501,21 @@ fn rename(fields: &mut Map<String, Value>, names: &[&str]) {
 pub(crate) struct Lines {
     at: usize,
     breaks: usize,
+    /// Where the section begins that was looked through last, and the line of its document.
+    section: Option<(usize, usize)>,
 }
 
 impl Lines {
     /// The line (from 1) of a byte.
     pub(crate) fn of(&mut self, text: &[u8], offset: usize) -> usize {
         let offset = offset.min(text.len());
+        let count =
+            |part: &[u8]| part.iter().map(|&byte| usize::from(byte == b'\n')).sum::<usize>();
         if offset < self.at {
-            *self = Self::default();
+            self.breaks -= count(&text[offset..self.at]);
+        } else {
+            self.breaks += count(&text[self.at..offset]);
         }
-        self.breaks +=
-            text[self.at..offset].iter().map(|&byte| usize::from(byte == b'\n')).sum::<usize>();
         self.at = offset;
         self.breaks + 1
     }
@@ -535,6 +564,11 @@ pub(crate) fn spots_at(
     let Some(text) = text.filter(|_| paths.iter().any(|path| !path.is_empty())) else {
         return vec![(line, None); paths.len()];
     };
+    // What is looked through is the first document of a section.
+    if lines.section.is_some_and(|(start, first)| start == bytes.start && line > first) {
+        return vec![(line, None); paths.len()];
+    }
+    lines.section = Some((bytes.start, line));
     // The document may begin with comments: its bytes start on an earlier line than its text.
     let first = lines.of(file, bytes.start);
     let found = locate_all(text, paths);

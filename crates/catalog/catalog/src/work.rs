@@ -29,6 +29,9 @@ pub(crate) fn read_all(
 ) -> Vec<FileRead> {
     let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let threads = options.threads.unwrap_or_else(cores).get();
+    let usual = Limits { depth: Limits::default().depth, ..options.limits.clone() };
+    let usual = LoadOptions { limits: usual, ..options.clone() };
+    let options = if stack(options).is_none_or(can_be_had) { options } else { &usual };
     let queue = Mutex::new(Queue::new(source, files, options.limits.file_bytes));
     let take = || queue.lock().unwrap_or_else(PoisonError::into_inner);
     let mut parts: Vec<Read> = on_threads(threads, stack(options), || work(take, options, looks))
@@ -66,6 +69,12 @@ const PER_LEVEL: usize = 24 << 10;
 fn stack(options: &LoadOptions) -> Option<usize> {
     let depth = options.depth();
     (depth > Limits::default().depth).then(|| depth.saturating_mul(PER_LEVEL))
+}
+
+/// Whether threads can have a stack of this size.
+fn can_be_had(stack: usize) -> bool {
+    let thread = std::thread::Builder::new().stack_size(stack).spawn(|| ());
+    thread.is_ok_and(|thread| thread.join().is_ok())
 }
 
 /// Does the same on several threads, of which this is one unless they are to have a stack of their

@@ -80,7 +80,7 @@ impl Reader<'_, '_> {
     fn nested(&mut self, read: fn(&mut Self) -> Read<Value>) -> Read<Value> {
         self.at += 1;
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > self.options.max_depth.min(DEEPEST) {
             return Err(Unusual);
         }
         let value = read(self)?;

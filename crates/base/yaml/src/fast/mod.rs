@@ -58,13 +58,15 @@ pub(crate) fn section(text: &str, line: usize, options: &Options) -> Option<Foun
         repeated: Vec::new(),
     };
     let (value, start) = scanner.document().ok()?;
-    let lines_before = |at: usize| line + memchr_iter(b'\n', &bytes[..at]).count();
-    let repeated = scanner
-        .repeated
-        .into_iter()
-        .map(|(at, key)| Repeated { line: lines_before(at), key })
-        .collect();
-    Some((value, lines_before(start), repeated))
+    let breaks = |part: &[u8]| memchr_iter(b'\n', part).count();
+    // Each stands behind the one before.
+    let (mut from, mut row) = (0, line);
+    let repeated = scanner.repeated.into_iter().map(|(at, key)| {
+        row += bytes.get(from..at).map_or(0, breaks);
+        from = at;
+        Repeated { line: row, key }
+    });
+    Some((value, line + breaks(&bytes[..start]), repeated.collect()))
 }
 
 /// Whether a text has characters that are no text of YAML, or that readers of YAML 1.1 and 1.2

@@ -11,7 +11,7 @@ mod names;
 mod scalars;
 mod tokens;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 use tokens::{Lexeme, Scanner, Token};
 
 /// A place in a text, counted in characters.
@@ -114,7 +114,7 @@ pub(crate) struct Parser<'t> {
     /// What is expected behind the nodes that are open.
     states: Vec<State>,
     /// Prefixes of tags by their handles.
-    handles: Vec<(String, String)>,
+    handles: BTreeMap<String, String>,
     /// No document has begun yet.
     first: bool,
     failed: bool,
@@ -126,7 +126,7 @@ impl<'t> Parser<'t> {
             scanner: Scanner::new(text),
             state: State::Document { bare: true },
             states: Vec::new(),
-            handles: Vec::new(),
+            handles: BTreeMap::new(),
             first: true,
             failed: false,
         }
@@ -232,18 +232,18 @@ impl<'t> Parser<'t> {
                 }
                 Token::Handle(handle, prefix) => {
                     let (handle, prefix) = (handle.clone(), prefix.clone());
-                    if self.handles.iter().any(|(known, _)| *known == handle) {
+                    if self.handles.contains_key(&handle) {
                         return Self::fail(start, "found duplicate %TAG directive");
                     }
-                    self.handles.push((handle, prefix));
+                    self.handles.insert(handle, prefix);
                 }
                 _ => break,
             }
             self.scanner.next()?;
         }
         for (handle, prefix) in [("!", "!"), ("!!", "tag:yaml.org,2002:")] {
-            if !self.handles.iter().any(|(known, _)| known == handle) {
-                self.handles.push((handle.to_owned(), prefix.to_owned()));
+            if !self.handles.contains_key(handle) {
+                self.handles.insert(handle.to_owned(), prefix.to_owned());
             }
         }
         Ok(())
@@ -355,8 +355,7 @@ impl<'t> Parser<'t> {
             if handle.is_empty() {
                 properties.tag = Some(suffix);
             } else {
-                let known = self.handles.iter().find(|(known, _)| *known == handle);
-                let Some((_, prefix)) = known else {
+                let Some(prefix) = self.handles.get(&handle) else {
                     return Self::fail(mark, "found undefined tag handle");
                 };
                 properties.tag = Some(format!("{prefix}{suffix}"));

@@ -111,3 +111,41 @@ proptest! {
         exercise(format!("{{{input}").as_bytes())?;
     }
 }
+
+#[test]
+fn copies_of_anchored_values_are_paid_for() {
+    let text = "x".repeat(1 << 20);
+    let anchors = "&a [".repeat(100);
+    let nested = format!("a: {anchors}\"{text}\"{}", "]".repeat(100));
+    assert_eq!(message(&nested), "document contains excessive aliasing");
+    // Documents of one section share what they may cost.
+    let bomb = format!("a: &a \"{text}\"\nb: [*a, *a, *a, *a, *a, *a, *a, *a]\n...\n");
+    assert_eq!(message(&bomb), "");
+    let many = bomb.repeat(20);
+    let read: Vec<_> = documents(many.as_bytes(), &Options::default()).collect();
+    assert!(matches!(&read[..], [Err(error)] if error.message.contains("excessive aliasing")));
+}
+
+#[test]
+fn aliases_are_judged_by_their_share_of_a_document() {
+    let ten = |what: &str| [what; 10].join(", ");
+    let chain = format!(
+        "a: &a [{}]\nb: &b [{}]\nc: &c [{}]\nd: [{}]\n",
+        ten("x"),
+        ten("*a"),
+        ten("*b"),
+        ten("*c")
+    );
+    assert_eq!(message(&chain), "document contains excessive aliasing");
+    let few = format!("a: &a [{}]\nb: [{}]\n", ten("x"), ten("*a"));
+    assert_eq!(message(&few), "");
+}
+
+#[test]
+fn what_is_no_character_of_yaml_is_refused() {
+    for sign in ["\u{80}", "\u{9f}", "\u{fffe}", "\u{ffff}"] {
+        let message = message(&format!("a: \"{sign}\"\n"));
+        assert!(message.contains("control characters are not allowed"), "{sign:?}: {message}");
+    }
+    assert_eq!(message("a: \"\u{a0}\u{fffd}\"\n"), "");
+}

@@ -4,7 +4,7 @@ use super::{keys, near::nearest, range};
 use crate::{
     fold,
     problem::{BlobName, Problem},
-    read::{Lines, spots_at},
+    read::{Lines, MOST_PROBLEMS, spots_at},
     rule::Rule,
     shape::{self, Odd, Shape},
 };
@@ -38,6 +38,9 @@ pub(crate) struct Looker<'f> {
     lines: Lines,
     /// The bytes and the form of the document before.
     last: Option<(Range<usize>, Format)>,
+    /// Where the last section begins that holds several documents, and whether its lines end with
+    /// CR alone.
+    returns: Option<(usize, bool)>,
     /// Upstream does not take this file for a stream of JSON.
     hidden_json: Option<&'static str>,
     problems: Vec<Problem>,
@@ -58,6 +61,7 @@ impl<'f> Looker<'f> {
             text,
             lines: Lines::default(),
             last: None,
+            returns: None,
             hidden_json,
             problems: Vec::new(),
         }
@@ -127,7 +131,22 @@ impl OwnStep {
 }
 
 impl About<'_, '_, '_> {
+    /// Whether so much was said of the file that nobody reads more.
+    fn enough(&mut self) -> bool {
+        let Looker { problems, file, .. } = &mut *self.looker;
+        if problems.len() == MOST_PROBLEMS {
+            let message =
+                format!("there are {MOST_PROBLEMS} remarks on the file; there may be more");
+            let remedy = "correct these first";
+            problems.push(Problem::of_file(Rule::AboveLimit, file.clone(), message, remedy));
+        }
+        problems.len() > MOST_PROBLEMS
+    }
+
     fn say(&mut self, rule: Rule, path: &[Step<'_>], message: String, remedy: impl Into<String>) {
+        if self.enough() {
+            return;
+        }
         let owned = |step: &Step<'_>| match step {
             Step::Field(name) => OwnStep::Field((*name).to_owned()),
             Step::Item(index) => OwnStep::Item(*index),
@@ -158,6 +177,9 @@ impl About<'_, '_, '_> {
         message: String,
         remedy: impl Into<String>,
     ) {
+        if self.enough() {
+            return;
+        }
         self.looker.problems.push(Problem {
             rule,
             blob: self.blob.clone(),
@@ -178,7 +200,11 @@ impl About<'_, '_, '_> {
             }
             (Format::Yaml, Format::Yaml, _) if *before == self.document.bytes => {
                 let section = self.looker.text.get(before.clone()).unwrap_or_default();
-                if section.contains(&b'\r') && !section.contains(&b'\n') {
+                let returns = || section.contains(&b'\r') && !section.contains(&b'\n');
+                let known = self.looker.returns.filter(|(start, _)| *start == before.start);
+                let (_, returns) = known.unwrap_or_else(|| (before.start, returns()));
+                self.looker.returns = Some((before.start, returns));
+                if returns {
                     ("lines that end with CR alone", "save the file with LF line ends")
                 } else {
                     ("no line that begins with \"---\" before it", "put such a line before it")
@@ -200,12 +226,22 @@ impl About<'_, '_, '_> {
         if self.document.format == Format::Json
             && let Some(json) = text.get(bytes.clone())
         {
+            // Columns are counted on from the key before, as lines are.
+            let (mut from, mut column) = (0, 1);
             for key in keys::repeated(json) {
                 let start = bytes.start + key.start;
                 let line = self.looker.lines.of(text, start);
-                let before = text[..start].iter().rposition(|&byte| byte == b'\n');
-                let before = String::from_utf8_lossy(&text[before.map_or(0, |at| at + 1)..start]);
-                let place = (line, Some(before.chars().count() + 1));
+                if start < from {
+                    (from, column) = (0, 1);
+                }
+                let passed = &text[from..start];
+                let newline = passed.iter().rposition(|&byte| byte == b'\n');
+                let rest = newline.map_or(passed, |at| &passed[at + 1..]);
+                // Every character has one byte that continues none.
+                let characters = rest.iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
+                column = if newline.is_some() { 1 } else { column } + characters;
+                from = start;
+                let place = (line, Some(column));
                 self.twice(&String::from_utf8_lossy(&json[key]), place);
             }
         }

@@ -261,20 +261,9 @@ impl Item {
         if !is_readable(&value) {
             return Err(WriteError::Characters);
         }
-        unsign_zeros(&mut value);
         out.push_str("---\n");
         out.push_str(&mainstay_yaml::to_string(&value));
         Ok(())
-    }
-}
-
-/// On its way to YAML, upstream reads `-0` back as a whole number, which has no sign.
-fn unsign_zeros(value: &mut Value) {
-    match value {
-        Value::Number(number) if number.as_f64() == Some(0.0) => *number = 0.into(),
-        Value::Array(items) => items.iter_mut().for_each(unsign_zeros),
-        Value::Object(fields) => fields.values_mut().for_each(unsign_zeros),
-        Value::Number(_) | Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
 
