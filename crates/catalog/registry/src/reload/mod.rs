@@ -35,19 +35,37 @@ pub async fn follow<F: Future<Output = ()>>(
     mut load: impl FnMut() -> F,
 ) {
     // Followed before it is first read, so that nothing is missed in between.
-    let watch = match FolderWatch::start(folder) {
-        Ok(watch) => Some(watch),
-        Err(error) => {
+    let start = folder.to_owned();
+    let watch = match aside(move || FolderWatch::start(&start)).await {
+        Some(Ok(watch)) => Some(watch),
+        Some(Err(error)) => {
             blind(error.to_string());
             None
         }
+        None => return,
     };
     load().await;
     let Some(mut watch) = watch else { return };
     loop {
         at_rest(clock, || watch.changed()).await;
-        watch.renew();
+        let renewed = aside(move || {
+            watch.renew();
+            watch
+        });
+        let Some(next) = renewed.await else { return };
+        watch = next;
         load().await;
+    }
+}
+
+/// Does what walks folders where nobody waits for it; nothing if the runtime ends.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Some(done),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => None,
+        },
     }
 }
 
