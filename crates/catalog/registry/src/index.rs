@@ -51,16 +51,6 @@ impl Standing<'_> {
     pub fn is_head(&self) -> bool {
         self.channel.head().name == self.entry.name
     }
-
-    /// Whether it replaces or skips the bundle of that name.
-    pub fn succeeds(&self, name: &str) -> bool {
-        succeeds(self.entry, name)
-    }
-}
-
-fn succeeds(entry: &Entry, name: &str) -> bool {
-    entry.replaces.as_deref().unwrap_or_default() == name
-        || entry.skips.iter().any(|skip| **skip == *name)
 }
 
 impl Index {
@@ -84,16 +74,6 @@ impl Index {
         self.tables();
     }
 
-    /// How many bundles stand in how many channels, all together.
-    pub fn len(&self) -> usize {
-        self.tables().places.len()
-    }
-
-    /// Whether there is no bundle at all.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The bundle at a position of the list by channel, package and name.
     pub fn listed(&self, position: usize) -> Option<Standing<'_>> {
         let place = *self.tables().listing.get(position)?;
@@ -108,18 +88,6 @@ impl Index {
     /// Where bundles stand that replace or skip the named one, by package, channel and name.
     pub fn successors(&self, name: &str) -> impl Iterator<Item = Standing<'_>> {
         self.all_at(self.tables().successors.get(name).map(AsRef::as_ref))
-    }
-
-    /// The bundle of that name in a channel.
-    pub fn standing(&self, package: &str, channel: &str, name: &str) -> Option<Standing<'_>> {
-        let package = self.catalog.package(package)?;
-        let channel = package.channel(channel)?;
-        Some(Standing {
-            package,
-            channel,
-            entry: channel.entry(name)?,
-            bundle: package.bundle(name)?,
-        })
     }
 
     fn all_at<'i>(&'i self, found: Option<&'i [u32]>) -> impl Iterator<Item = Standing<'i>> {
