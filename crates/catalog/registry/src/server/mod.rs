@@ -32,6 +32,9 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::{Service, ServiceExt as _};
 
+/// Bytes of an answer that wait for the other end, for each HTTP/2 stream.
+const SEND_BUFFER: usize = 64 << 10;
+
 /// Deadlines and sizes of a port.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -181,6 +184,7 @@ where
             .timer(TokioTimer::new())
             .max_concurrent_streams(limits.streams)
             .max_header_list_size(limits.head_bytes)
+            .max_send_buf_size(SEND_BUFFER)
             .keep_alive_interval(limits.ping)
             .keep_alive_timeout(limits.ping);
         let service = service_fn(move |request| self.clone().answer(request, peer));
@@ -205,11 +209,8 @@ where
     ) -> Result<Response<Either<Body, B>>, Infallible> {
         let Self { http, grpc, hear, .. } = self;
         let asked = hear.is_some().then(|| (request.method().clone(), request.uri().clone()));
-        let is_grpc = request
-            .headers()
-            .get(header::CONTENT_TYPE)
-            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
-        let answer = if is_grpc {
+        let kind = request.headers().get(header::CONTENT_TYPE);
+        let answer = if kind.is_some_and(|kind| is_grpc(kind.as_bytes())) {
             grpc.oneshot(request).await?.map(Either::Right)
         } else {
             http.answer(&request).map(Either::Left)
@@ -218,5 +219,31 @@ where
             hear(&Access { peer, method: &method, uri: &uri, status: answer.status() });
         }
         Ok(answer)
+    }
+}
+
+/// Whether content of that kind is a call: `application/grpc`, maybe with a coding or parameters.
+fn is_grpc(kind: &[u8]) -> bool {
+    let rest = kind.strip_prefix(b"application/grpc");
+    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_that_only_begin_like_grpc_are_no_calls() {
+        for (kind, wanted) in [
+            ("application/grpc", true),
+            ("application/grpc+proto", true),
+            ("application/grpc;charset=utf-8", true),
+            ("application/grpc-web", false),
+            ("application/grpcx", false),
+            ("application/json", false),
+            ("", false),
+        ] {
+            assert_eq!(is_grpc(kind.as_bytes()), wanted, "{kind}");
+        }
     }
 }
