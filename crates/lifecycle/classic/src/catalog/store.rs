@@ -146,12 +146,18 @@ impl CatalogStore {
 
     async fn load(&self, key: &NamespacedName, folder: &Path, served: Option<&Served>) {
         let (folder, copy, name) = (folder.to_owned(), self.copy_of(key), key.clone());
+        let is_served = served.is_some();
         let before = self.state(key).and_then(|it| it.content);
         let first = before.is_none();
         let now = self.inner.clock.now().into();
         let modified = reload::modified(now, before.as_deref().map(|content| &*content.index));
         let loaded = tokio::task::spawn_blocking(move || {
-            read(&name, &folder, copy.as_deref(), first, modified)
+            let state = read(&name, &folder, copy.as_deref(), first, modified);
+            if let Some(content) = state.content.as_ref().filter(|_| is_served) {
+                // The first who asks shall not wait for the tables.
+                content.index.warm();
+            }
+            state
         });
         let new = loaded.await.unwrap_or_else(|error| State {
             failure: Some(format!("loading the catalog ended unexpectedly: {error}")),
