@@ -9,4 +9,5 @@ pub mod catalog;
 pub mod config;
 pub mod exit;
 pub mod opm;
+mod outlet;
 pub mod report;

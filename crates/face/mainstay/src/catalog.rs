@@ -3,7 +3,7 @@
 use mainstay_cli::catalog::{self, CatalogArguments, Io};
 use mainstay_cli::exit::Exit;
 use mainstay_cli::report;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 
 /// Runs one of the commands.
 pub(crate) fn run(arguments: CatalogArguments) -> Exit {
@@ -11,11 +11,5 @@ pub(crate) fn run(arguments: CatalogArguments) -> Exit {
     let mut stdout = BufWriter::new(io::stdout().lock());
     let folder = std::env::current_dir().unwrap_or_default();
     let mut stderr = io::stderr();
-    let exit = catalog::run(
-        arguments,
-        &mut Io { stdout: &mut stdout, stderr: &mut stderr, folder, colour },
-    );
-    // Who reads has gone away if this fails.
-    let _ = stdout.flush();
-    exit
+    catalog::run(arguments, &mut Io { stdout: &mut stdout, stderr: &mut stderr, folder, colour })
 }

@@ -18,7 +18,9 @@ mod show;
 mod validate;
 
 use crate::exit::{Exit, Failure};
+use crate::outlet::Outlet;
 use clap::{Args, Subcommand, ValueEnum};
+use mainstay_cause::Cause;
 use std::{io::Write, path::PathBuf};
 
 /// Arguments of `catalog`.
@@ -69,26 +71,44 @@ pub struct Io<'a> {
 }
 
 impl Io<'_> {
-    /// Writes to standard output. Who cannot be told anything has gone away, as at the end of
-    /// `mainstay catalog … | head`; nothing is left to do then.
+    /// Writes to standard output. That it cannot be written is remembered there.
     fn print(&mut self, text: &str) {
         let _ = self.stdout.write_all(text.as_bytes());
     }
 }
 
-/// Runs one command.
+/// Runs one command. An answer that cannot be written to its end is a failure, except where its
+/// reader has gone away, as in `mainstay catalog … | head`.
 pub fn run(arguments: CatalogArguments, io: &mut Io<'_>) -> Exit {
-    let outcome = match arguments.command {
-        Command::Validate(arguments) => validate::run(&arguments, io),
-        Command::List(arguments) => list::run(&arguments, io).map(|()| Exit::Done),
-        Command::Render(arguments) => render::run(&arguments, io).map(|()| Exit::Done),
-        Command::Show(arguments) => show::run(&arguments, io).map(|()| Exit::Done),
+    let mut stdout = Outlet::new(&mut *io.stdout);
+    let mut inner = Io {
+        stdout: &mut stdout,
+        stderr: &mut *io.stderr,
+        folder: io.folder.clone(),
+        colour: io.colour,
     };
-    let _ = io.stdout.flush();
+    let outcome = answer(arguments, &mut inner);
+    // An error is remembered below.
+    let _ = inner.stdout.flush();
+    let unwritten = stdout.trouble().map(|error| {
+        Failure::from(
+            Cause::new("the answer cannot be written").because(Cause::new(error.to_string())),
+        )
+    });
+    let outcome = outcome.and_then(|exit| unwritten.map_or(Ok(exit), Err));
     outcome.unwrap_or_else(|Failure { exit, cause }| {
         let _ = write!(io.stderr, "error: {}", cause.render());
         exit
     })
+}
+
+fn answer(arguments: CatalogArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    match arguments.command {
+        Command::Validate(arguments) => validate::run(&arguments, io),
+        Command::List(arguments) => list::run(&arguments, io).map(|()| Exit::Done),
+        Command::Render(arguments) => render::run(&arguments, io).map(|()| Exit::Done),
+        Command::Show(arguments) => show::run(&arguments, io).map(|()| Exit::Done),
+    }
 }
 
 /// A text that shows control characters instead of sending them to a terminal.

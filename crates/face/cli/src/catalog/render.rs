@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     };
     let mut out = BufWriter::with_capacity(1 << 16, &mut *io.stdout);
     match all.write(format, &mut out).and_then(|()| Ok(out.flush()?)) {
-        // Who reads no further has gone away.
+        // What cannot be written is remembered where it was to go.
         Ok(()) | Err(WriteError::Io(_)) => Ok(()),
         Err(error) => Err(Cause::new(error.to_string()).into()),
     }

@@ -41,12 +41,12 @@ mod voice;
 
 pub use call::Io;
 
+use crate::outlet::Outlet;
 use call::End;
-use std::io::{self, Write};
 
 /// Runs one command line (without the name of the program) and gives the exit code.
 pub fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
-    let mut stdout = Outlet { inner: &mut *io.stdout, failed: None };
+    let mut stdout = Outlet::new(&mut *io.stdout);
     let mut inner = Io {
         stdout: &mut stdout,
         stderr: &mut *io.stderr,
@@ -58,44 +58,13 @@ pub fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     let code = engine::run(&tree::root(inner.alpha), arguments, &mut inner);
     // An error is remembered below.
     let _ = inner.stdout.flush();
-    match stdout.failed {
-        Some(error) if code == 0 && error.kind() != io::ErrorKind::BrokenPipe => {
+    match stdout.trouble() {
+        Some(error) if code == 0 => {
             let message = format!("write /dev/stdout: {}", go::reason(&error));
             voice::end(io, &End::Log(message), String::new);
             1
         }
         _ => code,
-    }
-}
-
-/// Standard output that remembers what went wrong with it first. A result that is cut off must not
-/// look like one that is whole; whoever reads no further, as in `opm … | head`, has what they want.
-struct Outlet<'o> {
-    inner: &'o mut dyn Write,
-    failed: Option<io::Error>,
-}
-
-impl Outlet<'_> {
-    fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
-        result.map_err(|error| {
-            let copy = error
-                .raw_os_error()
-                .map_or_else(|| error.kind().into(), io::Error::from_raw_os_error);
-            self.failed.get_or_insert(error);
-            copy
-        })
-    }
-}
-
-impl Write for Outlet<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.inner.write(bytes);
-        self.note(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let flushed = self.inner.flush();
-        self.note(flushed)
     }
 }
 

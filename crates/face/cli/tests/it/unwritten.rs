@@ -2,8 +2,13 @@
 //! left behind passes for a catalog.
 
 use crate::{Place, SOUND};
+use clap::Parser;
 use mainstay_catalog::{Catalog, LoadOptions};
-use mainstay_cli::opm::{self, Io};
+use mainstay_cli::args::{Arguments, Command};
+use mainstay_cli::{
+    catalog,
+    opm::{self, Io},
+};
 use mainstay_clock::Clock;
 use std::{
     fs,
@@ -38,6 +43,44 @@ fn opm_into(place: &Place, arguments: &str, mut stdout: impl Write) -> (u8, Stri
     };
     let code = opm::run(&arguments, &mut io);
     (code, String::from_utf8(stderr).unwrap())
+}
+
+fn catalog_into(place: &Place, arguments: &str, mut stdout: impl Write) -> (u8, String) {
+    let words = ["mainstay", "catalog"].into_iter().chain(arguments.split(' '));
+    let Command::Catalog(arguments) = Arguments::parse_from(words).command else {
+        unreachable!("it was typed")
+    };
+    let mut stderr = Vec::new();
+    let mut io = catalog::Io {
+        stdout: &mut stdout,
+        stderr: &mut stderr,
+        folder: place.path().to_owned(),
+        colour: false,
+    };
+    let exit = catalog::run(arguments, &mut io);
+    (exit as u8, String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn an_answer_about_a_catalog_that_does_not_fit_on_the_disk_is_no_success() {
+    let place = Place::with(SOUND);
+    for command in [
+        "validate c",
+        "list packages c",
+        "show c foo",
+        "render c",
+        "render -o yaml c",
+        "render -o name c",
+    ] {
+        for room in [0, 5] {
+            let (code, said) =
+                catalog_into(&place, command, Full(room, io::ErrorKind::StorageFull));
+            assert_eq!(code, 1, "{command}: {said}");
+            assert!(said.contains("the answer cannot be written"), "{command}: {said}");
+        }
+        let (code, said) = catalog_into(&place, command, Full(5, io::ErrorKind::BrokenPipe));
+        assert_eq!((code, said.as_str()), (0, ""), "{command}");
+    }
 }
 
 #[test]
