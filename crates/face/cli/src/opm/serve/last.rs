@@ -28,6 +28,8 @@ impl LastWords {
         let Some(mut file) = self.0 else { return };
         let end = reason.floor_char_boundary(MOST);
         // There is nobody left to tell if this fails; the log has it.
+        // What is no file cannot be cut, and need not be.
+        let _ = file.set_len(0);
         let _ = file.write_all(&reason.as_bytes()[..end]);
     }
 }
@@ -47,6 +49,8 @@ mod tests {
         for (reason, written) in [
             ("failed to listen: no".to_owned(), "failed to listen: no".to_owned()),
             ("é".repeat(3000), "é".repeat(MOST / 2)),
+            // Nothing of a longer reason stays behind it.
+            ("no".to_owned(), "no".to_owned()),
         ] {
             let (last, trouble) = LastWords::open(&file, false);
             last.say(&reason);
