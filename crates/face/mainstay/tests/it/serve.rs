@@ -163,6 +163,13 @@ fn a_cache_folder_tells_whether_the_catalog_is_the_one_it_was_made_for() {
     let missing = "open cache/pogreb.v1/digest: no such file or directory";
     assert!(said.contains(missing), "{said}");
 
+    // Serving writes nothing there.
+    let unchecked = ["good", "--cache-dir", "cache", "-p", "0", "--cache-enforce-integrity=false"];
+    let mut serving = Serving::start(folder.path(), &unchecked);
+    serving.until("serving registry");
+    assert!(serving.stop("INT").0);
+    assert!(!folder.path().join("cache").exists());
+
     assert_eq!(run(&["--cache-only"]), (Some(0), String::new()));
     let serving = ["good", "--cache-dir", "cache", "-p", "0"];
     let mut serving = Serving::start(folder.path(), &serving);

@@ -3,7 +3,8 @@
 //! Upstream keeps a database there, with a digest of the catalog it was built from, and refuses to
 //! serve when the two do not belong together. Content is never taken from a cache here; but the
 //! promise that a pod serves what its image was built with is kept: `--cache-only` writes the digest
-//! alone, and a later start compares. The digest of a database that upstream built covers the
+//! alone, and a later start compares before anybody is served. What is read later, because files
+//! changed under a running server, was meant to change and is not compared. The digest of a database that upstream built covers the
 //! database too, so it says nothing here: such a cache is left alone.
 
 use super::super::go;
@@ -19,6 +20,7 @@ const POGREB: &str = "pogreb.v1";
 const DATABASE: &str = "pogreb.v1/db/main.pix";
 
 /// A cache folder of a kind that upstream knows.
+#[derive(Clone)]
 pub(super) struct Folder {
     path: PathBuf,
     typed: String,
@@ -136,5 +138,27 @@ fn digest(blobs: impl Iterator<Item = Blob>) -> Result<String, String> {
             hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
         }
     }
-    Ok(format!("{hash:x}"))
+    Ok(sixteen(hash))
+}
+
+/// A digest as it is written: always 16 digits.
+fn sixteen(hash: u64) -> String {
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_has_sixteen_digits() {
+        assert_eq!(digest(std::iter::empty()).as_deref(), Ok("cbf29ce484222325"));
+        for (hash, wanted) in [
+            (0, "0000000000000000"),
+            (0x00ab_cdef, "0000000000abcdef"),
+            (u64::MAX, "ffffffffffffffff"),
+        ] {
+            assert_eq!(sixteen(hash), wanted);
+        }
+    }
 }

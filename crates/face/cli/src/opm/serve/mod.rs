@@ -22,13 +22,14 @@ use super::voice::{self, Level};
 use last::LastWords;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_registry::http::Api;
-use mainstay_registry::reload::{Outcome, Source, follow};
+use mainstay_registry::reload::{Judge, Outcome, Source, follow};
 use mainstay_registry::server::{self, Hear, Limits};
 use mainstay_registry::{Shelf, grpc};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Where a pod tells why it ended.
@@ -42,10 +43,10 @@ pub(super) fn command() -> Command {
                The port is open at once; health says NOT_SERVING until the catalog is loaded. When\n\
                files change, they are read again: good content is served from then on, of bad content\n\
                every problem is logged, and what was served before stays.\n\n\
-               No cache is needed. --cache-dir names a folder whose digest tells whether the catalog\n\
-               is still the one that --cache-only saw; nothing else is written there, and a cache\n\
-               that another opm built is left alone and not used. The flags about pprof are accepted\n\
-               and start nothing.",
+               No cache is needed. --cache-dir names a folder whose digest tells, at the start, whether\n\
+               the catalog is still the one that --cache-only saw; only --cache-only writes there,\n\
+               nothing but the digest, and a cache that another opm built is left alone and not used.\n\
+               The flags about pprof are accepted and start nothing.",
         arguments: Arguments::Exactly(1),
         flags: vec![
             Flag::text("cache-dir", None, "folder that keeps the digest of the catalog"),
@@ -148,7 +149,11 @@ fn serve(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
             Ok(catalog) => catalog,
             Err(error) => return Err(settings.refusal(io, &refuse::broken(settings, &error))),
         };
-        return settings.accept(io, &catalog);
+        settings.judge()(&catalog).map_err(|why| settings.refusal(io, &why))?;
+        return match settings.cache.as_ref().filter(|_| !settings.enforce) {
+            Some(cache) => cache.write(&catalog).map_err(|why| settings.refusal(io, &why)),
+            None => Ok(()),
+        };
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -164,7 +169,8 @@ impl Settings {
     /// What upstream says when a catalog cannot be served, which depends on what it looks at first.
     fn refusal(&self, io: &Io<'_>, why: &str) -> String {
         let why = io.as_typed(why, &self.typed);
-        if self.enforce && why.starts_with("cache requires rebuild: ") {
+        let of_cache = ["cache requires rebuild: ", "read existing cache digest: "];
+        if self.enforce && of_cache.iter().any(|words| why.starts_with(words)) {
             return format!("integrity check failed: {why}");
         }
         if self.enforce {
@@ -173,18 +179,15 @@ impl Settings {
         format!("failed to load or rebuild cache: failed to rebuild cache: {why}")
     }
 
-    /// Whether a sound catalog is one that may be served here.
-    fn accept(&self, io: &Io<'_>, catalog: &Catalog) -> Result<(), String> {
-        if let Some(cache) = self.cache.as_ref().filter(|_| self.enforce) {
-            let fits = cache.check(catalog.blobs());
-            fits.map_err(|why| format!("integrity check failed: {why}"))?;
-            return servable(catalog).map_err(|why| self.refusal(io, &why));
-        }
-        servable(catalog).map_err(|why| self.refusal(io, &why))?;
-        match &self.cache {
-            Some(cache) => cache.write(catalog).map_err(|why| self.refusal(io, &why)),
-            None => Ok(()),
-        }
+    /// Says whether a sound catalog is one to begin with here.
+    fn judge(&self) -> Judge {
+        let cache = self.cache.clone().filter(|_| self.enforce);
+        Arc::new(move |catalog| {
+            if let Some(cache) = &cache {
+                cache.check(catalog.blobs())?;
+            }
+            servable(catalog)
+        })
     }
 
     /// The name of the catalog in addresses: the folder's, as far as it can stand there.
@@ -223,7 +226,7 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
 
     // Upstream reads first and listens then: a catalog that is bad is told before a port that is.
     let listener = address::listen(&settings.port).await;
-    let (port, serving) = match listener {
+    let (port, mut serving) = match listener {
         Ok(listener) => {
             let port = listener.local_addr().map(|it| it.port().to_string()).unwrap_or_default();
             let task = tokio::spawn(server::serve(
@@ -239,14 +242,17 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
         Err(why) => (Err(format!("failed to listen: {why}")), None),
     };
 
-    let source = Source {
+    let later = Source {
         folder: settings.folder.clone(),
         options: LoadOptions::default(),
         clock: io.clock,
         judge: Arc::new(servable),
     };
+    // Only what is begun with must be what the cache folder knows.
+    let begin = Source { judge: settings.judge(), ..later.clone() };
     let blind = |why| drop(tell.try_send(News::Blind(why)));
     let load = || async {
+        let source = if served.index().is_none() { &begin } else { &later };
         let outcome = source.load(&served).await;
         // Nobody hears it when the program ends.
         let _ = tell.send(News::Read(outcome)).await;
@@ -257,12 +263,13 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
         let heard = tokio::select! {
             () = &mut following, if followed => { followed = false; continue; }
             Some(heard) = news.recv() => heard,
+            why = ended(&mut serving) => return Err(why),
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
         };
         match heard {
             News::Read(outcome) if !started => {
-                first(io, settings, &outcome)?;
+                first(io, settings, outcome)?;
                 let port = port.clone()?;
                 let fields = [("configs", settings.typed.as_str()), ("port", &port)];
                 voice::log(io, Level::Info, "serving registry", &fields);
@@ -290,6 +297,15 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
+/// Waits until a port, if there is one, serves no longer, which it does not do by itself.
+async fn ended(serving: &mut Option<JoinHandle<()>>) -> String {
+    let Some(task) = serving else { return std::future::pending().await };
+    match task.await {
+        Ok(()) => "serving ended unexpectedly".to_owned(),
+        Err(error) => format!("serving ended unexpectedly: {error}"),
+    }
+}
+
 /// Tells of every answer; what nobody has time to hear is not told.
 fn hear(tell: mpsc::Sender<News>) -> Hear {
     Arc::new(move |it| {
@@ -299,12 +315,12 @@ fn hear(tell: mpsc::Sender<News>) -> Hear {
 }
 
 /// What was read first decides whether there is anything to serve.
-fn first(io: &Io<'_>, settings: &Settings, outcome: &Outcome) -> Result<(), String> {
+fn first(io: &Io<'_>, settings: &Settings, outcome: Outcome) -> Result<(), String> {
     match outcome {
-        Outcome::New(index) | Outcome::Same(index) => settings.accept(io, index.catalog()),
-        Outcome::Bad(error) => Err(settings.refusal(io, &refuse::broken(settings, error))),
-        Outcome::Refused(why) => Err(settings.refusal(io, why)),
-        Outcome::Lost(why) => Err(why.clone()),
+        Outcome::New(_) | Outcome::Same(_) => Ok(()),
+        Outcome::Bad(error) => Err(settings.refusal(io, &refuse::broken(settings, &error))),
+        Outcome::Refused(why) => Err(settings.refusal(io, &why)),
+        Outcome::Lost(why) => Err(why),
     }
 }
 
@@ -328,4 +344,45 @@ fn again(io: &mut Io<'_>, settings: &Settings, outcome: &Outcome) {
     };
     let text = "the changed catalog cannot be served, the one before still is";
     voice::log(io, Level::Error, text, &[configs, ("error", &why)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CATALOG: &str = "schema: olm.package\nname: a\ndefaultChannel: c\n---\nschema: olm.channel\n\
+        package: a\nname: c\nentries: [{name: a.v1}]\n---\nschema: olm.bundle\npackage: a\nname: a.v1\n\
+        image: x/a:1\nproperties: [{type: olm.package, value: {packageName: a, version: 1.0.0}}]\n";
+
+    #[test]
+    fn another_catalog_than_the_cache_knows_is_refused_before_it_is_served() {
+        let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let settings = |enforce| Settings {
+            typed: "c".to_owned(),
+            folder: folder.path().to_owned(),
+            cache: Some(cache::Folder::find(cache.path(), "cache").unwrap()),
+            enforce,
+            cache_only: false,
+            port: "0".to_owned(),
+            debug: false,
+        };
+        let load = || Catalog::load(folder.path(), &LoadOptions::default()).unwrap();
+        std::fs::write(folder.path().join("a.yaml"), CATALOG).unwrap();
+        cache::Folder::find(cache.path(), "cache").unwrap().write(&load()).unwrap();
+        assert_eq!(settings(true).judge()(&load()), Ok(()));
+
+        std::fs::write(folder.path().join("a.yaml"), CATALOG.replace("x/a:1", "x/a:2")).unwrap();
+        let why = settings(true).judge()(&load()).unwrap_err();
+        assert!(why.starts_with("cache requires rebuild: "), "{why}");
+        assert_eq!(settings(false).judge()(&load()), Ok(()), "nobody wants it compared");
+    }
+
+    #[tokio::test]
+    async fn a_port_that_serves_no_longer_is_noticed() {
+        let mut broken = Some(tokio::spawn(async { panic!("broken") }));
+        let why = ended(&mut broken).await;
+        assert!(why.starts_with("serving ended unexpectedly: "), "{why}");
+        let mut silent = Some(tokio::spawn(async {}));
+        assert_eq!(ended(&mut silent).await, "serving ended unexpectedly");
+    }
 }
