@@ -6,6 +6,7 @@
 //! that upstream's tools share; output can be compared with theirs byte for byte.
 
 use crate::scalar::{go_float64, stays_text};
+use memchr::memchr2;
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
 
@@ -141,6 +142,15 @@ impl Emitter {
 
     /// The characters of a plain or single-quoted text; long lines are broken at single blanks.
     fn folded(&mut self, text: &str, indent: usize, fold: bool, quoted: bool) {
+        // Lines are broken at blanks only, and only quotes are doubled.
+        if !text.is_empty()
+            && memchr2(b' ', if quoted { b'\'' } else { b' ' }, text.as_bytes()).is_none()
+        {
+            self.text.push_str(text);
+            self.column += text.chars().count();
+            self.indention = false;
+            return;
+        }
         let mut spaces = false;
         let mut rest = text.char_indices().peekable();
         while let Some((at, c)) = rest.next() {
@@ -314,6 +324,9 @@ impl Shape {
             shape.block = false;
             return shape;
         }
+        if harmless(text.as_bytes()) {
+            return shape;
+        }
         if text.starts_with("---") || text.starts_with("...") {
             shape.plain = false;
         }
@@ -365,6 +378,18 @@ impl Shape {
         self.single = false;
         self.block = false;
     }
+}
+
+/// Whether a text has only signs that mean nothing to YAML where they stand, as base64 has: most
+/// of what large catalogs hold.
+fn harmless(text: &[u8]) -> bool {
+    let harmless =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'_' | b'.');
+    // Short strides let the compiler check many bytes at once.
+    text.first().is_some_and(u8::is_ascii_alphanumeric)
+        && text
+            .chunks(1024)
+            .all(|stride| stride.iter().fold(true, |all, &byte| all & harmless(byte)))
 }
 
 fn is_break(c: char) -> bool {
