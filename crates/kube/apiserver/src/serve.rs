@@ -34,12 +34,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
-use tokio_util::task::TaskTracker;
 use tower::{Service, ServiceExt as _};
 
 /// Deadlines and sizes of the port.
@@ -100,46 +98,9 @@ pub async fn serve<S, B>(
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let port = Port { acceptor: TlsAcceptor::from(tls), limits, shutdown, service };
-    let permits = Arc::new(Semaphore::new(limits.connections));
-    let tasks = TaskTracker::new();
-    // Dropped connections end with this token.
-    let abort = CancellationToken::new();
-    loop {
-        let accepted = tokio::select! {
-            () = port.shutdown.cancelled() => break,
-            accepted = accept(&listener, &permits) => accepted,
-        };
-        let (permit, stream, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Usually no file descriptors are left; they come back when connections end.
-                tracing::warn!(%error, "a connection could not be accepted");
-                sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        let (port, abort) = (port.clone(), abort.clone());
-        tasks.spawn(async move {
-            let _permit = permit;
-            abort.run_until_cancelled(port.connection(stream, address)).await;
-        });
-    }
-    drop(listener);
-    tasks.close();
-    if timeout(limits.grace, tasks.wait()).await.is_err() {
-        tracing::debug!(connections = tasks.len(), "dropping connections that do not end");
-        abort.cancel();
-        tasks.wait().await;
-    }
-}
-
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> std::io::Result<(tokio::sync::OwnedSemaphorePermit, TcpStream, SocketAddr)> {
-    let permit = Arc::clone(permits).acquire_owned().await.map_err(std::io::Error::other)?;
-    let (stream, address) = listener.accept().await?;
-    Ok((permit, stream, address))
+    let serve = |stream, address| port.clone().connection(stream, address);
+    mainstay_port::connections(listener, limits.connections, limits.grace, &port.shutdown, serve)
+        .await;
 }
 
 /// What every connection needs.

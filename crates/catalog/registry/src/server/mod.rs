@@ -24,12 +24,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::{convert::Infallible, error::Error, net::SocketAddr, sync::Arc, time::Duration};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{sleep, timeout},
-};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt as _};
 
 /// Bytes of an answer that wait for the other end, for each HTTP/2 stream.
@@ -107,46 +103,8 @@ pub async fn serve<G, B>(
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let port = Port { http, grpc, limits, hear, stop };
-    let permits = Arc::new(Semaphore::new(limits.connections));
-    let tasks = TaskTracker::new();
-    // Connections that are dropped end with this.
-    let abort = CancellationToken::new();
-    loop {
-        let accepted = tokio::select! {
-            () = port.stop.cancelled() => break,
-            accepted = accept(&listener, &permits) => accepted,
-        };
-        let (permit, stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Usually no file descriptors are left; they come back when connections end.
-                tracing::warn!(%error, "a connection could not be accepted");
-                sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        let (port, abort) = (port.clone(), abort.clone());
-        tasks.spawn(async move {
-            let _permit = permit;
-            abort.run_until_cancelled(port.connection(stream, peer)).await;
-        });
-    }
-    drop(listener);
-    tasks.close();
-    if timeout(limits.grace, tasks.wait()).await.is_err() {
-        tracing::debug!(connections = tasks.len(), "dropping connections that do not end");
-        abort.cancel();
-        tasks.wait().await;
-    }
-}
-
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> std::io::Result<(OwnedSemaphorePermit, TcpStream, SocketAddr)> {
-    let permit = Arc::clone(permits).acquire_owned().await.map_err(std::io::Error::other)?;
-    let (stream, peer) = listener.accept().await?;
-    Ok((permit, stream, peer))
+    let serve = |stream, peer| port.clone().connection(stream, peer);
+    mainstay_port::connections(listener, limits.connections, limits.grace, &port.stop, serve).await;
 }
 
 /// What every connection needs.
