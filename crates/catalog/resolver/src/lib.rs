@@ -38,6 +38,7 @@ mod rule;
 mod snapshot;
 mod solve;
 mod texts;
+pub mod universe;
 mod world;
 
 pub use outcome::{
@@ -46,5 +47,6 @@ pub use outcome::{
 pub use property::{Api, LegacyDependency, Property};
 pub use snapshot::{BundleFacts, EntryFacts, KnownBundle, Snapshot, SnapshotBuilder};
 pub use world::{
-    CatalogKey, CatalogView, Content, CrdReference, Csv, OperatorGroup, Subscription, World,
+    CatalogKey, CatalogView, Content, CrdReference, Csv, Demand, OperatorGroup, Prohibited,
+    Prohibition, Subscription, World,
 };

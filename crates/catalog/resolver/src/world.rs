@@ -2,7 +2,8 @@
 
 use crate::property::Api;
 use crate::snapshot::Snapshot;
-use mainstay_version::Version;
+use mainstay_version::{Range, Version};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Name and namespace of a catalog.
@@ -45,6 +46,42 @@ pub struct World<'a> {
     pub subscriptions: Vec<Subscription>,
     /// The `ClusterServiceVersion`s of the namespace.
     pub csvs: Vec<Csv>,
+    /// What must be there although no Subscription asks for it.
+    pub demands: Vec<Demand>,
+    /// What must not be chosen from catalogs; what exists already is exempt.
+    pub prohibitions: Vec<Prohibition>,
+    /// The version of the cluster's Kubernetes, if known: bundles whose `minKubeVersion` is above
+    /// it are not chosen then.
+    pub kube_version: Option<Version>,
+}
+
+/// A package that must be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// The package.
+    pub package: String,
+    /// The versions that will do; every one if not given.
+    pub range: Option<Range>,
+}
+
+/// A rule about what must not be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prohibition {
+    /// What it is about.
+    pub what: Prohibited,
+    /// What is told where the rule stands in the way.
+    pub message: String,
+}
+
+/// What a [`Prohibition`] is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prohibited {
+    /// Every bundle of a package.
+    Package(String),
+    /// One bundle, by its name.
+    Bundle(String),
+    /// Every bundle of a package that is not among these.
+    OutsideOf(BTreeSet<String>),
 }
 
 /// What resolution needs to know of an OperatorGroup.

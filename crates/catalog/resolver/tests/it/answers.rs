@@ -4,13 +4,24 @@
 //! original names one set of reasons out of several, so there another set agrees too (that ours are
 //! contradictory and irreducible is tested in the crate).
 
-use crate::universe::{Case, RealCatalog, to_json};
 use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_resolver::universe::{RealCatalog, Universe, to_json};
 use mainstay_resolver::{Snapshot, resolve};
 use mainstay_testdata::{ran, unpack};
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+
+/// A case: a universe with every outcome that the original was seen to give.
+#[derive(Deserialize)]
+struct Case {
+    id: String,
+    #[serde(default)]
+    rule: String,
+    universe: Universe,
+    outcomes: Vec<Value>,
+}
 
 /// What came of the cases of a folder.
 #[derive(Debug, Default)]

@@ -4,4 +4,3 @@
 mod answers;
 mod dsl;
 mod scenes;
-mod universe;

@@ -246,6 +246,7 @@ fn hop(
             version: Some(package.bundle(installed)?.version.clone()),
             ..Csv::default()
         }],
+        ..World::default()
     };
     resolve(&world).updated_subscriptions.into_iter().next().map(|it| it.current_csv)
 }

@@ -171,6 +171,7 @@ fn world(input: &Input) -> resolver::World<'_> {
             .collect(),
         subscriptions: input.subscriptions.iter().map(subscription).collect(),
         csvs: input.csvs.iter().map(|(name, it)| csv(name, it)).collect(),
+        ..resolver::World::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Universes and outcomes as JSON: a world in plain data, and what it resolves to.
 
-use mainstay_resolver::{
+use crate::{
     Api, BundleFacts, CatalogKey, CatalogView, Content, CrdReference, Csv, EntryFacts, FailureKind,
     LegacyDependency, OperatorGroup, Outcome, Property, Snapshot, SnapshotBuilder, Subscription,
     World,
@@ -11,19 +11,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// A case: a universe with every outcome that the original was seen to give.
-#[derive(Deserialize)]
-pub(crate) struct Case {
-    pub id: String,
-    #[serde(default)]
-    pub rule: String,
-    pub universe: Universe,
-    pub outcomes: Vec<Value>,
-}
-
-#[derive(Deserialize)]
+/// A namespace and everything that its resolution depends on, in plain data.
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Universe {
+pub struct Universe {
     namespace: String,
     global_namespace: String,
     #[serde(default)]
@@ -36,7 +27,7 @@ pub(crate) struct Universe {
     csvs: Vec<CsvData>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct GroupData {
     name: String,
@@ -46,7 +37,7 @@ struct GroupData {
     exclude_global: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CatalogData {
     name: String,
@@ -65,7 +56,7 @@ struct CatalogData {
     real_data: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct PackageData {
     name: String,
@@ -79,7 +70,7 @@ struct PackageData {
     channels: Vec<ChannelData>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ChannelData {
     name: String,
@@ -89,7 +80,7 @@ struct ChannelData {
     entries: Vec<EntryData>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct EntryData {
     name: String,
@@ -99,7 +90,7 @@ struct EntryData {
     skip_range: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct BundleData {
     name: String,
@@ -118,7 +109,7 @@ struct BundleData {
     _deprecated: Value,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PropertyData {
     #[serde(rename = "type")]
@@ -133,7 +124,7 @@ impl PropertyData {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ApiData {
     #[serde(default)]
@@ -159,7 +150,7 @@ impl ApiData {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct SubscriptionData {
     name: String,
@@ -181,7 +172,7 @@ struct SubscriptionData {
     _only_live: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CsvData {
     name: String,
@@ -211,12 +202,12 @@ struct CsvData {
 
 impl Universe {
     /// The content of each catalog that is given in plain data.
-    pub(crate) fn snapshots(&self) -> Vec<Snapshot> {
+    pub fn snapshots(&self) -> Vec<Snapshot> {
         self.catalogs.iter().map(snapshot).collect()
     }
 
     /// The world, with the content of its catalogs.
-    pub(crate) fn world<'a>(
+    pub fn world<'a>(
         &'a self,
         snapshots: &'a [Snapshot],
         real: &'a HashMap<String, RealCatalog>,
@@ -251,6 +242,9 @@ impl Universe {
                 })
                 .collect(),
             subscriptions: self.subscriptions.iter().map(subscription).collect(),
+            demands: Vec::new(),
+            prohibitions: Vec::new(),
+            kube_version: None,
             csvs: self
                 .csvs
                 .iter()
@@ -262,8 +256,11 @@ impl Universe {
 }
 
 /// A published catalog.
-pub(crate) struct RealCatalog {
+#[derive(Debug)]
+pub struct RealCatalog {
+    /// Its content.
     pub catalog: std::sync::Arc<mainstay_catalog::Catalog>,
+    /// The same, ready for resolution.
     pub snapshot: Snapshot,
 }
 
@@ -364,7 +361,7 @@ fn csv_facts(data: &CsvData, real: &HashMap<String, RealCatalog>) -> Csv {
 }
 
 /// An outcome in the shape of the recorded ones, without `runs`.
-pub(crate) fn to_json(outcome: &Outcome) -> Value {
+pub fn to_json(outcome: &Outcome) -> Value {
     if let Some(failure) = outcome.failures.first() {
         let kind = match failure.kind {
             FailureKind::NotSatisfiable => "NotSatisfiable",
@@ -408,7 +405,7 @@ pub(crate) fn to_json(outcome: &Outcome) -> Value {
     Value::Object(all)
 }
 
-fn chosen(it: &mainstay_resolver::Chosen) -> Value {
+fn chosen(it: &crate::Chosen) -> Value {
     let mut value = json!({
         "name": it.name, "package": it.package, "channel": it.channel,
         "catalog": it.catalog.name, "catalogNamespace": it.catalog.namespace,

@@ -1,0 +1,1 @@
+//! The update graph of a package as a value: who follows whom, and how to get to the head.
