@@ -39,6 +39,7 @@ mod snapshot;
 mod solve;
 mod texts;
 pub mod universe;
+mod view;
 mod world;
 
 pub use outcome::{
@@ -46,6 +47,7 @@ pub use outcome::{
 };
 pub use property::{Api, LegacyDependency, Property};
 pub use snapshot::{BundleFacts, EntryFacts, KnownBundle, Snapshot, SnapshotBuilder};
+pub use view::EntryView;
 pub use world::{
     CatalogKey, CatalogView, Content, CrdReference, Csv, Demand, OperatorGroup, Prohibited,
     Prohibition, Subscription, World,

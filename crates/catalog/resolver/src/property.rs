@@ -161,6 +161,11 @@ impl Facts {
         self.said.push((property.into(), predicate::modern(kind, json).into()));
     }
 
+    /// All its properties, in their order.
+    pub(crate) fn said(&self) -> impl Iterator<Item = Property<'_>> {
+        self.said.iter().map(|(kind, json)| Property { kind, json })
+    }
+
     /// What it says about itself, as rules see it.
     pub(crate) fn told(&self) -> &Value {
         self.told

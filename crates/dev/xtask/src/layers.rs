@@ -32,12 +32,13 @@ const RULES: &[(&str, &[&str])] = &[
     ),
     ("dev/testkit", &["base/", "kube/", "catalog/"]),
     ("dev/testdata", &[]),
+    ("dev/reference", &["base/", "catalog/"]),
     ("dev/", &["base/", "kube/", "catalog/", "lifecycle/", "author/", "face/", "dev/"]),
     ("face/", &["base/", "kube/", "catalog/", "lifecycle/", "author/", "face/"]),
 ];
 
 /// What every crate's tests may use besides.
-const FOR_TESTS: &[&str] = &["dev/testkit", "dev/testdata"];
+const FOR_TESTS: &[&str] = &["dev/testkit", "dev/testdata", "dev/reference"];
 
 /// Crates from outside that only some of ours may name, with the reason.
 const CONFINED: &[(&str, &[&str], &str)] = &[
@@ -171,6 +172,7 @@ mod tests {
         for (name, folder, fine) in [
             ("mainstay-testkit", "dev/testkit", true),
             ("mainstay-testdata", "dev/testdata", true),
+            ("mainstay-reference", "dev/reference", true),
             ("mainstay-bench", "dev/bench", false),
         ] {
             let target = package(name, folder, &[]);
