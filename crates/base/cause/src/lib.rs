@@ -1,7 +1,7 @@
 //! Why something is refused, or what it waits for.
 //!
 //! A [`Cause`] is a small tree: *what was wanted*, below it *what stood in the way*, and at any
-//! node the *place* (file, line, column) and the *remedy*. One tree feeds everything that people
+//! node the *place* (file, line, column) and the *remedies*. One tree feeds everything that people
 //! read: the message of a condition and of an event (its `Display`, one line) and the
 //! diagnostic in a terminal ([`Cause::render`], indented). Because both are functions of the tree
 //! alone, the same world gives the same bytes.
@@ -59,14 +59,14 @@ impl From<&Path> for Place {
 pub struct Cause {
     what: String,
     place: Option<Place>,
-    remedy: Option<String>,
+    remedies: Vec<String>,
     because: Vec<Self>,
 }
 
 impl Cause {
     /// Something that was wanted, or that stands in the way.
     pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), place: None, remedy: None, because: Vec::new() }
+        Self { what: what.into(), place: None, remedies: Vec::new(), because: Vec::new() }
     }
 
     /// Says where.
@@ -76,10 +76,11 @@ impl Cause {
         self
     }
 
-    /// Says what would mend it, as an instruction.
+    /// Says what would mend it, as an instruction; of several each one alone is enough, the nearest
+    /// comes first.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
+        self.remedies.push(remedy.into());
         self
     }
 
@@ -107,9 +108,9 @@ impl Cause {
         self.place.as_ref()
     }
 
-    /// What would mend it, if known.
-    pub fn remedy_text(&self) -> Option<&str> {
-        self.remedy.as_deref()
+    /// What would mend it, as far as known; each one alone is enough.
+    pub fn remedies(&self) -> &[String] {
+        &self.remedies
     }
 
     /// What stood in the way.
@@ -118,7 +119,7 @@ impl Cause {
     }
 
     /// The tree for a terminal: a node a line, children indented below it with `because`, the
-    /// remedy behind an arrow. Ends with a newline.
+    /// remedies behind arrows. Ends with a newline.
     pub fn render(&self) -> String {
         let mut out = String::new();
         self.render_into(&mut out, 0);
@@ -148,7 +149,7 @@ impl Cause {
         for cause in &self.because {
             cause.render_into(out, depth + 1);
         }
-        if let Some(remedy) = &self.remedy {
+        for remedy in &self.remedies {
             out.push_str(&indent);
             out.push_str("  → ");
             out.push_str(remedy);
@@ -158,7 +159,7 @@ impl Cause {
 }
 
 impl fmt::Display for Cause {
-    /// The tree in one line: `place: what: first; second (remedy)`.
+    /// The tree in one line: `place: what: first; second (remedy, or another)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(place) = &self.place {
             write!(f, "{place}: ")?;
@@ -170,8 +171,8 @@ impl fmt::Display for Cause {
             f.write_str(if at == 0 { ": " } else { "; " })?;
             write!(f, "{cause}")?;
         }
-        if let Some(remedy) = &self.remedy {
-            write!(f, " ({remedy})")?;
+        if !self.remedies.is_empty() {
+            write!(f, " ({})", self.remedies.join(", or "))?;
         }
         Ok(())
     }
@@ -192,13 +193,15 @@ mod tests {
             )
             .because(
                 Cause::new("the file is not UTF-8\nbyte 0xff at offset 12")
-                    .at(Place::file("b.bin")),
+                    .at(Place::file("b.bin"))
+                    .remedy("write it as UTF-8")
+                    .remedy("name it in `.indexignore`"),
             )
     }
 
     #[test]
     fn one_line_for_conditions() {
-        insta::assert_snapshot!(tree(), @"catalog `community` cannot be read: packages/a.yaml:14:3: channel `stable` has two heads: `a.v2` and `a.v3` (let one of them replace or skip the other); b.bin: the file is not UTF-8 byte 0xff at offset 12");
+        insta::assert_snapshot!(tree(), @"catalog `community` cannot be read: packages/a.yaml:14:3: channel `stable` has two heads: `a.v2` and `a.v3` (let one of them replace or skip the other); b.bin: the file is not UTF-8 byte 0xff at offset 12 (write it as UTF-8, or name it in `.indexignore`)");
     }
 
     #[test]
@@ -209,6 +212,8 @@ mod tests {
             → let one of them replace or skip the other
           because b.bin: the file is not UTF-8
               byte 0xff at offset 12
+            → write it as UTF-8
+            → name it in `.indexignore`
         ");
     }
 }

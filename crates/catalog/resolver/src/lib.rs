@@ -42,6 +42,7 @@ pub mod universe;
 mod view;
 mod world;
 
+pub use explain::Repair;
 pub use outcome::{
     Chosen, Failure, FailureKind, Install, NewSubscription, Outcome, UpdatedSubscription, resolve,
 };

@@ -2,7 +2,7 @@
 
 use crate::candidates::{Candidates, EntryRef};
 use crate::existing::Existing;
-use crate::explain;
+use crate::explain::{self, Repair};
 use crate::problem::{Subject, Var};
 use crate::solve::{self, BUDGET};
 use crate::texts::{self, aggregate};
@@ -90,6 +90,8 @@ pub struct Failure {
     pub cause: Cause,
     /// The Subscriptions that it concerns, by name.
     pub subscriptions: Vec<String>,
+    /// Changes each of which mends it, the nearest first; the remedies of the cause say the same.
+    pub repairs: Vec<Repair>,
 }
 
 /// What kind of failure it is.
@@ -113,10 +115,19 @@ impl FailureKind {
 
 /// Resolves a namespace.
 pub fn resolve(world: &World<'_>) -> Outcome {
+    run(world, true)
+}
+
+/// The same without reasons: failures have neither message nor cause nor repairs.
+pub(crate) fn attempt(world: &World<'_>) -> Outcome {
+    run(world, false)
+}
+
+fn run(world: &World<'_>, explained: bool) -> Outcome {
     let result = one_group(world).and_then(|(fail_forward, exclude_global)| {
         let existing = Existing::of(world, fail_forward);
         let candidates = Candidates::of(world, exclude_global, &existing).map_err(error)?;
-        let answer = search(&candidates)?;
+        let answer = search(world, &candidates, explained)?;
         outcome(world, &candidates, &answer)
     });
     result.unwrap_or_else(|mut failure| {
@@ -133,7 +144,7 @@ fn error(message: String) -> Box<Failure> {
 
 fn failure(kind: FailureKind, message: String) -> Box<Failure> {
     let cause = Cause::new(message.clone());
-    Box::new(Failure { kind, message, cause, subscriptions: Vec::new() })
+    Box::new(Failure { kind, message, cause, subscriptions: Vec::new(), repairs: Vec::new() })
 }
 
 /// The settings of the one OperatorGroup.
@@ -147,11 +158,18 @@ fn one_group(world: &World<'_>) -> Result<(bool, bool), Box<Failure>> {
 }
 
 /// The chosen entries of catalogs.
-fn search(candidates: &Candidates<'_>) -> Result<Vec<(Var, EntryRef)>, Box<Failure>> {
+fn search(
+    world: &World<'_>,
+    candidates: &Candidates<'_>,
+    explained: bool,
+) -> Result<Vec<(Var, EntryRef)>, Box<Failure>> {
     let gave_up =
         |_| error(format!("no answer was found within {BUDGET} steps, the namespace was given up"));
     let mut budget = BUDGET;
     let Some(answer) = solve::solve(&candidates.problem, &mut budget).map_err(gave_up)? else {
+        if !explained {
+            return Err(failure(FailureKind::NotSatisfiable, String::new()));
+        }
         let core = solve::core(&candidates.problem, &mut budget).map_err(gave_up)?;
         let mut reasons: Vec<String> = core
             .iter()
@@ -160,7 +178,7 @@ fn search(candidates: &Candidates<'_>) -> Result<Vec<(Var, EntryRef)>, Box<Failu
         reasons.sort();
         let message = format!("constraints not satisfiable: {}", reasons.join(", "));
         let mut failure = failure(FailureKind::NotSatisfiable, message);
-        failure.cause = explain::contradiction(candidates, &core);
+        (failure.cause, failure.repairs) = explain::contradiction(world, candidates, &core);
         return Err(failure);
     };
     Ok(answer

@@ -239,7 +239,6 @@ pub(crate) fn render(outcome: &Outcome) -> String {
     for failure in &outcome.failures {
         writeln!(out, "{} ({:?}): {}", failure.kind.reason(), failure.kind, failure.message)
             .unwrap();
-        out.push_str(&failure.cause.render());
     }
     if out.is_empty() { "nothing to do".to_owned() } else { out }
 }

@@ -81,27 +81,15 @@ fn skips_and_skip_ranges_are_hops_too() {
 fn what_a_subscription_cannot_find_is_named() {
     assert_snapshot!(with_catalog("sub s a nowhere"), @r"
     ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: no operators found from catalog nowhere in namespace tenant referenced by subscription s, subscription s exists
-    no set of operators meets every wish
-      because no operators found from catalog nowhere in namespace tenant referenced by subscription s
-        → correct the Subscription or its catalog
     ");
     assert_snapshot!(with_catalog("sub s x cat"), @r"
     ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: no operators found in package x in the catalog referenced by subscription s, subscription s exists
-    no set of operators meets every wish
-      because no operators found in package x in the catalog referenced by subscription s
-        → correct the Subscription or its catalog
     ");
     assert_snapshot!(with_catalog("sub s a/x cat"), @r"
     ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: no operators found in channel x of package a in the catalog referenced by subscription s, subscription s exists
-    no set of operators meets every wish
-      because no operators found in channel x of package a in the catalog referenced by subscription s
-        → correct the Subscription or its catalog
     ");
     assert_snapshot!(with_catalog("sub s a/beta cat start=a.v1"), @r"
     ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: no operators found with name a.v1 in channel beta of package a in the catalog referenced by subscription s, subscription s exists
-    no set of operators meets every wish
-      because no operators found with name a.v1 in channel beta of package a in the catalog referenced by subscription s
-        → correct the Subscription or its catalog
     ");
 }
 
@@ -111,15 +99,12 @@ fn channels_without_one_order_are_errors() {
         |entries: &str| outcome(&format!("catalog cat \n channel a/c* {entries} \n sub s a/c cat"));
     assert_snapshot!(channel("a.v1 a.v2"), @r#"
     ErrorPreventedResolution (Error): a unique replacement chain within a channel is required to determine the relative order between channel entries, but 2 replacement chains were found in channel "c" of package "a": a.v1, a.v2
-    a unique replacement chain within a channel is required to determine the relative order between channel entries, but 2 replacement chains were found in channel "c" of package "a": a.v1, a.v2
     "#);
     assert_snapshot!(channel("a.v1>a.v2 a.v2>a.v1"), @r#"
     ErrorPreventedResolution (Error): no channel heads (entries not replaced by another entry) found in channel "c" of package "a"
-    no channel heads (entries not replaced by another entry) found in channel "c" of package "a"
     "#);
     assert_snapshot!(channel("a.v3>a.v2 a.v2>a.v1 a.v1>a.v2"), @r#"
     ErrorPreventedResolution (Error): a cycle exists in the chain of replacement beginning with "a.v3" in channel "c" of package "a"
-    a cycle exists in the chain of replacement beginning with "a.v3" in channel "c" of package "a"
     "#);
 }
 
@@ -129,10 +114,6 @@ fn there_is_one_operator_of_a_package_and_one_provider_of_a_kind() {
         with_catalog("sub one a/stable cat start=a.v1 \n sub two a/stable cat start=a.v2"),
         @r"
         ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: cat/tenant/stable/a.v1 and cat/tenant/stable/a.v2 originate from package a, subscription one exists, subscription one requires cat/tenant/stable/a.v1, subscription two exists, subscription two requires cat/tenant/stable/a.v2
-        no set of operators meets every wish
-          because subscription one requires cat/tenant/stable/a.v1
-          because subscription two requires cat/tenant/stable/a.v2
-          because cat/tenant/stable/a.v1 and cat/tenant/stable/a.v2 originate from package a
         "
     );
     assert_snapshot!(
@@ -146,11 +127,6 @@ fn there_is_one_operator_of_a_package_and_one_provider_of_a_kind() {
             csv b.v1 1.0.0 package=b provides=Apple"),
         @r"
         ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: @existing/tenant//b.v1 and cat/tenant/c/a.v1 provide Apple (example.com/v1), clusterserviceversion b.v1 exists and is not referenced by a subscription, subscription a exists, subscription a requires cat/tenant/c/a.v1
-        no set of operators meets every wish
-          because clusterserviceversion b.v1 exists and is not referenced by a subscription
-            → delete it, so that a Subscription can install it
-          because subscription a requires cat/tenant/c/a.v1
-          because @existing/tenant//b.v1 and cat/tenant/c/a.v1 provide Apple (example.com/v1)
         "
     );
 }
@@ -161,11 +137,6 @@ fn an_existing_operator_without_subscription_stays() {
         with_catalog("sub s a/stable cat \n csv a.v3 3.0.0 package=a"),
         @r"
         ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: @existing/tenant//a.v3, cat/tenant/stable/a.v1, cat/tenant/stable/a.v2 and cat/tenant/stable/a.v3 originate from package a, clusterserviceversion a.v3 exists and is not referenced by a subscription, subscription s exists, subscription s requires at least one of cat/tenant/stable/a.v3, cat/tenant/stable/a.v2 or cat/tenant/stable/a.v1
-        no set of operators meets every wish
-          because clusterserviceversion a.v3 exists and is not referenced by a subscription
-            → delete it, so that a Subscription can install it
-          because subscription s requires at least one of cat/tenant/stable/a.v3, cat/tenant/stable/a.v2 or cat/tenant/stable/a.v1
-          because @existing/tenant//a.v3, cat/tenant/stable/a.v1, cat/tenant/stable/a.v2 and cat/tenant/stable/a.v3 originate from package a
         "
     );
     assert_snapshot!(
@@ -198,9 +169,6 @@ fn deprecated_bundles_are_links_but_never_chosen() {
             sub s a/c cat"),
         @r"
         ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: bundle cat/tenant/c/a.v1 is deprecated, subscription s exists, subscription s requires cat/tenant/c/a.v1
-        no set of operators meets every wish
-          because subscription s requires cat/tenant/c/a.v1
-          because bundle cat/tenant/c/a.v1 is deprecated
         "
     );
 }
@@ -236,9 +204,6 @@ fn requirements_are_met_by_what_is_there_already_or_by_new_subscriptions() {
             sub a a/c cat"),
         @r"
         ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: bundle a.v1 requires an operator with package: b and with version in range: >=2.0.0, subscription a exists, subscription a requires cat/tenant/c/a.v1
-        no set of operators meets every wish
-          because subscription a requires cat/tenant/c/a.v1
-          because bundle a.v1 requires an operator with package: b and with version in range: >=2.0.0
         "
     );
 }
@@ -269,29 +234,17 @@ fn a_rule_is_met_by_one_bundle_or_refuses_by_its_text() {
         outcome(&world("semver_compare('1.2','v1.2.0')==1")),
         @r#"
         ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: bundle a.v1 requires an operator with constraint: "semver_compare('1.2','v1.2.0')==1" and message: "", subscription a exists, subscription a requires cat/tenant/c/a.v1
-        no set of operators meets every wish
-          because subscription a requires cat/tenant/c/a.v1
-          because bundle a.v1 requires an operator with constraint: "semver_compare('1.2','v1.2.0')==1" and message: ""
         "#
     );
-    assert_snapshot!(outcome(&world("properties.exists(p,p.kind")), @r#"
-        ErrorPreventedResolution (Error): convert olm.constraint to resolver predicate: ERROR: <input>:1:27: Syntax error: missing ')' at '<EOF>'
-         | properties.exists(p,p.kind
-         | ..........................^
-        convert olm.constraint to resolver predicate: ERROR: <input>:1:27: Syntax error: missing ')' at '<EOF>'
-             | properties.exists(p,p.kind
-             | ..........................^
-        "#);
-    assert_snapshot!(outcome(&world("properties.size()")), @r#"
-        ErrorPreventedResolution (Error): convert olm.constraint to resolver predicate: cel expressions must have type Bool
-        convert olm.constraint to resolver predicate: cel expressions must have type Bool
-        "#);
+    assert_snapshot!(outcome(&world("properties.exists(p,p.kind")), @r"
+    ErrorPreventedResolution (Error): convert olm.constraint to resolver predicate: ERROR: <input>:1:27: Syntax error: missing ')' at '<EOF>'
+     | properties.exists(p,p.kind
+     | ..........................^
+    ");
+    assert_snapshot!(outcome(&world("properties.size()")), @"ErrorPreventedResolution (Error): convert olm.constraint to resolver predicate: cel expressions must have type Bool");
     // What fails while it is evaluated is not met.
     assert_snapshot!(outcome(&world("properties.all(p,p.value.nothing==1)")), @r#"
         ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: bundle a.v1 requires an operator with constraint: "properties.all(p,p.value.nothing==1)" and message: "", subscription a exists, subscription a requires cat/tenant/c/a.v1
-        no set of operators meets every wish
-          because subscription a requires cat/tenant/c/a.v1
-          because bundle a.v1 requires an operator with constraint: "properties.all(p,p.value.nothing==1)" and message: ""
         "#);
 }
 
@@ -310,11 +263,6 @@ fn fail_forward_leaves_out_what_is_being_replaced_by_something_that_failed() {
     ");
     assert_snapshot!(outcome(world), @r"
     ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: @existing/tenant//a.v1, @existing/tenant//a.v2 and cat/tenant/c/a.v3 originate from package a, clusterserviceversion a.v1 exists and is not referenced by a subscription, subscription a exists, subscription a requires at least one of cat/tenant/c/a.v3 or @existing/tenant//a.v2
-    no set of operators meets every wish
-      because clusterserviceversion a.v1 exists and is not referenced by a subscription
-        → delete it, so that a Subscription can install it
-      because subscription a requires at least one of cat/tenant/c/a.v3 or @existing/tenant//a.v2
-      because @existing/tenant//a.v1, @existing/tenant//a.v2 and cat/tenant/c/a.v3 originate from package a
     ");
 }
 
@@ -348,14 +296,8 @@ fn catalogs_are_preferred_by_priority_then_namespace_then_name() {
 
 #[test]
 fn one_operator_group_is_needed() {
-    assert_snapshot!(outcome("no-group"), @r"
-    ErrorPreventedResolution (Error): expected 1 OperatorGroup in the namespace, found 0
-    expected 1 OperatorGroup in the namespace, found 0
-    ");
-    assert_snapshot!(outcome("group \n group"), @r"
-    ErrorPreventedResolution (Error): expected 1 OperatorGroup in the namespace, found 2
-    expected 1 OperatorGroup in the namespace, found 2
-    ");
+    assert_snapshot!(outcome("no-group"), @"ErrorPreventedResolution (Error): expected 1 OperatorGroup in the namespace, found 0");
+    assert_snapshot!(outcome("group \n group"), @"ErrorPreventedResolution (Error): expected 1 OperatorGroup in the namespace, found 2");
 }
 
 proptest! {

@@ -1,0 +1,255 @@
+//! Changes that mend a failure.
+
+use crate::world::{CatalogKey, Prohibited, Subscription, World};
+use mainstay_version::Version;
+use std::fmt;
+
+/// One change that mends a failure; its text is an instruction for people.
+///
+/// A repair that [is certain](Self::is_certain) was tried: the part of the namespace that fails
+/// resolves with it. The others are about things that cannot be tried from here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// Say that a ClusterServiceVersion is what a Subscription has installed.
+    AdoptCsv {
+        /// The Subscription.
+        subscription: String,
+        /// What its `status.installedCSV` has to say.
+        csv: String,
+    },
+    /// Take the package from another catalog.
+    UseCatalog {
+        /// The Subscription.
+        subscription: String,
+        /// What its `spec.source` and `spec.sourceNamespace` have to say.
+        catalog: CatalogKey,
+    },
+    /// Ask for another package, whose name is close to the one that does not exist.
+    UsePackage {
+        /// The Subscription.
+        subscription: String,
+        /// What its `spec.name` has to say.
+        package: String,
+    },
+    /// Ask for another channel.
+    UseChannel {
+        /// The Subscription.
+        subscription: String,
+        /// What its `spec.channel` has to say.
+        channel: String,
+    },
+    /// Start with another version.
+    UseStartingCsv {
+        /// The Subscription.
+        subscription: String,
+        /// What its `spec.startingCSV` has to say.
+        csv: String,
+    },
+    /// Start with the newest version that is possible.
+    DropStartingCsv {
+        /// The Subscription, which has a `spec.startingCSV` that it should not have.
+        subscription: String,
+    },
+    /// Let an operator get to a version before another one is asked for.
+    UpgradeFirst {
+        /// The Subscription that is to wait, which means to be deleted and made again later.
+        waiting: String,
+        /// The Subscription whose operator has to be upgraded.
+        subscription: String,
+        /// The bundle that has to be reached.
+        csv: String,
+    },
+    /// Let an OperatorGroup see the catalogs of the global namespace.
+    IncludeGlobalCatalogs {
+        /// The OperatorGroup.
+        operator_group: String,
+    },
+    /// Take back the wish for a package that no Subscription asks for.
+    DropDemand {
+        /// The package.
+        package: String,
+    },
+    /// Take back a prohibition.
+    LiftProhibition {
+        /// What it is about.
+        what: Prohibited,
+        /// What it says.
+        message: String,
+    },
+    /// Upgrade the cluster.
+    UpgradeKubernetes {
+        /// The lowest version that will do.
+        version: Version,
+    },
+    /// Take back the wish of a Subscription; its operator, if there is one, stays.
+    RemoveSubscription {
+        /// The Subscription.
+        subscription: String,
+    },
+    /// Delete an operator that no Subscription looks after.
+    RemoveCsv {
+        /// The ClusterServiceVersion.
+        csv: String,
+    },
+    /// Mend a catalog that cannot be read. Not tried: what it holds is not known.
+    RestoreCatalog {
+        /// The catalog.
+        catalog: CatalogKey,
+    },
+    /// Add a catalog that holds what is missing. Not tried.
+    AddCatalog {
+        /// What is missing, as text.
+        missing: String,
+    },
+}
+
+impl Repair {
+    /// Whether it was tried and seen to work.
+    pub const fn is_certain(&self) -> bool {
+        !matches!(self, Self::RestoreCatalog { .. } | Self::AddCatalog { .. })
+    }
+
+    /// Makes the change in a world; false if the world does not have what is to be changed, or if
+    /// the repair is not one that can be tried.
+    ///
+    /// Of [`Self::UpgradeFirst`] only the first step is made: what is to wait is taken away.
+    pub fn apply(&self, world: &mut World<'_>) -> bool {
+        let edit = |world: &mut World<'_>, name: &str, edit: &dyn Fn(&mut Subscription)| {
+            let mut found = false;
+            for subscription in world.subscriptions.iter_mut().filter(|it| it.name == *name) {
+                edit(subscription);
+                found = true;
+            }
+            found
+        };
+        match self {
+            Self::AdoptCsv { subscription, csv } => edit(world, subscription, &|it| {
+                it.installed_csv.clone_from(csv);
+                it.current_csv.clone_from(csv);
+            }),
+            Self::UseCatalog { subscription, catalog } => {
+                edit(world, subscription, &|it| it.catalog.clone_from(catalog))
+            }
+            Self::UsePackage { subscription, package } => {
+                edit(world, subscription, &|it| it.package.clone_from(package))
+            }
+            Self::UseChannel { subscription, channel } => {
+                edit(world, subscription, &|it| it.channel.clone_from(channel))
+            }
+            Self::UseStartingCsv { subscription, csv } => {
+                edit(world, subscription, &|it| it.starting_csv.clone_from(csv))
+            }
+            Self::DropStartingCsv { subscription } => {
+                edit(world, subscription, &|it| it.starting_csv.clear())
+            }
+            Self::UpgradeFirst { waiting: subscription, .. }
+            | Self::RemoveSubscription { subscription } => {
+                shrinks(&mut world.subscriptions, |it| it.name != *subscription)
+            }
+            Self::RemoveCsv { csv } => shrinks(&mut world.csvs, |it| it.name != *csv),
+            Self::DropDemand { package } => {
+                shrinks(&mut world.demands, |it| it.package != *package)
+            }
+            Self::LiftProhibition { what, message } => {
+                shrinks(&mut world.prohibitions, |it| it.what != *what || it.message != *message)
+            }
+            Self::IncludeGlobalCatalogs { operator_group } => {
+                let mut found = false;
+                for group in &mut world.operator_groups {
+                    if group.name == *operator_group && group.exclude_global {
+                        group.exclude_global = false;
+                        found = true;
+                    }
+                }
+                found
+            }
+            Self::UpgradeKubernetes { version } => {
+                world.kube_version.replace(version.clone()).is_some()
+            }
+            Self::RestoreCatalog { .. } | Self::AddCatalog { .. } => false,
+        }
+    }
+}
+
+fn shrinks<T>(list: &mut Vec<T>, keep: impl FnMut(&T) -> bool) -> bool {
+    let before = list.len();
+    list.retain(keep);
+    list.len() < before
+}
+
+impl fmt::Display for Repair {
+    /// One imperative sentence, without a full stop.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AdoptCsv { subscription, csv } => write!(
+                f,
+                "set `status.installedCSV` of Subscription `{subscription}` to `{csv}`, so that it \
+                 looks after it"
+            ),
+            Self::UseCatalog { subscription, catalog } => write!(
+                f,
+                "set `spec.source` of Subscription `{subscription}` to `{}` and \
+                 `spec.sourceNamespace` to `{}`",
+                catalog.name, catalog.namespace
+            ),
+            Self::UsePackage { subscription, package } => {
+                write!(f, "set `spec.name` of Subscription `{subscription}` to `{package}`")
+            }
+            Self::UseChannel { subscription, channel } => {
+                write!(f, "set `spec.channel` of Subscription `{subscription}` to `{channel}`")
+            }
+            Self::UseStartingCsv { subscription, csv } => {
+                write!(f, "set `spec.startingCSV` of Subscription `{subscription}` to `{csv}`")
+            }
+            Self::DropStartingCsv { subscription } => {
+                write!(f, "remove `spec.startingCSV` from Subscription `{subscription}`")
+            }
+            Self::UpgradeFirst { waiting, subscription, csv } => write!(
+                f,
+                "delete Subscription `{waiting}` and create it again when Subscription \
+                 `{subscription}` has reached `{csv}`"
+            ),
+            Self::IncludeGlobalCatalogs { operator_group } => write!(
+                f,
+                "remove the annotation `olm.operatorframework.io/exclude-global-namespace-resolution` \
+                 from OperatorGroup `{operator_group}`"
+            ),
+            Self::DropDemand { package } => {
+                write!(f, "take back the demand for package `{package}`")
+            }
+            Self::LiftProhibition { what, .. } => match what {
+                Prohibited::Package(package) => {
+                    write!(f, "lift the prohibition of package `{package}`")
+                }
+                Prohibited::Bundle(bundle) => {
+                    write!(f, "lift the prohibition of bundle `{bundle}`")
+                }
+                Prohibited::OutsideOf(packages) => {
+                    let packages: Vec<String> =
+                        packages.iter().map(|it| format!("`{it}`")).collect();
+                    match packages.as_slice() {
+                        [] => f.write_str("lift the prohibition of every package"),
+                        some => write!(
+                            f,
+                            "lift the prohibition of packages other than {}",
+                            super::names::list(some, "and")
+                        ),
+                    }
+                }
+            },
+            Self::UpgradeKubernetes { version } => {
+                write!(f, "upgrade the cluster to Kubernetes {version}")
+            }
+            Self::RemoveSubscription { subscription } => {
+                write!(f, "delete Subscription `{subscription}`")
+            }
+            Self::RemoveCsv { csv } => write!(f, "delete ClusterServiceVersion `{csv}`"),
+            Self::RestoreCatalog { catalog } => write!(
+                f,
+                "mend CatalogSource `{}` in namespace `{}`, which may hold what is missing",
+                catalog.name, catalog.namespace
+            ),
+            Self::AddCatalog { missing } => write!(f, "add a catalog that offers {missing}"),
+        }
+    }
+}
