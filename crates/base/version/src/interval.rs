@@ -14,6 +14,10 @@ pub struct Interval {
 }
 
 impl Interval {
+    fn is_empty(&self) -> bool {
+        self.to.as_ref().is_some_and(|to| *to <= self.from)
+    }
+
     fn contains(&self, version: &Version) -> bool {
         *version >= self.from && self.to.as_ref().is_none_or(|to| version < to)
     }
@@ -66,9 +70,32 @@ impl IntervalSet {
         Self(vec![Interval { from: Version::least(), to: version.successor() }])
     }
 
+    /// Versions from one, included, up to another, excluded; without the other up to the greatest.
+    pub fn between(from: Version, to: Option<Version>) -> Self {
+        Self::ascending([Interval { from, to }])
+    }
+
+    /// The versions of intervals whose lower ends ascend, and whose upper ends do.
+    pub(crate) fn ascending(intervals: impl IntoIterator<Item = Interval>) -> Self {
+        let mut out: Vec<Interval> = Vec::new();
+        for next in intervals.into_iter().filter(|interval| !interval.is_empty()) {
+            match out.last_mut() {
+                Some(last) if last.to.as_ref().is_none_or(|to| next.from <= *to) => {
+                    last.to = next.to;
+                }
+                _ => out.push(next),
+            }
+        }
+        Self(out)
+    }
+
     /// The intervals, in ascending order.
     pub fn intervals(&self) -> &[Interval] {
         &self.0
+    }
+
+    pub(crate) fn into_intervals(self) -> impl Iterator<Item = Interval> {
+        self.0.into_iter()
     }
 
     /// Whether no version is inside.
@@ -78,9 +105,14 @@ impl IntervalSet {
 
     /// Whether the version is inside.
     pub fn contains(&self, version: &Version) -> bool {
+        self.holder(version).is_some()
+    }
+
+    /// The interval that holds the version.
+    fn holder(&self, version: &Version) -> Option<&Interval> {
         // The last interval that starts at or below the version is the only one that can hold it.
         let after = self.0.partition_point(|interval| interval.from <= *version);
-        after.checked_sub(1).is_some_and(|at| self.0[at].contains(version))
+        self.0[..after].last().filter(|interval| interval.contains(version))
     }
 
     /// The versions that are in both sets.
@@ -150,7 +182,50 @@ impl IntervalSet {
 
     /// Whether every version of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.difference(other).is_empty()
+        // Intervals of one set do not touch, so each must lie in a single one of the other.
+        self.0.iter().all(|part| {
+            other
+                .holder(&part.from)
+                .is_some_and(|whole| compare_ends(part.to.as_ref(), whole.to.as_ref()).is_le())
+        })
+    }
+
+    /// Whether a version is in both sets.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        // Of two intervals that meet, one holds the lower end of the other.
+        self.0.iter().any(|interval| other.contains(&interval.from))
+            || other.0.iter().any(|interval| self.contains(&interval.from))
+    }
+
+    /// The items whose versions are inside, of a list that ascends by version.
+    pub fn select<'a, T>(
+        &self,
+        ascending: &'a [T],
+        version: impl Fn(&T) -> &Version,
+    ) -> impl Iterator<Item = &'a T> {
+        self.slices(ascending, &version).into_iter().flatten()
+    }
+
+    /// The stretches of a list, ascending by version, that are inside.
+    pub(crate) fn slices<'a, T>(
+        &self,
+        ascending: &'a [T],
+        version: &impl Fn(&T) -> &Version,
+    ) -> Vec<&'a [T]> {
+        let mut rest = ascending;
+        let mut out = Vec::with_capacity(self.0.len());
+        for Interval { from, to } in &self.0 {
+            let start = rest.partition_point(|item| version(item) < from);
+            rest = &rest[start..];
+            let end = match to {
+                Some(to) => rest.partition_point(|item| version(item) < to),
+                None => rest.len(),
+            };
+            let (inside, behind) = rest.split_at(end);
+            out.push(inside);
+            rest = behind;
+        }
+        out
     }
 }
 

@@ -2,24 +2,29 @@
 //!
 //! [`Version`] is a semantic version that compares by precedence only: build metadata distinguishes
 //! neither versions nor keys of a map. [`parse_strict`] and [`parse_tolerant`] read the two forms
-//! that catalogs use, [`Range`] the range language of `skipRange` and version requirements. Their
-//! errors carry the texts of the original, because those texts end up in conditions and in the
-//! output of tools.
+//! that catalogs use, [`Range`] the range language of `skipRange` and version requirements,
+//! [`Constraint`] that of extensions. Their errors carry the texts of the originals, because those
+//! texts end up in conditions and in the output of tools.
 //!
 //! A range is lowered to an [`IntervalSet`] once; everything asked about it afterwards (does it
 //! contain a version, do two ranges overlap, is one part of the other) is algebra on that set. The
 //! algebra is exact: every semantic version has a direct successor, so each set of versions that a
-//! range can describe is a unique list of half-open intervals.
+//! range can describe is a unique list of half-open intervals. A constraint speaks about releases
+//! and pre-releases apart, so it is lowered to two such lists, a [`VersionSet`].
 //!
 //! What this does not do: read other range languages, sort lists, or know what a version
 //! belongs to.
 
+mod constraint;
 mod interval;
 mod quote;
 mod range;
+mod set;
 mod version;
 
+pub use constraint::{Constraint, ConstraintError};
 pub use interval::{Interval, IntervalSet};
 pub use quote::quote;
 pub use range::{Range, RangeError};
+pub use set::VersionSet;
 pub use version::{ParseError, Version, parse_strict, parse_tolerant};

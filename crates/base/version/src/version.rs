@@ -24,9 +24,25 @@ impl Version {
         &self.0
     }
 
+    /// Whether this is a pre-release.
+    pub fn is_prerelease(&self) -> bool {
+        !self.0.pre.is_empty()
+    }
+
+    /// The release with the same three numbers, without build metadata.
+    #[must_use]
+    pub const fn release(&self) -> Self {
+        Self::new(self.0.major, self.0.minor, self.0.patch)
+    }
+
+    /// The smallest version with the same three numbers, the pre-release `-0`.
+    pub(crate) fn first(&self) -> Self {
+        Self(semver::Version { pre: zero(), ..self.release().0 })
+    }
+
     /// The smallest version of all, `0.0.0-0`.
     pub fn least() -> Self {
-        Self(semver::Version { pre: zero(), ..semver::Version::new(0, 0, 0) })
+        Self::new(0, 0, 0).first()
     }
 
     /// The smallest version above this one; none above the greatest of all.
@@ -44,13 +60,13 @@ impl Version {
             }));
         }
         let next = if let Some(patch) = patch.checked_add(1) {
-            semver::Version::new(major, minor, patch)
+            Self::new(major, minor, patch)
         } else if let Some(minor) = minor.checked_add(1) {
-            semver::Version::new(major, minor, 0)
+            Self::new(major, minor, 0)
         } else {
-            semver::Version::new(major.checked_add(1)?, 0, 0)
+            Self::new(major.checked_add(1)?, 0, 0)
         };
-        Some(Self(semver::Version { pre: zero(), ..next }))
+        Some(next.first())
     }
 }
 
