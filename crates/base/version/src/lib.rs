@@ -1,10 +1,11 @@
 //! Versions and ranges as catalogs and the Operator Lifecycle Manager write them.
 //!
 //! [`Version`] is a semantic version that compares by precedence only: build metadata distinguishes
-//! neither versions nor keys of a map. [`parse_strict`] and [`parse_tolerant`] read the two forms
-//! that catalogs use, [`Range`] the range language of `skipRange` and version requirements,
-//! [`Constraint`] that of extensions. Their errors carry the texts of the originals, because those
-//! texts end up in conditions and in the output of tools.
+//! neither versions nor keys of a map; where it counts as the [`Release`] of a bundle, that type
+//! orders it. [`parse_strict`] and [`parse_tolerant`] read the two forms that catalogs use, [`Range`]
+//! the range language of `skipRange` and version requirements, [`Constraint`] that of extensions.
+//! Their errors carry the texts of the originals, because those texts end up in conditions and in
+//! the output of tools.
 //!
 //! A range is lowered to an [`IntervalSet`] once; everything asked about it afterwards (does it
 //! contain a version, do two ranges overlap, is one part of the other) is algebra on that set. The
@@ -19,6 +20,7 @@ mod constraint;
 mod interval;
 mod quote;
 mod range;
+mod release;
 mod set;
 mod version;
 
@@ -26,5 +28,6 @@ pub use constraint::{Constraint, ConstraintError};
 pub use interval::{Interval, IntervalSet};
 pub use quote::quote;
 pub use range::{Range, RangeError};
+pub use release::{Release, ReleaseError};
 pub use set::VersionSet;
 pub use version::{ParseError, Version, parse_strict, parse_tolerant};

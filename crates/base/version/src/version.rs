@@ -253,7 +253,7 @@ fn number(text: &str, part: &'static str, title: &'static str) -> Result<u64, Pa
     text.parse().map_err(|_| ParseError::TooLarge(text.to_owned()))
 }
 
-fn check_prerelease(part: &str) -> Result<(), ParseError> {
+pub(crate) fn check_prerelease(part: &str) -> Result<(), ParseError> {
     if part.is_empty() {
         return Err(ParseError::PrereleaseEmpty);
     }

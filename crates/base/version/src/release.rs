@@ -1,0 +1,135 @@
+//! Releases: what tells bundles of one version apart.
+
+use crate::{ParseError, Version, quote};
+use semver::Prerelease;
+use std::fmt;
+
+/// The longest release there may be, in bytes.
+const LONGEST: usize = 20;
+
+/// The release of a bundle: one version, packed anew. Identifiers with dots between them, which
+/// compare as those of pre-releases do: numbers by value, and below words.
+///
+/// As an `Option`, the order is that of catalogs: no release comes before any.
+///
+/// ```
+/// use mainstay_version::{Release, parse_strict};
+///
+/// let of = |text| Release::of(&parse_strict(text).unwrap());
+/// assert!(of("1.0.0+10") > of("1.0.0+9"));
+/// assert!(of("1.0.0+1") > of("1.0.0"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Release(Prerelease);
+
+impl Release {
+    /// Reads a release: at most 20 bytes, identifiers of letters, digits and hyphens, numbers
+    /// without leading zeros.
+    pub fn parse(text: &str) -> Result<Self, ReleaseError> {
+        if text.len() > LONGEST {
+            return Err(ReleaseError::TooLong(text.to_owned()));
+        }
+        for (segment, part) in text.split('.').enumerate() {
+            crate::version::check_prerelease(part).map_err(|source| ReleaseError::Segment {
+                text: text.to_owned(),
+                segment,
+                source,
+            })?;
+        }
+        // Checked above by the same rules.
+        Prerelease::new(text).map(Self).map_err(|_| ReleaseError::Segment {
+            text: text.to_owned(),
+            segment: 0,
+            source: ParseError::PrereleaseCharacters(text.to_owned()),
+        })
+    }
+
+    /// The release that stands in the build metadata of a version, where bundles without a field
+    /// for it keep it. None if there is no metadata, or if it cannot be read as a release.
+    pub fn of(version: &Version) -> Option<Self> {
+        let build = version.as_semver().build.as_str();
+        if build.is_empty() { None } else { Self::parse(build).ok() }
+    }
+
+    /// The release as written.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The text is not a release.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReleaseError {
+    /// It is longer than 20 bytes.
+    #[error("invalid release {}: exceeds maximum length of {LONGEST} characters", quote(.0))]
+    TooLong(String),
+    /// One of its identifiers cannot be read.
+    #[error("invalid release {}: segment {segment}: {source}", quote(.text))]
+    Segment {
+        /// The release as written.
+        text: String,
+        /// Which of its identifiers, from 0.
+        segment: usize,
+        /// What is wrong with it.
+        source: ParseError,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_strict;
+
+    #[test]
+    fn releases_compare_as_pre_releases_do_and_none_is_least() {
+        let ascending = ["", "0", "1", "2", "10", "10.0", "10.a", "a", "a.1", "b"];
+        let releases: Vec<_> = ascending.iter().map(|text| Release::parse(text).ok()).collect();
+        assert_eq!(releases[0], None);
+        for pair in releases.windows(2) {
+            assert!(pair[0] < pair[1], "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn build_metadata_counts_where_it_is_a_release() {
+        for (version, release) in [
+            ("1.0.0", None),
+            ("1.0.0+1", Some("1")),
+            ("1.0.0-rc.1+0.1700000000.p", Some("0.1700000000.p")),
+            ("1.0.0+01", None),
+            ("1.0.0+123456789.123456789", Some("123456789.123456789")),
+            ("1.0.0+123456789.123456789.1", None),
+        ] {
+            let found = Release::of(&parse_strict(version).unwrap());
+            assert_eq!(found.as_ref().map(Release::as_str), release, "{version}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_release_is_refused_with_the_reason() {
+        for (text, why) in [
+            ("", r#"invalid release "": segment 0: Prerelease is empty"#),
+            ("1..2", r#"invalid release "1..2": segment 1: Prerelease is empty"#),
+            (
+                "a.01",
+                r#"invalid release "a.01": segment 1: Numeric PreRelease version must not contain leading zeroes "01""#,
+            ),
+            (
+                "a_b",
+                r#"invalid release "a_b": segment 0: Invalid character(s) found in prerelease "a_b""#,
+            ),
+            (
+                "123456789012345678901",
+                r#"invalid release "123456789012345678901": exceeds maximum length of 20 characters"#,
+            ),
+        ] {
+            assert_eq!(Release::parse(text).unwrap_err().to_string(), why);
+        }
+    }
+}
