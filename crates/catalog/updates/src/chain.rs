@@ -1,0 +1,191 @@
+//! The order of entries inside a channel.
+
+use mainstay_version::quote;
+use std::collections::HashMap;
+
+/// What the order of a channel asks of an entry.
+pub trait Link {
+    /// Name of the bundle.
+    fn name(&self) -> &str;
+    /// The bundle it follows, if any.
+    fn replaces(&self) -> Option<&str>;
+    /// Bundles that it makes superfluous.
+    fn skips(&self) -> impl Iterator<Item = &str>;
+}
+
+impl<L: Link> Link for &L {
+    fn name(&self) -> &str {
+        (*self).name()
+    }
+    fn replaces(&self) -> Option<&str> {
+        (*self).replaces()
+    }
+    fn skips(&self) -> impl Iterator<Item = &str> {
+        (*self).skips()
+    }
+}
+
+/// The entries of one channel from its head down the chain of `replaces`, as indexes.
+///
+/// This is the order of OLM classic. The head is the entry that no other one replaces or skips.
+/// Entries that another one skips are links of the chain but not part of the result, so that they are
+/// never installed anew; entries that the chain does not reach are left out. Of entries with one name
+/// the last counts as target of edges. Takes time and memory in proportion to the entries and their
+/// skips.
+///
+/// The error depends on the order of the entries where it names several of them.
+pub fn chain<L: Link>(entries: &[L]) -> Result<Vec<usize>, Unordered> {
+    if entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let order = Order::of(entries);
+    let mut heads = (0..entries.len()).filter(|&at| !order.is_replaced[at]);
+    let Some(head) = heads.next() else { return Err(Unordered::NoHead) };
+    if heads.next().is_some() {
+        return Err(order.several(entries));
+    }
+    let mut seen = vec![false; entries.len()];
+    let mut chain = Vec::new();
+    let mut next = Some(head);
+    while let Some(at) = next {
+        if std::mem::replace(&mut seen[at], true) {
+            return Err(Unordered::Cycle { head: entries[head].name().to_owned() });
+        }
+        if !order.is_skipped(at) {
+            chain.push(at);
+        }
+        next = order.replaces[at];
+    }
+    Ok(chain)
+}
+
+/// Edges of a channel between its entries.
+struct Order {
+    /// For each entry the one that edges to its name lead to; none while names are unique.
+    last_of_name: Option<Vec<usize>>,
+    /// For each entry the one it replaces.
+    replaces: Vec<Option<usize>>,
+    /// Whether some entry replaces or skips it.
+    is_replaced: Vec<bool>,
+    /// Whether some entry skips it.
+    is_skipped: Vec<bool>,
+}
+
+impl Order {
+    fn of<L: Link>(entries: &[L]) -> Self {
+        let count = entries.len();
+        let mut by_name: HashMap<&str, usize> = HashMap::with_capacity(count);
+        by_name.extend(entries.iter().enumerate().map(|(at, entry)| (entry.name(), at)));
+        let last_of_name = (by_name.len() < count)
+            .then(|| entries.iter().map(|entry| by_name[entry.name()]).collect());
+        let mut order = Self {
+            last_of_name,
+            replaces: vec![None; count],
+            is_replaced: vec![false; count],
+            is_skipped: vec![false; count],
+        };
+        for (at, entry) in entries.iter().enumerate() {
+            if let Some(&target) = entry.replaces().and_then(|name| by_name.get(name)) {
+                order.is_replaced[target] = true;
+                order.replaces[at] = Some(target);
+            }
+            for &target in entry.skips().filter_map(|name| by_name.get(name)) {
+                order.is_replaced[target] = true;
+                order.is_skipped[target] = true;
+            }
+        }
+        order
+    }
+
+    fn is_skipped(&self, at: usize) -> bool {
+        self.is_skipped[self.last_of_name.as_ref().map_or(at, |last| last[at])]
+    }
+
+    /// What is wrong where there are several heads. Chains can share links, so each link is looked
+    /// at once: what hangs on it is noted.
+    fn several<L: Link>(&self, entries: &[L]) -> Unordered {
+        let mut known: Vec<Option<Ends>> = vec![None; entries.len()];
+        let mut seen = vec![false; entries.len()];
+        let mut chains = Vec::new();
+        for head in (0..entries.len()).filter(|&at| !self.is_replaced[at]) {
+            let mut walk = Vec::new();
+            let mut next = Some(head);
+            let mut ends = Ends::default();
+            while let Some(at) = next {
+                if let Some(known) = known[at] {
+                    ends = known;
+                    break;
+                }
+                if std::mem::replace(&mut seen[at], true) {
+                    return Unordered::Cycle { head: entries[head].name().to_owned() };
+                }
+                walk.push(at);
+                next = self.replaces[at];
+            }
+            for at in walk.into_iter().rev() {
+                if !self.is_skipped(at) {
+                    ends = Ends { first: Some(at), last: ends.last.or(Some(at)) };
+                }
+                known[at] = Some(ends);
+            }
+            let name = |at: usize| entries[at].name().to_owned();
+            chains.push(match ends {
+                Ends { first: Some(first), last: Some(last) } if first != last => {
+                    format!("{}...{}", name(first), name(last))
+                }
+                Ends { first: Some(only), .. } => name(only),
+                Ends { .. } => "[]".to_owned(),
+            });
+        }
+        Unordered::Several { chains }
+    }
+}
+
+/// Where a chain begins and ends, skipped links left out.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    first: Option<usize>,
+    last: Option<usize>,
+}
+
+/// The entries of a channel have no order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unordered {
+    /// Every entry is replaced or skipped by another one.
+    NoHead,
+    /// The chain of `replaces` comes back to where it was.
+    Cycle {
+        /// The entry that the chain begins with.
+        head: String,
+    },
+    /// Several entries are replaced and skipped by none.
+    Several {
+        /// The chains, each as `head...tail`.
+        chains: Vec<String>,
+    },
+}
+
+impl Unordered {
+    /// The original's text, which ends up in conditions.
+    pub fn text(&self, package: &str, channel: &str) -> String {
+        let (package, channel) = (quote(package), quote(channel));
+        match self {
+            Self::NoHead => format!(
+                "no channel heads (entries not replaced by another entry) found in channel \
+                 {channel} of package {package}"
+            ),
+            Self::Cycle { head } => format!(
+                "a cycle exists in the chain of replacement beginning with {} in channel \
+                 {channel} of package {package}",
+                quote(head)
+            ),
+            Self::Several { chains } => format!(
+                "a unique replacement chain within a channel is required to determine the \
+                 relative order between channel entries, but {} replacement chains were found in \
+                 channel {channel} of package {package}: {}",
+                chains.len(),
+                chains.join(", ")
+            ),
+        }
+    }
+}

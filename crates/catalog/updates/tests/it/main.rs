@@ -1,0 +1,3 @@
+//! What the update graph says of channels, in tables and as properties.
+
+mod chain;
