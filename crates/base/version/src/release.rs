@@ -1,5 +1,6 @@
 //! Releases: what tells bundles of one version apart.
 
+use crate::version::check_prerelease;
 use crate::{ParseError, Version, quote};
 use semver::Prerelease;
 use std::fmt;
@@ -29,19 +30,15 @@ impl Release {
         if text.len() > LONGEST {
             return Err(ReleaseError::TooLong(text.to_owned()));
         }
-        for (segment, part) in text.split('.').enumerate() {
-            crate::version::check_prerelease(part).map_err(|source| ReleaseError::Segment {
-                text: text.to_owned(),
-                segment,
-                source,
-            })?;
+        let faults: Vec<(usize, ParseError)> = text
+            .split('.')
+            .enumerate()
+            .filter_map(|(segment, part)| Some((segment, check_prerelease(part).err()?)))
+            .collect();
+        match Prerelease::new(text) {
+            Ok(release) if faults.is_empty() => Ok(Self(release)),
+            _ => Err(ReleaseError::Segments { text: text.to_owned(), faults }),
         }
-        // Checked above by the same rules.
-        Prerelease::new(text).map(Self).map_err(|_| ReleaseError::Segment {
-            text: text.to_owned(),
-            segment: 0,
-            source: ParseError::PrereleaseCharacters(text.to_owned()),
-        })
     }
 
     /// The release that stands in the build metadata of a version, where bundles without a field
@@ -69,16 +66,19 @@ pub enum ReleaseError {
     /// It is longer than 20 bytes.
     #[error("invalid release {}: exceeds maximum length of {LONGEST} characters", quote(.0))]
     TooLong(String),
-    /// One of its identifiers cannot be read.
-    #[error("invalid release {}: segment {segment}: {source}", quote(.text))]
-    Segment {
+    /// Some of its identifiers cannot be read.
+    #[error("invalid release {}: {}", quote(.text), lines(.faults))]
+    Segments {
         /// The release as written.
         text: String,
-        /// Which of its identifiers, from 0.
-        segment: usize,
-        /// What is wrong with it.
-        source: ParseError,
+        /// Which of its identifiers, from 0, and what is wrong with each.
+        faults: Vec<(usize, ParseError)>,
     },
+}
+
+fn lines(faults: &[(usize, ParseError)]) -> String {
+    let lines: Vec<_> = faults.iter().map(|(at, why)| format!("segment {at}: {why}")).collect();
+    lines.join("\n")
 }
 
 #[cfg(test)]
@@ -115,7 +115,10 @@ mod tests {
     fn what_is_no_release_is_refused_with_the_reason() {
         for (text, why) in [
             ("", r#"invalid release "": segment 0: Prerelease is empty"#),
-            ("1..2", r#"invalid release "1..2": segment 1: Prerelease is empty"#),
+            (
+                "..2",
+                "invalid release \"..2\": segment 0: Prerelease is empty\nsegment 1: Prerelease is empty",
+            ),
             (
                 "a.01",
                 r#"invalid release "a.01": segment 1: Numeric PreRelease version must not contain leading zeroes "01""#,
