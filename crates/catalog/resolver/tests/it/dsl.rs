@@ -2,35 +2,90 @@
 //!
 //! ```text
 //! group fail-forward exclude-global        (without such a line there is one plain group)
+//! no-group
+//! kubernetes 1.29.0                        version of the cluster
+//! demand b:>=1.0.0                         a package that must be there, all versions without `:`
+//! without package b: MESSAGE               what must not be chosen: a package, a bundle,
+//! without bundle b.v2: MESSAGE             or every package that is not in a list
+//! only a,c: MESSAGE
 //! catalog cat/tenant 5                     name/namespace, priority
+//! catalog cat/tenant 5 not-connected       a catalog without content
+//! catalog cat/tenant fails REASON          a catalog that cannot be read
 //!   bundle a.v1 1.0.0 provides Apple requires Bread needs b:>=1.0.0 label fast deprecated
+//!                                          also wants-label, rule, min-kube, and as catalogs of
+//!                                          old have it: provided-api, required-api
+//!   property KIND VALUE                    of the bundle or CSV above; values are YAML
+//!   constraint VALUE                       property olm.constraint VALUE
+//!   dependency KIND VALUE                  requirement in the older form
+//!   literal KIND TEXT                      property with a text that need not be JSON
+//!   long-constraint 131072 Bread           olm.constraint of that many bytes for a kind
 //!   channel a/stable* a.v2>a.v1 a.v1       package/channel, * for the default; per entry
 //!                                          NAME[>REPLACES][-SKIP...][@RANGE], _ for a blank
 //! sub a a/stable cat/tenant start=a.v1 installed=a.v1 current=a.v1
-//! csv a.v1 1.0.0 package=a provides=Apple phase=Replacing replaces=a.v0 copied
+//! csv a.v1 1.0.0 package=a provides=Apple requires=Bread needs=b:>=1.0.0 phase=Replacing
+//!     replaces=a.v0 copied                 (one line) without package= there is no annotation; then
+//!                                          crd= and requires-crd= name definitions
+//! csv a.v1 of cat/tenant phase=Failed      with version and properties of the bundle
+//! annotation TEXT                          of the CSV above
+//! delete sub a                             for worlds that change: also csv, catalog
 //! ```
+//!
+//! Kinds are `Kind`, `Kind.version` or `Kind.version.group`, several with commas. A bundle without
+//! a version, or without a line, has the version in its name: `a.v2` has 2.0.0. A line that names
+//! something that is there already takes its place.
 
 use mainstay_resolver::{
-    Api, BundleFacts, CatalogKey, CatalogView, Content, Csv, EntryFacts, KnownBundle,
-    OperatorGroup, Outcome, Property, Snapshot, SnapshotBuilder, Subscription, World, resolve,
+    Api, BundleFacts, CatalogKey, CatalogView, Content, CrdReference, Csv, Demand, EntryFacts,
+    KnownBundle, LegacyDependency, OperatorGroup, Outcome, Prohibited, Prohibition, Property,
+    Snapshot, SnapshotBuilder, Subscription, World, resolve,
 };
-use mainstay_version::parse_tolerant;
-use serde_json::json;
+use mainstay_version::{Range, parse_tolerant};
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt::Write as _;
+
+/// Type and value of a property.
+type Said = (String, String);
 
 /// A world that owns the content of its catalogs.
 #[derive(Default)]
 pub(crate) struct Scene {
-    catalogs: Vec<(CatalogKey, i64, Snapshot)>,
+    catalogs: Vec<Shelf>,
     world: World<'static>,
+    /// What the annotations of CSVs say.
+    annotations: HashMap<String, Vec<Said>>,
 }
 
-struct Draft<'t> {
+struct Shelf {
     key: CatalogKey,
     priority: i64,
-    bundles: HashMap<&'t str, Vec<&'t str>>,
-    channels: Vec<Vec<&'t str>>,
+    stock: Stock,
+    /// Version and properties of its bundles.
+    bundles: HashMap<String, (String, Vec<Said>)>,
+}
+
+enum Stock {
+    Ready(Box<Snapshot>),
+    NotConnected,
+    Failed(String),
+}
+
+#[derive(Default)]
+struct Draft {
+    key: CatalogKey,
+    priority: i64,
+    down: Option<Stock>,
+    bundles: HashMap<String, BundleDraft>,
+    channels: Vec<Vec<String>>,
+}
+
+#[derive(Clone, Default)]
+struct BundleDraft {
+    version: String,
+    properties: Vec<Said>,
+    dependencies: Vec<Said>,
+    provided: Vec<Api>,
+    required: Vec<Api>,
 }
 
 fn key(text: &str) -> CatalogKey {
@@ -38,8 +93,49 @@ fn key(text: &str) -> CatalogKey {
     CatalogKey::new(name, namespace)
 }
 
-fn api(kind: &str) -> Api {
-    Api::new("example.com", "v1", kind)
+fn api(text: &str) -> Api {
+    let mut parts = text.splitn(3, '.');
+    let (kind, version) = (parts.next().unwrap(), parts.next().unwrap_or("v1"));
+    Api::new(parts.next().unwrap_or("example.com"), version, kind)
+}
+
+fn apis(text: &str) -> Vec<Api> {
+    text.split(',').map(api).collect()
+}
+
+fn gvk(kind: &str, api: &Api) -> Said {
+    let Api { group, version, kind: name } = api;
+    (kind.to_owned(), json!({"group": group, "version": version, "kind": name}).to_string())
+}
+
+fn needs(text: &str) -> Said {
+    let (package, range) = text.split_once(':').unwrap();
+    let range = range.replace('_', " ");
+    let value = json!({"packageName": package, "versionRange": range});
+    ("olm.package.required".to_owned(), value.to_string())
+}
+
+fn identity(package: &str, version: &str) -> Said {
+    let value = json!({"packageName": package, "version": version});
+    ("olm.package".to_owned(), value.to_string())
+}
+
+fn yaml(text: &str) -> String {
+    let read = mainstay_yaml::one(text.as_bytes(), &mainstay_yaml::Options::default());
+    read.unwrap_or_else(|error| panic!("{text}: {error:?}")).to_string()
+}
+
+/// A text and what stands behind its first word.
+fn first(text: &str) -> (&str, &str) {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (word, rest.trim())
+}
+
+/// What the lines about properties belong to.
+enum Last {
+    Nothing,
+    Bundle(String),
+    Csv(String),
 }
 
 impl Scene {
@@ -48,43 +144,181 @@ impl Scene {
         let mut scene = Self::default();
         "tenant".clone_into(&mut scene.world.namespace);
         "olm".clone_into(&mut scene.world.global_namespace);
-        let mut drafts: Vec<Draft<'_>> = Vec::new();
+        scene.world.operator_groups.push(OperatorGroup::default());
+        scene.change(text);
+        scene
+    }
+
+    /// Reads what is different from now on.
+    pub(crate) fn change(&mut self, text: &str) {
+        let mut drafts: Vec<Draft> = Vec::new();
+        let mut last = Last::Nothing;
+        let mut fresh_groups = true;
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words.as_slice() {
-                ["group", flags @ ..] => scene.world.operator_groups.push(OperatorGroup {
-                    name: "group".to_owned(),
-                    fail_forward: flags.contains(&"fail-forward"),
-                    exclude_global: flags.contains(&"exclude-global"),
-                }),
-                ["no-group"] => scene.world.operator_groups.clear(),
-                ["catalog", name, rest @ ..] => drafts.push(Draft {
-                    key: key(name),
-                    priority: rest.first().map_or(0, |it| it.parse().unwrap()),
-                    bundles: HashMap::new(),
-                    channels: Vec::new(),
-                }),
-                ["bundle", name, rest @ ..] => {
-                    drafts.last_mut().unwrap().bundles.insert(name, rest.to_vec());
+            let (verb, rest) = first(line);
+            let words: Vec<&str> = rest.split_whitespace().collect();
+            match (verb, words.as_slice()) {
+                ("#", _) => {}
+                ("group", flags) => {
+                    if std::mem::take(&mut fresh_groups) {
+                        self.world.operator_groups.clear();
+                    }
+                    self.world.operator_groups.push(OperatorGroup {
+                        name: "group".to_owned(),
+                        fail_forward: flags.contains(&"fail-forward"),
+                        exclude_global: flags.contains(&"exclude-global"),
+                    });
                 }
-                ["channel", rest @ ..] => drafts.last_mut().unwrap().channels.push(rest.to_vec()),
-                ["sub", name, of, from, rest @ ..] => {
-                    scene.world.subscriptions.push(subscription(name, of, from, rest));
+                ("no-group", []) => self.world.operator_groups.clear(),
+                ("catalog", [name, ..]) => drafts.push(catalog(name, first(rest).1)),
+                ("bundle", [name, rest @ ..]) => {
+                    let bundles = &mut drafts.last_mut().unwrap().bundles;
+                    bundles.insert((*name).to_owned(), bundle(name, rest));
+                    last = Last::Bundle((*name).to_owned());
                 }
-                ["csv", name, version, rest @ ..] => {
-                    scene.world.csvs.push(csv(name, version, rest));
+                ("channel", _) => {
+                    let channel = words.iter().map(|word| (*word).to_owned()).collect();
+                    drafts.last_mut().unwrap().channels.push(channel);
                 }
-                other => panic!("{other:?}"),
+                ("sub", [name, of, from, rest @ ..]) => {
+                    self.world.subscriptions.retain(|it| it.name != **name);
+                    self.world.subscriptions.push(subscription(name, of, from, rest));
+                }
+                ("csv", [name, rest @ ..]) => {
+                    self.add_csv(name, rest);
+                    last = Last::Csv((*name).to_owned());
+                }
+                ("property" | "constraint" | "dependency" | "literal" | "long-constraint", _) => {
+                    let said = said(verb, rest);
+                    match &last {
+                        Last::Bundle(name) => {
+                            let bundles = &mut drafts.last_mut().unwrap().bundles;
+                            let bundle = bundles.get_mut(name).unwrap();
+                            let list = match verb {
+                                "dependency" => &mut bundle.dependencies,
+                                _ => &mut bundle.properties,
+                            };
+                            list.push(said);
+                        }
+                        Last::Csv(name) => {
+                            self.annotations.entry(name.clone()).or_default().push(said);
+                            self.annotate(&name.clone());
+                        }
+                        Last::Nothing => panic!("{line}: of what?"),
+                    }
+                }
+                ("annotation", _) => {
+                    self.world.csvs.last_mut().unwrap().properties = Some(rest.to_owned());
+                }
+                ("delete", [what, name]) => self.delete(what, name),
+                _ => self.rule(verb, rest),
             }
         }
-        if scene.world.operator_groups.is_empty() && !text.contains("no-group") {
-            scene.world.operator_groups.push(OperatorGroup::default());
-        }
         for draft in drafts {
-            let snapshot = snapshot(&draft);
-            scene.catalogs.push((draft.key, draft.priority, snapshot));
+            self.catalogs.retain(|shelf| shelf.key != draft.key);
+            self.catalogs.push(shelf(draft));
         }
-        scene
+        // A CSV may be like a bundle of a catalog that comes behind it.
+        let names: Vec<String> = self.world.csvs.iter().map(|csv| csv.name.clone()).collect();
+        for name in names {
+            self.annotate(&name);
+        }
+    }
+
+    fn delete(&mut self, what: &str, name: &str) {
+        match what {
+            "sub" => self.world.subscriptions.retain(|it| it.name != name),
+            "csv" => self.world.csvs.retain(|it| it.name != name),
+            "catalog" => self.catalogs.retain(|it| it.key != key(name)),
+            other => panic!("delete {other}"),
+        }
+    }
+
+    /// Lines about the whole namespace.
+    fn rule(&mut self, verb: &str, rest: &str) {
+        let told = |text: &str| {
+            let (what, message) = text.split_once(':').unwrap();
+            (what.trim().to_owned(), message.trim().to_owned())
+        };
+        let mut prohibit = |what, message| {
+            self.world.prohibitions.push(Prohibition { what, message });
+        };
+        match (verb, first(rest)) {
+            ("kubernetes", (version, "")) => {
+                self.world.kube_version = Some(parse_tolerant(version).unwrap());
+            }
+            ("demand", _) => {
+                let (package, range) = rest.split_once(':').unwrap_or((rest, ""));
+                let range = (!range.is_empty()).then(|| Range::parse(range).unwrap());
+                self.world.demands.push(Demand { package: package.to_owned(), range });
+            }
+            ("only", _) => {
+                let (list, message) = told(rest);
+                let packages = list.split(',').map(str::to_owned).collect();
+                prohibit(Prohibited::OutsideOf(packages), message);
+            }
+            ("without", ("package", rest)) => {
+                let (name, message) = told(rest);
+                prohibit(Prohibited::Package(name), message);
+            }
+            ("without", ("bundle", rest)) => {
+                let (name, message) = told(rest);
+                prohibit(Prohibited::Bundle(name), message);
+            }
+            _ => panic!("{verb} {rest}"),
+        }
+    }
+
+    fn add_csv(&mut self, name: &str, words: &[&str]) {
+        let text = |name: &str| value(words, name).unwrap_or_default().to_owned();
+        let list = |name: &str| value(words, name).map(apis).unwrap_or_default();
+        let mut made = Csv {
+            name: name.to_owned(),
+            replaces: text("replaces"),
+            phase: value(words, "phase").unwrap_or("Succeeded").to_owned(),
+            copied: words.contains(&"copied"),
+            ..Csv::default()
+        };
+        self.annotations.remove(name);
+        if let ["of", catalog, ..] = words {
+            // Read when all catalogs are known.
+            self.annotations.insert(name.to_owned(), vec![("of".to_owned(), (*catalog).into())]);
+        } else if let Some(package) = value(words, "package") {
+            made.version = parse_tolerant(words[0]).ok();
+            let mut said = vec![identity(package, words[0])];
+            said.extend(list("provides").iter().map(|api| gvk("olm.gvk", api)));
+            said.extend(list("requires").iter().map(|api| gvk("olm.gvk.required", api)));
+            said.extend(value(words, "needs").map(needs));
+            self.annotations.insert(name.to_owned(), said);
+        } else {
+            made.version = parse_tolerant(words[0]).ok();
+            made.owned_apis = list("provides");
+            made.required_apis = list("requires");
+            made.owned_crds = list("crd").iter().map(crd).collect();
+            made.required_crds = list("requires-crd").iter().map(crd).collect();
+        }
+        self.world.csvs.retain(|it| it.name != name);
+        self.world.csvs.push(made);
+    }
+
+    /// Writes what was said about a CSV into its annotation.
+    fn annotate(&mut self, name: &str) {
+        let Some(said) = self.annotations.get(name) else { return };
+        let (mut all, mut version) = (Vec::new(), None);
+        for (kind, text) in said {
+            if kind != "of" {
+                all.push((kind.clone(), text.clone()));
+                continue;
+            }
+            let shelf = self.catalogs.iter().find(|shelf| shelf.key == key(text));
+            let Some(known) = shelf.and_then(|it| it.bundles.get(name)) else { return };
+            version = parse_tolerant(&known.0).ok();
+            all.extend(known.1.iter().cloned());
+        }
+        if let Some(csv) = self.world.csvs.iter_mut().find(|csv| csv.name == name) {
+            csv.properties = Some(annotation(&all));
+            csv.version = version.or(csv.version.take());
+        }
     }
 
     /// The world, with the content of its catalogs.
@@ -93,18 +327,111 @@ impl Scene {
         world.catalogs = self
             .catalogs
             .iter()
-            .map(|(key, priority, snapshot)| CatalogView {
+            .map(|Shelf { key, priority, stock, .. }| CatalogView {
                 key: key.clone(),
                 priority: *priority,
-                content: Content::Ready(snapshot),
+                content: match stock {
+                    Stock::Ready(snapshot) => Content::Ready(snapshot),
+                    Stock::NotConnected => Content::NotConnected,
+                    Stock::Failed(reason) => Content::Failed(reason.clone()),
+                },
             })
             .collect();
         world
     }
+
+    /// Does what an outcome says, as if everything went well.
+    pub(crate) fn follow(&mut self, outcome: &Outcome) {
+        for install in &outcome.installs {
+            let chosen = &outcome.resolved[install.chosen];
+            let shelf = self.catalogs.iter().find(|shelf| shelf.key == chosen.catalog).unwrap();
+            let known = shelf.bundles.get(&chosen.name).cloned();
+            let (version, mut said) = known.unwrap_or_default();
+            if !said.iter().any(|(kind, _)| kind == "olm.package") {
+                said.push(identity(&chosen.package, &version));
+            }
+            let replaces = chosen.replaces.clone().unwrap_or_default();
+            self.world.csvs.retain(|csv| csv.name != chosen.name && csv.name != replaces);
+            self.annotations.insert(chosen.name.clone(), said);
+            self.world.csvs.push(Csv {
+                name: chosen.name.clone(),
+                version: parse_tolerant(&version).ok(),
+                replaces,
+                phase: "Succeeded".to_owned(),
+                ..Csv::default()
+            });
+            self.annotate(&chosen.name);
+        }
+        for new in &outcome.new_subscriptions {
+            self.world.subscriptions.push(Subscription {
+                name: new.name.clone(),
+                package: new.package.clone(),
+                channel: new.channel.clone(),
+                catalog: new.catalog.clone(),
+                starting_csv: new.starting_csv.clone(),
+                installed_csv: new.starting_csv.clone(),
+                current_csv: new.starting_csv.clone(),
+            });
+        }
+        for updated in &outcome.updated_subscriptions {
+            let mut all = self.world.subscriptions.iter_mut();
+            let subscription = all.find(|it| it.name == updated.name).unwrap();
+            subscription.installed_csv.clone_from(&updated.current_csv);
+            subscription.current_csv.clone_from(&updated.current_csv);
+        }
+    }
+}
+
+fn annotation(said: &[Said]) -> String {
+    let items: Vec<String> = said
+        .iter()
+        .map(|(kind, text)| format!("{{\"type\":{},\"value\":{text}}}", json!(kind)))
+        .collect();
+    format!("{{\"properties\":[{}]}}", items.join(","))
 }
 
 fn value<'t>(words: &[&'t str], name: &str) -> Option<&'t str> {
     words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+}
+
+fn crd(api: &Api) -> CrdReference {
+    let Api { group, version, kind } = api;
+    let name = format!("{}s.{group}", kind.to_lowercase());
+    CrdReference { name, version: version.clone(), kind: kind.clone() }
+}
+
+/// The property that a line of its own states.
+fn said(verb: &str, rest: &str) -> Said {
+    let (word, value) = first(rest);
+    match verb {
+        "constraint" => ("olm.constraint".to_owned(), yaml(rest)),
+        "literal" => (word.to_owned(), value.to_owned()),
+        "long-constraint" => {
+            let length: usize = word.parse().unwrap();
+            let gvk: Value = serde_json::from_str(&gvk("", &api(value)).1).unwrap();
+            let empty = json!({"failureMessage": "", "gvk": gvk}).to_string();
+            let message = "x".repeat(length - empty.len());
+            let text = json!({"failureMessage": message, "gvk": gvk}).to_string();
+            ("olm.constraint".to_owned(), text)
+        }
+        _ => (word.to_owned(), yaml(value)),
+    }
+}
+
+fn catalog(name: &str, rest: &str) -> Draft {
+    let mut draft = Draft { key: key(name), ..Draft::default() };
+    let mut rest = rest;
+    if let Ok(priority) = first(rest).0.parse() {
+        draft.priority = priority;
+        rest = first(rest).1;
+    }
+    draft.down = match first(rest) {
+        ("", _) => None,
+        ("not-connected", "") => Some(Stock::NotConnected),
+        ("fails", reason) => Some(Stock::Failed(reason.to_owned())),
+        other => panic!("catalog {name}: {other:?}"),
+    };
+    draft
 }
 
 fn subscription(name: &str, of: &str, from: &str, rest: &[&str]) -> Subscription {
@@ -121,45 +448,52 @@ fn subscription(name: &str, of: &str, from: &str, rest: &[&str]) -> Subscription
     }
 }
 
-fn csv(name: &str, version: &str, rest: &[&str]) -> Csv {
-    let properties = value(rest, "package").map(|package| {
-        let identity = json!({"packageName": package, "version": version});
-        let mut list = vec![json!({"type": "olm.package", "value": identity})];
-        if let Some(kind) = value(rest, "provides") {
-            let api = json!({"group": "example.com", "version": "v1", "kind": kind});
-            list.push(json!({"type": "olm.gvk", "value": api}));
+fn shelf(mut draft: Draft) -> Shelf {
+    let stock = match draft.down.take() {
+        Some(stock) => stock,
+        None => Stock::Ready(Box::new(snapshot(&draft))),
+    };
+    let mut bundles: HashMap<String, (String, Vec<Said>)> = HashMap::new();
+    for words in &draft.channels {
+        for entry in &words[1..] {
+            let name = entry.split(['>', '-', '@']).next().unwrap();
+            let mut made = draft.bundles.get(name).cloned().unwrap_or_else(|| bundle(name, &[]));
+            let requires = made.required.iter().map(|api| gvk("olm.gvk.required", api));
+            let requires: Vec<_> = requires.collect();
+            if made.properties.is_empty() {
+                made.properties = made.provided.iter().map(|api| gvk("olm.gvk", api)).collect();
+            }
+            if made.dependencies.is_empty() {
+                made.properties.extend(requires);
+            }
+            let (package, _) = words[0].split_once('/').unwrap();
+            if !made.properties.iter().any(|(kind, _)| kind == "olm.package") {
+                made.properties.push(identity(package, &made.version));
+            }
+            bundles.insert(name.to_owned(), (made.version, made.properties));
         }
-        json!({"properties": list}).to_string()
-    });
-    Csv {
-        name: name.to_owned(),
-        version: parse_tolerant(version).ok(),
-        replaces: value(rest, "replaces").unwrap_or_default().to_owned(),
-        phase: value(rest, "phase").unwrap_or("Succeeded").to_owned(),
-        copied: rest.contains(&"copied"),
-        owned_apis: value(rest, "provides").map(api).into_iter().collect(),
-        properties,
-        ..Csv::default()
     }
+    Shelf { key: draft.key, priority: draft.priority, stock, bundles }
 }
 
-fn snapshot(draft: &Draft<'_>) -> Snapshot {
+fn snapshot(draft: &Draft) -> Snapshot {
     let mut builder = SnapshotBuilder::default();
-    let mut known: HashMap<(&str, &str), KnownBundle> = HashMap::new();
+    let mut known: HashMap<(&str, &str), Option<KnownBundle>> = HashMap::new();
     for words in &draft.channels {
         let (package, channel) = words[0].split_once('/').unwrap();
         for entry in &words[1..] {
             let (entry, range) =
-                entry.split_once('@').map_or((*entry, None), |it| (it.0, Some(it.1)));
+                entry.split_once('@').map_or((&**entry, None), |it| (it.0, Some(it.1)));
             let range = range.map(|range| range.replace('_', " "));
             let mut parts = entry.split('-');
             let edge = parts.next().unwrap();
             let (name, replaces) =
                 edge.split_once('>').map_or((edge, None), |it| (it.0, Some(it.1)));
             let bundle = known.entry((package, name)).or_insert_with(|| {
-                let words = draft.bundles.get(name).map_or(&[][..], Vec::as_slice);
-                bundle(&mut builder, package, name, words)
+                let made = draft.bundles.get(name).cloned().unwrap_or_else(|| bundle(name, &[]));
+                keep(&mut builder, package, &made)
             });
+            let Some(bundle) = bundle else { continue };
             builder.entry(
                 bundle,
                 &EntryFacts {
@@ -176,37 +510,58 @@ fn snapshot(draft: &Draft<'_>) -> Snapshot {
     builder.finish()
 }
 
-fn bundle(builder: &mut SnapshotBuilder, package: &str, name: &str, words: &[&str]) -> KnownBundle {
-    // Without a line of its own a bundle has the version in its name: `a.v2` has 2.0.0.
-    let named = name.rsplit_once(".v").map_or("0.0.0", |it| it.1);
-    let version = words.first().copied().unwrap_or(named);
+fn bundle(name: &str, words: &[&str]) -> BundleDraft {
+    let named = name.split_once(".v").map_or("0.0.0", |it| it.1);
+    let (version, words) = match words {
+        [version, rest @ ..] if version.starts_with(|c: char| c.is_ascii_digit()) => {
+            (*version, rest)
+        }
+        _ => (named, words),
+    };
     let version = parse_tolerant(version).unwrap().to_string();
-    let mut properties = Vec::new();
-    let mut words = words.iter().skip(1);
+    let mut made = BundleDraft { version, ..BundleDraft::default() };
+    let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut argument = || *words.next().unwrap();
-        let gvk = |kind: &str| json!({"group": "example.com", "version": "v1", "kind": kind});
-        properties.push(match *word {
-            "provides" => ("olm.gvk", gvk(argument())),
-            "requires" => ("olm.gvk.required", gvk(argument())),
-            "label" => ("olm.label", json!({"label": argument()})),
-            "deprecated" => ("olm.deprecated", json!({})),
-            "needs" => {
-                let (package, range) = argument().split_once(':').unwrap();
-                let range = range.replace('_', " ");
-                ("olm.package.required", json!({"packageName": package, "versionRange": range}))
+        match *word {
+            "provides" => {
+                made.properties.extend(apis(argument()).iter().map(|it| gvk("olm.gvk", it)))
             }
-            "rule" => ("olm.constraint", json!({"cel": {"rule": argument()}})),
-            other => panic!("{other}"),
-        });
+            "requires" => {
+                let list = apis(argument());
+                made.properties.extend(list.iter().map(|it| gvk("olm.gvk.required", it)));
+            }
+            "provided-api" => made.provided.extend(apis(argument())),
+            "required-api" => made.required.extend(apis(argument())),
+            "needs" => made.properties.push(needs(argument())),
+            other => {
+                let (kind, value) = match other {
+                    "label" => ("olm.label", json!({"label": argument()})),
+                    "wants-label" => ("olm.label.required", json!({"label": argument()})),
+                    "deprecated" => ("olm.deprecated", json!({})),
+                    "rule" => ("olm.constraint", json!({"cel": {"rule": argument()}})),
+                    _ => panic!("bundle {name}: {other}"),
+                };
+                made.properties.push((kind.to_owned(), value.to_string()));
+            }
+        }
     }
-    let properties: Vec<(&str, String)> =
-        properties.into_iter().map(|(kind, value)| (kind, value.to_string())).collect();
+    made
+}
+
+fn keep(builder: &mut SnapshotBuilder, package: &str, made: &BundleDraft) -> Option<KnownBundle> {
     let properties: Vec<_> =
-        properties.iter().map(|(kind, json)| Property { kind, json }).collect();
-    let facts =
-        BundleFacts { version: &version, properties: &properties, ..BundleFacts::default() };
-    builder.bundle(package, &facts).unwrap()
+        made.properties.iter().map(|(kind, json)| Property { kind, json }).collect();
+    let dependencies: Vec<_> =
+        made.dependencies.iter().map(|(kind, json)| LegacyDependency { kind, json }).collect();
+    let facts = BundleFacts {
+        version: &made.version,
+        properties: &properties,
+        dependencies: &dependencies,
+        provided_apis: &made.provided,
+        required_apis: &made.required,
+    };
+    builder.bundle(package, &facts)
 }
 
 /// What a world in text resolves to, as text.

@@ -3,4 +3,5 @@
 
 mod answers;
 mod dsl;
+mod scenarios;
 mod scenes;

@@ -1,0 +1,324 @@
+//! Worlds and what must come of them, as data: `scenarios/classic/*.yaml`.
+//!
+//! A file is a list of scenarios:
+//!
+//! ```text
+//! name         the rule, as a sentence
+//! ids          rows of the specification that it shows
+//! why          what is not to be seen from the rest
+//! world        the world (see `dsl`)
+//! EXPECTATIONS
+//! then         further steps: each follows what came of the one before, as if all went well, takes
+//!              up `change` (lines of a world), and has EXPECTATIONS of its own
+//! ```
+//!
+//! Expectations, of which there is at least one:
+//!
+//! ```text
+//! nothing      true: no install, no update, no failure
+//! installs     what is installed, all of it; each `NAME [of PACKAGE/CHANNEL] [from CATALOG]
+//!              [replaces NAME] [for SUBSCRIPTION,…]`, where `for -` means that nobody asked
+//! keeps        what is chosen without being installed, all of it, in the same form
+//! subscribes   names of the Subscriptions that are made, all of them
+//! updates      Subscriptions and their new version, all of them
+//! failures     all of them, each with
+//!   kind       NotSatisfiable or Error
+//!   error      the whole message
+//!   reasons    the reasons of a contradiction, all of them
+//!   contains   texts that are in the message
+//!   blocks     the Subscriptions that it blocks, all of them
+//!   says       texts that are in the explanation
+//! ```
+//!
+//! The keys of a failure may stand beside the others where there is one failure. `installs`,
+//! `keeps` and `failures` that are not given are empty; the others are not looked at then.
+
+use crate::dsl::{Scene, render};
+use mainstay_resolver::{Chosen, Failure, Outcome, resolve};
+use mainstay_yaml::{DuplicateKeys, Options};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scenario {
+    name: String,
+    #[serde(default)]
+    ids: Vec<String>,
+    #[serde(default, rename = "why")]
+    _why: String,
+    #[serde(default)]
+    world: String,
+    #[serde(default)]
+    change: String,
+    #[serde(default)]
+    nothing: bool,
+    installs: Option<Vec<String>>,
+    keeps: Option<Vec<String>>,
+    subscribes: Option<BTreeSet<String>>,
+    updates: Option<BTreeMap<String, String>>,
+    failures: Option<Vec<Expected>>,
+    kind: Option<String>,
+    error: Option<String>,
+    reasons: Option<Vec<String>>,
+    #[serde(default)]
+    contains: Vec<String>,
+    blocks: Option<Vec<String>>,
+    #[serde(default)]
+    says: Vec<String>,
+    #[serde(default)]
+    then: Vec<Step>,
+}
+
+/// A later step: it may have a name of its own, and no world.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Step(Value);
+
+#[derive(Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+struct Expected {
+    kind: Option<String>,
+    error: Option<String>,
+    reasons: Option<Vec<String>>,
+    #[serde(default)]
+    contains: Vec<String>,
+    blocks: Option<Vec<String>>,
+    #[serde(default)]
+    says: Vec<String>,
+}
+
+impl Scenario {
+    /// The expected failures.
+    fn failures(&self) -> Vec<Expected> {
+        let one = Expected {
+            kind: self.kind.clone(),
+            error: self.error.clone(),
+            reasons: self.reasons.clone(),
+            contains: self.contains.clone(),
+            blocks: self.blocks.clone(),
+            says: self.says.clone(),
+        };
+        let mut all = self.failures.clone().unwrap_or_default();
+        if one.says_something() {
+            all.push(one);
+        }
+        all
+    }
+
+    fn expects(&self) -> bool {
+        self.nothing
+            || self.installs.is_some()
+            || self.keeps.is_some()
+            || self.subscribes.is_some()
+            || self.updates.is_some()
+            || !self.failures().is_empty()
+    }
+
+    /// What is not as expected, one line each.
+    fn differences(&self, outcome: &Outcome) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let installed: BTreeSet<usize> = outcome.installs.iter().map(|it| it.chosen).collect();
+        let (mut installs, mut keeps) = (Vec::new(), Vec::new());
+        for (at, chosen) in outcome.resolved.iter().enumerate() {
+            let list = if installed.contains(&at) { &mut installs } else { &mut keeps };
+            let install = outcome.installs.iter().find(|it| it.chosen == at);
+            list.push((chosen, install.map_or(&[][..], |it| &it.subscriptions)));
+        }
+        compare("installs", self.installs.as_deref().unwrap_or(&[]), &installs, &mut wrong);
+        compare("keeps", self.keeps.as_deref().unwrap_or(&[]), &keeps, &mut wrong);
+        let made: BTreeSet<String> =
+            outcome.new_subscriptions.iter().map(|it| it.name.clone()).collect();
+        let none = BTreeSet::new();
+        let expected = self.subscribes.as_ref().or(self.nothing.then_some(&none));
+        if let Some(expected) = expected.filter(|expected| **expected != made) {
+            wrong.push(format!("subscribes {expected:?}: got {made:?}"));
+        }
+        let updates: BTreeMap<String, String> = outcome
+            .updated_subscriptions
+            .iter()
+            .map(|it| (it.name.clone(), it.current_csv.clone()))
+            .collect();
+        let none = BTreeMap::new();
+        let expected = self.updates.as_ref().or(self.nothing.then_some(&none));
+        if let Some(expected) = expected.filter(|expected| **expected != updates) {
+            wrong.push(format!("updates {expected:?}: got {updates:?}"));
+        }
+        self.compare_failures(&outcome.failures, &mut wrong);
+        wrong
+    }
+
+    fn compare_failures(&self, got: &[Failure], wrong: &mut Vec<String>) {
+        let expected = self.failures();
+        if expected.len() != got.len() {
+            wrong.push(format!("{} failures expected, got {}", expected.len(), got.len()));
+        }
+        let mut left: Vec<&Failure> = got.iter().collect();
+        for one in expected {
+            let best = left
+                .iter()
+                .enumerate()
+                .map(|(at, failure)| (one.differences(failure), at))
+                .min_by_key(|(differences, _)| differences.len());
+            if let Some((differences, at)) = best {
+                left.remove(at);
+                wrong.extend(differences);
+            }
+        }
+    }
+}
+
+impl Expected {
+    fn says_something(&self) -> bool {
+        self.kind.is_some()
+            || self.error.is_some()
+            || self.reasons.is_some()
+            || self.blocks.is_some()
+            || !self.contains.is_empty()
+            || !self.says.is_empty()
+    }
+
+    fn differences(&self, failure: &Failure) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let kind = self.kind.as_deref().or(self.reasons.as_ref().map(|_| "NotSatisfiable"));
+        let got = format!("{:?}", failure.kind);
+        if let Some(kind) = kind.filter(|kind| *kind != got) {
+            wrong.push(format!("kind {kind}: got {got}"));
+        }
+        let from_reasons = self.reasons.as_ref().map(|reasons| {
+            let mut sorted = reasons.clone();
+            sorted.sort();
+            format!("constraints not satisfiable: {}", sorted.join(", "))
+        });
+        for error in self.error.iter().chain(&from_reasons) {
+            if *error != failure.message {
+                wrong.push(format!("message  {error}\n      got      {}", failure.message));
+            }
+        }
+        for part in self.contains.iter().filter(|part| !failure.message.contains(*part)) {
+            wrong.push(format!("message with {part}\n      got {}", failure.message));
+        }
+        if let Some(blocks) = self.blocks.as_ref().filter(|it| **it != failure.subscriptions) {
+            wrong.push(format!("blocks {blocks:?}: got {:?}", failure.subscriptions));
+        }
+        let told = failure.cause.render();
+        for part in self.says.iter().filter(|part| !told.contains(*part)) {
+            wrong.push(format!("explanation with {part}\n      got {told}"));
+        }
+        wrong
+    }
+}
+
+fn compare(what: &str, expected: &[String], got: &[(&Chosen, &[String])], wrong: &mut Vec<String>) {
+    let mut left: Vec<_> = got.to_vec();
+    for item in expected {
+        let words: Vec<&str> = item.split_whitespace().collect();
+        let at = left.iter().position(|(chosen, asking)| fits(&words, chosen, asking));
+        match at {
+            Some(at) => {
+                left.remove(at);
+            }
+            None => wrong.push(format!("{what} {item}: not among them")),
+        }
+    }
+    wrong.extend(left.iter().map(|(chosen, _)| format!("{what} {}: not expected", chosen.name)));
+}
+
+/// Whether something chosen is what `NAME of … from … replaces … for …` says.
+fn fits(words: &[&str], chosen: &Chosen, asking: &[String]) -> bool {
+    words[0] == chosen.name
+        && words[1..].chunks(2).all(|pair| match pair {
+            ["of", place] => *place == format!("{}/{}", chosen.package, chosen.channel),
+            ["from", catalog] => {
+                let catalog = catalog.trim_end_matches("/tenant");
+                catalog == chosen.catalog.to_string().trim_end_matches("/tenant")
+            }
+            ["replaces", name] => {
+                *name == chosen.replaces.as_deref().filter(|it| !it.is_empty()).unwrap_or("-")
+            }
+            ["for", "-"] => asking.is_empty(),
+            ["for", names] => names.split(',').eq(asking),
+            other => panic!("{words:?}: {other:?}"),
+        })
+}
+
+fn read(path: &Path) -> Result<Vec<Scenario>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let options = Options { duplicate_keys: DuplicateKeys::Refuse, ..Options::default() };
+    let document = mainstay_yaml::one(text.as_bytes(), &options)
+        .map_err(|error| format!("line {}: {}", error.line, error.message))?;
+    let Value::Array(items) = document else { return Err("not a list".to_owned()) };
+    let one = |item: Value| {
+        let name = item["name"].to_string();
+        serde_json::from_value(item).map_err(|error| format!("{name}: {error}"))
+    };
+    items.into_iter().map(one).collect()
+}
+
+/// Runs a scenario; what is not as expected, as text.
+fn run(scenario: &Scenario) -> String {
+    let mut report = String::new();
+    let mut scene = Scene::read(&scenario.world);
+    let mut step = |number: usize, expected: &Scenario| {
+        scene.change(&expected.change);
+        let outcome = resolve(&scene.world());
+        let mut wrong = expected.differences(&outcome);
+        if !expected.expects() {
+            wrong.push("nothing is expected of it".to_owned());
+        }
+        if !wrong.is_empty() {
+            writeln!(report, "  step {number}").unwrap();
+            for line in wrong {
+                writeln!(report, "    {line}").unwrap();
+            }
+            for line in render(&outcome).lines() {
+                writeln!(report, "      | {line}").unwrap();
+            }
+        }
+        scene.follow(&outcome);
+    };
+    step(1, scenario);
+    for (at, Step(value)) in scenario.then.iter().enumerate() {
+        let mut value = value.clone();
+        value.as_object_mut().unwrap().entry("name").or_insert_with(|| "".into());
+        let later: Scenario = serde_json::from_value(value)
+            .unwrap_or_else(|error| panic!("{}, step {}: {error}", scenario.name, at + 2));
+        step(at + 2, &later);
+    }
+    report
+}
+
+#[test]
+fn scenarios_come_out_as_the_specification_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/classic");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let (mut report, mut names, mut count) = (String::new(), BTreeSet::new(), 0);
+    for path in &files {
+        let file = path.file_name().unwrap().to_string_lossy();
+        let scenarios = match read(path) {
+            Ok(scenarios) => scenarios,
+            Err(error) => {
+                writeln!(report, "{file}: {error}").unwrap();
+                continue;
+            }
+        };
+        for scenario in scenarios {
+            count += 1;
+            let wrong = run(&scenario);
+            if !wrong.is_empty() {
+                let Scenario { name, ids, .. } = &scenario;
+                writeln!(report, "{file}: {name} {ids:?}\n{wrong}").unwrap();
+            }
+            if !names.insert(scenario.name.clone()) {
+                writeln!(report, "{file}: {}: the name is taken", scenario.name).unwrap();
+            }
+        }
+    }
+    assert!(report.is_empty(), "{report}");
+    assert!(count > 0, "no scenarios");
+}
