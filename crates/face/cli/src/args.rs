@@ -1,6 +1,7 @@
 //! What was typed.
 
 use crate::catalog::CatalogArguments;
+use crate::resolve::ResolveArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -46,6 +47,8 @@ pub enum Command {
     Up(UpArguments),
     /// Judge, list and show file-based catalogs.
     Catalog(CatalogArguments),
+    /// Tell what would be installed or upgraded, hop by hop, or why it cannot be.
+    Resolve(ResolveArguments),
     /// Work on file-based catalogs as `opm` does; also when started under that name.
     #[command(disable_help_flag = true)]
     Opm(OpmArguments),

@@ -12,6 +12,8 @@ pub enum Exit {
     Failed,
     /// The arguments, or what they name (a folder, a port, a catalog), cannot be used (2).
     Usage,
+    /// Everything was looked at, and something of it cannot be resolved (3).
+    Unresolved,
 }
 
 /// Why a sub-command ended early, and with which code.
@@ -43,6 +45,7 @@ impl From<Exit> for ExitCode {
             Exit::Done => Self::SUCCESS,
             Exit::Failed => Self::from(1),
             Exit::Usage => Self::from(2),
+            Exit::Unresolved => Self::from(3),
         }
     }
 }

@@ -12,6 +12,7 @@ mod kubeconfig;
 mod layout;
 mod opm;
 mod ports;
+mod resolve;
 mod sample;
 mod stop;
 mod up;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
             Demo::check(arguments).map(|demo| run(demo::run(demo, Report::stdout())))
         }
         Command::Catalog(arguments) => Ok(catalog::run(arguments)),
+        Command::Resolve(arguments) => Ok(resolve::run(&arguments)),
         Command::Opm(arguments) => return opm::run(&arguments.arguments),
     };
     exit.unwrap_or_else(|cause| {

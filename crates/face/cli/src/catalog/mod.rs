@@ -112,7 +112,7 @@ fn answer(arguments: CatalogArguments, io: &mut Io<'_>) -> Result<Exit, Failure>
 }
 
 /// A text that shows control characters instead of sending them to a terminal.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for sign in text.chars() {
         if sign.is_control() { out.extend(sign.escape_default()) } else { out.push(sign) }

@@ -1,0 +1,102 @@
+//! Outcomes as JSON.
+
+use crate::{Failure, FailureKind, Outcome};
+use mainstay_cause::Cause;
+use serde_json::{Map, Value, json};
+
+/// An outcome in the shape of the recorded ones.
+///
+/// With a failure there are `error` and `errorKind` of the most serious one (what is broken before
+/// what contradicts itself, then by their order) beside the results of the parts that do not fail;
+/// empty lists are left out then.
+pub fn to_json(outcome: &Outcome) -> Value {
+    let mut all = Map::new();
+    if let Some(failure) = first(outcome) {
+        all.insert("error".to_owned(), json!(failure.message));
+        all.insert("errorKind".to_owned(), json!(kind(failure)));
+    }
+    let mut put = |name: &str, list: Vec<Value>, always: bool| {
+        if always || !list.is_empty() {
+            all.insert(name.to_owned(), Value::Array(list));
+        }
+    };
+    let complete = outcome.failures.is_empty();
+    put("resolved", outcome.resolved.iter().map(chosen).collect(), complete);
+    let installs = outcome.installs.iter().filter_map(|it| outcome.resolved.get(it.chosen));
+    put("install", installs.map(|it| json!(it.name)).collect(), false);
+    let new = outcome.new_subscriptions.iter().map(|it| {
+        json!({
+            "name": it.name, "package": it.package, "channel": it.channel,
+            "source": it.catalog.name, "sourceNamespace": it.catalog.namespace,
+            "startingCSV": it.starting_csv,
+        })
+    });
+    put("newSubscriptions", new.collect(), false);
+    let updated = outcome
+        .updated_subscriptions
+        .iter()
+        .map(|it| json!({"name": it.name, "currentCSV": it.current_csv}));
+    put("updatedSubscriptions", updated.collect(), false);
+    Value::Object(all)
+}
+
+/// The same with every failure and its explanation in `failures`, if there are any.
+pub fn report(outcome: &Outcome) -> Value {
+    let mut value = to_json(outcome);
+    if !outcome.failures.is_empty() {
+        value["failures"] = outcome.failures.iter().map(failure).collect();
+    }
+    value
+}
+
+/// The failure that stands for all.
+fn first(outcome: &Outcome) -> Option<&Failure> {
+    let broken = outcome.failures.iter().find(|it| it.kind == FailureKind::Error);
+    broken.or_else(|| outcome.failures.first())
+}
+
+/// The kind in the words of the recorded outcomes.
+const fn kind(failure: &Failure) -> &'static str {
+    match failure.kind {
+        FailureKind::NotSatisfiable => "NotSatisfiable",
+        FailureKind::Error => "Other",
+    }
+}
+
+fn failure(it: &Failure) -> Value {
+    json!({
+        "error": it.message,
+        "errorKind": kind(it),
+        "subscriptions": it.subscriptions,
+        "explanation": cause_json(&it.cause),
+    })
+}
+
+fn chosen(it: &crate::Chosen) -> Value {
+    let mut value = json!({
+        "name": it.name, "package": it.package, "channel": it.channel,
+        "catalog": it.catalog.name, "catalogNamespace": it.catalog.namespace,
+    });
+    if let Some(version) = &it.version {
+        value["version"] = json!(version);
+    }
+    if let Some(replaces) = &it.replaces {
+        value["replaces"] = json!(replaces);
+    }
+    value
+}
+
+/// A tree of causes: `what`, and where there are any `place`, `because` and `remedy`.
+pub fn cause_json(cause: &Cause) -> Value {
+    let mut value = json!({"what": cause.what()});
+    if let Some(place) = cause.place() {
+        value["place"] = json!(place.to_string());
+    }
+    if !cause.children().is_empty() {
+        value["because"] = cause.children().iter().map(cause_json).collect();
+    }
+    if let Some(remedy) = cause.remedy_text() {
+        value["remedy"] = json!(remedy);
+    }
+    value
+}

@@ -1,0 +1,280 @@
+//! From text to plain data, with words and places for what is wrong.
+
+use super::Universe;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::error::Category;
+use std::error::Error;
+use std::fmt;
+
+/// What is wrong with a universe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UniverseError {
+    /// Line in the text, from one; zero if it is not about a place.
+    pub line: usize,
+    /// Column in bytes, from one; zero if it is not about a place.
+    pub column: usize,
+    /// The field, such as `catalogs[0].priority`; empty if none is meant.
+    pub field: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it, as an instruction.
+    pub remedy: String,
+}
+
+impl fmt::Display for UniverseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line > 0 {
+            write!(f, "line {}, column {}: ", self.line, self.column)?;
+        }
+        if !self.field.is_empty() {
+            write!(f, "field `{}`: ", self.field)?;
+        }
+        write!(f, "{} ({})", self.message, self.remedy)
+    }
+}
+
+impl Error for UniverseError {}
+
+/// Reads a universe: the value itself, or a value that has it in its field `universe` beside other
+/// fields, which are passed over.
+///
+/// # Errors
+/// If it is not JSON, or not of this shape.
+pub fn parse(text: &str) -> Result<Universe, UniverseError> {
+    #[derive(Deserialize)]
+    struct Probe {
+        universe: Option<IgnoredAny>,
+    }
+    #[derive(Deserialize)]
+    struct Case {
+        universe: Universe,
+    }
+    let probe: Probe = serde_json::from_str(text).map_err(|error| wrong(text, &error))?;
+    let universe = match probe.universe {
+        Some(_) => serde_json::from_str(text).map(|case: Case| case.universe),
+        None => serde_json::from_str(text),
+    };
+    universe.map_err(|error| wrong(text, &error))
+}
+
+fn wrong(text: &str, error: &serde_json::Error) -> UniverseError {
+    let (line, column) = (error.line(), error.column());
+    let offset = offset_of(text, line, column);
+    let message = error.to_string();
+    let place = format!(" at line {line} column {column}");
+    let message = message.strip_suffix(&place).unwrap_or(&message).to_owned();
+    let mut field = Fields::default();
+    field.advance(text.as_bytes(), offset.saturating_sub(1));
+    // What is missing is missing in the object, not in its last field; what is unknown is named.
+    if message.starts_with("missing field") || message.starts_with("unknown field") {
+        field.leave();
+    }
+    let (message, remedy) = match error.classify() {
+        Category::Eof => (
+            "the text ends in the middle of a value".to_owned(),
+            "get the whole file again: it was cut off",
+        ),
+        Category::Syntax => (format!("not JSON: {message}"), "correct the JSON at that place"),
+        Category::Data | Category::Io => {
+            (message, "write the field as docs/resolving.md describes the format")
+        }
+    };
+    UniverseError { line, column, field: field.to_string(), message, remedy: remedy.to_owned() }
+}
+
+/// Where a field begins, as line and column; none if it is not there.
+///
+/// The field is written as in [`UniverseError::field`], whether or not the universe is inside
+/// another value.
+pub fn locate(text: &str, field: &str) -> Option<(usize, usize)> {
+    let mut fields = Fields::default();
+    let inside = format!("universe.{field}");
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let before = at;
+        at = fields.step(bytes, at);
+        if bytes[before] == b'"' {
+            let here = fields.to_string();
+            if here == field || here == inside {
+                let line = text[..before].matches('\n').count() + 1;
+                let start = text[..before].rfind('\n').map_or(0, |newline| newline + 1);
+                return Some((line, before - start + 1));
+            }
+        }
+    }
+    None
+}
+
+/// The byte at a place that counts from one.
+fn offset_of(text: &str, line: usize, column: usize) -> usize {
+    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    (start + column).min(text.len())
+}
+
+/// The way to a place in a JSON text. The text need not be sound.
+#[derive(Default)]
+struct Fields {
+    frames: Vec<Frame>,
+}
+
+enum Frame {
+    Object { key: String, expects_key: bool },
+    Array { index: usize },
+}
+
+impl Fields {
+    fn advance(&mut self, bytes: &[u8], end: usize) {
+        let mut at = 0;
+        while at < end.min(bytes.len()) {
+            at = self.step(bytes, at);
+        }
+    }
+
+    /// Takes one sign, or one string, and says where the next begins.
+    fn step(&mut self, bytes: &[u8], at: usize) -> usize {
+        match bytes[at] {
+            b'"' => {
+                let mut end = at + 1;
+                while end < bytes.len() && bytes[end] != b'"' {
+                    end += if bytes[end] == b'\\' { 2 } else { 1 };
+                }
+                let end = end.min(bytes.len());
+                if let Some(Frame::Object { key, expects_key: true }) = self.frames.last_mut() {
+                    *key = String::from_utf8_lossy(&bytes[at + 1..end]).into_owned();
+                }
+                return end + 1;
+            }
+            b'{' => self.frames.push(Frame::Object { key: String::new(), expects_key: true }),
+            b'[' => self.frames.push(Frame::Array { index: 0 }),
+            b'}' | b']' => {
+                self.frames.pop();
+            }
+            b':' => self.expect(false),
+            b',' => match self.frames.last_mut() {
+                Some(Frame::Array { index }) => *index += 1,
+                _ => self.expect(true),
+            },
+            _ => {}
+        }
+        at + 1
+    }
+
+    fn expect(&mut self, value: bool) {
+        if let Some(Frame::Object { expects_key, .. }) = self.frames.last_mut() {
+            *expects_key = value;
+        }
+    }
+
+    /// Leaves the field for the object that it is in.
+    fn leave(&mut self) {
+        if let Some(Frame::Object { key, .. }) = self.frames.last_mut() {
+            key.clear();
+        }
+    }
+}
+
+impl fmt::Display for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut first = true;
+        for frame in &self.frames {
+            match frame {
+                Frame::Object { key, .. } if key.is_empty() => {}
+                Frame::Object { key, .. } => {
+                    write!(f, "{}{key}", if first { "" } else { "." })?;
+                    first = false;
+                }
+                Frame::Array { index } => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_universe_stands_alone_or_in_a_case() {
+        let bare = r#"{"namespace": "a", "globalNamespace": "b"}"#;
+        let case = format!(r#"{{"id": "x", "universe": {bare}, "outcomes": [], "new": 1}}"#);
+        for text in [bare, &case] {
+            assert_eq!(parse(text).unwrap().global_namespace, "b");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_has_a_place_a_field_and_a_remedy() {
+        let document = "write the field as docs/resolving.md describes the format";
+        for (text, expected) in [
+            ("", "line 1, column 0: the text ends in the middle of a value (get the whole file again: it was cut off)".to_owned()),
+            (
+                "{\"namespace\": \"a\",\n \"catalogs\": [{\"name\": \"c\",",
+                "line 2, column 27: field `catalogs[0].name`: the text ends in the middle of a value (get the whole file again: it was cut off)".to_owned(),
+            ),
+            ("{\"namespace\": }", "line 1, column 15: field `namespace`: not JSON: expected value (correct the JSON at that place)".to_owned()),
+            (
+                "{\"namespace\": \"a\",\n \"globalNamespace\": \"b\", \"catalogs\": [{\"name\": \"c\", \"namespace\": \"b\"},\n  {\"name\": \"d\", \"namespace\": \"b\", \"priority\": \"high\"}]}",
+                format!("line 3, column 52: field `catalogs[1].priority`: invalid type: string \"high\", expected i64 ({document})"),
+            ),
+            (
+                "{\"universe\": {\"namespace\": \"a\", \"globalNamespace\": \"b\", \"subscriptions\": [{\"name\": \"s\"}]}}",
+                format!("line 1, column 87: field `universe.subscriptions[0]`: missing field `package` ({document})"),
+            ),
+            ("{\"namespace\": \"a\"}", format!("line 1, column 18: missing field `globalNamespace` ({document})")),
+            (
+                "{\"namespace\": \"a\", \"globalNamespace\": \"b\", \"demands\": [{\"package\": \"p\", \"range\": \"oops\"}]}",
+                format!("line 1, column 88: field `demands[0].range`: invalid range \"oops\": Could not get version from string: \"oops\" ({document})"),
+            ),
+        ] {
+            assert_eq!(refusal(text), expected, "{text}");
+        }
+        let state = refusal(
+            "{\"namespace\": \"a\", \"globalNamespace\": \"b\", \"catalogs\": [{\"name\": \"c\", \"namespace\": \"b\", \"state\": \"no\"}]}",
+        );
+        assert!(
+            state.contains(
+                "field `catalogs[0].state`: unknown state \"no\", expected none, `noClient`"
+            ),
+            "{state}"
+        );
+        let unknown =
+            refusal("{\"namespace\": \"a\", \"globalNamespace\": \"b\", \"catalog\": []}");
+        assert!(unknown.contains("unknown field `catalog`, expected one of"), "{unknown}");
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        for text in [
+            "[",
+            "{",
+            "\"",
+            "\"\\",
+            "[[[[",
+            "{\"a\":{\"b\":[1,2,",
+            "é",
+            "{\"é\": \"\\u00",
+            "null",
+            "7",
+            "[]",
+        ] {
+            let _ = parse(text);
+            let _ = locate(text, "a.b[1]");
+        }
+        let deep = format!("{{\"namespace\": {}", "[".repeat(100_000));
+        assert!(parse(&deep).is_err());
+    }
+
+    #[test]
+    fn a_field_is_found_again() {
+        let text = "{\"id\": 1,\n \"universe\": {\"catalogs\": [{\"name\": \"a\"},\n {\"realData\": \"x\"}]}}";
+        assert_eq!(locate(text, "catalogs[1].realData"), Some((3, 3)));
+        assert_eq!(locate(text, "catalogs[2].realData"), None);
+    }
+}

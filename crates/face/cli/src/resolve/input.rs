@@ -1,0 +1,57 @@
+//! Files as they were named on the command line, read within limits.
+
+use super::Io;
+use crate::config::reason;
+use crate::exit::Failure;
+use mainstay_cause::{Cause, Place};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Most bytes that one file may have: many times what a cluster of thousands of operators gives.
+const MOST_BYTES: u64 = 512 << 20;
+
+/// The text of a file; `-` is standard input.
+///
+/// # Errors
+/// If it is not there, is not a file, is too large, or is not text.
+pub(super) fn text(io: &mut Io<'_>, typed: &str) -> Result<String, Failure> {
+    let read = if typed == "-" {
+        take(&mut *io.stdin)
+    } else {
+        let path = io.folder.join(typed);
+        open(&path).and_then(|mut file| take(&mut file))
+    };
+    let bytes =
+        read.map_err(|error| refused(typed, &reason(&error), "name a file that can be read"))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let message = format!("the file has more than {} MiB", MOST_BYTES >> 20);
+        return Err(refused(typed, &message, "leave out what resolution does not need"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        refused(typed, &format!("the file is not UTF-8: byte {at}"), "save it as UTF-8 text")
+    })
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if std::fs::metadata(path)?.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "this is a folder, not a file"));
+    }
+    File::open(path)
+}
+
+fn take(from: &mut dyn Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// How a file is called in messages.
+pub(super) fn called(typed: &str) -> Place {
+    Place::file(if typed == "-" { "<stdin>" } else { typed })
+}
+
+fn refused(typed: &str, why: &str, remedy: &str) -> Failure {
+    Failure::usage(Cause::new(why).at(called(typed)).remedy(remedy))
+}
