@@ -34,15 +34,17 @@
 //! a version, or without a line, has the version in its name: `a.v2` has 2.0.0. A line that names
 //! something that is there already takes its place.
 
+mod stock;
+
 use mainstay_resolver::{
-    Api, BundleFacts, CatalogKey, CatalogView, Content, CrdReference, Csv, Demand, EntryFacts,
-    KnownBundle, LegacyDependency, OperatorGroup, Outcome, Prohibited, Prohibition, Property,
-    Snapshot, SnapshotBuilder, Subscription, World, resolve,
+    Api, CatalogKey, CatalogView, Content, CrdReference, Csv, Demand, OperatorGroup, Outcome,
+    Prohibited, Prohibition, Subscription, World, resolve,
 };
 use mainstay_version::{Range, parse_tolerant};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use stock::{Draft, Shelf, Stock, bundle, catalog, shelf};
 
 /// Type and value of a property.
 type Said = (String, String);
@@ -54,38 +56,6 @@ pub(crate) struct Scene {
     world: World<'static>,
     /// What the annotations of CSVs say.
     annotations: HashMap<String, Vec<Said>>,
-}
-
-struct Shelf {
-    key: CatalogKey,
-    priority: i64,
-    stock: Stock,
-    /// Version and properties of its bundles.
-    bundles: HashMap<String, (String, Vec<Said>)>,
-}
-
-enum Stock {
-    Ready(Box<Snapshot>),
-    NotConnected,
-    Failed(String),
-}
-
-#[derive(Default)]
-struct Draft {
-    key: CatalogKey,
-    priority: i64,
-    down: Option<Stock>,
-    bundles: HashMap<String, BundleDraft>,
-    channels: Vec<Vec<String>>,
-}
-
-#[derive(Clone, Default)]
-struct BundleDraft {
-    version: String,
-    properties: Vec<Said>,
-    dependencies: Vec<Said>,
-    provided: Vec<Api>,
-    required: Vec<Api>,
 }
 
 fn key(text: &str) -> CatalogKey {
@@ -418,22 +388,6 @@ fn said(verb: &str, rest: &str) -> Said {
     }
 }
 
-fn catalog(name: &str, rest: &str) -> Draft {
-    let mut draft = Draft { key: key(name), ..Draft::default() };
-    let mut rest = rest;
-    if let Ok(priority) = first(rest).0.parse() {
-        draft.priority = priority;
-        rest = first(rest).1;
-    }
-    draft.down = match first(rest) {
-        ("", _) => None,
-        ("not-connected", "") => Some(Stock::NotConnected),
-        ("fails", reason) => Some(Stock::Failed(reason.to_owned())),
-        other => panic!("catalog {name}: {other:?}"),
-    };
-    draft
-}
-
 fn subscription(name: &str, of: &str, from: &str, rest: &[&str]) -> Subscription {
     let text = |name: &str| value(rest, name).unwrap_or_default().to_owned();
     let (package, channel) = of.split_once('/').unwrap_or((of, ""));
@@ -446,122 +400,6 @@ fn subscription(name: &str, of: &str, from: &str, rest: &[&str]) -> Subscription
         installed_csv: text("installed"),
         current_csv: value(rest, "current").unwrap_or(&text("installed")).to_owned(),
     }
-}
-
-fn shelf(mut draft: Draft) -> Shelf {
-    let stock = match draft.down.take() {
-        Some(stock) => stock,
-        None => Stock::Ready(Box::new(snapshot(&draft))),
-    };
-    let mut bundles: HashMap<String, (String, Vec<Said>)> = HashMap::new();
-    for words in &draft.channels {
-        for entry in &words[1..] {
-            let name = entry.split(['>', '-', '@']).next().unwrap();
-            let mut made = draft.bundles.get(name).cloned().unwrap_or_else(|| bundle(name, &[]));
-            let requires = made.required.iter().map(|api| gvk("olm.gvk.required", api));
-            let requires: Vec<_> = requires.collect();
-            if made.properties.is_empty() {
-                made.properties = made.provided.iter().map(|api| gvk("olm.gvk", api)).collect();
-            }
-            if made.dependencies.is_empty() {
-                made.properties.extend(requires);
-            }
-            let (package, _) = words[0].split_once('/').unwrap();
-            if !made.properties.iter().any(|(kind, _)| kind == "olm.package") {
-                made.properties.push(identity(package, &made.version));
-            }
-            bundles.insert(name.to_owned(), (made.version, made.properties));
-        }
-    }
-    Shelf { key: draft.key, priority: draft.priority, stock, bundles }
-}
-
-fn snapshot(draft: &Draft) -> Snapshot {
-    let mut builder = SnapshotBuilder::default();
-    let mut known: HashMap<(&str, &str), Option<KnownBundle>> = HashMap::new();
-    for words in &draft.channels {
-        let (package, channel) = words[0].split_once('/').unwrap();
-        for entry in &words[1..] {
-            let (entry, range) =
-                entry.split_once('@').map_or((&**entry, None), |it| (it.0, Some(it.1)));
-            let range = range.map(|range| range.replace('_', " "));
-            let mut parts = entry.split('-');
-            let edge = parts.next().unwrap();
-            let (name, replaces) =
-                edge.split_once('>').map_or((edge, None), |it| (it.0, Some(it.1)));
-            let bundle = known.entry((package, name)).or_insert_with(|| {
-                let made = draft.bundles.get(name).cloned().unwrap_or_else(|| bundle(name, &[]));
-                keep(&mut builder, package, &made)
-            });
-            let Some(bundle) = bundle else { continue };
-            builder.entry(
-                bundle,
-                &EntryFacts {
-                    name,
-                    channel: channel.trim_end_matches('*'),
-                    default_channel: channel.ends_with('*'),
-                    replaces,
-                    skips: &parts.collect::<Vec<_>>(),
-                    skip_range: range.as_deref(),
-                },
-            );
-        }
-    }
-    builder.finish()
-}
-
-fn bundle(name: &str, words: &[&str]) -> BundleDraft {
-    let named = name.split_once(".v").map_or("0.0.0", |it| it.1);
-    let (version, words) = match words {
-        [version, rest @ ..] if version.starts_with(|c: char| c.is_ascii_digit()) => {
-            (*version, rest)
-        }
-        _ => (named, words),
-    };
-    let version = parse_tolerant(version).unwrap().to_string();
-    let mut made = BundleDraft { version, ..BundleDraft::default() };
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let mut argument = || *words.next().unwrap();
-        match *word {
-            "provides" => {
-                made.properties.extend(apis(argument()).iter().map(|it| gvk("olm.gvk", it)))
-            }
-            "requires" => {
-                let list = apis(argument());
-                made.properties.extend(list.iter().map(|it| gvk("olm.gvk.required", it)));
-            }
-            "provided-api" => made.provided.extend(apis(argument())),
-            "required-api" => made.required.extend(apis(argument())),
-            "needs" => made.properties.push(needs(argument())),
-            other => {
-                let (kind, value) = match other {
-                    "label" => ("olm.label", json!({"label": argument()})),
-                    "wants-label" => ("olm.label.required", json!({"label": argument()})),
-                    "deprecated" => ("olm.deprecated", json!({})),
-                    "rule" => ("olm.constraint", json!({"cel": {"rule": argument()}})),
-                    _ => panic!("bundle {name}: {other}"),
-                };
-                made.properties.push((kind.to_owned(), value.to_string()));
-            }
-        }
-    }
-    made
-}
-
-fn keep(builder: &mut SnapshotBuilder, package: &str, made: &BundleDraft) -> Option<KnownBundle> {
-    let properties: Vec<_> =
-        made.properties.iter().map(|(kind, json)| Property { kind, json }).collect();
-    let dependencies: Vec<_> =
-        made.dependencies.iter().map(|(kind, json)| LegacyDependency { kind, json }).collect();
-    let facts = BundleFacts {
-        version: &made.version,
-        properties: &properties,
-        dependencies: &dependencies,
-        provided_apis: &made.provided,
-        required_apis: &made.required,
-    };
-    builder.bundle(package, &facts)
 }
 
 /// What a world in text resolves to, as text.
