@@ -125,6 +125,9 @@ pub(crate) fn attempt(world: &World<'_>) -> Outcome {
 
 fn run(world: &World<'_>, explained: bool) -> Outcome {
     let result = one_group(world).and_then(|(fail_forward, exclude_global)| {
+        if let Some(name) = world.repeated() {
+            return Err(error(format!("duplicate identifier {} in input", quote(&name))));
+        }
         let existing = Existing::of(world, fail_forward);
         let candidates = Candidates::of(world, exclude_global, &existing).map_err(error)?;
         let answer = search(world, &candidates, explained)?;
@@ -176,7 +179,7 @@ fn search(
             .map(|at| texts::constraint(candidates, &candidates.problem.constraints[*at]))
             .collect();
         reasons.sort();
-        let message = format!("constraints not satisfiable: {}", reasons.join(", "));
+        let message = texts::unsatisfiable(&reasons);
         let mut failure = failure(FailureKind::NotSatisfiable, message);
         (failure.cause, failure.repairs) = explain::contradiction(world, candidates, &core);
         return Err(failure);

@@ -26,6 +26,16 @@ pub(crate) fn aggregate(errors: &[String]) -> String {
     }
 }
 
+/// The message of a contradiction, of its reasons in order.
+pub(crate) fn unsatisfiable(reasons: &[String]) -> String {
+    let mut message = "constraints not satisfiable".to_owned();
+    if !reasons.is_empty() {
+        message.push_str(": ");
+        message.push_str(&reasons.join(", "));
+    }
+    message
+}
+
 /// What a constraint says.
 pub(crate) fn constraint(world: &Candidates<'_>, constraint: &Constraint) -> String {
     let names = |vars: &[Var]| vars.iter().map(|var| world.identifier(*var)).collect::<Vec<_>>();

@@ -1,5 +1,6 @@
 //! What resolution looks at.
 
+use crate::existing;
 use crate::property::Api;
 use crate::snapshot::Snapshot;
 use mainstay_version::{Range, Version};
@@ -31,7 +32,8 @@ impl fmt::Display for CatalogKey {
 
 /// Everything that the resolution of one namespace depends on.
 ///
-/// The order of the lists has no influence on the outcome.
+/// The order of the lists has no influence on the outcome. Names are unique among Subscriptions,
+/// `ClusterServiceVersion`s and catalogs; one that is there twice is an error.
 #[derive(Clone, Debug, Default)]
 pub struct World<'a> {
     /// The namespace that is resolved.
@@ -53,6 +55,25 @@ pub struct World<'a> {
     /// The version of the cluster's Kubernetes, if known: bundles whose `minKubeVersion` is above
     /// it are not chosen then.
     pub kube_version: Option<Version>,
+}
+
+impl World<'_> {
+    /// A name that two Subscriptions have, or the identifier of two `ClusterServiceVersion`s or
+    /// two catalogs: the first in order of the texts. A namespace cannot hold such, a file can.
+    pub(crate) fn repeated(&self) -> Option<String> {
+        let existing =
+            |csv: &Csv| format!("{}/{}//{}", existing::CATALOG, self.namespace, csv.name);
+        let all = [
+            self.subscriptions.iter().map(|it| it.name.clone()).collect::<Vec<_>>(),
+            self.csvs.iter().map(existing).collect(),
+            self.catalogs.iter().map(|it| it.key.to_string()).collect(),
+        ];
+        let second = |mut names: Vec<String>| {
+            names.sort_unstable();
+            names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
+        };
+        all.into_iter().filter_map(second).min()
+    }
 }
 
 /// A package that must be there.

@@ -28,6 +28,7 @@
 //! csv a.v1 of cat/tenant phase=Failed      with version and properties of the bundle
 //! annotation TEXT                          of the CSV above
 //! delete sub a                             for worlds that change: also csv, catalog
+//! twin sub a …                             a second one of the name: also csv, catalog
 //! ```
 //!
 //! Kinds are `Kind`, `Kind.version` or `Kind.version.group`, several with commas. A bundle without
@@ -125,7 +126,11 @@ impl Scene {
         let mut last = Last::Nothing;
         let mut fresh_groups = true;
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let (verb, rest) = first(line);
+            let (mut verb, mut rest) = first(line);
+            let twin = verb == "twin";
+            if twin {
+                (verb, rest) = first(rest);
+            }
             let words: Vec<&str> = rest.split_whitespace().collect();
             match (verb, words.as_slice()) {
                 ("#", _) => {}
@@ -140,7 +145,12 @@ impl Scene {
                     });
                 }
                 ("no-group", []) => self.world.operator_groups.clear(),
-                ("catalog", [name, ..]) => drafts.push(catalog(name, first(rest).1)),
+                ("catalog", [name, ..]) => {
+                    if !twin {
+                        self.delete("catalog", name);
+                    }
+                    drafts.push(catalog(name, first(rest).1));
+                }
                 ("bundle", [name, rest @ ..]) => {
                     let bundles = &mut drafts.last_mut().unwrap().bundles;
                     bundles.insert((*name).to_owned(), bundle(name, rest));
@@ -151,10 +161,15 @@ impl Scene {
                     drafts.last_mut().unwrap().channels.push(channel);
                 }
                 ("sub", [name, of, from, rest @ ..]) => {
-                    self.world.subscriptions.retain(|it| it.name != **name);
+                    if !twin {
+                        self.delete("sub", name);
+                    }
                     self.world.subscriptions.push(subscription(name, of, from, rest));
                 }
                 ("csv", [name, rest @ ..]) => {
+                    if !twin {
+                        self.delete("csv", name);
+                    }
                     self.add_csv(name, rest);
                     last = Last::Csv((*name).to_owned());
                 }
@@ -184,10 +199,7 @@ impl Scene {
                 _ => self.rule(verb, rest),
             }
         }
-        for draft in drafts {
-            self.catalogs.retain(|shelf| shelf.key != draft.key);
-            self.catalogs.push(shelf(draft));
-        }
+        self.catalogs.extend(drafts.into_iter().map(shelf));
         // A CSV may be like a bundle of a catalog that comes behind it.
         let names: Vec<String> = self.world.csvs.iter().map(|csv| csv.name.clone()).collect();
         for name in names {
@@ -267,7 +279,6 @@ impl Scene {
             made.owned_crds = list("crd").iter().map(crd).collect();
             made.required_crds = list("requires-crd").iter().map(crd).collect();
         }
-        self.world.csvs.retain(|it| it.name != name);
         self.world.csvs.push(made);
     }
 
