@@ -86,7 +86,7 @@ fn chosen(it: &crate::Chosen) -> Value {
     value
 }
 
-/// A tree of causes: `what`, and where there are any `place`, `because` and `remedy`.
+/// A tree of causes: `what`, and where there are any `place`, `because` and `remedies`.
 pub fn cause_json(cause: &Cause) -> Value {
     let mut value = json!({"what": cause.what()});
     if let Some(place) = cause.place() {
@@ -95,8 +95,8 @@ pub fn cause_json(cause: &Cause) -> Value {
     if !cause.children().is_empty() {
         value["because"] = cause.children().iter().map(cause_json).collect();
     }
-    if let Some(remedy) = cause.remedy_text() {
-        value["remedy"] = json!(remedy);
+    if !cause.remedies().is_empty() {
+        value["remedies"] = json!(cause.remedies());
     }
     value
 }
