@@ -1,6 +1,6 @@
 //! Outcomes as JSON.
 
-use crate::{Failure, FailureKind, Outcome};
+use crate::{Failure, FailureKind, Outcome, Repair};
 use mainstay_cause::Cause;
 use serde_json::{Map, Value, json};
 
@@ -64,11 +64,13 @@ const fn kind(failure: &Failure) -> &'static str {
 }
 
 fn failure(it: &Failure) -> Value {
+    let repair = |it: &Repair| json!({"what": it.to_string(), "certain": it.is_certain()});
     json!({
         "error": it.message,
         "errorKind": kind(it),
         "subscriptions": it.subscriptions,
         "explanation": cause_json(&it.cause),
+        "repairs": it.repairs.iter().map(repair).collect::<Vec<_>>(),
     })
 }
 
