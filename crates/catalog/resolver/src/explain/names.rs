@@ -1,5 +1,77 @@
 //! Names in sentences.
 
+use crate::predicate::Predicate;
+use crate::property::Api;
+use crate::world::{CatalogKey, World};
+
+/// How many names a list shows.
+const SHOWN: usize = 4;
+
+/// The subject of a sentence.
+pub(super) struct Who {
+    pub text: String,
+    pub plural: bool,
+}
+
+impl Who {
+    /// `it` or `they`.
+    pub(super) fn pronoun(plural: bool) -> Self {
+        Self { text: if plural { "they" } else { "it" }.to_owned(), plural }
+    }
+
+    /// The form of a verb.
+    pub(super) const fn verb(&self, one: &'static str, several: &'static str) -> &'static str {
+        if self.plural { several } else { one }
+    }
+}
+
+/// The name of a catalog, with its namespace if it is another one.
+pub(super) fn catalog(world: &World<'_>, key: &CatalogKey) -> String {
+    let CatalogKey { name, namespace } = key;
+    if *namespace == world.namespace {
+        format!("`{name}`")
+    } else {
+        format!("`{name}` of namespace `{namespace}`")
+    }
+}
+
+/// An API.
+pub(super) fn api(api: &Api) -> String {
+    format!("the API `{}` ({}/{})", api.kind, api.group, api.version)
+}
+
+/// What a requirement asks for.
+pub(super) fn requirement(predicate: &Predicate) -> String {
+    let join =
+        |parts: &[Predicate], by: &str| parts.iter().map(requirement).collect::<Vec<_>>().join(by);
+    match predicate {
+        Predicate::Api(it) => api(it),
+        Predicate::Package(package) => format!("package `{package}`"),
+        Predicate::InRange(range) => format!("a version in `{range}`"),
+        Predicate::Label(label) => format!("an operator with the label `{label}`"),
+        Predicate::All(all) => match all.as_slice() {
+            [Predicate::Package(package), Predicate::InRange(range)] => {
+                format!("package `{package}` in a version `{range}`")
+            }
+            all => join(all, " with "),
+        },
+        Predicate::Any(any) => join(any, " or "),
+        Predicate::Not(none) => format!("an operator that is not {}", join(none, " or ")),
+        Predicate::Cel { rule, message } if message.is_empty() => {
+            format!("an operator for which `{}` holds", rule.text())
+        }
+        Predicate::Cel { message, .. } => format!("an operator that meets a rule ({message})"),
+    }
+}
+
+/// Some names: few are listed, of many only the first.
+pub(super) fn some(names: &[String], last: &str) -> String {
+    if names.len() <= SHOWN + 1 {
+        return list(names, last);
+    }
+    format!("{} and {} more", names[..SHOWN].join(", "), names.len() - SHOWN)
+}
+
 /// `a, b and c`, or with another last word.
 pub(super) fn list(names: &[String], last: &str) -> String {
     match names {

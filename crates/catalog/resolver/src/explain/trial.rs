@@ -4,12 +4,13 @@
 //! resolves are offered, nearest first. How many are tried is bounded, and the order in which they
 //! are tried is fixed.
 
+use super::absent::{catalogs as all_catalogs, is_installed, is_visible, own_snapshots};
 use super::names;
 use super::repair::Repair;
 use crate::candidates::Candidates;
 use crate::outcome::{self, FailureKind, Outcome};
 use crate::problem::{Reason, Subject};
-use crate::world::{CatalogKey, CatalogView, Content, Subscription, World};
+use crate::world::{CatalogKey, Content, Subscription, World};
 use std::collections::BTreeSet;
 
 /// How many repairs are offered at most.
@@ -138,35 +139,10 @@ fn proposals(world: &World<'_>, involved: &Involved<'_>) -> Vec<Vec<Repair>> {
     all
 }
 
-fn is_installed(world: &World<'_>, subscription: &Subscription) -> bool {
-    world.csvs.iter().any(|csv| csv.name == subscription.installed_csv && !csv.copied)
-}
-
-/// Whether resolution looks at a catalog.
-fn is_visible(world: &World<'_>, key: &CatalogKey) -> bool {
-    let excluded = world.operator_groups.iter().any(|group| group.exclude_global);
-    key.namespace == world.namespace || (!excluded && key.namespace == world.global_namespace)
-}
-
-/// The catalogs that resolution looks at.
-fn visible<'w>(world: &'w World<'_>) -> Vec<&'w CatalogView<'w>> {
-    let mut visible: Vec<_> =
-        world.catalogs.iter().filter(|catalog| is_visible(world, &catalog.key)).collect();
-    visible.sort_by(|a, b| b.priority.cmp(&a.priority).then_with(|| a.key.cmp(&b.key)));
-    visible
-}
-
-/// The catalogs of a Subscription.
-fn own_catalogs<'w>(world: &'w World<'_>, of: &Subscription) -> Vec<&'w CatalogView<'w>> {
-    let any = of.catalog == CatalogKey::default();
-    visible(world).into_iter().filter(|catalog| any || catalog.key == of.catalog).collect()
-}
-
 /// Other channels of its package: those with a similar name first.
 fn channels(world: &World<'_>, of: &Subscription) -> Vec<String> {
     let mut channels = BTreeSet::new();
-    for catalog in own_catalogs(world, of) {
-        let Content::Ready(snapshot) = catalog.content else { continue };
+    for snapshot in own_snapshots(world, of) {
         for &at in snapshot.of_package(&of.package) {
             let entry = snapshot.entry(at).0;
             channels.insert((!entry.default_channel, entry.channel.to_string()));
@@ -188,8 +164,7 @@ fn channels(world: &World<'_>, of: &Subscription) -> Vec<String> {
 /// Names of packages that are like one that its catalogs do not have.
 fn packages(world: &World<'_>, of: &Subscription) -> Vec<String> {
     let mut names = BTreeSet::new();
-    for catalog in own_catalogs(world, of) {
-        let Content::Ready(snapshot) = catalog.content else { continue };
+    for snapshot in own_snapshots(world, of) {
         if !snapshot.of_package(&of.package).is_empty() {
             return Vec::new();
         }
@@ -200,8 +175,9 @@ fn packages(world: &World<'_>, of: &Subscription) -> Vec<String> {
 
 /// Other catalogs that have its package: those with a similar name first.
 fn catalogs(world: &World<'_>, of: &Subscription) -> Vec<CatalogKey> {
-    let mut keys: Vec<_> = visible(world)
+    let mut keys: Vec<_> = all_catalogs(world)
         .into_iter()
+        .filter(|it| is_visible(world, &it.key))
         .filter(|catalog| match catalog.content {
             Content::Ready(snapshot) => !snapshot.of_package(&of.package).is_empty(),
             _ => false,
@@ -221,8 +197,7 @@ fn catalogs(world: &World<'_>, of: &Subscription) -> Vec<CatalogKey> {
 /// Bundles whose names are like a `startingCSV` that its channel does not have.
 fn starting_csvs(world: &World<'_>, of: &Subscription) -> Vec<String> {
     let mut names = BTreeSet::new();
-    for catalog in own_catalogs(world, of) {
-        let Content::Ready(snapshot) = catalog.content else { continue };
+    for snapshot in own_snapshots(world, of) {
         for &at in snapshot.of_package(&of.package) {
             let entry = snapshot.entry(at).0;
             if of.channel.is_empty() || of.channel == *entry.channel {

@@ -1,0 +1,278 @@
+//! What is missing, and what is nearest to it.
+
+use super::names;
+use super::tree::Node;
+use crate::predicate::Predicate;
+use crate::snapshot::{Entry, Snapshot};
+use crate::world::{CatalogKey, CatalogView, Content, Subscription, World};
+use mainstay_version::Version;
+use std::collections::BTreeSet;
+
+/// How many hints are given for one thing that is missing.
+const HINTS: usize = 4;
+
+/// Whether what a Subscription says to be installed exists.
+pub(super) fn is_installed(world: &World<'_>, subscription: &Subscription) -> bool {
+    world.csvs.iter().any(|csv| csv.name == subscription.installed_csv && !csv.copied)
+}
+
+/// The OperatorGroup that leaves out the catalogs of the global namespace.
+pub(super) fn excluding<'w>(world: &'w World<'_>) -> Option<&'w str> {
+    world.operator_groups.iter().find(|it| it.exclude_global).map(|it| it.name.as_str())
+}
+
+/// Whether resolution looks at a catalog.
+pub(super) fn is_visible(world: &World<'_>, key: &CatalogKey) -> bool {
+    key.namespace == world.namespace
+        || (excluding(world).is_none() && key.namespace == world.global_namespace)
+}
+
+/// All catalogs, those that resolution looks at first, by priority and name.
+pub(super) fn catalogs<'w, 'a>(world: &'w World<'a>) -> Vec<&'w CatalogView<'a>> {
+    let mut all: Vec<_> = world.catalogs.iter().collect();
+    all.sort_by(|a, b| {
+        (is_visible(world, &b.key).cmp(&is_visible(world, &a.key)))
+            .then_with(|| b.priority.cmp(&a.priority))
+            .then_with(|| a.key.cmp(&b.key))
+    });
+    all
+}
+
+/// The catalogs of a Subscription that can be read.
+pub(super) fn own_snapshots<'a>(world: &World<'a>, of: &Subscription) -> Vec<&'a Snapshot> {
+    let any = of.catalog == CatalogKey::default();
+    catalogs(world)
+        .into_iter()
+        .filter(|it| is_visible(world, &it.key) && (any || it.key == of.catalog))
+        .filter_map(|it| match it.content {
+            Content::Ready(snapshot) => Some(snapshot),
+            _ => None,
+        })
+        .collect()
+}
+
+/// What a Subscription asks for.
+pub(super) fn wish(world: &World<'_>, of: &Subscription) -> String {
+    let Subscription { package, channel, catalog, .. } = of;
+    let channel =
+        if channel.is_empty() { String::new() } else { format!("channel `{channel}` of ") };
+    let catalog = if *catalog == CatalogKey::default() {
+        String::new()
+    } else {
+        format!(" in catalog {}", names::catalog(world, catalog))
+    };
+    format!("{channel}package `{package}`{catalog}")
+}
+
+/// Why a catalog gives nothing; none if it can be read and resolution looks at it.
+fn out_of_reach(world: &World<'_>, catalog: &CatalogView<'_>) -> Option<String> {
+    let name = names::catalog(world, &catalog.key);
+    if !is_visible(world, &catalog.key) {
+        return Some(match excluding(world) {
+            Some(group) if catalog.key.namespace == world.global_namespace => format!(
+                "OperatorGroup `{group}` excludes the catalogs of namespace `{}`",
+                world.global_namespace
+            ),
+            _ => format!("catalog {name} cannot be seen from namespace `{}`", world.namespace),
+        });
+    }
+    match &catalog.content {
+        Content::Ready(snapshot) if snapshot.is_empty() => Some(format!("catalog {name} is empty")),
+        Content::Ready(_) => None,
+        Content::NotConnected => Some(format!("catalog {name} was not read so far")),
+        Content::Failed(reason) => Some(format!("catalog {name} cannot be read: {reason}")),
+    }
+}
+
+/// Why a Subscription has no candidates.
+pub(super) fn of_subscription(world: &World<'_>, of: &Subscription) -> Vec<Node> {
+    let Subscription { package, channel, starting_csv, catalog, .. } = of;
+    let any = *catalog == CatalogKey::default();
+    let its: Vec<_> = catalogs(world).into_iter().filter(|it| any || it.key == *catalog).collect();
+    if its.is_empty() {
+        let text = if any {
+            "there is no catalog".to_owned()
+        } else {
+            let CatalogKey { name, namespace } = catalog;
+            format!("there is no catalog `{name}` in namespace `{namespace}`")
+        };
+        return vec![Node::new(text)];
+    }
+    let mut unread: Vec<Node> =
+        its.iter().filter_map(|it| out_of_reach(world, it)).map(Node::new).collect();
+    unread.dedup();
+    let snapshots = own_snapshots(world, of);
+    let where_ = if any {
+        "no catalog".to_owned()
+    } else {
+        format!("catalog {}", names::catalog(world, catalog))
+    };
+    if snapshots.iter().all(|snapshot| snapshot.is_empty()) {
+        return unread;
+    }
+    unread.truncate(HINTS);
+    let entries: Vec<&Entry> = snapshots
+        .iter()
+        .flat_map(|it| it.of_package(package).iter().map(|at| it.entry(*at).0))
+        .collect();
+    let has = if any { "has" } else { "has no" };
+    let node = if entries.is_empty() {
+        let elsewhere = elsewhere(world, of);
+        Node::new(format!("{where_} {has} package `{package}`")).because(elsewhere)
+    } else if !channel.is_empty() && entries.iter().all(|it| *it.channel != **channel) {
+        let channels: BTreeSet<_> =
+            entries.iter().map(|it| (!it.default_channel, &*it.channel)).collect();
+        let channels: Vec<String> = channels.iter().map(|(_, it)| format!("`{it}`")).collect();
+        Node::new(format!(
+            "package `{package}` has no channel `{channel}` in {where_}, only {}",
+            names::some(&channels, "and")
+        ))
+    } else {
+        let other: BTreeSet<&str> =
+            entries.iter().filter(|it| *it.name == **starting_csv).map(|it| &*it.channel).collect();
+        let other: Vec<String> = other.iter().map(|it| format!("`{it}`")).collect();
+        let versions = versions(
+            entries.iter().filter(|it| channel.is_empty() || *it.channel == **channel).copied(),
+        );
+        let wish = wish(world, of);
+        let hint = if other.is_empty() {
+            format!("it has {versions}")
+        } else {
+            format!("that is in channel {}", names::some(&other, "and"))
+        };
+        Node::new(format!(
+            "there is no `{starting_csv}`, its `spec.startingCSV`, in {wish}; {hint}"
+        ))
+    };
+    std::iter::once(node).chain(unread).collect()
+}
+
+/// Other catalogs that have the package of a Subscription.
+fn elsewhere(world: &World<'_>, of: &Subscription) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    for catalog in catalogs(world).into_iter().filter(|it| it.key != of.catalog) {
+        let Content::Ready(snapshot) = catalog.content else { continue };
+        if snapshot.of_package(&of.package).is_empty() {
+            continue;
+        }
+        let name = names::catalog(world, &catalog.key);
+        nodes.push(Node::new(match out_of_reach(world, catalog) {
+            None => format!("it is in catalog {name}"),
+            Some(reason) => format!("it is in catalog {name}, but {reason}"),
+        }));
+    }
+    nodes.truncate(HINTS);
+    nodes
+}
+
+/// `1.2.0`, `versions 1.0.0 and 1.2.0` or `12 versions from 1.0.0 to 4.0.0`.
+fn versions<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> String {
+    let mut versions = BTreeSet::new();
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    for entry in entries {
+        names.insert(&entry.name);
+        versions.extend(entry.version.clone());
+    }
+    let all: Vec<&Version> = versions.iter().collect();
+    match all.as_slice() {
+        [] => {
+            let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+            names::some(&names, "and")
+        }
+        [one] => format!("version {one}"),
+        few if few.len() <= 3 => {
+            let few: Vec<String> = few.iter().map(ToString::to_string).collect();
+            format!("versions {}", names::list(&few, "and"))
+        }
+        [first, .., last] => format!("{} versions from {first} to {last}", all.len()),
+    }
+}
+
+/// What is nearest to a requirement that nothing meets.
+pub(super) fn of_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    for catalog in catalogs(world) {
+        let name = names::catalog(world, &catalog.key);
+        let Content::Ready(snapshot) = catalog.content else {
+            if is_visible(world, &catalog.key) {
+                nodes.extend(
+                    out_of_reach(world, catalog).map(|it| format!("{it}; it may offer it")),
+                );
+            }
+            continue;
+        };
+        let matching = snapshot.matching(requirement);
+        if let Some(&first) = matching.first() {
+            let bundle = &snapshot.entry(first).0.name;
+            let bundle = format!("`{bundle}` in catalog {name}");
+            nodes.push(if let Some(reason) = out_of_reach(world, catalog) {
+                format!("{bundle} meets it, but {reason}")
+            } else {
+                let channel = &snapshot.entry(first).0.channel;
+                format!("{bundle} would meet it, but channel `{channel}` skips it")
+            });
+            continue;
+        }
+        if is_visible(world, &catalog.key) {
+            nodes.extend(near(snapshot, requirement).map(|it| format!("catalog {name} has {it}")));
+        }
+    }
+    nodes.dedup();
+    nodes.truncate(HINTS);
+    nodes.into_iter().map(Node::new).collect()
+}
+
+/// What a catalog has that comes near to a requirement.
+fn near(snapshot: &Snapshot, requirement: &Predicate) -> Option<String> {
+    match requirement {
+        Predicate::All(all) => {
+            let package = all.iter().find_map(|it| match it {
+                Predicate::Package(package) => Some(package),
+                _ => None,
+            })?;
+            let entries: Vec<&Entry> =
+                snapshot.of_package(package).iter().map(|at| snapshot.entry(*at).0).collect();
+            if entries.is_empty() {
+                return near(snapshot, &Predicate::Package(package.clone()));
+            }
+            Some(format!("package `{package}` in {}", versions(entries)))
+        }
+        Predicate::Package(package) => {
+            let packages: BTreeSet<&str> =
+                snapshot.entries.iter().map(|entry| &*entry.package).collect();
+            let near: Vec<String> = names::nearest(package, packages)
+                .into_iter()
+                .map(|name| format!("`{name}`"))
+                .collect();
+            match near.as_slice() {
+                [] => None,
+                [one] => Some(format!("package {one}")),
+                some => Some(format!("packages {}", names::list(some, "and"))),
+            }
+        }
+        Predicate::Api(api) => {
+            let mut near: BTreeSet<(&str, &str)> = BTreeSet::new();
+            for entry in &snapshot.entries {
+                for other in &snapshot.facts[entry.facts].apis {
+                    if other.kind == api.kind && other.group == api.group {
+                        near.insert((&other.version, &entry.package));
+                    }
+                }
+            }
+            let versions: BTreeSet<&str> = near.iter().map(|(version, _)| *version).collect();
+            let versions: Vec<String> = versions.iter().map(|it| format!("`{it}`")).collect();
+            let packages: BTreeSet<&str> = near.iter().map(|(_, package)| *package).collect();
+            let packages: Vec<String> = packages.iter().map(|it| format!("`{it}`")).collect();
+            (!near.is_empty()).then(|| {
+                format!(
+                    "`{}` of group `{}` in version {}, from package {}",
+                    api.kind,
+                    api.group,
+                    names::some(&versions, "and"),
+                    names::some(&packages, "or")
+                )
+            })
+        }
+        _ => None,
+    }
+}
