@@ -7,7 +7,8 @@
 //! | `crds` | writes the custom resource definitions |
 //! | `sample` | writes the sample catalog |
 //! | `registry` | writes the code of the registry API |
-//! | `check` | `layers`, and says whether everything that is generated is fresh |
+//! | `coverage` | holds scenarios against the rows of the specification that they must show |
+//! | `check` | `layers`, `coverage`, and says whether everything that is generated is fresh |
 //!
 //! With `--check` nothing is written; a stale file is an error.
 #![expect(clippy::print_stdout, reason = "a command line tool")]
@@ -15,6 +16,7 @@
 use anyhow::{Context, bail};
 use std::path::Path;
 
+mod coverage;
 mod crds;
 mod layers;
 mod registry;
@@ -27,7 +29,7 @@ fn main() -> anyhow::Result<()> {
     let chores: Vec<&str> =
         arguments.iter().map(String::as_str).filter(|word| *word != "--check").collect();
     let [chore] = chores.as_slice() else {
-        bail!("name one chore: layers, schema, crds, sample, registry or check");
+        bail!("name one chore: layers, schema, crds, sample, registry, coverage or check");
     };
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = manifest.ancestors().nth(3).context("xtask lies three folders below the root")?;
@@ -37,15 +39,20 @@ fn main() -> anyhow::Result<()> {
         "schema" => schema::run(root, check)?,
         "crds" => crds::run(root, check)?,
         "registry" => registry::run(root, check)?,
+        "coverage" => coverage::run(root)?,
         "check" => {
             layers::run()?;
+            coverage::run(root)?;
             sample::run(root, true)?;
             schema::run(root, true)?;
             crds::run(root, true)?;
             registry::run(root, true)?;
         }
         other => {
-            bail!("unknown chore `{other}`: one of layers, schema, crds, sample, registry, check")
+            bail!(
+                "unknown chore `{other}`: one of layers, schema, crds, sample, registry, \
+                 coverage, check"
+            )
         }
     }
     println!("{chore}: ok");
