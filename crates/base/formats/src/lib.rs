@@ -7,10 +7,9 @@
 pub mod address;
 pub mod duration;
 pub mod names;
-mod quote;
 pub mod regexp;
 mod text;
 pub mod url;
 
-pub use quote::{is_printable, quote, quote_bytes};
+pub use mainstay_quote::{is_printable, quote, quote_bytes};
 pub use text::Format;

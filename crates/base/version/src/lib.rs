@@ -18,7 +18,6 @@
 
 mod constraint;
 mod interval;
-mod quote;
 mod range;
 mod release;
 mod set;
@@ -26,7 +25,7 @@ mod version;
 
 pub use constraint::{Constraint, ConstraintError};
 pub use interval::{Interval, IntervalSet};
-pub use quote::quote;
+pub use mainstay_quote::quote;
 pub use range::{Range, RangeError};
 pub use release::{Release, ReleaseError};
 pub use set::VersionSet;

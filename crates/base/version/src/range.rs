@@ -1,7 +1,9 @@
 //! The range language of catalogs: blanks mean *and*, `||` means *or*.
 
 use crate::{IntervalSet, ParseError, Version, parse_strict, quote};
+use std::borrow::Cow;
 use std::fmt;
+use std::mem;
 use std::str::FromStr;
 
 /// A set of versions as catalogs write it: `>=1.0.0 <2.0.0 !1.3.1 || 3.x`.
@@ -35,24 +37,28 @@ pub enum RangeError {
     /// A part starts with something that is not a comparator.
     #[error(
         "Could not parse Range {}: Could not parse comparator {} in {}",
-        quote(.part), quote(.comparator), quote(.part)
+        quote(.part), quote(.comparator), quote(&[&**.comparator, .version].concat())
     )]
     Comparator {
-        /// What stands where a comparator should.
-        comparator: String,
         /// The part.
         part: String,
+        /// What stands where a comparator should, without the blanks around it.
+        comparator: String,
+        /// The rest.
+        version: String,
     },
     /// A part has a version that cannot be read.
     #[error(
         "Could not parse Range {}: Could not parse version {} in {}: {source}",
-        quote(.part), quote(.version), quote(.part)
+        quote(.part), quote(.version), quote(&[&**.comparator, .version].concat())
     )]
     Version {
-        /// What stands where a version should.
-        version: String,
         /// The part.
         part: String,
+        /// The comparator, without the blanks around it.
+        comparator: String,
+        /// What stands where a version should.
+        version: String,
         /// What is wrong with it.
         source: ParseError,
     },
@@ -61,30 +67,25 @@ pub enum RangeError {
 impl Range {
     /// Reads a range.
     pub fn parse(text: &str) -> Result<Self, RangeError> {
-        let parts = parts(text);
-        let mut groups: Vec<Vec<String>> = Vec::new();
-        for (at, group) in parts.split(|part| part == "||").enumerate() {
-            if at == 0 && group.is_empty() && !parts.is_empty() {
-                return Err(RangeError::NothingFirst);
-            }
-            groups.push(group.to_vec());
+        let parts = pieces(text).0;
+        if parts.first().is_some_and(|part| part == OR) {
+            return Err(RangeError::NothingFirst);
+        }
+        if parts.last().is_none_or(|part| part == OR) {
+            return Err(RangeError::NothingLast);
         }
         // A group in the middle may be empty. The original reads that and crashes when it compares;
         // here it holds nothing.
-        if groups.last().is_none_or(Vec::is_empty) {
-            return Err(RangeError::NothingLast);
-        }
-        for group in &mut groups {
-            *group = expand(group)?;
-        }
         let mut set = IntervalSet::none();
-        for group in groups.iter().filter(|group| !group.is_empty()) {
-            let mut all = IntervalSet::all();
-            for part in group {
-                all = all.intersection(&comparison(part)?);
+        let mut group = Group::default();
+        for part in expand(parts)? {
+            if part == OR {
+                set = set.union(&mem::take(&mut group).set());
+            } else {
+                group.add(&part)?;
             }
-            set = set.union(&all);
         }
+        set = set.union(&group.set());
         Ok(Self { text: text.to_owned(), set })
     }
 
@@ -100,7 +101,7 @@ impl Range {
 
     /// The parts of a range that reading it passes over: whoever wrote them meant something else.
     pub fn passed_over(text: &str) -> Vec<String> {
-        pieces(text).1
+        pieces(text).1.into_iter().map(Cow::into_owned).collect()
     }
 
     /// The range as it was written.
@@ -123,16 +124,20 @@ impl fmt::Display for Range {
     }
 }
 
-/// Splits at blanks, except behind `<`, `>` and `=`, and drops parts of fewer than two characters.
-fn parts(text: &str) -> Vec<String> {
-    pieces(text).0
-}
+/// What stands between alternatives.
+const OR: &str = "||";
 
-/// The parts of a range, and those that are dropped.
-fn pieces(text: &str) -> (Vec<String>, Vec<String>) {
+/// The parts of a range, and those that are dropped, because they have fewer than two characters.
+/// Parts end at blanks, except behind `<`, `>` and `=`; blanks inside do not count.
+fn pieces(text: &str) -> (Vec<Cow<'_, str>>, Vec<Cow<'_, str>>) {
     let (mut kept, mut dropped) = (Vec::new(), Vec::new());
     let mut add = |start: usize, end: usize| {
-        let piece = text[start..end].replace(' ', "");
+        let piece = &text[start..end];
+        let piece = if piece.contains(' ') {
+            Cow::Owned(piece.replace(' ', ""))
+        } else {
+            Cow::Borrowed(piece)
+        };
         if start + 1 < end {
             kept.push(piece);
         } else if !piece.is_empty() {
@@ -154,39 +159,64 @@ fn pieces(text: &str) -> (Vec<String>, Vec<String>) {
 
 /// Splits a part into comparator and version.
 fn split(part: &str) -> Result<(&str, &str), RangeError> {
-    let at = part
-        .find(|c: char| c.is_ascii_digit() || (!c.is_ascii() && c.is_numeric()))
-        .ok_or_else(|| RangeError::NoVersion(part.to_owned()))?;
+    let at = part.find(is_digit).ok_or_else(|| RangeError::NoVersion(part.to_owned()))?;
     Ok((part[..at].trim(), &part[at..]))
 }
 
+/// Whether a character is a decimal digit of any script: versions begin at one, though only those of
+/// ASCII can be read.
+fn is_digit(c: char) -> bool {
+    // The digits zero that nine others follow, as of Unicode 15.
+    const ZEROS: [u16; 37] = [
+        0x30, 0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66,
+        0xde6, 0xe50, 0xed0, 0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90,
+        0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0xa620, 0xa8d0, 0xa900, 0xa9d0, 0xa9f0, 0xaa50, 0xabf0,
+        0xff10,
+    ];
+    const ZEROS_ABOVE: [u32; 26] = [
+        0x1_04a0, 0x1_0d30, 0x1_1066, 0x1_10f0, 0x1_1136, 0x1_11d0, 0x1_12f0, 0x1_1450, 0x1_14d0,
+        0x1_1650, 0x1_16c0, 0x1_1730, 0x1_18e0, 0x1_1950, 0x1_1c50, 0x1_1d50, 0x1_1da0, 0x1_1f50,
+        0x1_6a60, 0x1_6ac0, 0x1_6b50, 0x1_e140, 0x1_e2f0, 0x1_e4f0, 0x1_e950, 0x1_fbf0,
+    ];
+    if c.is_ascii() {
+        return c.is_ascii_digit();
+    }
+    let code = u32::from(c);
+    let tens = |zero: u32| (zero..zero + 10).contains(&code);
+    c.is_numeric()
+        && match code {
+            0x1_d7ce..=0x1_d7ff => true,
+            0x1_0000.. => ZEROS_ABOVE.iter().any(|&zero| tens(zero)),
+            _ => ZEROS.iter().any(|&zero| tens(zero.into())),
+        }
+}
+
 /// Replaces wildcards by comparisons.
-fn expand(group: &[String]) -> Result<Vec<String>, RangeError> {
-    let mut out = Vec::with_capacity(group.len());
-    for part in group {
+fn expand(parts: Vec<Cow<'_, str>>) -> Result<Vec<Cow<'_, str>>, RangeError> {
+    if !parts.iter().any(|part| part.contains('x')) {
+        return Ok(parts);
+    }
+    let mut out: Vec<Cow<'_, str>> = Vec::with_capacity(parts.len() + 1);
+    for part in parts {
         if !part.contains('x') {
-            out.push(part.clone());
+            out.push(part);
             continue;
         }
-        let (comparator, version) = split(part)?;
+        let (comparator, version) = split(&part)?;
         let start = wildcard_start(version);
         let end = || wildcard_end(version, &start);
-        match comparator {
-            ">" => out.push(format!(">={}", end())),
-            ">=" => out.push(format!(">={start}")),
-            "<" => out.push(format!("<{start}")),
-            "<=" => out.push(format!("<{}", end())),
-            "" | "=" | "==" => {
-                out.push(format!(">={start}"));
-                out.push(format!("<{}", end()));
-            }
-            "!" | "!=" => {
-                out.push(format!("<{start}"));
-                out.push(format!(">={}", end()));
-            }
+        let (first, second) = match comparator {
+            ">" => (format!(">={}", end()), None),
+            ">=" => (format!(">={start}"), None),
+            "<" => (format!("<{start}"), None),
+            "<=" => (format!("<{}", end()), None),
+            "" | "=" | "==" => (format!(">={start}"), Some(format!("<{}", end()))),
+            "!" | "!=" => (format!("<{start}"), Some(format!(">={}", end()))),
             // An unknown comparator is lost in the original.
-            _ => out.push(start),
-        }
+            _ => (start, None),
+        };
+        out.push(first.into());
+        out.extend(second.map(Cow::Owned));
     }
     Ok(out)
 }
@@ -215,17 +245,39 @@ fn wildcard_end(version: &str, start: &str) -> String {
     numbers.join(".")
 }
 
+/// The versions that satisfy all comparisons of a list; none if the list is empty.
+#[derive(Default)]
+struct Group(Option<IntervalSet>);
+
+impl Group {
+    fn set(self) -> IntervalSet {
+        self.0.unwrap_or_default()
+    }
+
+    fn add(&mut self, part: &str) -> Result<(), RangeError> {
+        let set = comparison(part)?;
+        self.0 = Some(match self.0.take() {
+            Some(all) => all.intersection(&set),
+            None => set,
+        });
+        Ok(())
+    }
+}
+
+/// The versions that satisfy a comparison.
 fn comparison(part: &str) -> Result<IntervalSet, RangeError> {
     let (comparator, text) = split(part)?;
     if !matches!(comparator, "" | "=" | "==" | "!" | "!=" | ">" | ">=" | "<" | "<=") {
         return Err(RangeError::Comparator {
+            part: part.to_owned(),
             comparator: comparator.to_owned(),
-            part: format!("{comparator}{text}"),
+            version: text.to_owned(),
         });
     }
     let version = parse_strict(text).map_err(|source| RangeError::Version {
+        part: part.to_owned(),
+        comparator: comparator.to_owned(),
         version: text.to_owned(),
-        part: format!("{comparator}{text}"),
         source,
     })?;
     Ok(match comparator {
@@ -330,6 +382,16 @@ mod tests {
                 "1.*",
                 "Could not parse Range \"1.*\": Could not parse version \"1.*\" in \"1.*\": \
                  No Major.Minor.Patch elements found",
+            ),
+            (
+                ">\t1.0",
+                "Could not parse Range \">\\t1.0\": Could not parse version \"1.0\" in \">1.0\": \
+                 No Major.Minor.Patch elements found",
+            ),
+            (
+                ">=²1.0.0",
+                "Could not parse Range \">=²1.0.0\": Could not parse comparator \">=²\" in \
+                 \">=²1.0.0\"",
             ),
             (
                 ">=１.0.0",

@@ -306,7 +306,7 @@ impl<'a> Printer<'a> {
                 Ok(())
             }
             Literal::String(value) => {
-                quote(value, &mut self.out);
+                self.out.push_str(&mainstay_quote::quote(value));
                 Ok(())
             }
             Literal::Bytes(bytes) => {
@@ -334,32 +334,4 @@ fn double(value: f64) -> String {
             if plain.contains('.') { plain } else { plain + ".0" }
         }
     }
-}
-
-/// A string in double quotes, as Go's `strconv.Quote` writes it.
-fn quote(text: &str, out: &mut String) {
-    out.push('"');
-    for character in text.chars() {
-        let _ = match character {
-            '"' => write!(out, "\\\""),
-            '\\' => write!(out, "\\\\"),
-            '\x07' => write!(out, "\\a"),
-            '\x08' => write!(out, "\\b"),
-            '\x0C' => write!(out, "\\f"),
-            '\n' => write!(out, "\\n"),
-            '\r' => write!(out, "\\r"),
-            '\t' => write!(out, "\\t"),
-            '\x0B' => write!(out, "\\v"),
-            '\0'..='\x1F' | '\x7F' => write!(out, "\\x{:02x}", u32::from(character)),
-            _ if is_printable(character) => write!(out, "{character}"),
-            '\0'..='\u{FFFF}' => write!(out, "\\u{:04x}", u32::from(character)),
-            _ => write!(out, "\\U{:08x}", u32::from(character)),
-        };
-    }
-    out.push('"');
-}
-
-/// Whether a character can be seen where it stands behind another.
-fn is_printable(character: char) -> bool {
-    character.is_ascii() || format!("a{character}").escape_debug().nth(1) == Some(character)
 }

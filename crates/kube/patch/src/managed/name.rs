@@ -1,5 +1,6 @@
 //! Names of managers: which are allowed, and what a client is called that gives none.
 
+use mainstay_object::gotext::is_printable;
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
 use serde_json::Value;
 
@@ -37,18 +38,6 @@ pub fn name_of_agent(agent: &str) -> String {
         name.push(character);
     }
     name
-}
-
-/// Whether a character has a glyph, or is the ordinary blank: what Go's `unicode.IsPrint` says.
-fn is_printable(character: char) -> bool {
-    if character.is_ascii() {
-        return character == ' ' || character.is_ascii_graphic();
-    }
-    // The standard library knows the same rule, but shows it only where it escapes text; behind
-    // another character it escapes exactly what has no glyph.
-    let mut bytes = [b'a'; 5];
-    let end = 1 + character.encode_utf8(&mut bytes[1..]).len();
-    str::from_utf8(&bytes[..end]).is_ok_and(|text| text.escape_debug().nth(1) == Some(character))
 }
 
 /// The rules that entries break which a client may have sent. (Those that break others are not kept.)
