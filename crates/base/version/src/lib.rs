@@ -22,6 +22,7 @@ mod range;
 mod release;
 mod set;
 mod version;
+mod version_release;
 
 pub use constraint::{Constraint, ConstraintError};
 pub use interval::{Interval, IntervalSet};
@@ -30,3 +31,4 @@ pub use range::{Range, RangeError};
 pub use release::{Release, ReleaseError};
 pub use set::VersionSet;
 pub use version::{ParseError, Version, parse_strict, parse_tolerant};
+pub use version_release::{VersionRelease, VersionReleaseError};

@@ -35,6 +35,16 @@ impl Version {
         Self::new(self.0.major, self.0.minor, self.0.patch)
     }
 
+    /// The same version without build metadata.
+    #[must_use]
+    pub fn without_build(&self) -> Self {
+        Self(semver::Version {
+            build: BuildMetadata::EMPTY,
+            pre: self.0.pre.clone(),
+            ..self.release().0
+        })
+    }
+
     /// The smallest version with the same three numbers, the pre-release `-0`.
     pub(crate) fn first(&self) -> Self {
         Self(semver::Version { pre: zero(), ..self.release().0 })
