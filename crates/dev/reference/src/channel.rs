@@ -1,0 +1,45 @@
+//! The order inside a channel: from its head along `replaces`.
+
+use crate::entries::Entry;
+
+/// The channel has no head, several, or its chain bites itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unordered;
+
+/// The entries of one channel from the head downwards, without those that others skip.
+pub(crate) fn order(channel: &[usize], entries: &[Entry<'_>]) -> Result<Vec<usize>, Unordered> {
+    // Of entries that share a name the last one is meant.
+    let meant = |name: &str| channel.iter().rfind(|at| entries[**at].name == name).copied();
+    let skipped =
+        |at: usize| channel.iter().any(|other| entries[*other].skips.contains(&entries[at].name));
+    let heads: Vec<usize> = channel
+        .iter()
+        .copied()
+        .filter(|&at| {
+            let name = &entries[at].name;
+            let loses = |other: &usize| {
+                let other = &entries[*other];
+                other.replaces.as_ref() == Some(name) || other.skips.contains(name)
+            };
+            meant(name) != Some(at) || !channel.iter().any(loses)
+        })
+        .collect();
+    let mut chains = Vec::new();
+    for head in heads {
+        let mut walked = vec![head];
+        let mut last = head;
+        while let Some(next) = entries[last].replaces.as_deref().and_then(meant) {
+            if walked.contains(&next) {
+                return Err(Unordered);
+            }
+            walked.push(next);
+            last = next;
+        }
+        chains.push(walked);
+    }
+    match (chains.as_slice(), channel) {
+        (_, []) => Ok(Vec::new()),
+        ([chain], _) => Ok(chain.iter().copied().filter(|at| !skipped(*at)).collect()),
+        _ => Err(Unordered),
+    }
+}

@@ -1,0 +1,202 @@
+//! Everything that could be chosen or is there: existing operators, then catalog after catalog.
+
+use crate::said::Said;
+use mainstay_resolver::{Api, CatalogKey, Content, CrdReference, Csv, EntryView, Property, World};
+use mainstay_version::Version;
+use serde_json::{Value, json};
+
+/// A catalog, or the existing operators.
+pub(crate) struct Source {
+    pub key: CatalogKey,
+    pub priority: i64,
+    /// Whether its content is known.
+    pub ready: bool,
+}
+
+/// The place of a bundle in a channel, or an existing operator.
+pub(crate) struct Entry<'a> {
+    /// Index of its source; zero are the existing operators.
+    pub source: usize,
+    pub name: String,
+    pub package: String,
+    pub channel: String,
+    pub default_channel: bool,
+    pub replaces: Option<String>,
+    pub skips: Vec<String>,
+    pub version: Option<Version>,
+    pub said: Said,
+    /// Where its skipRange can be asked.
+    pub view: Option<EntryView<'a>>,
+    /// For existing operators, whether a Subscription says that it is its installed version.
+    pub subscribed: bool,
+}
+
+impl Entry<'_> {
+    /// Whether it may follow directly on what is installed.
+    pub(crate) fn follows(&self, installed: &Entry<'_>) -> bool {
+        let in_range = match (self.view, &installed.version) {
+            (Some(view), Some(version)) => view.skips_version(version),
+            _ => false,
+        };
+        in_range
+            || self.replaces.as_ref() == Some(&installed.name)
+            || self.skips.contains(&installed.name)
+    }
+}
+
+/// Existing operators cannot be told: the whole namespace fails.
+#[derive(Debug)]
+pub(crate) struct Broken;
+
+/// The sources in the order in which a requirement of an existing operator prefers them.
+pub(crate) fn sources(world: &World<'_>, exclude_global: bool) -> Vec<Source> {
+    let mut sources: Vec<Source> = world
+        .catalogs
+        .iter()
+        .filter(|catalog| {
+            let namespace = &catalog.key.namespace;
+            *namespace == world.namespace
+                || (*namespace == world.global_namespace && !exclude_global)
+        })
+        .map(|catalog| Source {
+            key: catalog.key.clone(),
+            priority: catalog.priority,
+            ready: matches!(catalog.content, Content::Ready(_)),
+        })
+        .collect();
+    sources.sort_by_key(|source| {
+        let CatalogKey { name, namespace } = source.key.clone();
+        (std::cmp::Reverse(source.priority), namespace != world.namespace, name, namespace)
+    });
+    let own = CatalogKey::new("@existing", &*world.namespace);
+    sources.insert(0, Source { key: own, priority: 0, ready: true });
+    sources
+}
+
+/// All entries of all sources.
+pub(crate) fn entries<'a>(
+    world: &World<'a>,
+    sources: &[Source],
+    fail_forward: bool,
+) -> Result<Vec<Entry<'a>>, Broken> {
+    let mut entries = existing(world, fail_forward)?;
+    for (at, source) in sources.iter().enumerate().skip(1) {
+        let content = world.catalogs.iter().find(|catalog| catalog.key == source.key);
+        let Some(Content::Ready(snapshot)) = content.map(|it| &it.content) else { continue };
+        for view in snapshot.entries() {
+            let properties = view.properties().map(|Property { kind, json }| (kind, json));
+            entries.push(Entry {
+                source: at,
+                name: view.name().to_owned(),
+                package: view.package().to_owned(),
+                channel: view.channel().to_owned(),
+                default_channel: view.default_channel(),
+                replaces: view.replaces().map(str::to_owned),
+                skips: view.skips().map(str::to_owned).collect(),
+                version: view.version().cloned(),
+                said: Said::read(properties),
+                view: Some(view),
+                subscribed: false,
+            });
+        }
+    }
+    Ok(entries)
+}
+
+fn existing<'a>(world: &World<'a>, fail_forward: bool) -> Result<Vec<Entry<'a>>, Broken> {
+    let mut csvs: Vec<&Csv> = world.csvs.iter().filter(|csv| !csv.copied).collect();
+    csvs.sort_by_key(|csv| &csv.name);
+    let mut entries = Vec::new();
+    for csv in csvs {
+        if fail_forward && ends_in_failure(world, csv)? && csv.phase == "Replacing" {
+            continue;
+        }
+        let said = said(world, csv)?;
+        entries.push(Entry {
+            source: 0,
+            name: csv.name.clone(),
+            package: said.packages.last().map(|(name, _)| name.clone()).unwrap_or_default(),
+            channel: String::new(),
+            default_channel: false,
+            replaces: None,
+            skips: Vec::new(),
+            version: Some(csv.version.clone().unwrap_or_else(|| Version::new(0, 0, 0))),
+            said,
+            view: None,
+            subscribed: world.subscriptions.iter().any(|it| it.installed_csv == csv.name),
+        });
+    }
+    Ok(entries)
+}
+
+/// Follows who replaces an operator to the end; all but the end have to be `Replacing`.
+fn ends_in_failure(world: &World<'_>, csv: &Csv) -> Result<bool, Broken> {
+    let mut walked = vec![csv];
+    loop {
+        let last = walked[walked.len() - 1];
+        // Of several the last by name counts.
+        let next =
+            world.csvs.iter().filter(|it| !it.replaces.is_empty() && it.replaces == last.name);
+        let Some(next) = next.max_by_key(|it| &it.name) else { return Ok(last.phase == "Failed") };
+        if last.phase != "Replacing" || walked.iter().any(|it| it.name == next.name) {
+            return Err(Broken);
+        }
+        walked.push(next);
+    }
+}
+
+/// What an existing operator says: by its annotation, otherwise as its lists let one infer.
+fn said(world: &World<'_>, csv: &Csv) -> Result<Said, Broken> {
+    let owned = apis(&csv.owned_crds, &csv.owned_apis)?;
+    let required = apis(&csv.required_crds, &csv.required_apis)?;
+    let mut properties: Vec<(String, String)> = Vec::new();
+    if let Some(text) = &csv.properties {
+        #[derive(serde::Deserialize)]
+        struct List {
+            properties: Option<Vec<Item>>,
+        }
+        #[derive(serde::Deserialize)]
+        struct Item {
+            #[serde(rename = "type", default)]
+            kind: String,
+            #[serde(default)]
+            value: Value,
+        }
+        let list: List = serde_json::from_str(text).map_err(|_| Broken)?;
+        for item in list.properties.into_iter().flatten() {
+            properties.push((item.kind, item.value.to_string()));
+        }
+    } else {
+        let api = |it: &Api| {
+            json!({"group": it.group, "version": it.version, "kind": it.kind}).to_string()
+        };
+        properties.extend(owned.iter().map(|it| ("olm.gvk".to_owned(), api(it))));
+        properties.extend(required.iter().map(|it| ("olm.gvk.required".to_owned(), api(it))));
+        let mut packages: Vec<&String> = world
+            .subscriptions
+            .iter()
+            .filter(|it| it.installed_csv == csv.name && !it.package.is_empty())
+            .map(|it| &it.package)
+            .collect();
+        packages.sort();
+        packages.dedup();
+        if let [package] = packages.as_slice() {
+            let version = csv.version.as_ref().map(ToString::to_string).unwrap_or_default();
+            let version = if version == "0.0.0" { String::new() } else { version };
+            let value = json!({"packageName": package, "version": version});
+            properties.push(("olm.package".to_owned(), value.to_string()));
+        }
+    }
+    Ok(Said::read(properties.iter().map(|(kind, json)| (kind.as_str(), json.as_str()))))
+}
+
+fn apis(crds: &[CrdReference], served: &[Api]) -> Result<Vec<Api>, Broken> {
+    let mut all = served.to_vec();
+    for crd in crds {
+        let (_, group) = crd.name.split_once('.').ok_or(Broken)?;
+        all.push(Api::new(group, &*crd.version, &*crd.kind));
+    }
+    all.sort();
+    all.dedup();
+    Ok(all)
+}

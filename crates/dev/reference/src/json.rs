@@ -1,0 +1,64 @@
+//! Objects of JSON with the latitude that Go's decoder has.
+
+use mainstay_resolver::Api;
+use serde_json::{Map, Value};
+
+/// The value is not of the shape that is expected.
+#[derive(Debug)]
+pub(crate) struct Wrong;
+
+/// A whole text.
+pub(crate) fn parse(text: &str) -> Result<Value, Wrong> {
+    serde_json::from_str(text).map_err(|_| Wrong)
+}
+
+/// The fields of an object. Null counts as an object without any; names match in any case.
+pub(crate) struct Fields<'a>(Option<&'a Map<String, Value>>);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn of(value: &'a Value) -> Result<Self, Wrong> {
+        match value {
+            Value::Null => Ok(Self(None)),
+            Value::Object(map) => Ok(Self(Some(map))),
+            _ => Err(Wrong),
+        }
+    }
+
+    /// A field that is there and is not null.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
+        let mut found = None;
+        for (key, value) in self.0.into_iter().flatten() {
+            if key == name {
+                return Some(value).filter(|value| !value.is_null());
+            }
+            if key.eq_ignore_ascii_case(name) {
+                found = Some(value);
+            }
+        }
+        found.filter(|value| !value.is_null())
+    }
+
+    /// The text of a field, empty if it is not there.
+    pub(crate) fn text(&self, name: &str) -> Result<String, Wrong> {
+        match self.get(name) {
+            None => Ok(String::new()),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(_) => Err(Wrong),
+        }
+    }
+
+    /// The three parts of a kind.
+    pub(crate) fn api(&self) -> Result<Api, Wrong> {
+        Ok(Api::new(self.text("group")?, self.text("version")?, self.text("kind")?))
+    }
+
+    /// Refuses fields that are not among these.
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), Wrong> {
+        let mut keys = self.0.into_iter().flat_map(Map::keys);
+        if keys.all(|key| known.iter().any(|name| name.eq_ignore_ascii_case(key))) {
+            Ok(())
+        } else {
+            Err(Wrong)
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a bundle says about itself, read again from its properties.
+
+use crate::json::{self, Fields};
+use crate::requirement::Requirement;
+use mainstay_resolver::Api;
+use mainstay_version::{Version, parse_strict};
+use serde_json::{Map, Number, Value, json};
+
+/// What the properties of a bundle mean.
+#[derive(Clone, Default)]
+pub(crate) struct Said {
+    /// Packages it says to be.
+    pub packages: Vec<(String, Option<Version>)>,
+    /// Kinds it provides, as often as it says so.
+    pub apis: Vec<Api>,
+    pub labels: Vec<String>,
+    pub deprecated: bool,
+    /// In the order in which they are said; what is said twice counts once.
+    pub requirements: Vec<Requirement>,
+    /// Whether a requirement cannot be read.
+    pub unreadable: bool,
+    /// Whether a value is no JSON at all.
+    pub unwritable: bool,
+    /// As rules see it: all numbers are fractions, what is no JSON is an empty object.
+    pub decoded: Value,
+}
+
+impl Said {
+    /// Reads properties: type and JSON text.
+    pub(crate) fn read<'a>(properties: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut said = Self::default();
+        let mut decoded = Vec::new();
+        let mut texts = Vec::new();
+        for (kind, text) in properties {
+            let value = json::parse(text).ok();
+            said.unwritable |= value.is_none();
+            decoded.push(value.as_ref().map_or_else(
+                || Value::Object(Map::new()),
+                |value| json!({"type": kind, "value": fractions(value)}),
+            ));
+            if kind == "olm.deprecated" {
+                said.deprecated = true;
+            }
+            match Requirement::read(kind, text) {
+                Some(Ok(requirement)) => {
+                    // Two rules are the same if their texts and messages are, and so on upwards.
+                    let shown = requirement.shape();
+                    if !texts.contains(&shown) {
+                        texts.push(shown);
+                        said.requirements.push(requirement);
+                    }
+                }
+                Some(Err(_)) => said.unreadable = true,
+                None => {}
+            }
+            let Some(Ok(fields)) = value.as_ref().map(Fields::of) else { continue };
+            match kind {
+                "olm.package" => {
+                    if let (Ok(name), Ok(version)) =
+                        (fields.text("packageName"), fields.text("version"))
+                    {
+                        said.packages.push((name, parse_strict(&version).ok()));
+                    }
+                }
+                "olm.gvk" => said.apis.extend(fields.api()),
+                "olm.label" => said.labels.extend(fields.text("label")),
+                _ => {}
+            }
+        }
+        said.decoded = Value::Array(decoded);
+        said
+    }
+}
+
+fn fractions(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => {
+            let fraction = number.as_f64().and_then(Number::from_f64);
+            Value::Number(fraction.unwrap_or_else(|| number.clone()))
+        }
+        Value::Array(items) => items.iter().map(fractions).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| (key.clone(), fractions(value))).collect()
+        }
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,287 @@
+//! Answers by trying, and whether there is one at all.
+
+use crate::rules::{Constraint, Rule, Rules};
+use std::collections::VecDeque;
+
+/// The search took more steps than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+/// Things that have to do with each other, directly or through others: each list of things is in
+/// ascending order.
+pub(crate) fn components(rules: &Rules<'_>) -> Vec<Vec<usize>> {
+    let mut group: Vec<usize> = (0..rules.things.len()).collect();
+    // Every constraint gives all its things the least group among them, until nothing changes.
+    loop {
+        let mut changed = false;
+        for constraint in &rules.constraints {
+            let things = constraint.things();
+            let least = things.iter().map(|thing| group[*thing]).min().unwrap_or_default();
+            for thing in things {
+                changed |= group[thing] != least;
+                group[thing] = least;
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    let mut all: Vec<Vec<usize>> = Vec::new();
+    for name in 0..group.len() {
+        let things: Vec<usize> = (0..group.len()).filter(|at| group[*at] == name).collect();
+        if !things.is_empty() {
+            all.push(things);
+        }
+    }
+    all
+}
+
+impl Constraint {
+    /// Every thing that it names.
+    pub(crate) fn things(&self) -> Vec<usize> {
+        let mut things: Vec<usize> = self.about.into_iter().collect();
+        match &self.rule {
+            Rule::Must | Rule::MustNot => {}
+            Rule::OneOf(list) | Rule::AtMostOne(list) => things.extend(list),
+            Rule::NotWith(other) => things.push(*other),
+        }
+        things
+    }
+
+    /// Whether a set meets it, given by a mark for each thing.
+    pub(crate) fn holds(&self, chosen: &[bool]) -> bool {
+        let about = self.about.is_some_and(|thing| chosen[thing]);
+        match &self.rule {
+            Rule::Must => about,
+            Rule::MustNot => !about,
+            Rule::OneOf(list) => !about || list.iter().any(|thing| chosen[*thing]),
+            Rule::NotWith(other) => !about || !chosen[*other],
+            Rule::AtMostOne(list) => list.iter().filter(|thing| chosen[**thing]).count() <= 1,
+        }
+    }
+
+    /// Whether more choices cannot mend it.
+    fn is_broken_for_good(&self, chosen: &[bool]) -> bool {
+        match &self.rule {
+            Rule::Must => false,
+            Rule::OneOf(list) => list.is_empty() && !self.holds(chosen),
+            Rule::MustNot | Rule::NotWith(_) | Rule::AtMostOne(_) => !self.holds(chosen),
+        }
+    }
+}
+
+/// The first answer in the documented order, by trying one choice after the other.
+///
+/// Choices are made first come, first served: what must be there in the order of the constraints,
+/// then what was chosen asks for its requirements. A choice that something chosen meets already is
+/// passed over. Nothing is concluded: a set that breaks a constraint is given up, and the last
+/// choice is made differently.
+///
+/// # Errors
+///
+/// When more than `limit` choices would be made.
+pub(crate) fn first_answer(
+    things: usize,
+    constraints: &[&Constraint],
+    limit: &mut u64,
+) -> Result<Option<Vec<bool>>, TooLong> {
+    let queue: VecDeque<Vec<usize>> = constraints
+        .iter()
+        .filter(|it| it.rule == Rule::Must)
+        .filter_map(|it| Some(vec![it.about?]))
+        .collect();
+    attempt(&vec![false; things], queue, constraints, limit)
+}
+
+fn attempt(
+    chosen: &[bool],
+    mut queue: VecDeque<Vec<usize>>,
+    constraints: &[&Constraint],
+    limit: &mut u64,
+) -> Result<Option<Vec<bool>>, TooLong> {
+    let Some(choice) = queue.pop_front() else {
+        let met = constraints.iter().all(|it| it.holds(chosen));
+        return Ok(met.then(|| chosen.to_vec()));
+    };
+    if choice.iter().any(|thing| chosen[*thing]) {
+        return attempt(chosen, queue, constraints, limit);
+    }
+    for thing in choice {
+        *limit = limit.checked_sub(1).ok_or(TooLong)?;
+        let mut with = chosen.to_vec();
+        with[thing] = true;
+        if constraints.iter().any(|it| it.is_broken_for_good(&with)) {
+            continue;
+        }
+        let mut longer = queue.clone();
+        for constraint in constraints.iter().filter(|it| it.about == Some(thing)) {
+            if let Rule::OneOf(list) = &constraint.rule {
+                longer.push_back(list.clone());
+            }
+        }
+        if let Some(answer) = attempt(&with, longer, constraints, limit)? {
+            return Ok(Some(answer));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether any set at all meets constraints, where some things are known to be in it or not.
+///
+/// This is the classic procedure: conclude what is certain, then try both for one thing that is
+/// not. It knows no order and no preference.
+///
+/// # Errors
+///
+/// When more than `limit` things would be tried.
+pub(crate) fn possible(
+    known: &[Option<bool>],
+    constraints: &[&Constraint],
+    limit: &mut u64,
+) -> Result<Option<Vec<bool>>, TooLong> {
+    let mut known = known.to_vec();
+    loop {
+        let mut changed = false;
+        for constraint in constraints {
+            match conclude(constraint, &mut known) {
+                None => return Ok(None),
+                Some(news) => changed |= news,
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    // Something that may still matter: one way to meet a requirement that is not met yet.
+    let undecided = constraints.iter().find_map(|it| {
+        let Rule::OneOf(list) = &it.rule else { return None };
+        let asked = it.about.is_some_and(|thing| known[thing] == Some(true));
+        let met = list.iter().any(|thing| known[*thing] == Some(true));
+        let open = list.iter().find(|thing| known[**thing].is_none());
+        open.filter(|_| asked && !met)
+    });
+    let Some(&undecided) = undecided else {
+        // Whatever else is open may be left out.
+        return Ok(Some(known.iter().map(|it| *it == Some(true)).collect()));
+    };
+    for guess in [true, false] {
+        *limit = limit.checked_sub(1).ok_or(TooLong)?;
+        known[undecided] = Some(guess);
+        if let Some(answer) = possible(&known, constraints, limit)? {
+            return Ok(Some(answer));
+        }
+    }
+    Ok(None)
+}
+
+/// Notes what is certain. None on a contradiction, otherwise whether there was news.
+fn conclude(constraint: &Constraint, known: &mut [Option<bool>]) -> Option<bool> {
+    let mut news = false;
+    let mut note = |thing: usize, value: bool, known: &mut [Option<bool>]| {
+        let other = known[thing].replace(value);
+        news |= other.is_none();
+        (other != Some(!value)).then_some(())
+    };
+    let about = constraint.about.unwrap_or(usize::MAX);
+    match &constraint.rule {
+        Rule::Must => note(about, true, known)?,
+        Rule::MustNot => note(about, false, known)?,
+        Rule::OneOf(list) => {
+            let mut open: Vec<usize> =
+                list.iter().copied().filter(|thing| known[*thing] != Some(false)).collect();
+            open.dedup();
+            if open.is_empty() {
+                note(about, false, known)?;
+            } else if let [one] = open.as_slice()
+                && known[about] == Some(true)
+            {
+                note(*one, true, known)?;
+            }
+        }
+        Rule::NotWith(other) => {
+            if *other == about {
+                note(about, false, known)?;
+            } else if known[about] == Some(true) {
+                note(*other, false, known)?;
+            } else if known[*other] == Some(true) {
+                note(about, false, known)?;
+            }
+        }
+        Rule::AtMostOne(list) => {
+            let is_in = |thing: &usize, known: &[Option<bool>]| known[*thing] == Some(true);
+            for (at, thing) in list.iter().enumerate() {
+                let before = &list[..at];
+                let after = &list[at + 1..];
+                if before.contains(thing) {
+                    note(*thing, false, known)?;
+                }
+                let mut others = before.iter().chain(after);
+                if others.any(|other| is_in(other, known)) {
+                    note(*thing, false, known)?;
+                }
+            }
+        }
+    }
+    Some(news)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Constraints between the letters a to f: `a! b- a>b,c a#b b|c`.
+    fn constraints(text: &str) -> Vec<Constraint> {
+        let thing = |letter: &str| usize::from(letter.as_bytes()[0] - b'a');
+        let list = |text: &str, by| text.split(by).filter(|it| !it.is_empty()).map(thing).collect();
+        text.split_whitespace()
+            .map(|word| {
+                let (about, rest) = word.split_at(1);
+                let (about, rule) = match rest.split_at_checked(1).unwrap_or_default() {
+                    ("!", _) => (Some(thing(about)), Rule::Must),
+                    ("-", _) => (Some(thing(about)), Rule::MustNot),
+                    (">", of) => (Some(thing(about)), Rule::OneOf(list(of, ','))),
+                    ("#", other) => (Some(thing(about)), Rule::NotWith(thing(other))),
+                    _ => (None, Rule::AtMostOne(list(word, '|'))),
+                };
+                Constraint { about, rule, text: word.to_owned() }
+            })
+            .collect()
+    }
+
+    fn letters(set: &[bool]) -> String {
+        (b'a'..).zip(set).filter(|(_, is_in)| **is_in).map(|(it, _)| char::from(it)).collect()
+    }
+
+    #[test]
+    fn trying_prefers_what_comes_first() {
+        for (text, expected) in [
+            ("", Some("")),
+            ("a! a>b,c", Some("ab")),
+            ("a! a>b,c b-", Some("ac")),
+            ("a! b! a>d,e b>e,f", Some("abde")),
+            ("a! b! a>d,e b>e,d", Some("abd")),
+            ("a! b! a>d,e b>e d|e", Some("abe")),
+            ("a! a>b,c b>d d-", Some("ac")),
+            ("a! a>", None),
+            ("a! b! a#b", None),
+            ("a! a|a", None),
+        ] {
+            let list = constraints(text);
+            let all: Vec<&Constraint> = list.iter().collect();
+            let answer = first_answer(6, &all, &mut 1_000).unwrap();
+            assert_eq!(answer.as_deref().map(letters).as_deref(), expected, "{text}");
+            let any = possible(&[None; 6], &all, &mut 1_000).unwrap();
+            assert_eq!(any.is_some(), expected.is_some(), "{text}");
+            if let Some(any) = any {
+                assert!(all.iter().all(|it| it.holds(&any)), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_ends_the_search() {
+        let list = constraints("a! b! c! a>d,e,f b>d,e,f c>d,e,f d|e d|f e|f d#d e#e");
+        let all: Vec<&Constraint> = list.iter().collect();
+        assert_eq!(first_answer(6, &all, &mut 2), Err(TooLong));
+    }
+}
