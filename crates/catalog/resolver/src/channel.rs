@@ -16,16 +16,22 @@ impl Link for Entry {
 }
 
 /// Sorts the entries of one channel from the head down its chain of `replaces`, as [`chain`] says.
-/// The error is the original's text.
 ///
-/// `entries` are indexes for `get`, in the order of the catalog.
+/// `entries` are indexes for `get`, in the order of the catalog. The error is the original's text,
+/// with chains in order of their names, so that it does not depend on that order.
 pub(crate) fn sort<'a>(
     entries: &[u32],
     get: impl Fn(u32) -> &'a Entry,
 ) -> Result<Vec<u32>, String> {
     let links: Vec<&Entry> = entries.iter().map(|&at| get(at)).collect();
+    if let Ok(order) = chain(&links) {
+        return Ok(order.into_iter().map(|at| entries[at]).collect());
+    }
+    let mut sorted = entries.to_vec();
+    sorted.sort_by_key(|&at| &get(at).name);
+    let links: Vec<&Entry> = sorted.iter().map(|&at| get(at)).collect();
     match chain(&links) {
-        Ok(order) => Ok(order.into_iter().map(|at| entries[at]).collect()),
+        Ok(order) => Ok(order.into_iter().map(|at| sorted[at]).collect()),
         Err(why) => {
             let first = links.first();
             let package = first.map_or("", |entry| &*entry.package);
