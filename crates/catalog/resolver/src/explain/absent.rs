@@ -202,7 +202,11 @@ pub(super) fn of_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<
             continue;
         };
         let matching = snapshot.matching(requirement);
-        if let Some(&first) = matching.first() {
+        let first = matching.into_iter().min_by_key(|at| {
+            let entry = snapshot.entry(*at).0;
+            (!entry.default_channel, &entry.package, &entry.channel, &entry.name)
+        });
+        if let Some(first) = first {
             let bundle = &snapshot.entry(first).0.name;
             let bundle = format!("`{bundle}` in catalog {name}");
             nodes.push(if let Some(reason) = out_of_reach(world, catalog) {

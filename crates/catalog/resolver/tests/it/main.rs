@@ -3,5 +3,7 @@
 
 mod answers;
 mod dsl;
+mod laws;
+mod laws_worlds;
 mod scenarios;
 mod scenes;

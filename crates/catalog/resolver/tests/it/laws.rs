@@ -1,0 +1,176 @@
+//! What holds for every world, by means that share nothing with the resolver: the rules written a
+//! second time, a checker of outcomes, and answers found by trying.
+
+use crate::laws_worlds::{Ground, Seed, Size, seeds, shuffle};
+use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_reference::{Stopped, check, solve};
+use mainstay_resolver::universe::{RealCatalog, Universe};
+use mainstay_resolver::{Outcome, Snapshot, resolve};
+use mainstay_testdata::{ran, unpack};
+use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestRunner};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Choices that answers by trying may take; worlds that need more are passed over.
+const LIMIT: u64 = 20_000;
+
+/// Small enough for trying.
+const SMALL: Size = Size { products: 6, releases: 3, wishes: 3, policies: false };
+/// Too large for trying.
+const MIDDLE: Size = Size { products: 10, releases: 5, wishes: 6, policies: false };
+
+/// Holds a law to that many worlds, always the same ones.
+fn every_world(size: Size, cases: u32, law: impl Fn(&Seed, &Value) -> Result<(), TestCaseError>) {
+    let config = ProptestConfig {
+        cases,
+        rng_seed: RngSeed::Fixed(7),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let told = TestRunner::new(config).run(&seeds(size), |seed| {
+        let universe = seed.universe();
+        law(&seed, &universe).map_err(|error| match error {
+            TestCaseError::Fail(reason) => {
+                TestCaseError::fail(format!("{reason}\n{}", shown(&universe)))
+            }
+            other @ TestCaseError::Reject(_) => other,
+        })
+    });
+    if let Err(error) = told {
+        panic!("{error}");
+    }
+}
+
+/// A world to read, one item of its lists in a line.
+fn shown(universe: &Value) -> String {
+    let mut lines = Vec::new();
+    for (key, value) in universe.as_object().unwrap() {
+        match value.as_array() {
+            Some(items) => lines.extend(items.iter().map(|item| format!("{key}: {item}"))),
+            None => lines.push(format!("{key}: {value}")),
+        }
+    }
+    lines.join("\n")
+}
+
+fn outcome(seed: &Seed, universe: &Value) -> Outcome {
+    resolve(&Ground::new(seed, universe).world(&HashMap::new()))
+}
+
+#[test]
+fn the_order_of_lists_changes_nothing() {
+    every_world(MIDDLE, 150, |seed, universe| {
+        let expected = outcome(seed, universe);
+        for number in 0..3 {
+            let mut other = universe.clone();
+            shuffle(&mut other, number);
+            prop_assert_eq!(&outcome(seed, &other), &expected, "{}", shown(&other));
+        }
+        Ok(())
+    });
+}
+
+/// Whether the checker says something about the reasons of a contradiction; that the whole namespace
+/// fails with one of its parts is how it is today.
+fn about_reasons(wrong: &str) -> bool {
+    wrong.contains("reason")
+}
+
+#[test]
+fn the_checker_finds_nothing() {
+    every_world(MIDDLE, 300, |seed, universe| {
+        let ground = Ground::new(seed, universe);
+        let none = HashMap::new();
+        let world = ground.world(&none);
+        let outcome = resolve(&world);
+        let mut wrong = check(&world, &outcome);
+        if !outcome.failures.is_empty() {
+            wrong.retain(|it| about_reasons(it));
+        }
+        prop_assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        Ok(())
+    });
+}
+
+#[test]
+fn the_answer_is_the_first_that_trying_finds() {
+    every_world(SMALL, 1_000, |seed, universe| {
+        let ground = Ground::new(seed, universe);
+        let none = HashMap::new();
+        let world = ground.world(&none);
+        let mut got = resolve(&world);
+        let expected = match solve(&world, LIMIT) {
+            Ok(expected) => expected,
+            Err(Stopped::TooLong) => return Ok(()),
+            Err(Stopped::Broken(_)) => {
+                prop_assert!(!got.failures.is_empty());
+                return Ok(());
+            }
+        };
+        // The namespace fails as a whole.
+        let failing: Vec<_> = got.failures.drain(..).collect();
+        prop_assert_eq!(failing.is_empty(), expected.failing.is_empty());
+        if !failing.is_empty() {
+            return Ok(());
+        }
+        prop_assert_eq!(got, expected.outcome);
+        Ok(())
+    });
+}
+
+#[derive(Deserialize)]
+struct Case {
+    id: String,
+    universe: Universe,
+}
+
+/// How many recorded worlds a folder has, and what the checker finds in their outcomes.
+fn recorded(folder: &Path, real: &HashMap<String, RealCatalog>) -> (usize, Vec<String>) {
+    let mut wrong = Vec::new();
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for file in &files {
+        let case: Case = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let snapshots = case.universe.snapshots();
+        let world = case.universe.world(&snapshots, real).unwrap();
+        let outcome = resolve(&world);
+        let mut found = check(&world, &outcome);
+        if !outcome.failures.is_empty() {
+            found.retain(|it| about_reasons(it));
+        }
+        wrong.extend(found.into_iter().map(|it| format!("{}: {it}", case.id)));
+    }
+    (files.len(), wrong)
+}
+
+#[test]
+fn recorded_worlds_pass_the_checker() {
+    let Some(root) = unpack("answers/resolver", "recorded worlds") else { return };
+    let mut wrong = Vec::new();
+    for name in ["hand", "random", "large"] {
+        let (count, found) = recorded(&root.path().join("resolver").join(name), &HashMap::new());
+        ran(&format!("checker on recorded worlds, {name}: {} wrong of {count}", found.len()));
+        wrong.extend(found);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn recorded_worlds_of_published_catalogs_pass_the_checker() {
+    let what = "recorded worlds of published catalogs";
+    let Some(root) = unpack("answers/resolver", what) else { return };
+    let mut real = HashMap::new();
+    for name in ["certified-v4.14", "community-v4.19"] {
+        let Some(folder) = unpack(&format!("catalog-{name}"), what) else { return };
+        let catalog = Catalog::load(folder.path(), &LoadOptions::default()).unwrap();
+        let snapshot = Snapshot::of(&catalog);
+        real.insert(name.to_owned(), RealCatalog { catalog, snapshot });
+    }
+    let (count, wrong) = recorded(&root.path().join("resolver/real"), &real);
+    ran(&format!("checker on {what}: {} wrong of {count}", wrong.len()));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

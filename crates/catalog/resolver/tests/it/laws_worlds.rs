@@ -1,0 +1,515 @@
+//! Small random worlds, in the format of recorded ones.
+//!
+//! A world grows from plain numbers, which are taken modulo whatever there is to choose from; so any
+//! list of numbers is a world, and smaller numbers are simpler worlds.
+
+use mainstay_resolver::universe::{RealCatalog, Universe};
+use mainstay_resolver::{Demand, Prohibited, Prohibition, Snapshot, World};
+use mainstay_version::Range;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::{BTreeSet, HashMap};
+
+const PACKAGES: [&str; 5] = ["ant", "bee", "cat", "dog", "elk"];
+const CATALOGS: [(&str, &str); 3] = [("cat-a", "tenant"), ("cat-b", "olm"), ("cat-c", "tenant")];
+const CHANNELS: [&str; 3] = ["stable", "alpha", "beta"];
+const KINDS: [&str; 4] = ["Apple", "Bread", "Cheese", "Date"];
+const LABELS: [&str; 2] = ["fast", "small"];
+const RULES: [&str; 3] = [
+    "properties.exists(p, p.type == 'olm.label' && p.value.label == 'fast')",
+    "properties.exists(p, p.type == 'olm.package' && p.value.packageName == 'bee' && \
+     semver_compare(p.value.version, '2.0.0') >= 0)",
+    "properties.exists(p, p.value.kind == 'Cheese')",
+];
+const RANGES: [&str; 6] = [">=1.0.0", ">=2.0.0", "<2.0.0", ">=1.0.0 <3.0.0", "3.0.0", "!2.0.0"];
+
+/// A requirement as numbers.
+#[derive(Clone, Debug)]
+pub(crate) enum Need {
+    Kind(u8),
+    Package(u8, u8),
+    Label(u8),
+    Rule(u8),
+    All(Vec<Self>),
+    Any(Vec<Self>),
+    Not(Vec<Self>),
+}
+
+/// A version of a package as numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Release {
+    /// Kinds and labels that it provides, as bits.
+    provides: u8,
+    needs: Vec<Need>,
+    /// Deprecated below this mark.
+    deprecated: u8,
+    /// Bits: whether it is in each channel.
+    channels: u8,
+    /// What of the entry is unusual: skips, range.
+    edge: u8,
+}
+
+/// A package of a catalog as numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Product {
+    package: u8,
+    catalog: u8,
+    default_channel: u8,
+    releases: Vec<Release>,
+}
+
+/// A Subscription as numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Wish {
+    product: u8,
+    channel: u8,
+    from: u8,
+    start: u8,
+    /// What exists of it: the version, and how it says what it is.
+    exists: u8,
+    release: u8,
+    phase: u8,
+}
+
+/// A world as numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Seed {
+    products: Vec<Product>,
+    priorities: [u8; 3],
+    wishes: Vec<Wish>,
+    /// Existing operators without Subscription: product and release.
+    alone: Vec<(u8, u8)>,
+    demands: Vec<(u8, u8)>,
+    prohibitions: Vec<(u8, u8)>,
+}
+
+/// Which parts a law wants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub products: usize,
+    pub releases: usize,
+    pub wishes: usize,
+    /// Whether administrators have wishes of their own.
+    pub policies: bool,
+}
+
+fn need() -> impl Strategy<Value = Need> {
+    let leaf = prop_oneof![
+        5 => any::<u8>().prop_map(Need::Kind),
+        3 => (any::<u8>(), any::<u8>()).prop_map(|(package, range)| Need::Package(package, range)),
+        1 => any::<u8>().prop_map(Need::Label),
+        1 => any::<u8>().prop_map(Need::Rule),
+    ];
+    leaf.prop_recursive(2, 6, 3, |inner| {
+        let list = || prop::collection::vec(inner.clone(), 1..3);
+        prop_oneof![
+            2 => list().prop_map(Need::All),
+            2 => list().prop_map(Need::Any),
+            1 => list().prop_map(Need::Not),
+        ]
+    })
+}
+
+fn release() -> impl Strategy<Value = Release> {
+    let needs = prop_oneof![
+        5 => Just(Vec::new()),
+        4 => prop::collection::vec(need(), 1..2),
+        1 => prop::collection::vec(need(), 2..4),
+    ];
+    (any::<u8>(), needs, any::<u8>(), any::<u8>(), any::<u8>()).prop_map(
+        |(provides, needs, deprecated, channels, edge)| Release {
+            provides,
+            needs,
+            deprecated,
+            channels,
+            edge,
+        },
+    )
+}
+
+/// Worlds of a size.
+pub(crate) fn seeds(size: Size) -> impl Strategy<Value = Seed> {
+    let product = (
+        any::<u8>(),
+        any::<u8>(),
+        any::<u8>(),
+        prop::collection::vec(release(), 1..=size.releases),
+    )
+        .prop_map(|(package, catalog, default_channel, releases)| Product {
+            package,
+            catalog,
+            default_channel,
+            releases,
+        });
+    let wish = prop::array::uniform7(any::<u8>()).prop_map(
+        |[product, channel, from, start, exists, release, phase]| Wish {
+            product,
+            channel,
+            from,
+            start,
+            exists,
+            release,
+            phase,
+        },
+    );
+    let pairs = |most| prop::collection::vec((any::<u8>(), any::<u8>()), 0..=most);
+    let policies = usize::from(size.policies) * 2;
+    (
+        prop::collection::vec(product, 1..=size.products),
+        any::<[u8; 3]>(),
+        prop::collection::vec(wish, 1..=size.wishes),
+        pairs(1),
+        pairs(policies),
+        pairs(policies),
+    )
+        .prop_map(|(products, priorities, wishes, alone, demands, prohibitions)| Seed {
+            products,
+            priorities,
+            wishes,
+            alone,
+            demands,
+            prohibitions,
+        })
+}
+
+/// One of several, by a number.
+fn pick<T: Clone>(from: &[T], number: u8) -> T {
+    from[usize::from(number) % from.len()].clone()
+}
+
+fn api(kind: &str) -> Value {
+    json!({"group": "example.com", "version": "v1", "kind": kind})
+}
+
+impl Need {
+    /// As a constraint, or as the plain property that says the same where there is one.
+    fn property(&self) -> Value {
+        match self {
+            Self::Kind(kind) => {
+                json!({"type": "olm.gvk.required", "value": api(pick(&KINDS, *kind))})
+            }
+            Self::Package(package, range) => json!({
+                "type": "olm.package.required",
+                "value": {
+                    "packageName": pick(&PACKAGES, *package), "versionRange": pick(&RANGES, *range)
+                },
+            }),
+            Self::Label(label) => json!({
+                "type": "olm.label.required", "value": {"label": pick(&LABELS, *label)},
+            }),
+            _ => json!({"type": "olm.constraint", "value": self.constraint()}),
+        }
+    }
+
+    fn constraint(&self) -> Value {
+        let list = |needs: &[Self]| {
+            let list: Vec<Value> = needs.iter().map(Self::constraint).collect();
+            json!({"constraints": list})
+        };
+        match self {
+            Self::Kind(kind) => json!({"gvk": api(pick(&KINDS, *kind))}),
+            Self::Package(package, range) => json!({"package": {
+                "packageName": pick(&PACKAGES, *package), "versionRange": pick(&RANGES, *range),
+            }}),
+            // Constraints have no word for labels.
+            Self::Label(label) => json!({"cel": {"rule": format!(
+                "properties.exists(p, p.type == 'olm.label' && p.value.label == '{}')",
+                pick(&LABELS, *label)
+            )}}),
+            Self::Rule(rule) => json!({
+                "failureMessage": format!("rule {}", rule % 2), "cel": {"rule": pick(&RULES, *rule)},
+            }),
+            Self::All(needs) => json!({"all": list(needs)}),
+            Self::Any(needs) => json!({"any": list(needs)}),
+            Self::Not(needs) => json!({"not": list(needs)}),
+        }
+    }
+}
+
+impl Product {
+    fn package(&self) -> &'static str {
+        pick(&PACKAGES, self.package)
+    }
+
+    fn catalog(&self) -> usize {
+        usize::from(self.catalog) % CATALOGS.len()
+    }
+
+    /// The name of a version.
+    fn name(&self, release: usize) -> String {
+        format!("{}.v{}", self.package(), release + 1)
+    }
+
+    fn properties(&self, at: usize) -> Vec<Value> {
+        let release = &self.releases[at];
+        let identity = json!({"packageName": self.package(), "version": format!("{}.0.0", at + 1)});
+        let mut list = vec![json!({"type": "olm.package", "value": identity})];
+        // Few enough that rivals are there but not everywhere.
+        if !release.provides.is_multiple_of(3) {
+            let kind = pick(&KINDS, release.provides / 3);
+            list.push(json!({"type": "olm.gvk", "value": api(kind)}));
+        }
+        for (bit, label) in LABELS.iter().enumerate() {
+            if release.provides >> (6 + bit) & 1 == 1 {
+                list.push(json!({"type": "olm.label", "value": {"label": label}}));
+            }
+        }
+        list.extend(release.needs.iter().map(Need::property));
+        if release.deprecated > 240 {
+            list.push(json!({"type": "olm.deprecated", "value": {}}));
+        }
+        list
+    }
+
+    fn channels(&self) -> Vec<Value> {
+        let mut channels = Vec::new();
+        for (bit, channel) in CHANNELS.iter().enumerate() {
+            let members: Vec<usize> = (0..self.releases.len())
+                .filter(|at| {
+                    let bits = self.releases[*at].channels;
+                    bits >> bit & 1 == 1 || (bit == 0 && bits.is_multiple_of(8))
+                })
+                .collect();
+            let entries: Vec<Value> = members
+                .iter()
+                .enumerate()
+                .map(|(at, &release)| {
+                    let mut entry = json!({"name": self.name(release)});
+                    let edge = self.releases[release].edge;
+                    // Rarely the chain is broken: a channel that has no order.
+                    if at > 0 && edge < 253 {
+                        entry["replaces"] = json!(self.name(members[at - 1]));
+                        if edge % 4 == 1 {
+                            // The chain goes on behind what is skipped.
+                            entry["skips"] = json!([self.name(members[at - 1])]);
+                        }
+                    }
+                    if edge % 4 == 2 {
+                        entry["skipRange"] = json!(format!("<{}.0.0", release + 1));
+                    }
+                    entry
+                })
+                .collect();
+            if !entries.is_empty() {
+                channels.push(json!({"name": channel, "entries": entries}));
+            }
+        }
+        channels
+    }
+}
+
+impl Seed {
+    /// The products that count: one of each package in each catalog.
+    fn products(&self) -> Vec<&Product> {
+        let mut seen = BTreeSet::new();
+        self.products.iter().filter(|it| seen.insert((it.package(), it.catalog()))).collect()
+    }
+
+    /// The world, in the format of recorded ones.
+    pub(crate) fn universe(&self) -> Value {
+        let products = self.products();
+        let catalogs: Vec<Value> = CATALOGS
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| products.iter().any(|it| it.catalog() == *at))
+            .map(|(at, (name, namespace))| {
+                let of = || products.iter().filter(|it| it.catalog() == at);
+                let packages: Vec<Value> = of()
+                    .map(|it| {
+                        let channels = it.channels();
+                        let default = pick(&channels, it.default_channel)["name"].clone();
+                        json!({"name": it.package(), "defaultChannel": default, "channels": channels})
+                    })
+                    .collect();
+                let bundles: Vec<Value> = of()
+                    .flat_map(|it| (0..it.releases.len()).map(|at| (*it, at)))
+                    .map(|(it, at)| {
+                        json!({
+                            "name": it.name(at), "package": it.package(),
+                            "version": format!("{}.0.0", at + 1), "properties": it.properties(at),
+                        })
+                    })
+                    .collect();
+                let state = match self.priorities[at] {
+                    253.. => "noClient",
+                    250.. => "listFails",
+                    _ => "",
+                };
+                json!({
+                    "name": name, "namespace": namespace, "priority": self.priorities[at] % 3,
+                    "packages": packages, "bundles": bundles, "state": state, "message": "no answer",
+                })
+            })
+            .collect();
+
+        let mut csvs: Vec<Value> = Vec::new();
+        let mut exist = |product: &Product, release: usize, how: u8, phase: u8| {
+            let name = product.name(release);
+            if csvs.iter().any(|csv| csv["name"] == json!(name)) {
+                return name;
+            }
+            let mut csv = json!({
+                "name": name, "version": format!("{}.0.0", release + 1),
+                "phase": pick(&["Succeeded", "Failed", "Replacing"], phase),
+            });
+            if how.is_multiple_of(3) {
+                let kinds: Vec<Value> = product
+                    .properties(release)
+                    .into_iter()
+                    .filter(|it| it["type"] == "olm.gvk")
+                    .map(|it| it["value"].clone())
+                    .collect();
+                csv["ownedCrds"] = json!(kinds);
+            } else {
+                csv["properties"] = json!(product.properties(release));
+            }
+            csvs.push(csv);
+            name
+        };
+        let subscriptions: Vec<Value> = self
+            .wishes
+            .iter()
+            .enumerate()
+            .map(|(at, wish)| {
+                let product = pick(&products, wish.product);
+                let mut it = json!({"name": format!("sub-{at}"), "package": product.package()});
+                let channels = product.channels();
+                if wish.channel % 3 > 0 {
+                    it["channel"] = pick(&channels, wish.channel / 3)["name"].clone();
+                } else if wish.channel > 250 {
+                    it["channel"] = json!("unknown");
+                }
+                if wish.from < 250 {
+                    let (source, namespace) = CATALOGS[product.catalog()];
+                    it["source"] = json!(source);
+                    it["sourceNamespace"] = json!(namespace);
+                }
+                if wish.start > 220 {
+                    let release = usize::from(wish.start) % product.releases.len();
+                    it["startingCSV"] = json!(product.name(release));
+                }
+                if wish.exists % 4 > 1 {
+                    let release = usize::from(wish.release) % product.releases.len();
+                    let name = exist(product, release, wish.exists / 4, wish.phase);
+                    if wish.exists % 32 != 31 {
+                        it["installedCSV"] = json!(name);
+                    }
+                    it["currentCSV"] = json!(name);
+                }
+                it
+            })
+            .collect();
+        for (product, release) in &self.alone {
+            let product = pick(&products, *product);
+            if release % 6 == 5 {
+                exist(product, usize::from(*release) % product.releases.len(), *release, 0);
+            }
+        }
+        json!({
+            "namespace": "tenant", "globalNamespace": "olm", "operatorGroups": [{"name": "group"}],
+            "catalogs": catalogs, "subscriptions": subscriptions, "csvs": csvs,
+        })
+    }
+
+    /// What must be there besides.
+    fn demands(&self) -> Vec<Demand> {
+        let demand = |(package, range): &(u8, u8)| Demand {
+            package: pick(&PACKAGES, *package).to_owned(),
+            range: (range % 3 > 0).then(|| Range::parse(pick(&RANGES, range / 3)).unwrap()),
+        };
+        self.demands.iter().map(demand).collect()
+    }
+
+    /// What must not be chosen.
+    fn prohibitions(&self) -> Vec<Prohibition> {
+        let products = self.products();
+        let prohibition = |(at, (which, how)): (usize, &(u8, u8))| {
+            let product = pick(&products, *which);
+            let what = match how % 4 {
+                0 => Prohibited::Package(product.package().to_owned()),
+                1 => Prohibited::OutsideOf(
+                    PACKAGES
+                        .iter()
+                        .filter(|it| **it != product.package())
+                        .map(|it| (*it).into())
+                        .collect(),
+                ),
+                _ => {
+                    Prohibited::Bundle(product.name(usize::from(how / 4) % product.releases.len()))
+                }
+            };
+            Prohibition { what, message: format!("rule {at} of the administrator forbids it") }
+        };
+        self.prohibitions.iter().enumerate().map(prohibition).collect()
+    }
+}
+
+/// Puts every list of a universe whose order means nothing into another order.
+///
+/// The order of a bundle's requirements is the order in which they are met, so it stays.
+pub(crate) fn shuffle(universe: &mut Value, mut number: u64) {
+    let mut next = move |below: usize| {
+        // A linear congruential generator is random enough here.
+        number =
+            number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(number >> 33).unwrap() % below
+    };
+    mix(universe, &mut next);
+}
+
+fn is_requirement(item: &Value) -> bool {
+    item["type"].as_str().is_some_and(|it| it.ends_with(".required") || it == "olm.constraint")
+}
+
+fn mix(value: &mut Value, next: &mut impl FnMut(usize) -> usize) {
+    match value {
+        Value::Array(items) => {
+            let requirements: Vec<Value> =
+                items.iter().filter(|it| is_requirement(it)).cloned().collect();
+            for at in (1..items.len()).rev() {
+                items.swap(at, next(at + 1));
+            }
+            let places = items.iter_mut().filter(|it| is_requirement(it));
+            for (place, requirement) in places.zip(requirements) {
+                *place = requirement;
+            }
+            for item in items {
+                mix(item, next);
+            }
+        }
+        // Constraints say what they say in their order.
+        Value::Object(fields) => {
+            for (_, inner) in fields.iter_mut().filter(|(key, _)| *key != "value") {
+                mix(inner, next);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A world with all that it stands on.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    universe: Universe,
+    snapshots: Vec<Snapshot>,
+    demands: Vec<Demand>,
+    prohibitions: Vec<Prohibition>,
+}
+
+impl Ground {
+    /// Of a seed, perhaps with its universe changed.
+    pub(crate) fn new(seed: &Seed, universe: &Value) -> Self {
+        let universe: Universe = serde_json::from_value(universe.clone()).unwrap();
+        let snapshots = universe.snapshots();
+        let (demands, prohibitions) = (seed.demands(), seed.prohibitions());
+        Self { universe, snapshots, demands, prohibitions }
+    }
+
+    /// The world.
+    pub(crate) fn world<'a>(&'a self, real: &'a HashMap<String, RealCatalog>) -> World<'a> {
+        let mut world = self.universe.world(&self.snapshots, real).unwrap();
+        world.demands.clone_from(&self.demands);
+        world.prohibitions.clone_from(&self.prohibitions);
+        world
+    }
+}
