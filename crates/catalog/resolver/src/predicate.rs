@@ -35,6 +35,14 @@ pub(crate) enum Predicate {
         /// What its author says when nothing satisfies it.
         message: String,
     },
+    /// A condition with what its author says when nothing satisfies it. The original's texts leave
+    /// that out; explanations tell it.
+    Said {
+        /// What the author says; not empty.
+        message: String,
+        /// The condition.
+        inner: Box<Self>,
+    },
 }
 
 impl Predicate {
@@ -57,6 +65,7 @@ impl Predicate {
             Self::Any(any) => any.iter().any(|one| one.holds(entry, facts)),
             Self::Not(none) => !none.iter().any(|one| one.holds(entry, facts)),
             Self::Cel { rule, .. } => rule.holds(facts.told()),
+            Self::Said { inner, .. } => inner.holds(entry, facts),
         }
     }
 }
@@ -75,6 +84,7 @@ impl fmt::Display for Predicate {
             Self::Any(any) => join(f, any, " or "),
             // The original says "not" between the parts only.
             Self::Not(none) => join(f, none, " and not "),
+            Self::Said { inner, .. } => fmt::Display::fmt(inner, f),
             Self::Cel { rule, message } => {
                 write!(f, "with constraint: {} and message: {}", quote(rule.text()), quote(message))
             }
@@ -287,6 +297,7 @@ fn check_fields(value: &Value, target: &str) -> Result<(), String> {
 fn tree(value: &Value) -> Result<Predicate, String> {
     let empty = || "constraint is empty".to_owned();
     let fields = GoFields::new_or_null(value).ok_or_else(empty)?;
+    let message = fields.text("failureMessage")?;
     let given = |name| fields.get(name).filter(|value| !value.is_null());
     let inner = |value: &Value| {
         GoFields::new_or_null(value)
@@ -297,22 +308,24 @@ fn tree(value: &Value) -> Result<Predicate, String> {
             .map(tree)
             .collect::<Result<Vec<_>, _>>()
     };
-    if let Some(gvk) = given("gvk").and_then(GoFields::new_or_null) {
-        Api::from_fields(&gvk).map(Predicate::Api)
+    let condition = if let Some(gvk) = given("gvk").and_then(GoFields::new_or_null) {
+        Predicate::Api(Api::from_fields(&gvk)?)
     } else if let Some(package) = given("package").and_then(GoFields::new_or_null) {
-        package_in_range(package.text("packageName")?, &package.text("versionRange")?)
+        package_in_range(package.text("packageName")?, &package.text("versionRange")?)?
     } else if let Some(all) = given("all") {
-        inner(all).map(Predicate::All)
+        Predicate::All(inner(all)?)
     } else if let Some(any) = given("any") {
-        inner(any).map(Predicate::Any)
+        Predicate::Any(inner(any)?)
     } else if let Some(not) = given("not") {
-        inner(not).map(Predicate::Not)
+        Predicate::Not(inner(not)?)
     } else if let Some(cel) = given("cel").and_then(GoFields::new_or_null) {
-        Ok(Predicate::Cel {
-            rule: Rule::parse(&cel.text("rule")?)?,
-            message: fields.text("failureMessage")?,
-        })
+        return Ok(Predicate::Cel { rule: Rule::parse(&cel.text("rule")?)?, message });
     } else {
-        Err(empty())
-    }
+        return Err(empty());
+    };
+    Ok(if message.is_empty() {
+        condition
+    } else {
+        Predicate::Said { message, inner: Box::new(condition) }
+    })
 }

@@ -292,6 +292,7 @@ impl Snapshot {
             Predicate::All(all) => {
                 all.iter().filter_map(|one| self.seed(one)).min_by_key(|seed| seed.len())
             }
+            Predicate::Said { inner, .. } => self.seed(inner),
             Predicate::Any(any) => match any.as_slice() {
                 [] => Some(&[]),
                 [one] => self.seed(one),

@@ -241,6 +241,7 @@ fn near(snapshot: &Snapshot, requirement: &Predicate) -> Option<String> {
             }
             Some(format!("package `{package}` in {}", versions(entries)))
         }
+        Predicate::Said { inner, .. } => near(snapshot, inner),
         Predicate::Package(package) => {
             let packages: BTreeSet<&str> =
                 snapshot.entries.iter().map(|entry| &*entry.package).collect();

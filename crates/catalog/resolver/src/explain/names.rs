@@ -60,6 +60,7 @@ pub(super) fn requirement(predicate: &Predicate) -> String {
         Predicate::Cel { rule, message } if message.is_empty() => {
             format!("an operator for which `{}` holds", rule.text())
         }
+        Predicate::Said { message, inner } => format!("{} ({message})", requirement(inner)),
         Predicate::Cel { message, .. } => format!("an operator that meets a rule ({message})"),
     }
 }
