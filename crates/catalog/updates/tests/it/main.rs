@@ -1,3 +1,9 @@
 //! What the update graph says of channels, in tables and as properties.
+#![cfg(test)]
 
 mod chain;
+mod dsl;
+mod large;
+mod laws;
+mod rules;
+mod ways;

@@ -1,0 +1,202 @@
+//! How a graph is made.
+
+use crate::chain::chain;
+use crate::graph::{Bundle, Channel, Entry, Graph, SkipRange};
+use mainstay_catalog::Package;
+use mainstay_version::{Range, Release, Version, parse_tolerant};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The edges that lead to an entry, in plain data.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Edges<'a> {
+    /// The bundle it replaces.
+    pub replaces: Option<&'a str>,
+    /// Bundles it skips.
+    pub skips: &'a [&'a str],
+    /// Range of versions it skips; one that cannot be read counts as none.
+    pub skip_range: Option<&'a str>,
+}
+
+/// Makes a [`Graph`] of plain data. The order of calls does not matter, except that what is said
+/// twice of one thing counts as it was said last.
+#[derive(Debug)]
+pub struct GraphBuilder {
+    package: Arc<str>,
+    default_channel: Arc<str>,
+    deprecation: Option<Arc<str>>,
+    bundles: BTreeMap<Arc<str>, Bundle>,
+    channels: BTreeMap<Arc<str>, Draft>,
+}
+
+/// A channel that is being made.
+#[derive(Debug, Default)]
+struct Draft {
+    deprecation: Option<Arc<str>>,
+    entries: BTreeMap<Arc<str>, Arrows>,
+}
+
+/// The edges to an entry that is being made.
+#[derive(Debug, Default)]
+struct Arrows {
+    replaces: Option<Arc<str>>,
+    skips: Vec<Arc<str>>,
+    skip_range: Option<SkipRange>,
+}
+
+impl Graph {
+    /// The graph of a package of a file-based catalog.
+    pub fn of(package: &Package) -> Self {
+        let mut builder = GraphBuilder::new(package.name.clone());
+        builder.default_channel = package.default_channel.clone();
+        builder.deprecation.clone_from(&package.deprecation);
+        for bundle in package.bundles() {
+            let declared = bundle.release.as_deref().and_then(|text| Release::parse(text).ok());
+            let made = Bundle {
+                name: bundle.name.clone(),
+                version: Some(bundle.version.clone()),
+                release: declared.or_else(|| Release::of(&bundle.version)),
+                deprecation: bundle.deprecation.clone(),
+                withdrawn: bundle.properties_of("olm.deprecated").next().is_some(),
+            };
+            builder.bundles.insert(bundle.name.clone(), made);
+        }
+        for channel in package.channels() {
+            let entries = channel.entries().iter().map(|entry| {
+                let arrows = Arrows {
+                    replaces: entry.replaces.clone(),
+                    skips: entry.skips.clone(),
+                    skip_range: entry.skip_range.as_ref().and_then(range),
+                };
+                (entry.name.clone(), arrows)
+            });
+            let draft =
+                Draft { deprecation: channel.deprecation.clone(), entries: entries.collect() };
+            builder.channels.insert(channel.name.clone(), draft);
+        }
+        builder.finish()
+    }
+
+    /// Begins the graph of a package.
+    pub fn builder(package: &str) -> GraphBuilder {
+        GraphBuilder::new(package.into())
+    }
+}
+
+impl GraphBuilder {
+    fn new(package: Arc<str>) -> Self {
+        Self {
+            package,
+            default_channel: "".into(),
+            deprecation: None,
+            bundles: BTreeMap::new(),
+            channels: BTreeMap::new(),
+        }
+    }
+
+    /// Says which channel is the default one.
+    #[must_use]
+    pub fn default_channel(mut self, name: &str) -> Self {
+        self.default_channel = name.into();
+        self
+    }
+
+    /// Says the version of a bundle. A version that cannot be read even tolerantly counts as none;
+    /// a release is taken from its build metadata.
+    #[must_use]
+    pub fn bundle(mut self, name: &str, version: &str) -> Self {
+        let version: Option<Version> = parse_tolerant(version).ok();
+        let bundle = self.known(name);
+        bundle.release = version.as_ref().and_then(Release::of);
+        bundle.version = version;
+        self
+    }
+
+    /// Says the release of a bundle, after its version. One that cannot be read counts as none.
+    #[must_use]
+    pub fn release(mut self, name: &str, release: &str) -> Self {
+        self.known(name).release = Release::parse(release).ok();
+        self
+    }
+
+    /// Puts a bundle into a channel. One whose version nobody says has none.
+    #[must_use]
+    pub fn entry(mut self, channel: &str, name: &str, edges: Edges<'_>) -> Self {
+        self.known(name);
+        let arrows = Arrows {
+            replaces: edges.replaces.filter(|it| !it.is_empty()).map(Into::into),
+            skips: edges.skips.iter().map(|&skip| skip.into()).collect(),
+            skip_range: edges.skip_range.map(Into::into).as_ref().and_then(range),
+        };
+        self.channels.entry(channel.into()).or_default().entries.insert(name.into(), arrows);
+        self
+    }
+
+    /// Deprecates the package.
+    #[must_use]
+    pub fn deprecate_package(mut self, message: &str) -> Self {
+        self.deprecation = Some(message.into());
+        self
+    }
+
+    /// Deprecates a channel.
+    #[must_use]
+    pub fn deprecate_channel(mut self, name: &str, message: &str) -> Self {
+        self.channels.entry(name.into()).or_default().deprecation = Some(message.into());
+        self
+    }
+
+    /// Deprecates a bundle.
+    #[must_use]
+    pub fn deprecate_bundle(mut self, name: &str, message: &str) -> Self {
+        self.known(name).deprecation = Some(message.into());
+        self
+    }
+
+    /// Says that a bundle has the property `olm.deprecated`.
+    #[must_use]
+    pub fn withdraw(mut self, name: &str) -> Self {
+        self.known(name).withdrawn = true;
+        self
+    }
+
+    fn known(&mut self, name: &str) -> &mut Bundle {
+        self.bundles.entry(name.into()).or_insert_with_key(|name| Bundle {
+            name: name.clone(),
+            version: None,
+            release: None,
+            deprecation: None,
+            withdrawn: false,
+        })
+    }
+
+    /// The finished graph.
+    pub fn finish(self) -> Graph {
+        let bundles: Vec<Arc<Bundle>> = self.bundles.into_values().map(Arc::new).collect();
+        let mut graph = Graph {
+            package: self.package,
+            default_channel: self.default_channel,
+            deprecation: self.deprecation,
+            channels: Vec::with_capacity(self.channels.len()),
+            bundles,
+        };
+        for (name, draft) in self.channels {
+            let entries = draft.entries.into_iter().filter_map(|(name, arrows)| {
+                // Whoever adds an entry makes its bundle known, and sound catalogs have them all.
+                let place = graph.place_of(&name)?;
+                let Arrows { replaces, skips, skip_range } = arrows;
+                let bundle = graph.bundles[place].clone();
+                Some(Entry { name, replaces, skips, skip_range, bundle, place })
+            });
+            let entries: Vec<Entry> = entries.collect();
+            let chain = chain(&entries);
+            graph.channels.push(Channel { name, deprecation: draft.deprecation, entries, chain });
+        }
+        graph
+    }
+}
+
+fn range(text: &Arc<str>) -> Option<SkipRange> {
+    let set = Range::parse(text).ok()?.set().clone();
+    Some(SkipRange { text: text.clone(), set })
+}

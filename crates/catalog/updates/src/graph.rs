@@ -1,0 +1,229 @@
+//! The graph itself: bundles, channels, entries.
+
+use crate::chain::{Link, Unordered};
+use mainstay_version::{IntervalSet, Release, Version};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The update graph of one package: a value that never changes.
+///
+/// Bundles, channels and entries are sorted by name, so that two graphs of the same content are the
+/// same whatever the order in which the content was listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graph {
+    /// The package's name.
+    pub package: Arc<str>,
+    /// The channel that is meant when nobody names one; empty if the package says nothing.
+    pub default_channel: Arc<str>,
+    /// What the catalog says about the package being deprecated.
+    pub deprecation: Option<Arc<str>>,
+    pub(crate) channels: Vec<Channel>,
+    pub(crate) bundles: Vec<Arc<Bundle>>,
+}
+
+impl Graph {
+    /// All channels, by name.
+    pub fn channels(&self) -> &[Channel] {
+        &self.channels
+    }
+
+    /// The channel of that name.
+    pub fn channel(&self, name: &str) -> Option<&Channel> {
+        let at = self.channels.binary_search_by(|channel| (*channel.name).cmp(name)).ok()?;
+        self.channels.get(at)
+    }
+
+    /// All bundles, by name.
+    pub fn bundles(&self) -> impl ExactSizeIterator<Item = &Bundle> {
+        self.bundles.iter().map(|bundle| &**bundle)
+    }
+
+    /// The bundle of that name.
+    pub fn bundle(&self, name: &str) -> Option<&Bundle> {
+        self.place_of(name).map(|at| &*self.bundles[at])
+    }
+
+    pub(crate) fn place_of(&self, name: &str) -> Option<usize> {
+        self.bundles.binary_search_by(|bundle| (*bundle.name).cmp(name)).ok()
+    }
+}
+
+/// One released version of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bundle {
+    /// The bundle's name, which is also the name of its ClusterServiceVersion.
+    pub name: Arc<str>,
+    /// Its version, if it can be read.
+    pub version: Option<Version>,
+    /// Its release: what orders bundles of one version for extensions.
+    pub release: Option<Release>,
+    /// What the catalog says about the bundle being deprecated.
+    pub deprecation: Option<Arc<str>>,
+    /// Whether it has the property `olm.deprecated`: OLM classic keeps its place in the chain but
+    /// never chooses it. Extensions do not look at it.
+    pub withdrawn: bool,
+}
+
+/// A channel with its entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    /// The channel's name.
+    pub name: Arc<str>,
+    /// What the catalog says about the channel being deprecated.
+    pub deprecation: Option<Arc<str>>,
+    pub(crate) entries: Vec<Entry>,
+    /// Places of entries from the head downwards.
+    pub(crate) chain: Result<Vec<usize>, Unordered>,
+}
+
+impl Channel {
+    /// The entries, by name.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The entry of that name.
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        let at = self.entries.binary_search_by(|entry| (*entry.name).cmp(name)).ok()?;
+        self.entries.get(at)
+    }
+
+    /// The entries from the head down the chain of `replaces`, without those that others skip: what
+    /// OLM classic chooses from, in its order. See [`chain`](crate::chain).
+    pub fn chain(&self) -> Result<impl ExactSizeIterator<Item = &Entry>, &Unordered> {
+        let chain = self.chain.as_ref()?;
+        Ok(chain.iter().map(|&at| &self.entries[at]))
+    }
+
+    /// The head: the one entry that no other replaces or skips. None if there is not exactly one.
+    pub fn head(&self) -> Option<&Entry> {
+        self.chain().ok()?.next()
+    }
+
+    /// Entries that others of the channel skip, by name. OLM classic never installs them anew, except
+    /// when a Subscription names one as its `startingCSV`.
+    pub fn skipped(&self) -> Vec<&Entry> {
+        let skipped: BTreeSet<&str> = self.entries.iter().flat_map(Link::skips).collect();
+        skipped.into_iter().filter_map(|name| self.entry(name)).collect()
+    }
+
+    /// Names that entries replace or skip and that are no entries themselves: versions that were
+    /// never or are no longer shipped. Who has one installed is updated as if they were there.
+    pub fn virtual_names(&self) -> BTreeSet<&str> {
+        let named =
+            self.entries.iter().flat_map(|entry| entry.replaces().into_iter().chain(entry.skips()));
+        named.filter(|name| self.entry(name).is_none()).collect()
+    }
+
+    /// From where one may come to an entry of the channel: what it replaces, what it skips, and the
+    /// entries whose versions are in its range. Each name once.
+    pub fn predecessors<'c>(&'c self, entry: &'c Entry) -> Vec<Predecessor<'c>> {
+        let mut found: BTreeMap<&str, Edge> = BTreeMap::new();
+        let in_range = self.entries.iter().filter(|other| {
+            let version = other.bundle.version.as_ref();
+            other.name != entry.name && version.is_some_and(|it| entry.skips_version(it))
+        });
+        found.extend(in_range.map(|other| (&*other.name, Edge::SkipRange)));
+        found.extend(entry.skips().map(|name| (name, Edge::Skips)));
+        found.extend(entry.replaces().map(|name| (name, Edge::Replaces)));
+        let entry = |(name, edge)| Predecessor { name, edge, entry: self.entry(name) };
+        found.into_iter().map(entry).collect()
+    }
+}
+
+/// From where one may come to an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Predecessor<'g> {
+    /// The name of the bundle.
+    pub name: &'g str,
+    /// What says so.
+    pub edge: Edge,
+    /// Its entry in the channel; none if it is not shipped there.
+    pub entry: Option<&'g Entry>,
+}
+
+/// One bundle's place in one channel, with the edges that lead to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name of the bundle.
+    pub name: Arc<str>,
+    /// The bundle this one follows; it need not exist.
+    pub replaces: Option<Arc<str>>,
+    /// Bundles from which one may jump here; they need not exist.
+    pub skips: Vec<Arc<str>>,
+    /// Versions from which one may jump here. A range that cannot be read counts as none.
+    pub skip_range: Option<SkipRange>,
+    pub(crate) bundle: Arc<Bundle>,
+    /// Place of the bundle in [`Graph::bundles`].
+    pub(crate) place: usize,
+}
+
+impl Entry {
+    /// The bundle.
+    pub fn bundle(&self) -> &Bundle {
+        &self.bundle
+    }
+
+    /// Whether a version is in the entry's range.
+    pub fn skips_version(&self, version: &Version) -> bool {
+        self.skip_range.as_ref().is_some_and(|range| range.set.contains(version))
+    }
+
+    /// By which edge one may come here from a bundle of that name and version: the successor test of
+    /// OLM classic and of extensions alike.
+    pub fn covers(&self, name: &str, version: Option<&Version>) -> Option<Edge> {
+        if self.replaces.as_deref() == Some(name) {
+            Some(Edge::Replaces)
+        } else if self.skips.iter().any(|skip| **skip == *name) {
+            Some(Edge::Skips)
+        } else {
+            version.is_some_and(|it| self.skips_version(it)).then_some(Edge::SkipRange)
+        }
+    }
+}
+
+impl Link for Entry {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn replaces(&self) -> Option<&str> {
+        self.replaces.as_deref()
+    }
+    fn skips(&self) -> impl Iterator<Item = &str> {
+        self.skips.iter().map(|skip| &**skip)
+    }
+}
+
+/// A range of versions that an entry makes superfluous.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkipRange {
+    /// As written.
+    pub text: Arc<str>,
+    /// The versions.
+    pub set: IntervalSet,
+}
+
+/// What says that one may go from one bundle to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Edge {
+    /// `replaces` names the installed bundle.
+    Replaces,
+    /// `skips` names it.
+    Skips,
+    /// `skipRange` holds its version.
+    SkipRange,
+    /// Version and release are those of the installed bundle; only extensions look at that.
+    Same,
+}
+
+impl Edge {
+    /// The word of catalogs for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Replaces => "replaces",
+            Self::Skips => "skips",
+            Self::SkipRange => "skipRange",
+            Self::Same => "same version",
+        }
+    }
+}

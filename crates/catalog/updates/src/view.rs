@@ -1,0 +1,378 @@
+//! What can be chosen, in which order, and what is chosen next.
+
+use crate::chain::Unordered;
+use crate::graph::{Bundle, Channel, Edge, Entry, Graph};
+use mainstay_version::{Release, Version};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// By whose rules updates are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Semantics {
+    /// Those of OLM classic, for Subscriptions: the order of the channel. What others skip and what
+    /// is withdrawn is never chosen; nobody asks whether a successor is newer.
+    Classic,
+    /// Those of OLM v1, for `ClusterExtensions`: the highest version, what is deprecated last. Every
+    /// bundle that covers the installed one can be chosen, also one that others skip.
+    Extension,
+}
+
+/// What is installed.
+#[derive(Clone, Debug)]
+pub struct Installed<'a> {
+    /// Its name. The graph need not know it.
+    pub name: &'a str,
+    /// Its version; without one, no range holds it.
+    pub version: Option<&'a Version>,
+    /// Its release, which only extensions look at.
+    pub release: Option<Release>,
+}
+
+impl<'a> Installed<'a> {
+    /// A bundle of that name and version, with the release that stands in the build metadata.
+    pub fn new(name: &'a str, version: Option<&'a Version>) -> Self {
+        Self { name, version, release: version.and_then(Release::of) }
+    }
+}
+
+impl<'a> From<&'a Bundle> for Installed<'a> {
+    fn from(bundle: &'a Bundle) -> Self {
+        let Bundle { name, version, release, .. } = bundle;
+        Self { name, version: version.as_ref(), release: release.clone() }
+    }
+}
+
+/// The entries of a channel that is looked at have no order. Displays the original's text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", why.text(package, channel))]
+pub struct NoOrder {
+    /// The package.
+    pub package: Arc<str>,
+    /// The channel.
+    pub channel: Arc<str>,
+    /// What is wrong with it.
+    pub why: Unordered,
+}
+
+/// One step of an update.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'g> {
+    /// To which bundle.
+    pub bundle: &'g Bundle,
+    /// In which channel.
+    pub channel: &'g Channel,
+    /// By which entry of that channel.
+    pub entry: &'g Entry,
+    /// What says so.
+    pub edge: Edge,
+}
+
+/// A graph as it is seen from a choice of channels, by the rules of one [`Semantics`].
+///
+/// Makes everything that may be chosen into one list, best first; a *rank* is a place in it. What is
+/// chosen next from each bundle is known once the view is made, which takes n log n steps for n
+/// entries, also where each of them has a range.
+#[derive(Clone, Debug)]
+pub struct View<'g> {
+    pub(crate) graph: &'g Graph,
+    pub(crate) semantics: Semantics,
+    /// The channels that are looked at.
+    pub(crate) channels: Vec<&'g Channel>,
+    pub(crate) ranks: Vec<Candidate<'g>>,
+    /// Ranks of each bundle of the graph, ascending.
+    pub(crate) ranks_of: Vec<Vec<u32>>,
+    /// Ranks that replace or skip a name, ascending.
+    named: HashMap<&'g str, Vec<u32>>,
+    /// Ranks with a range, ascending.
+    ranged: Vec<u32>,
+    /// From which rank on bundles are deprecated, where that is part of the order.
+    deprecated_from: usize,
+    /// What is chosen from each bundle of the graph: a rank, also one of the bundle itself.
+    pub(crate) choice: Vec<Option<u32>>,
+}
+
+/// Something that may be chosen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate<'g> {
+    pub(crate) channel: &'g Channel,
+    pub(crate) entry: &'g Entry,
+}
+
+impl Candidate<'_> {
+    pub(crate) const fn place(&self) -> usize {
+        self.entry.place
+    }
+}
+
+/// Where a search for successors starts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin<'v, 'a> {
+    version: Option<&'a Version>,
+    named: &'v [u32],
+    /// Ranks of the same version and release: those that are not deprecated, and those that are.
+    twins: [(usize, usize); 2],
+}
+
+impl Origin<'_, '_> {
+    /// The best rank behind another one that names the origin or is the same version.
+    fn best_named(&self, after: Option<u32>) -> Option<u32> {
+        let past = after.map_or(0, |after| after as usize + 1);
+        let twin = self.twins.iter().find_map(|&(start, end)| {
+            let first = start.max(past);
+            // Ranks were counted with 32 bits.
+            (first < end).then(|| u32::try_from(first).unwrap_or(u32::MAX))
+        });
+        self.named.get(behind(self.named, after)).copied().into_iter().chain(twin).min()
+    }
+}
+
+/// Where in an ascending list the ranks behind another one begin.
+fn behind(ranks: &[u32], after: Option<u32>) -> usize {
+    ranks.partition_point(|&rank| Some(rank) <= after)
+}
+
+impl Graph {
+    /// The graph as seen from these channels; from all of them if none is named. Channels that are
+    /// not there offer nothing.
+    ///
+    /// A Subscription names one channel. One that names none looks at all of them, the default channel
+    /// first; the head of that one is then the head of the view. Extensions look at all the
+    /// channels that they name.
+    ///
+    /// Fails for [`Semantics::Classic`] if one of the channels has no order.
+    pub fn view(&self, semantics: Semantics, channels: &[&str]) -> Result<View<'_>, NoOrder> {
+        let mut looked_at: Vec<&Channel> = self
+            .channels
+            .iter()
+            .filter(|channel| channels.is_empty() || channels.contains(&&*channel.name))
+            .collect();
+        let ranks = match semantics {
+            Semantics::Classic => {
+                looked_at.sort_by_key(|channel| channel.name != self.default_channel);
+                self.chains(&looked_at)?
+            }
+            Semantics::Extension => by_version(&looked_at),
+        };
+        Ok(View::new(self, semantics, looked_at, ranks))
+    }
+
+    /// What OLM classic chooses from: channel by channel, each from its head downwards.
+    fn chains<'g>(&self, channels: &[&'g Channel]) -> Result<Vec<Candidate<'g>>, NoOrder> {
+        let mut ranks = Vec::new();
+        for &channel in channels {
+            let chain = channel.chain().map_err(|why| NoOrder {
+                package: self.package.clone(),
+                channel: channel.name.clone(),
+                why: why.clone(),
+            })?;
+            let chosen = chain.filter(|entry| !entry.bundle.withdrawn);
+            ranks.extend(chosen.map(|entry| Candidate { channel, entry }));
+        }
+        Ok(ranks)
+    }
+}
+
+/// What extensions choose from: the highest version and release first, what is deprecated last.
+fn by_version<'g>(channels: &[&'g Channel]) -> Vec<Candidate<'g>> {
+    let mut ranks: Vec<Candidate<'g>> = channels
+        .iter()
+        .flat_map(|&channel| channel.entries.iter().map(move |entry| Candidate { channel, entry }))
+        .collect();
+    // Equal ones stay in the order of their names, and those of one bundle side by side.
+    ranks.sort_by(|a, b| {
+        let key = |it: &Candidate<'g>| {
+            let Bundle { name, version, release, deprecation, .. } = &*it.entry.bundle;
+            (deprecation.is_some(), Reverse(version), Reverse(release), name)
+        };
+        key(a).cmp(&key(b))
+    });
+    ranks
+}
+
+impl<'g> View<'g> {
+    fn new(
+        graph: &'g Graph,
+        semantics: Semantics,
+        channels: Vec<&'g Channel>,
+        ranks: Vec<Candidate<'g>>,
+    ) -> Self {
+        let mut view = Self {
+            graph,
+            semantics,
+            channels,
+            ranks_of: vec![Vec::new(); graph.bundles.len()],
+            named: HashMap::new(),
+            ranged: Vec::new(),
+            deprecated_from: ranks.partition_point(|it| it.entry.bundle.deprecation.is_none()),
+            choice: Vec::new(),
+            ranks: Vec::new(),
+        };
+        for (rank, candidate) in (0u32..).zip(&ranks) {
+            let entry = candidate.entry;
+            view.ranks_of[entry.place].push(rank);
+            for name in entry.replaces.iter().chain(&entry.skips) {
+                let ranks = view.named.entry(name).or_default();
+                if ranks.last() != Some(&rank) {
+                    ranks.push(rank);
+                }
+            }
+            if entry.skip_range.is_some() {
+                view.ranged.push(rank);
+            }
+        }
+        view.ranks = ranks;
+        view.choice = view.choices();
+        view
+    }
+
+    /// What is chosen from each bundle. Ranges take the versions that no better one has taken.
+    fn choices(&self) -> Vec<Option<u32>> {
+        let bundles = &self.graph.bundles;
+        let mut choice: Vec<Option<u32>> = bundles
+            .iter()
+            .map(|bundle| {
+                let from = self.origin(&Installed::from(&**bundle));
+                from.best_named(None)
+            })
+            .collect();
+        let mut left = Versions::of(bundles);
+        for &rank in &self.ranged {
+            left.take(self.ranks[rank as usize].entry, |place| {
+                choice[place] = Some(choice[place].map_or(rank, |known| known.min(rank)));
+            });
+        }
+        choice
+    }
+
+    /// The bundle to which updates lead: for OLM classic the head of the channel, or what follows it
+    /// if the head is withdrawn; for extensions the highest version, of what is not deprecated if
+    /// there is such. It is also what is installed where nothing is installed yet.
+    pub fn head(&self) -> Option<&'g Bundle> {
+        self.ranks.first().map(|head| &*head.entry.bundle)
+    }
+
+    /// The channels that are looked at, in their order.
+    pub fn channels(&self) -> impl ExactSizeIterator<Item = &'g Channel> {
+        self.channels.iter().copied()
+    }
+
+    /// Everything that one may come to from what is installed in one step, best first, each bundle
+    /// once and itself left out.
+    pub fn successors(&self, installed: &Installed<'_>) -> Vec<Step<'g>> {
+        let from = self.origin(installed);
+        let mut found = Vec::new();
+        let mut seen = vec![false; self.graph.bundles.len()];
+        let mut after = None;
+        while let Some(rank) = self.covering(from, after, &mut 0) {
+            after = Some(rank);
+            let candidate = self.ranks[rank as usize];
+            let is_new = !std::mem::replace(&mut seen[candidate.place()], true);
+            if is_new && *candidate.entry.name != *installed.name {
+                found.extend(self.step(rank, installed));
+            }
+        }
+        found
+    }
+
+    /// What is chosen next: the best of what covers the installed bundle. None if that is nothing, or
+    /// the bundle itself: one whose own range holds its version stays (OLM classic), and so does one
+    /// that is better than its successors (extensions).
+    pub fn next(&self, installed: &Installed<'_>) -> Option<Step<'g>> {
+        let rank = self.covering(self.origin(installed), None, &mut 0)?;
+        let is_other = *self.ranks[rank as usize].entry.name != *installed.name;
+        if is_other { self.step(rank, installed) } else { None }
+    }
+
+    /// The step to a rank that covers what is installed.
+    pub(crate) fn step(&self, rank: u32, installed: &Installed<'_>) -> Option<Step<'g>> {
+        let Candidate { channel, entry } = *self.ranks.get(rank as usize)?;
+        let edge = entry.covers(installed.name, installed.version).unwrap_or(Edge::Same);
+        Some(Step { bundle: &entry.bundle, channel, entry, edge })
+    }
+
+    pub(crate) fn origin<'v, 'a>(&'v self, installed: &Installed<'a>) -> Origin<'v, 'a> {
+        Origin {
+            version: installed.version,
+            named: self.named.get(installed.name).map_or(&[], Vec::as_slice),
+            twins: self.twins(installed),
+        }
+    }
+
+    /// The ranks whose version and release are those of what is installed.
+    fn twins(&self, installed: &Installed<'_>) -> [(usize, usize); 2] {
+        if self.semantics == Semantics::Classic || installed.version.is_none() {
+            return [(0, 0); 2];
+        }
+        let wanted = (Reverse(installed.version), Reverse(installed.release.as_ref()));
+        let parts = [(0, self.deprecated_from), (self.deprecated_from, self.ranks.len())];
+        parts.map(|(start, end)| {
+            let part = &self.ranks[start..end];
+            let key = |it: &Candidate<'_>| {
+                let bundle = &it.entry.bundle;
+                (Reverse(bundle.version.as_ref()), Reverse(bundle.release.as_ref())).cmp(&wanted)
+            };
+            let from = part.partition_point(|it| key(it).is_lt());
+            (start + from, start + part.partition_point(|it| key(it).is_le()))
+        })
+    }
+
+    /// The best rank behind another one that covers an origin. Counts the ranges it looks at.
+    pub(crate) fn covering(
+        &self,
+        from: Origin<'_, '_>,
+        after: Option<u32>,
+        looks: &mut usize,
+    ) -> Option<u32> {
+        *looks += 1;
+        let named = from.best_named(after);
+        let Some(version) = from.version else { return named };
+        for &rank in &self.ranged[behind(&self.ranged, after)..] {
+            if named.is_some_and(|named| named <= rank) {
+                break;
+            }
+            *looks += 1;
+            if self.ranks[rank as usize].entry.skips_version(version) {
+                return Some(rank);
+            }
+        }
+        named
+    }
+
+    /// Whether a rank covers an origin.
+    pub(crate) fn is_covered(&self, from: Origin<'_, '_>, rank: u32) -> bool {
+        let entry = self.ranks[rank as usize].entry;
+        from.named.binary_search(&rank).is_ok()
+            || from.twins.iter().any(|&(start, end)| (start..end).contains(&(rank as usize)))
+            || from.version.is_some_and(|version| entry.skips_version(version))
+    }
+}
+
+/// Bundles by version, to be taken once.
+pub(crate) struct Versions<'g>(BTreeMap<&'g Version, Vec<usize>>);
+
+impl<'g> Versions<'g> {
+    pub(crate) fn of(bundles: &'g [Arc<Bundle>]) -> Self {
+        let mut by_version: BTreeMap<&Version, Vec<usize>> = BTreeMap::new();
+        for (place, bundle) in bundles.iter().enumerate() {
+            if let Some(version) = &bundle.version {
+                by_version.entry(version).or_default().push(place);
+            }
+        }
+        Self(by_version)
+    }
+
+    /// Takes what is in the range of an entry.
+    pub(crate) fn take(&mut self, entry: &Entry, mut each: impl FnMut(usize)) {
+        let intervals = entry.skip_range.iter().flat_map(|range| range.set.intervals());
+        for interval in intervals {
+            // An interval ends above where it begins.
+            let end = interval.to.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+            let bounds = (Bound::Included(&interval.from), end);
+            while let Some((&version, _)) = self.0.range::<Version, _>(bounds).next() {
+                self.0.remove(version).into_iter().flatten().for_each(&mut each);
+            }
+        }
+    }
+}

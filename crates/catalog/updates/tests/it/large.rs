@@ -1,0 +1,109 @@
+//! Channels of published catalogs, and channels larger than any of them.
+
+use mainstay_catalog::{Catalog, Keep, LoadOptions};
+use mainstay_testdata::{ran, unpack};
+use mainstay_updates::{Edges, End, Graph, Installed, Semantics};
+
+#[test]
+fn channels_of_five_thousand_entries_are_seen_whole() {
+    let count = 5000_u32;
+    let names: Vec<String> = (0..count).map(|at| format!("p.v{at:04}")).collect();
+    let ranges: Vec<String> = (0..count).map(|at| format!(">={}.0.0 <{at}.0.0", at / 2)).collect();
+    let chain = |with_ranges: bool, skips_all: bool| {
+        let all: Vec<&str> = names.iter().rev().skip(1).map(|name| &**name).collect();
+        let mut builder = Graph::builder("p");
+        for (at, name) in names.iter().enumerate() {
+            let is_head = at + 1 == names.len();
+            let edges = Edges {
+                replaces: at.checked_sub(1).map(|before| &*names[before]),
+                skips: if is_head && skips_all { &all } else { &[] },
+                skip_range: with_ranges.then(|| &*ranges[at]),
+            };
+            builder = builder.bundle(name, &format!("{at}.0.0")).entry("stable", name, edges);
+        }
+        builder.finish()
+    };
+    for semantics in [Semantics::Classic, Semantics::Extension] {
+        for (with_ranges, skips_all, steps) in
+            [(false, false, 4999), (true, false, 12), (false, true, 1), (true, true, 1)]
+        {
+            let graph = chain(with_ranges, skips_all);
+            let view = graph.view(semantics, &["stable"]).unwrap();
+            let first = Installed::from(graph.bundle(&names[1]).unwrap());
+            let steps = if steps > 12 { steps - 1 } else { steps };
+            let route = view.path(&first);
+            assert!(matches!(route.end, End::Head));
+            assert_eq!(route.steps.len(), steps, "{semantics:?} {with_ranges} {skips_all}");
+            assert!(view.shortest(&first).unwrap().len() <= steps);
+            assert_eq!(view.all_paths(&first).next().map(|way| way.len()), Some(steps));
+            assert!(view.stranded().is_empty());
+        }
+    }
+}
+
+#[test]
+fn circles_of_five_thousand_entries_end() {
+    let count = 5000;
+    let names: Vec<String> = (0..count).map(|at| format!("p.v{at:04}")).collect();
+    let mut builder = Graph::builder("p");
+    for at in 0..count {
+        let edges = Edges { replaces: Some(&names[(at + count - 1) % count]), ..Edges::default() };
+        builder = builder.bundle(&names[at], "1.0.0").entry("stable", &names[at], edges);
+    }
+    let graph = builder.entry("stable", "p.w", Edges::default()).bundle("p.w", "0.1.0").finish();
+    let view = graph.view(Semantics::Classic, &["stable"]).unwrap();
+    let stranded = view.stranded();
+    assert_eq!(stranded.len(), count);
+    assert!(stranded.iter().all(|it| it.steps == 0 && matches!(it.end, End::Never(_))));
+    // All of one version, which extensions take for one thing.
+    let view = graph.view(Semantics::Extension, &[]).unwrap();
+    let stranded = view.stranded();
+    assert_eq!(stranded.len(), 1, "{stranded:?}");
+}
+
+#[test]
+fn every_package_of_published_catalogs_has_a_graph() {
+    for name in ["certified-v4.14", "community-v4.19"] {
+        let what = format!("update graphs of catalog {name}");
+        let Some(folder) = unpack(&format!("catalog-{name}"), &what) else { continue };
+        let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
+        let folder = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let catalog = Catalog::load(&folder, &options).unwrap();
+        let (mut channels, mut hops, mut stranded, mut longest, mut left) = (0, 0, 0, 0, 0);
+        for package in catalog.packages() {
+            let graph = Graph::of(package);
+            assert_eq!(graph.channels().len(), package.channels().len());
+            for channel in package.channels() {
+                let view = graph.view(Semantics::Classic, &[&channel.name]).unwrap();
+                let head = graph.channel(&channel.name).unwrap().head().unwrap();
+                assert_eq!(head.name, channel.head().name);
+                let list = view.stranded();
+                channels += 1;
+                stranded += list.len();
+                left += usize::from(view.leaves_head().is_some());
+                for entry in channel.entries() {
+                    let installed = Installed::from(graph.bundle(&entry.name).unwrap());
+                    let route = view.path(&installed);
+                    let is_stranded = list.iter().any(|it| it.bundle.name == entry.name);
+                    assert_ne!(matches!(route.end, End::Head), is_stranded);
+                    assert!(
+                        view.shortest(&installed)
+                            .is_none_or(|way| is_stranded || way.len() <= route.steps.len())
+                    );
+                    hops += route.steps.len();
+                    longest = longest.max(route.steps.len());
+                }
+            }
+            let view = graph.view(Semantics::Extension, &[]).unwrap();
+            for bundle in graph.bundles() {
+                let route = view.path(&Installed::from(bundle));
+                assert!(!matches!(route.end, End::Circle { .. }));
+            }
+        }
+        ran(&format!(
+            "{what}: {} packages, {channels} channels, {hops} hops, longest {longest}, {stranded} \
+             entries stranded, {left} heads left again",
+            catalog.packages().len()
+        ));
+    }
+}

@@ -1,0 +1,290 @@
+//! What holds for every graph.
+
+use mainstay_updates::{Edges, End, Graph, Installed, Link, Semantics, Step, View};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// An entry by numbers: bundle, what it replaces, what it skips, a range from and to.
+#[derive(Clone, Debug)]
+struct Plain {
+    channel: u8,
+    bundle: u8,
+    replaces: Option<u8>,
+    skips: Vec<u8>,
+    range: Option<(u8, u8)>,
+}
+
+/// A package by numbers: entries, which bundles are deprecated and withdrawn.
+#[derive(Clone, Debug)]
+struct Package {
+    entries: Vec<Plain>,
+    deprecated: Vec<u8>,
+    withdrawn: Vec<u8>,
+}
+
+const BUNDLES: u8 = 9;
+
+fn package() -> impl Strategy<Value = Package> {
+    let bundle = || 0..BUNDLES;
+    // Mostly the one before, so that chains come about.
+    let replaces = |bundle: u8| {
+        prop_oneof![
+            6 => Just(bundle.checked_sub(1)),
+            1 => Just(None),
+            2 => (0..BUNDLES).prop_map(Some),
+        ]
+    };
+    let entry = (0..3u8, bundle()).prop_flat_map(move |(channel, bundle)| {
+        let range = proptest::option::weighted(0.3, (0..BUNDLES, 0..=BUNDLES));
+        (Just(channel), Just(bundle), replaces(bundle), vec(0..BUNDLES + 2, 0..3), range).prop_map(
+            |(channel, bundle, replaces, skips, range)| Plain {
+                channel,
+                bundle,
+                replaces,
+                skips,
+                range,
+            },
+        )
+    });
+    let ladder = vec(entry, 1..14).prop_map(|mut entries| {
+        // One entry of a name in a channel, so that no order can matter.
+        let mut seen = std::collections::BTreeSet::new();
+        entries.retain(|entry| seen.insert((entry.channel, entry.bundle)));
+        entries
+    });
+    (ladder, vec(bundle(), 0..3), vec(bundle(), 0..2))
+        .prop_map(|(entries, deprecated, withdrawn)| Package { entries, deprecated, withdrawn })
+}
+
+fn name(bundle: u8) -> String {
+    format!("p.v{bundle}")
+}
+
+/// Two bundles share each version, and differ in their releases.
+fn version(bundle: u8) -> String {
+    format!("{}.0.0+{}", bundle / 2, bundle % 2)
+}
+
+fn graph(package: &Package) -> Graph {
+    let mut builder = Graph::builder("p").default_channel("c1");
+    for entry in &package.entries {
+        let replaces = entry.replaces.map(name);
+        let skips: Vec<String> = entry.skips.iter().copied().map(name).collect();
+        let skips: Vec<&str> = skips.iter().map(|skip| &**skip).collect();
+        let range = entry.range.map(|(from, to)| format!(">={from}.0.0 <{to}.0.0"));
+        let edges =
+            Edges { replaces: replaces.as_deref(), skips: &skips, skip_range: range.as_deref() };
+        let name = name(entry.bundle);
+        builder = builder.bundle(&name, &version(entry.bundle)).entry(
+            &format!("c{}", entry.channel),
+            &name,
+            edges,
+        );
+    }
+    for bundle in &package.deprecated {
+        builder = builder.deprecate_bundle(&name(*bundle), "old");
+    }
+    for bundle in &package.withdrawn {
+        builder = builder.withdraw(&name(*bundle));
+    }
+    builder.finish()
+}
+
+/// Every view that a graph has: each channel and all of them, by both rules.
+fn views(graph: &Graph) -> Vec<(Semantics, View<'_>)> {
+    let mut views = Vec::new();
+    for semantics in [Semantics::Classic, Semantics::Extension] {
+        for channels in [&["c0"][..], &["c1"], &["c2"], &["c0", "c2"], &[]] {
+            views.extend(graph.view(semantics, channels).ok().map(|view| (semantics, view)));
+        }
+    }
+    views
+}
+
+/// Whether each step is an edge from what was there before.
+fn follows_edges(semantics: Semantics, start: &Installed<'_>, steps: &[Step<'_>]) -> bool {
+    let mut here = start.clone();
+    steps.iter().all(|step| {
+        let same = semantics == Semantics::Extension
+            && step.bundle.version.as_ref() == here.version
+            && step.bundle.release == here.release;
+        let ok = (step.entry.covers(here.name, here.version).is_some() || same)
+            && step.entry.name == step.bundle.name
+            && step.channel.entry(&step.entry.name) == Some(step.entry);
+        here = Installed::from(step.bundle);
+        ok
+    })
+}
+
+fn names(steps: &[Step<'_>]) -> Vec<String> {
+    steps.iter().map(|step| step.bundle.name.to_string()).collect()
+}
+
+fn all_said(graph: &Graph) -> Vec<String> {
+    let mut said = Vec::new();
+    for (semantics, view) in views(graph) {
+        said.push(format!("{semantics:?} {:?}", view.head().map(|head| &head.name)));
+        for it in view.stranded() {
+            said.push(format!("{} {} {} {}", it.bundle.name, it.at.name, it.steps, it.end));
+        }
+        for bundle in graph.bundles() {
+            let installed = Installed::from(bundle);
+            let ways: Vec<_> = view.all_paths(&installed).take(50).map(|way| names(&way)).collect();
+            let shortest = view.shortest(&installed).map(|way| names(&way));
+            said.push(format!("{} {shortest:?} {ways:?}", view.path(&installed).end));
+        }
+    }
+    for channel in graph.channels() {
+        match channel.chain() {
+            Ok(chain) => said.extend(chain.map(|entry| entry.name.to_string())),
+            Err(why) => said.push(why.text("p", &channel.name)),
+        }
+    }
+    said
+}
+
+proptest! {
+    #[test]
+    fn the_order_in_which_content_is_listed_changes_nothing(
+        package in package(), seed in any::<u64>(),
+    ) {
+        let mut other = package.clone();
+        // Any order will do: by a hash of the number.
+        other.entries.sort_by_key(|entry| {
+            (u64::from(entry.channel) * 31 + u64::from(entry.bundle) + 1).wrapping_mul(seed | 1)
+        });
+        for entry in &mut other.entries {
+            entry.skips.reverse();
+        }
+        let (one, two) = (graph(&package), graph(&other));
+        prop_assert_eq!(all_said(&one), all_said(&two));
+    }
+
+    #[test]
+    fn a_chain_holds_each_entry_that_is_reached_and_not_skipped_once(package in package()) {
+        for channel in graph(&package).channels() {
+            let Ok(chain) = channel.chain() else { continue };
+            let chain: Vec<_> = chain.collect();
+            let mut walked = Vec::new();
+            let heads: Vec<_> = channel.entries().iter().filter(|entry| {
+                !channel.entries().iter().any(|other| {
+                    other.replaces() == Some(&*entry.name) || other.skips().any(|it| *it == *entry.name)
+                })
+            }).collect();
+            prop_assert_eq!(heads.len(), 1);
+            let mut next = Some(heads[0]);
+            while let Some(entry) = next {
+                if !channel.entries().iter().any(|it| it.skips().any(|skip| *skip == *entry.name)) {
+                    walked.push(entry);
+                }
+                next = entry.replaces().and_then(|name| channel.entry(name));
+            }
+            prop_assert_eq!(chain, walked);
+            prop_assert_eq!(channel.head(), Some(heads[0]));
+        }
+    }
+
+    #[test]
+    fn paths_follow_edges_and_end_at_the_head_or_say_why_not(package in package()) {
+        let graph = graph(&package);
+        let unknown = mainstay_version::parse_strict("2.0.0").unwrap();
+        for (semantics, view) in views(&graph) {
+            let known = graph.bundles().map(Installed::from);
+            for installed in known.chain([Installed::new("unknown", Some(&unknown))]) {
+                let route = view.path(&installed);
+                prop_assert!(follows_edges(semantics, &installed, &route.steps));
+                let last = route.steps.last().map_or(installed.name, |step| &step.bundle.name);
+                let at_head = view.head().is_some_and(|head| *head.name == *last);
+                prop_assert_eq!(matches!(route.end, End::Head), at_head);
+                prop_assert_eq!(view.reaches_head(&installed), at_head);
+                // It is what `next` says, again and again.
+                let mut here = installed.clone();
+                for step in &route.steps {
+                    let next = view.next(&here).map(|it| it.bundle.name.clone());
+                    prop_assert_eq!(next.as_ref(), Some(&step.bundle.name));
+                    here = Installed::from(step.bundle);
+                }
+                if !at_head {
+                    let is_circle = matches!(route.end, End::Circle { .. });
+                    prop_assert_eq!(view.next(&here).is_some(), is_circle);
+                }
+                // Extensions get better with each step, so they never go round.
+                if semantics == Semantics::Extension {
+                    prop_assert!(!matches!(route.end, End::Circle { .. }), "{:?}", route.end);
+                }
+                // The shortest way is a way, and not longer; all ways are different ways.
+                let shortest = view.shortest(&installed);
+                if at_head {
+                    let shortest = shortest.as_ref().unwrap();
+                    prop_assert!(shortest.len() <= route.steps.len());
+                }
+                let ways: Vec<_> = view.all_paths(&installed).collect();
+                let mut seen = std::collections::BTreeSet::new();
+                for way in &ways {
+                    prop_assert!(follows_edges(semantics, &installed, way));
+                    prop_assert_eq!(way.last().map(|it| &it.bundle.name), view.head().map(|it| &it.name));
+                    prop_assert!(seen.insert(names(way)));
+                }
+                if let Some(shortest) = shortest.filter(|way| !way.is_empty()) {
+                    prop_assert!(follows_edges(semantics, &installed, &shortest));
+                    prop_assert_eq!(Some(shortest.len()), ways.iter().map(Vec::len).min());
+                } else {
+                    prop_assert!(ways.is_empty());
+                }
+                if at_head && !route.steps.is_empty() {
+                    prop_assert_eq!(names(&ways[0]), names(&route.steps));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn successors_are_what_covers_and_the_next_is_the_first_of_them(package in package()) {
+        let graph = graph(&package);
+        for (semantics, view) in views(&graph) {
+            for installed in graph.bundles().map(Installed::from) {
+                let successors = view.successors(&installed);
+                for step in &successors {
+                    prop_assert!(follows_edges(semantics, &installed, &[*step]));
+                }
+                if let Some(next) = view.next(&installed) {
+                    prop_assert_eq!(&next.bundle.name, &successors[0].bundle.name);
+                }
+                // Whoever covers it and can be chosen is among them.
+                for channel in view.channels() {
+                    let never = view.never_chosen();
+                    for entry in channel.entries().iter().filter(|it| *it.name != *installed.name) {
+                        let covers = entry.covers(installed.name, installed.version).is_some();
+                        let is_never = never.iter().any(|it| {
+                            it.channel.name == channel.name && it.entry.name == entry.name
+                        });
+                        let listed = successors.iter().any(|it| it.bundle.name == entry.name);
+                        if covers && !is_never {
+                            prop_assert!(listed, "{} from {}", entry.name, installed.name);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_stranded_is_who_has_no_path_to_the_head(package in package()) {
+        let graph = graph(&package);
+        for (_, view) in views(&graph) {
+            let stranded = view.stranded();
+            for bundle in graph.bundles() {
+                let is_in = view.channels().any(|channel| channel.entry(&bundle.name).is_some());
+                let route = view.path(&Installed::from(bundle));
+                let found = stranded.iter().find(|it| it.bundle.name == bundle.name);
+                let is_stranded =
+                    is_in && view.head().is_some() && !matches!(route.end, End::Head);
+                prop_assert_eq!(found.is_some(), is_stranded);
+                let Some(found) = found else { continue };
+                let last = route.steps.last().map_or(&bundle.name, |step| &step.bundle.name);
+                prop_assert_eq!((&found.at.name, found.steps), (last, route.steps.len()));
+                prop_assert_eq!(found.end.to_string(), route.end.to_string());
+            }
+        }
+    }
+}

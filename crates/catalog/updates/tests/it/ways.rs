@@ -1,0 +1,152 @@
+//! Ways to the head: by default, the shortest, all of them; and what other channels would mean.
+
+use crate::dsl::{Here, classic, extension, graph, names, path};
+use mainstay_updates::{End, Graph, Semantics};
+
+/// From 1.0 on every minor version replaces the one before, and 1.4 also skips 1.1 and 1.2.
+const LADDER: &str = "p.v1.0 1.0.0\np.v1.1 1.1.0 replaces p.v1.0\np.v1.2 1.2.0 replaces p.v1.1\n\
+                      p.v1.3 1.3.0 replaces p.v1.2\np.v1.4 1.4.0 replaces p.v1.3 range >=1.1.0 <1.3.0";
+
+#[test]
+fn the_default_path_is_what_updating_again_and_again_leads_to() {
+    let graph = graph(LADDER);
+    for (from, expected) in [
+        ("p.v1.0", "p.v1.1 p.v1.4"),
+        ("p.v1.1", "p.v1.4"),
+        ("p.v1.3", "p.v1.4"),
+        ("p.v1.4", ""),
+        ("other 1.2.5", "p.v1.4"),
+        ("other 0.9.0", "| nothing replaces or skips it"),
+        ("other", "| nothing replaces or skips it"),
+    ] {
+        let here = Here::new(&graph, from);
+        assert_eq!(path(&classic(&graph), &here), expected, "{from}");
+        assert_eq!(path(&extension(&graph), &here), expected, "{from}");
+        let is_way = !expected.starts_with('|');
+        assert_eq!(classic(&graph).reaches_head(&here.installed()), is_way, "{from}");
+    }
+}
+
+#[test]
+fn the_shortest_way_may_be_another_one() {
+    // OLM classic goes to p.v3 first because it is nearer to the head; p.v2 would be quicker.
+    let graph = graph(
+        "p.v1 1.0.0\np.v2 2.0.0 replaces p.v1\np.v3 3.0.0 replaces p.v2 skips p.v1\n\
+         p.v4 4.0.0 replaces p.v3\np.v5 5.0.0 replaces p.v4 skips p.v2x\np.v6 6.0.0 replaces p.v5 range 2.0.0",
+    );
+    let (here, view) = (Here::new(&graph, "p.v1"), classic(&graph));
+    assert_eq!(path(&view, &here), "p.v3 p.v4 p.v5 p.v6");
+    assert_eq!(names(&view.shortest(&here.installed()).unwrap()), "p.v2 p.v6");
+    let all: Vec<String> = view.all_paths(&here.installed()).map(|steps| names(&steps)).collect();
+    assert_eq!(all, ["p.v3 p.v4 p.v5 p.v6", "p.v2 p.v6", "p.v2 p.v3 p.v4 p.v5 p.v6"]);
+    assert_eq!(view.shortest(&Here::new(&graph, "p.v6").installed()).map(|way| way.len()), Some(0));
+    assert!(view.shortest(&Here::new(&graph, "other").installed()).is_none());
+}
+
+#[test]
+fn there_may_be_a_way_where_updates_do_not_take_it() {
+    let graph = graph("p.v1 1.0.0\np.v2 2.0.0! replaces p.v1\np.v3 3.0.0 replaces p.v2");
+    let (here, view) = (Here::new(&graph, "p.v1"), extension(&graph));
+    assert_eq!(path(&view, &here), "| its successor p.v2 is deprecated");
+    assert_eq!(names(&view.shortest(&here.installed()).unwrap()), "p.v2 p.v3");
+}
+
+#[test]
+fn dead_ends_are_no_ways() {
+    // p.v2a leads nowhere: it is only skipped by what is itself skipped.
+    let graph = graph(
+        "p.v1 1.0.0\np.v2 2.0.0 replaces p.v1\np.v3 3.0.0 replaces p.v2\nfast: p.v2a 2.5.0 replaces p.v1",
+    );
+    let (here, view) = (Here::new(&graph, "p.v1"), extension(&graph));
+    assert_eq!(path(&view, &here), "p.v2a | nothing replaces or skips it");
+    let all: Vec<String> = view.all_paths(&here.installed()).map(|steps| names(&steps)).collect();
+    assert_eq!(all, ["p.v2 p.v3"]);
+}
+
+#[test]
+fn a_head_that_is_left_again_is_known() {
+    let graph =
+        graph("p.v1 1.0.0 range >=3.0.0\np.v2 2.0.0 replaces p.v1\np.v3 3.0.0 replaces p.v2");
+    let view = classic(&graph);
+    assert_eq!(&*view.leaves_head().unwrap().bundle.name, "p.v1");
+    assert_eq!(path(&view, &Here::new(&graph, "p.v1")), "p.v2 p.v3");
+    assert!(extension(&graph).leaves_head().is_none());
+}
+
+#[test]
+fn all_ways_come_one_by_one_and_the_search_is_bounded() {
+    // Every version skips every earlier one: 2^38 ways.
+    let mut builder = Graph::builder("p");
+    let names: Vec<String> = (0..40).map(|at| format!("p.v{at:02}")).collect();
+    for at in 0..40 {
+        let skips: Vec<&str> = names[..at].iter().map(|name| &**name).collect();
+        let range = format!("<{at}.0.0");
+        let edges = mainstay_updates::Edges {
+            replaces: skips.last().copied(),
+            skip_range: Some(&range),
+            ..mainstay_updates::Edges::default()
+        };
+        builder =
+            builder.bundle(&names[at], &format!("{at}.0.0")).entry("stable", &names[at], edges);
+    }
+    let graph = builder.finish();
+    let (view, here) = (classic(&graph), Here::new(&graph, "p.v00"));
+    let mut ways = view.all_paths(&here.installed());
+    assert_eq!(ways.next().map(|way| way.len()), Some(1));
+    assert_eq!(ways.by_ref().take(1000).count(), 1000);
+    assert!(!ways.is_cut());
+    let more = ways.by_ref().count();
+    assert!(ways.is_cut() && more > 1000, "{more}");
+}
+
+#[test]
+fn other_channels_say_what_they_would_begin_with() {
+    let graph = graph(
+        "stable: p.v1 1.0.0\np.v1.1 1.1.0 replaces p.v1\n\
+         candidate: p.v1.1 1.1.0\np.v1.2 1.2.0 replaces p.v1.1\np.v2 2.0.0 replaces p.v1.2\n\
+         fast: p.v3 3.0.0 range >=2.0.0 <3.0.0\n\
+         broken: p.v1 1.0.0\np.v2 2.0.0\n\
+         same: p.v1.1 1.1.0",
+    );
+    let here = Here::new(&graph, "p.v1.1");
+    let say = |semantics| {
+        let switches = graph.switches(semantics, &here.installed());
+        let say = switches.iter().map(|switch| {
+            let first = switch.first().map_or("-", |step| &*step.bundle.name);
+            let end = switch
+                .route
+                .as_ref()
+                .map_or_else(|why| why.why.text("p", "c"), |it| it.end.to_string());
+            let end = end.split(' ').take(3).collect::<Vec<_>>().join(" ");
+            format!(
+                "{}: {} {first} {} | {end}",
+                switch.channel.name,
+                switch.is_way(),
+                switch.is_member
+            )
+        });
+        say.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        say(Semantics::Classic),
+        [
+            "stable: true - true | it is the",
+            "broken: false - false | a unique replacement",
+            "candidate: true p.v1.2 true | it is the",
+            "fast: false - false | nothing replaces or",
+            "same: true - true | it is the",
+        ]
+    );
+    assert_eq!(
+        say(Semantics::Extension),
+        [
+            "stable: true - true | it is the",
+            "broken: false - false | nothing replaces or",
+            "candidate: true p.v1.2 true | it is the",
+            "fast: false - false | nothing replaces or",
+            "same: true - true | it is the",
+        ]
+    );
+    let candidate = graph.view(Semantics::Classic, &["candidate"]).unwrap();
+    assert!(matches!(candidate.path(&here.installed()).end, End::Head));
+}
