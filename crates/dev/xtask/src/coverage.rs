@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What says what must come of a scenario. Its runner refuses keys that it does not know.
-const EXPECTATIONS: [&str; 16] = [
+const EXPECTATIONS: [&str; 17] = [
     "blocks",
     "chosen",
     "contains",
@@ -28,6 +28,7 @@ const EXPECTATIONS: [&str; 16] = [
     "nothing",
     "outcome",
     "reasons",
+    "repairs",
     "says",
     "subscribes",
     "updates",

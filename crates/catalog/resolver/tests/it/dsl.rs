@@ -193,6 +193,9 @@ impl Scene {
                     }
                 }
                 ("annotation", _) => {
+                    if let Last::Csv(name) = &last {
+                        self.annotations.remove(name);
+                    }
                     self.world.csvs.last_mut().unwrap().properties = Some(rest.to_owned());
                 }
                 ("delete", [what, name]) => self.delete(what, name),

@@ -28,10 +28,12 @@
 //!   contains   texts that are in the message
 //!   blocks     the Subscriptions that it blocks, all of them
 //!   says       texts that are in the explanation
+//!   repairs    changes that are proposed, in words; others may be proposed too
 //! ```
 //!
 //! The keys of a failure may stand beside the others where there is one failure. `installs`,
-//! `keeps` and `failures` that are not given are empty; the others are not looked at then.
+//! `keeps` and `failures` that are not given are empty; the others are not looked at then. Whatever
+//! is expected: each proposed change that says to be certain is made, and what it mends must be mended.
 
 use crate::dsl::{Scene, render};
 use mainstay_resolver::{Chosen, Failure, Outcome, resolve};
@@ -70,6 +72,8 @@ struct Scenario {
     #[serde(default)]
     says: Vec<String>,
     #[serde(default)]
+    repairs: Vec<String>,
+    #[serde(default)]
     then: Vec<Step>,
 }
 
@@ -89,6 +93,8 @@ struct Expected {
     blocks: Option<Vec<String>>,
     #[serde(default)]
     says: Vec<String>,
+    #[serde(default)]
+    repairs: Vec<String>,
 }
 
 impl Scenario {
@@ -101,6 +107,7 @@ impl Scenario {
             contains: self.contains.clone(),
             blocks: self.blocks.clone(),
             says: self.says.clone(),
+            repairs: self.repairs.clone(),
         };
         let mut all = self.failures.clone().unwrap_or_default();
         if one.says_something() {
@@ -179,6 +186,7 @@ impl Expected {
             || self.blocks.is_some()
             || !self.contains.is_empty()
             || !self.says.is_empty()
+            || !self.repairs.is_empty()
     }
 
     fn differences(&self, failure: &Failure) -> Vec<String> {
@@ -207,6 +215,10 @@ impl Expected {
         let told = failure.cause.render();
         for part in self.says.iter().filter(|part| !told.contains(*part)) {
             wrong.push(format!("explanation with {part}\n      got {told}"));
+        }
+        let proposed: Vec<String> = failure.repairs.iter().map(ToString::to_string).collect();
+        for repair in self.repairs.iter().filter(|it| !proposed.contains(it)) {
+            wrong.push(format!("repair {repair}\n      got {proposed:?}"));
         }
         wrong
     }
@@ -258,6 +270,28 @@ fn read(path: &Path) -> Result<Vec<Scenario>, String> {
     items.into_iter().map(one).collect()
 }
 
+/// Makes each change that is proposed and certain; what does not mend what it should, one line each.
+fn try_repairs(scene: &Scene, outcome: &Outcome) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for failure in &outcome.failures {
+        for repair in failure.repairs.iter().filter(|repair| repair.is_certain()) {
+            let mut world = scene.world();
+            if !repair.apply(&mut world) {
+                wrong.push(format!("repair {repair}: cannot be made"));
+                continue;
+            }
+            let after = resolve(&world);
+            let still = after.failures.iter().find(|left| {
+                left.subscriptions.iter().any(|name| failure.subscriptions.contains(name))
+            });
+            if let Some(still) = still {
+                wrong.push(format!("repair {repair}: leaves {}", still.message));
+            }
+        }
+    }
+    wrong
+}
+
 /// Runs a scenario; what is not as expected, as text.
 fn run(scenario: &Scenario) -> String {
     let mut report = String::new();
@@ -266,6 +300,7 @@ fn run(scenario: &Scenario) -> String {
         scene.change(&expected.change);
         let outcome = resolve(&scene.world());
         let mut wrong = expected.differences(&outcome);
+        wrong.extend(try_repairs(&scene, &outcome));
         if !expected.expects() {
             wrong.push("nothing is expected of it".to_owned());
         }
