@@ -7,3 +7,4 @@ mod laws;
 mod laws_worlds;
 mod scenarios;
 mod scenes;
+mod updates;

@@ -1,0 +1,161 @@
+//! The update graph and the resolver agree on what follows what is installed, where nothing but the
+//! graph decides.
+
+use mainstay_catalog::{Catalog, Keep, LoadOptions, Package};
+use mainstay_resolver::{
+    BundleFacts, CatalogKey, CatalogView, Content, Csv, EntryFacts, OperatorGroup, Outcome,
+    Property, Snapshot, SnapshotBuilder, Subscription, World, resolve,
+};
+use mainstay_testdata::{ran, unpack};
+use mainstay_updates::{Edges, Graph, Installed, Semantics};
+use mainstay_version::{Version, parse_strict};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// What comes of a Subscription to a channel of a package, with something installed.
+fn resolved(
+    content: &Snapshot,
+    package: &str,
+    channel: &str,
+    installed: &str,
+    version: Option<&Version>,
+) -> Outcome {
+    let catalog = CatalogKey::new("c", "ns");
+    let world = World {
+        namespace: "ns".to_owned(),
+        global_namespace: "ns".to_owned(),
+        operator_groups: vec![OperatorGroup::default()],
+        catalogs: vec![CatalogView {
+            key: catalog.clone(),
+            priority: 0,
+            content: Content::Ready(content),
+        }],
+        subscriptions: vec![Subscription {
+            name: "s".to_owned(),
+            package: package.to_owned(),
+            channel: channel.to_owned(),
+            catalog,
+            installed_csv: installed.to_owned(),
+            current_csv: installed.to_owned(),
+            ..Subscription::default()
+        }],
+        csvs: vec![Csv { name: installed.to_owned(), version: version.cloned(), ..Csv::default() }],
+        ..World::default()
+    };
+    resolve(&world)
+}
+
+/// An entry by numbers: bundle, what it replaces, what it skips, a range from and to.
+type Plain = (u8, Option<u8>, Vec<u8>, Option<(u8, u8)>);
+
+/// Mostly chains in which each replaces the one before.
+fn entries() -> impl Strategy<Value = Vec<Plain>> {
+    let entry =
+        (0..7u8, 0..12u8, vec(0..8u8, 0..2), proptest::option::weighted(0.4, (0..8u8, 0..9u8)))
+            .prop_map(|(bundle, other, skips, range)| {
+                let replaces = if other < 8 { bundle.checked_sub(1) } else { Some(other - 5) };
+                (bundle, replaces, skips, range)
+            });
+    vec(entry, 1..8).prop_map(|mut entries| {
+        entries.sort_by_key(|entry| entry.0);
+        entries.dedup_by_key(|entry| entry.0);
+        entries
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_comes_next_in_the_graph_is_what_the_resolver_chooses(
+        entries in entries(), withdrawn in proptest::option::weighted(0.3, 0..7u8),
+    ) {
+        let name = |bundle: u8| format!("p.v{bundle}");
+        let mut graph = Graph::builder("p").default_channel("stable");
+        let mut snapshot = SnapshotBuilder::default();
+        for (bundle, replaces, skips, range) in &entries {
+            let (name, replaces, version) = (name(*bundle), replaces.map(name), format!("{bundle}.0.0"));
+            let skips: Vec<String> = skips.iter().map(|skip| format!("p.v{skip}")).collect();
+            let skips: Vec<&str> = skips.iter().map(|skip| &**skip).collect();
+            let range = range.map(|(from, to)| format!(">={from}.0.0 <{to}.0.0"));
+            let edges = Edges { replaces: replaces.as_deref(), skips: &skips, skip_range: range.as_deref() };
+            graph = graph.bundle(&name, &version).entry("stable", &name, edges);
+            let deprecated = [Property { kind: "olm.deprecated", json: "{}" }];
+            let properties: &[_] = if Some(*bundle) == withdrawn { &deprecated } else { &[] };
+            let facts = BundleFacts { version: &version, properties, ..BundleFacts::default() };
+            let known = snapshot.bundle("p", &facts).unwrap();
+            let facts = EntryFacts {
+                name: &name, channel: "stable", default_channel: true,
+                replaces: replaces.as_deref(), skips: &skips, skip_range: range.as_deref(),
+            };
+            snapshot.entry(&known, &facts);
+        }
+        if let Some(bundle) = withdrawn {
+            graph = graph.withdraw(&name(bundle));
+        }
+        let (graph, snapshot) = (graph.finish(), snapshot.finish());
+        for installed in 0..9u8 {
+            let (name, version) = (name(installed), parse_strict(&format!("{installed}.0.0")).unwrap());
+            let outcome = resolved(&snapshot, "p", "stable", &name, Some(&version));
+            match graph.view(Semantics::Classic, &["stable"]) {
+                Ok(view) => {
+                    let next = view.next(&Installed::new(&name, Some(&version)));
+                    let next = next.map(|step| step.bundle.name.to_string());
+                    let updated = outcome.updated_subscriptions.into_iter().next();
+                    prop_assert_eq!(next, updated.map(|it| it.current_csv), "from {}", name);
+                }
+                Err(why) => {
+                    prop_assert_eq!(outcome.failures.len(), 1);
+                    let message = &outcome.failures[0].message;
+                    prop_assert!(message.contains(&why.to_string()), "{message}");
+                }
+            }
+        }
+    }
+}
+
+/// Whether nothing but the graph decides about a package.
+fn is_plain(package: &Package) -> bool {
+    let mut apis = std::collections::BTreeSet::new();
+    package.bundles().all(|bundle| {
+        apis.clear();
+        bundle.required_apis().next().is_none()
+            && bundle.required_packages().next().is_none()
+            && bundle.properties_of("olm.constraint").next().is_none()
+            && bundle.properties_of("olm.gvk").all(|api| apis.insert(api.json.clone()))
+    })
+}
+
+#[test]
+fn published_channels_are_walked_as_the_resolver_walks_them() {
+    for name in ["certified-v4.14", "community-v4.19"] {
+        let what = format!("updates of catalog {name} beside the resolver's");
+        let Some(folder) = unpack(&format!("catalog-{name}"), &what) else { continue };
+        let folder = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
+        let catalog = Catalog::load(&folder, &options).unwrap();
+        let snapshot = Snapshot::of(&catalog);
+        let mut count = 0;
+        for package in catalog.packages().filter(|package| is_plain(package)) {
+            let graph = Graph::of(package);
+            for channel in package.channels() {
+                let view = graph.view(Semantics::Classic, &[&channel.name]).unwrap();
+                for entry in channel.entries() {
+                    let version = &package.bundle(&entry.name).unwrap().version;
+                    let next = view.next(&Installed::new(&entry.name, Some(version)));
+                    let next = next.map(|step| step.bundle.name.to_string());
+                    let outcome = resolved(
+                        &snapshot,
+                        &package.name,
+                        &channel.name,
+                        &entry.name,
+                        Some(version),
+                    );
+                    let updated = outcome.updated_subscriptions.into_iter().next();
+                    let updated = updated.map(|it| it.current_csv);
+                    assert_eq!(next, updated, "{} {} {}", package.name, channel.name, entry.name);
+                    count += 1;
+                }
+            }
+        }
+        ran(&format!("{what}: {count} entries agree"));
+    }
+}
