@@ -9,7 +9,7 @@ use crate::{
     rule::Rule,
     upstream::Stage,
 };
-use mainstay_version::{Version, parse_strict, quote};
+use mainstay_version::{Release, Version, parse_strict, quote};
 use std::{
     collections::{BTreeMap, btree_map},
     sync::Arc,
@@ -232,7 +232,7 @@ impl<'i> Checker<'i> {
         if release.is_empty() {
             return Some(parsed);
         }
-        if let Some(why) = release_fault(release) {
+        if let Err(why) = Release::parse(release) {
             let (name, release) = (quote(name), quote(release));
             let message = format!("error parsing bundle {name} release version {release}: {why}");
             let remedy = "use numbers or words joined by dots, at most 20 characters";
@@ -268,33 +268,4 @@ impl<'i> Checker<'i> {
         }
         Some(parsed)
     }
-}
-
-/// Why a text is no release; `None` if it is one.
-fn release_fault(release: &str) -> Option<String> {
-    let context = format!("invalid release {}", quote(release));
-    if release.len() > 20 {
-        return Some(format!("{context}: exceeds maximum length of 20 characters"));
-    }
-    let faults: Vec<String> = release
-        .split('.')
-        .enumerate()
-        .filter_map(|(index, segment)| {
-            let digits = segment.bytes().all(|byte| byte.is_ascii_digit());
-            let why = if segment.is_empty() {
-                "Prerelease is empty".to_owned()
-            } else if digits && segment.len() > 1 && segment.starts_with('0') {
-                format!(
-                    "Numeric PreRelease version must not contain leading zeroes {}",
-                    quote(segment)
-                )
-            } else if !segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-                format!("Invalid character(s) found in prerelease {}", quote(segment))
-            } else {
-                return None;
-            };
-            Some(format!("{context}: segment {index}: {why}"))
-        })
-        .collect();
-    (!faults.is_empty()).then(|| faults.join("\n"))
 }
