@@ -21,6 +21,7 @@ mod interval;
 mod range;
 mod release;
 mod set;
+mod shown;
 mod version;
 mod version_release;
 

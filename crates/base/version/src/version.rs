@@ -37,12 +37,8 @@ impl Version {
 
     /// The same version without build metadata.
     #[must_use]
-    pub fn without_build(&self) -> Self {
-        Self(semver::Version {
-            build: BuildMetadata::EMPTY,
-            pre: self.0.pre.clone(),
-            ..self.release().0
-        })
+    pub fn without_build(self) -> Self {
+        Self(semver::Version { build: BuildMetadata::EMPTY, ..self.0 })
     }
 
     /// The smallest version with the same three numbers, the pre-release `-0`.
@@ -77,6 +73,17 @@ impl Version {
             Self::new(major.checked_add(1)?, 0, 0)
         };
         Some(next.first())
+    }
+
+    /// The greatest version below this one, if there is one that people would write: the release
+    /// before `1.2.4-0` and the pre-release before `1.2.4-rc.0`. Before most versions there is none.
+    pub(crate) fn predecessor(&self) -> Option<Self> {
+        let semver::Version { major, minor, patch, ref pre, .. } = self.0;
+        if *pre == zero() {
+            return Some(Self::new(major, minor, patch.checked_sub(1)?));
+        }
+        let pre = Prerelease::new(pre.strip_suffix(".0")?).ok()?;
+        Some(Self(semver::Version { pre, ..self.release().0 }))
     }
 }
 

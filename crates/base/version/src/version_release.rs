@@ -88,7 +88,7 @@ impl fmt::Display for VersionRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.release {
             None => self.version.fmt(f),
-            Some(release) => write!(f, "{}+{release}", self.version.without_build()),
+            Some(release) => write!(f, "{}+{release}", self.version.clone().without_build()),
         }
     }
 }

@@ -1,0 +1,132 @@
+//! The algebra of sets. Every law is held for lists of intervals and for pairs of them.
+
+use crate::world::{WITNESSES, intervals, version, versions};
+use mainstay_version::{IntervalSet, VersionSet};
+use proptest::prelude::*;
+
+/// The laws, for one type of sets.
+macro_rules! laws {
+    ($name:ident, $set:ty, $strategy:expr) => {
+        mod $name {
+            use super::*;
+
+            proptest! {
+                #[test]
+                fn membership_commutes_with_every_operation(a in $strategy, b in $strategy) {
+                    let union = a.union(&b);
+                    let intersection = a.intersection(&b);
+                    let difference = a.difference(&b);
+                    let complement = a.complement();
+                    for v in WITNESSES.iter() {
+                        let (in_a, in_b) = (a.contains(v), b.contains(v));
+                        prop_assert_eq!(union.contains(v), in_a || in_b, "{}", v);
+                        prop_assert_eq!(intersection.contains(v), in_a && in_b, "{}", v);
+                        prop_assert_eq!(difference.contains(v), in_a && !in_b, "{}", v);
+                        prop_assert_eq!(complement.contains(v), !in_a, "{}", v);
+                    }
+                }
+
+                #[test]
+                fn questions_are_answered_exactly(a in $strategy, b in $strategy) {
+                    let inside = |set: &$set| {
+                        WITNESSES.iter().filter(|v| set.contains(v)).collect::<Vec<_>>()
+                    };
+                    let (in_a, in_b) = (inside(&a), inside(&b));
+                    prop_assert_eq!(a.is_empty(), in_a.is_empty());
+                    prop_assert_eq!(a == b, in_a == in_b);
+                    prop_assert_eq!(a.is_subset(&b), in_a.iter().all(|v| b.contains(v)));
+                    prop_assert_eq!(a.overlaps(&b), in_a.iter().any(|v| b.contains(v)));
+                    let selected: Vec<_> = a.select(&WITNESSES, |v| v).collect();
+                    prop_assert_eq!(selected, in_a);
+                }
+
+                #[test]
+                fn sets_are_a_boolean_algebra(a in $strategy, b in $strategy, c in $strategy) {
+                    let (all, none) = (<$set>::all(), <$set>::none());
+                    prop_assert_eq!(a.union(&b), b.union(&a));
+                    prop_assert_eq!(a.intersection(&b), b.intersection(&a));
+                    prop_assert_eq!(a.union(&b).union(&c), a.union(&b.union(&c)));
+                    prop_assert_eq!(
+                        a.intersection(&b).intersection(&c),
+                        a.intersection(&b.intersection(&c))
+                    );
+                    prop_assert_eq!(
+                        a.intersection(&b.union(&c)),
+                        a.intersection(&b).union(&a.intersection(&c))
+                    );
+                    prop_assert_eq!(
+                        a.union(&b.intersection(&c)),
+                        a.union(&b).intersection(&a.union(&c))
+                    );
+                    prop_assert_eq!(
+                        a.union(&b).complement(),
+                        a.complement().intersection(&b.complement())
+                    );
+                    prop_assert_eq!(a.complement().complement(), a.clone());
+                    prop_assert_eq!(a.union(&a.intersection(&b)), a.clone());
+                    prop_assert_eq!(a.difference(&b), a.intersection(&b.complement()));
+                    prop_assert_eq!(a.union(&a.complement()), all.clone());
+                    prop_assert_eq!(a.intersection(&a.complement()), none.clone());
+                    prop_assert_eq!((a.union(&none), a.intersection(&all)), (a.clone(), a.clone()));
+                    prop_assert_eq!((a.union(&all), a.intersection(&none)), (all, none));
+                }
+
+                #[test]
+                fn being_a_part_is_an_order(a in $strategy, b in $strategy) {
+                    prop_assert!(a.is_subset(&a));
+                    prop_assert!(a.intersection(&b).is_subset(&a) && a.is_subset(&a.union(&b)));
+                    prop_assert_eq!(a.is_subset(&b) && b.is_subset(&a), a == b);
+                    prop_assert_eq!(a.is_subset(&b), a.difference(&b).is_empty());
+                    prop_assert_eq!(a.overlaps(&b), !a.intersection(&b).is_empty());
+                }
+            }
+        }
+    };
+}
+
+laws!(of_intervals, IntervalSet, intervals());
+laws!(of_versions, VersionSet, versions());
+
+proptest! {
+    #[test]
+    fn lists_are_sorted_disjoint_and_do_not_touch(a in versions(), b in intervals()) {
+        for set in [a.releases(), a.prereleases(), &b, &b.complement()] {
+            for interval in set.intervals() {
+                prop_assert!(interval.to.as_ref().is_none_or(|to| interval.from < *to));
+            }
+            for pair in set.intervals().windows(2) {
+                prop_assert!(pair[0].to.as_ref().is_some_and(|to| *to < pair[1].from));
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_of_intervals_is_the_pair_that_says_it_twice(a in intervals(), b in intervals()) {
+        let pair = VersionSet::from(a.clone());
+        for v in WITNESSES.iter() {
+            prop_assert_eq!(pair.contains(v), a.contains(v));
+        }
+        prop_assert_eq!(VersionSet::from(a.union(&b)), pair.union(&b.clone().into()));
+        prop_assert_eq!(VersionSet::from(a.intersection(&b)), pair.intersection(&b.into()));
+        prop_assert_eq!(VersionSet::from(a.complement()), pair.complement());
+    }
+
+    #[test]
+    fn nothing_lies_between_a_version_and_its_successor(a in version(), b in version()) {
+        let next = a.successor().unwrap();
+        prop_assert!(a < next);
+        prop_assert!(b <= a || b >= next);
+        prop_assert_eq!(
+            IntervalSet::above(&a).intersection(&IntervalSet::below(next)),
+            IntervalSet::none()
+        );
+    }
+
+    #[test]
+    fn releases_and_pre_releases_do_not_meet(a in versions()) {
+        let releases = VersionSet::new(a.releases().clone(), IntervalSet::none());
+        let prereleases = VersionSet::new(IntervalSet::none(), a.prereleases().clone());
+        prop_assert!(!releases.overlaps(&prereleases));
+        prop_assert_eq!(releases.union(&prereleases), a);
+    }
+}
