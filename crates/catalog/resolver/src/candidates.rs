@@ -8,16 +8,29 @@
 //! Candidates of a requirement come from every visible catalog: existing operators first, then the
 //! catalog of the one that requires, then by priority, own namespace, name. Whole channels are
 //! sorted before the requirement picks from them, because what a channel skips cannot be picked.
+//!
+//! What is broken is written down as a [`Fault`] and left out. A Subscription that cannot be met
+//! because of one asks for nothing, and what it has installed stays.
 
 use crate::channel;
 use crate::existing::{self, Existing};
 use crate::predicate::Predicate;
 use crate::problem::{Problem, Reason, Rule, Subject, Var};
 use crate::property::{Api, Facts};
-use crate::snapshot::{Entry, Snapshot};
-use crate::texts::aggregate;
-use crate::world::{CatalogKey, Content, Subscription, World};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use crate::snapshot::{Entry, Providers, Snapshot};
+use crate::world::{CatalogKey, Content, Demand, Prohibited, Subscription, World};
+use mainstay_version::Version;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::LazyLock;
+
+/// How many steps it may take to find all candidates: looks of a requirement at a bundle, costs of
+/// expressions, candidates on lists. A step takes some nanoseconds.
+pub(crate) const BUDGET: u64 = 200_000_000;
+
+/// How long all lists of candidates together may get.
+const MOST_LISTED: usize = 20_000_000;
 
 /// An entry of one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,10 +42,43 @@ pub(crate) struct EntryRef {
 }
 
 /// Where entries come from.
-struct Source<'a> {
-    key: CatalogKey,
+pub(crate) struct Source<'a> {
+    pub key: CatalogKey,
     priority: i64,
     snapshot: &'a Snapshot,
+    /// Why it cannot be asked; the snapshot is empty then.
+    pub fault: Option<String>,
+}
+
+/// Where something broken was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Asking {
+    /// On the way from existing operators.
+    Existing,
+    /// On the way from a demand, by its index.
+    Demand(usize),
+    /// On the way from a Subscription, by its index.
+    Subscription(usize),
+}
+
+/// What is broken.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// A Subscription cannot be met.
+    Subscription(usize),
+    /// A bundle says something that cannot be read.
+    Bundle(Var),
+    /// A channel that has something for a constraint cannot be ordered, and offers nothing.
+    Channel(usize),
+}
+
+/// Something broken.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    pub asking: Asking,
+    pub what: What,
+    /// The original's text.
+    pub text: String,
 }
 
 /// The problem of a world, with everything that gives its variables a meaning.
@@ -40,53 +86,64 @@ pub(crate) struct Candidates<'a> {
     pub problem: Problem,
     /// In order of their names.
     pub subscriptions: Vec<&'a Subscription>,
+    /// In order of their packages.
+    pub demands: Vec<&'a Demand>,
     /// For variables that upgrade something: its name.
-    pub replacements: HashMap<Var, String>,
-    sources: Vec<Source<'a>>,
-    variables: HashMap<(usize, &'a str, &'a str), Var>,
+    pub replacements: FxHashMap<Var, String>,
+    /// The existing operators, then the visible catalogs in order of preference.
+    pub sources: Vec<Source<'a>>,
+    pub faults: Vec<Fault>,
+    /// Whether looking for candidates took too long, so that some are missing.
+    pub exhausted: bool,
+    world: &'a World<'a>,
+    variables: FxHashMap<EntryRef, Var>,
     /// What meets a requirement of something in a source: many versions require the same.
-    known_providers: HashMap<(usize, &'a Predicate), Vec<Var>>,
-    /// Errors of catalogs, to be reported when nothing else is wrong.
-    catalog_errors: Vec<String>,
+    lists: FxHashMap<(usize, u32), Listed>,
+    listed: usize,
+    steps: u64,
 }
 
-/// A list of errors that end resolution.
-pub(crate) type Errors = Vec<String>;
+/// A list of candidates.
+#[derive(Clone)]
+struct Listed {
+    vars: Rc<[Var]>,
+    faults: Rc<[String]>,
+}
+
+static EMPTY: LazyLock<Snapshot> = LazyLock::new(Snapshot::default);
 
 impl<'a> Candidates<'a> {
     /// States the problem of a world.
-    pub(crate) fn of(
-        world: &'a World<'a>,
-        exclude_global: bool,
-        existing: &'a Existing,
-    ) -> Result<Self, String> {
+    pub(crate) fn of(world: &'a World<'a>, exclude_global: bool, existing: &'a Existing) -> Self {
         let mut subscriptions: Vec<&Subscription> = world.subscriptions.iter().collect();
         subscriptions.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut demands: Vec<&Demand> = world.demands.iter().collect();
+        demands.sort_by_key(|it| (&it.package, it.range.as_ref().map(ToString::to_string)));
         let mut this = Self {
             problem: Problem::default(),
             subscriptions,
-            replacements: HashMap::new(),
+            demands,
+            replacements: FxHashMap::default(),
             sources: Vec::new(),
-            variables: HashMap::new(),
-            known_providers: HashMap::new(),
-            catalog_errors: Vec::new(),
+            faults: Vec::new(),
+            exhausted: false,
+            world,
+            variables: FxHashMap::default(),
+            lists: FxHashMap::default(),
+            listed: 0,
+            steps: 0,
         };
-        this.add_sources(world, exclude_global, existing);
-        this.add_existing(existing).map_err(|errors| aggregate(&errors))?;
-        let mut errors = Vec::new();
+        this.add_sources(exclude_global, existing);
+        this.add_existing(existing);
+        for at in 0..this.demands.len() {
+            this.add_demand(at);
+        }
         for at in 0..this.subscriptions.len() {
-            if let Err(error) = this.add_subscription(at) {
-                errors.push(aggregate(&error));
-            }
+            this.add_subscription(at);
         }
-        if !errors.is_empty() {
-            return Err(aggregate(&errors));
-        }
+        this.add_kept();
         this.add_uniqueness();
-        if !this.catalog_errors.is_empty() {
-            return Err(aggregate(&this.catalog_errors));
-        }
-        Ok(this)
+        this
     }
 
     /// The entry of a reference, with what its bundle says.
@@ -100,14 +157,17 @@ impl<'a> Candidates<'a> {
     }
 
     /// How often the name of an entry comes in its channel; more than once is an error.
-    pub(crate) fn occurrences(&self, at: EntryRef) -> usize {
-        let (entry, _) = self.entry(at);
-        let snapshot = self.sources[at.source].snapshot;
-        snapshot
-            .named(&entry.name)
-            .iter()
-            .filter(|other| snapshot.entry(**other).0.channel == entry.channel)
-            .count()
+    pub(crate) fn occurrences(&self, at: EntryRef) -> u32 {
+        self.sources[at.source].snapshot.times(at.entry)
+    }
+
+    /// The place of a source among those that something in another one prefers.
+    pub(crate) fn rank(of: usize, source: usize) -> usize {
+        match source {
+            0 => 0,
+            source if source == of => 1,
+            source => source + 1,
+        }
     }
 
     /// The name of a variable in texts: `catalog/namespace/channel/name` for candidates.
@@ -118,15 +178,15 @@ impl<'a> Candidates<'a> {
                 format!("{}/{}/{}", self.catalog(at), entry.channel, entry.name)
             }
             Subject::Subscription(at) => self.subscriptions[at].name.clone(),
+            Subject::Demand(at) => self.demands[at].package.clone(),
         }
     }
 
-    fn add_sources(&mut self, world: &World<'a>, exclude_global: bool, existing: &'a Existing) {
+    fn add_sources(&mut self, exclude_global: bool, existing: &'a Existing) {
+        let world = self.world;
         let own = CatalogKey::new(existing::CATALOG, &*world.namespace);
-        if let Some(error) = &existing.error {
-            self.catalog_errors.push(using(&own, error));
-        }
-        self.sources.push(Source { key: own, priority: 0, snapshot: &existing.snapshot });
+        let fault = existing.error.as_ref().map(|error| using(&own, error));
+        self.sources.push(Source { key: own, priority: 0, snapshot: &existing.snapshot, fault });
         let mut visible: Vec<_> = world
             .catalogs
             .iter()
@@ -143,205 +203,264 @@ impl<'a> Candidates<'a> {
         });
         for catalog in visible {
             let key = catalog.key.clone();
-            match &catalog.content {
-                Content::Ready(snapshot) => {
-                    self.sources.push(Source { key, priority: catalog.priority, snapshot });
-                }
+            let error = match &catalog.content {
+                Content::Ready(_) => None,
                 Content::NotConnected => {
                     let CatalogKey { name, namespace } = &key;
-                    let error = format!(
+                    Some(format!(
                         "no registry client established for catalogsource {namespace}/{name}"
-                    );
-                    self.catalog_errors.push(using(&key, &error));
+                    ))
                 }
-                Content::Failed(reason) => {
-                    let error = format!("failed to list bundles: {reason}");
-                    self.catalog_errors.push(using(&key, &error));
-                }
-            }
+                Content::Failed(reason) => Some(format!("failed to list bundles: {reason}")),
+            };
+            let fault = error.map(|error| using(&key, &error));
+            let snapshot = match &catalog.content {
+                Content::Ready(snapshot) => snapshot,
+                _ => &*EMPTY,
+            };
+            self.sources.push(Source { key, priority: catalog.priority, snapshot, fault });
         }
     }
 
-    fn add_existing(&mut self, existing: &'a Existing) -> Result<(), Errors> {
-        let count = existing.subscribed.len();
-        let all: Vec<_> = (0..count)
-            .map(|at| EntryRef { source: 0, entry: u32::try_from(at).unwrap_or(u32::MAX) })
+    fn add_existing(&mut self, existing: &'a Existing) {
+        let mut all: Vec<(EntryRef, bool)> = (0..)
+            .zip(&existing.subscribed)
+            .map(|(entry, subscribed)| (EntryRef { source: 0, entry }, *subscribed))
             .collect();
         // Variables first, so that existing operators are tried in the order of their names.
-        for (&at, subscribed) in all.iter().zip(&existing.subscribed) {
+        all.sort_by(|a, b| self.entry(a.0).0.name.cmp(&self.entry(b.0).0.name));
+        for &(at, subscribed) in &all {
             let (var, _) = self.variable(at);
             if !subscribed {
                 self.problem.constrain(Some(var), Rule::Mandatory, Reason::Unsubscribed);
             }
-            self.add_deprecation(var, at);
         }
-        self.add_requirements(all)
+        self.add_requirements(all.into_iter().map(|(at, _)| at).collect(), Asking::Existing);
     }
 
     /// The variable of an entry, and whether it was made now.
     fn variable(&mut self, at: EntryRef) -> (Var, bool) {
-        let entry = self.entry(at).0;
-        let key = (at.source, &*entry.channel, &*entry.name);
+        let first = self.sources[at.source].snapshot.first(at.entry);
+        let key = EntryRef { source: at.source, entry: first };
         if let Some(var) = self.variables.get(&key) {
             return (*var, false);
         }
         let var = self.problem.variable(Subject::Bundle(at));
         self.variables.insert(key, var);
+        self.add_marks(var, at);
         (var, true)
     }
 
-    fn add_deprecation(&mut self, var: Var, at: EntryRef) {
-        if self.entry(at).1.deprecated {
+    /// What says of a bundle that it must not be chosen.
+    fn add_marks(&mut self, var: Var, at: EntryRef) {
+        let (entry, facts) = self.entry(at);
+        if facts.deprecated {
             self.problem.constrain(Some(var), Rule::Prohibited, Reason::Deprecated);
+        }
+        if at.source == 0 {
+            return;
+        }
+        let world = self.world;
+        let forbidden = world.prohibitions.iter().filter(|it| match &it.what {
+            Prohibited::Package(package) => **package == *entry.package,
+            Prohibited::Bundle(name) => **name == *entry.name,
+            Prohibited::OutsideOf(packages) => !packages.contains(&*entry.package),
+        });
+        // Of several rules the least message is told.
+        if let Some(forbidden) = forbidden.min_by_key(|it| &it.message) {
+            let reason = Reason::Forbidden(forbidden.message.clone());
+            self.problem.constrain(Some(var), Rule::Prohibited, reason);
+        }
+        if let (Some(least), Some(there)) = (&facts.kubernetes, &world.kube_version)
+            && !is_new_enough(there, least)
+        {
+            let reason = Reason::Kubernetes(least.to_string(), there.to_string());
+            self.problem.constrain(Some(var), Rule::Prohibited, reason);
         }
     }
 
     /// Adds entries that are new, and everything that may meet their requirements.
-    fn add_bundles(&mut self, entries: &[EntryRef]) -> Result<Vec<Var>, Errors> {
+    fn add_bundles(&mut self, entries: &[EntryRef], asking: Asking) -> Vec<Var> {
         let mut new = Vec::new();
-        let mut vars = Vec::with_capacity(entries.len());
+        let mut vars = Vec::with_capacity(entries.len() + 1);
         for &at in entries {
             let (var, made) = self.variable(at);
             if made {
-                self.add_deprecation(var, at);
                 new.push(at);
             }
             vars.push(var);
         }
-        self.add_requirements(new)?;
-        Ok(vars)
+        self.add_requirements(new, asking);
+        vars
     }
 
-    fn add_requirements(&mut self, mut stack: Vec<EntryRef>) -> Result<(), Errors> {
-        let mut errors = Vec::new();
+    fn add_requirements(&mut self, mut stack: Vec<EntryRef>, asking: Asking) {
         stack.reverse();
         while let Some(at) = stack.pop() {
             let (var, _) = self.variable(at);
             let facts = self.entry(at).1;
             if let Some(reason) = &facts.unreadable {
-                errors.push(reason.clone());
+                let what = What::Bundle(var);
+                self.faults.push(Fault { asking, what, text: reason.clone() });
                 continue;
             }
-            for (number, requirement) in facts.requirements.iter().enumerate() {
+            for (number, &requirement) in facts.known.iter().enumerate() {
+                if self.exhausted {
+                    return;
+                }
                 let key = (at.source, requirement);
-                let vars = if let Some(known) = self.known_providers.get(&key) {
+                let listed = if let Some(known) = self.lists.get(&key) {
                     known.clone()
                 } else {
-                    match self.providers(at.source, requirement) {
-                        Ok(providers) => {
-                            let vars = self.add_providers(&providers, &mut stack);
-                            self.known_providers.insert(key, vars.clone());
-                            vars
-                        }
-                        Err(error) => {
-                            errors.push(error);
-                            continue;
-                        }
-                    }
+                    let listed = self.list(at.source, requirement, &mut stack);
+                    self.lists.insert(key, listed.clone());
+                    listed
                 };
-                let rule = Rule::Dependency(vars);
+                for text in listed.faults.iter() {
+                    let what = What::Channel(self.problem.constraints.len());
+                    self.faults.push(Fault { asking, what, text: text.clone() });
+                }
+                let rule = Rule::Dependency(listed.vars);
                 self.problem.constrain(Some(var), rule, Reason::Required(number));
             }
         }
-        if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    /// The variables of providers; those that are new are put on the stack.
-    fn add_providers(&mut self, providers: &[EntryRef], stack: &mut Vec<EntryRef>) -> Vec<Var> {
-        let mut vars = Vec::with_capacity(providers.len());
-        let mut seen = HashSet::new();
-        for &provider in providers {
-            let (var, made) = self.variable(provider);
-            if made {
-                self.add_deprecation(var, provider);
-                stack.push(provider);
-            }
-            if seen.insert(var) {
-                vars.push(var);
-            }
-        }
-        vars
+    /// What meets a requirement of something in a source; variables that are new are put on the
+    /// stack.
+    fn list(&mut self, source: usize, requirement: u32, stack: &mut Vec<EntryRef>) -> Listed {
+        let snapshot = self.sources[source].snapshot;
+        let own = (source, requirement);
+        self.list_of(Some(own), snapshot.requirement(requirement), source, stack)
     }
 
-    /// The entries that meet a requirement of something in a source, best first.
-    fn providers(&self, of: usize, requirement: &Predicate) -> Result<Vec<EntryRef>, String> {
+    fn list_of(
+        &mut self,
+        own: Option<(usize, u32)>,
+        requirement: &Predicate,
+        of: usize,
+        stack: &mut Vec<EntryRef>,
+    ) -> Listed {
         let mut order: Vec<usize> = (0..self.sources.len()).collect();
-        // Existing operators, then the source itself, then the others as they are sorted.
-        order.sort_by_key(|&source| (source != 0, source != of, source));
-        let mut providers = Vec::new();
+        order.sort_by_key(|source| Self::rank(of, *source));
+        let (mut vars, mut faults) = (Vec::new(), Vec::new());
+        let mut seen = FxHashSet::default();
         for source in order {
             let snapshot = self.sources[source].snapshot;
-            let matching = snapshot.matching(requirement);
-            if matching.is_empty() {
-                continue;
-            }
-            let mut whole = BTreeSet::new();
-            let mut seen = BTreeSet::new();
-            for at in matching {
-                let entry = snapshot.entry(at).0;
-                if source == 0 {
-                    whole.insert(at);
-                } else if seen.insert((&*entry.package, &*entry.channel)) {
-                    let same = snapshot.of_package(&entry.package).iter().copied();
-                    whole.extend(same.filter(|at| snapshot.entry(*at).0.channel == entry.channel));
+            let found = match own {
+                _ if source == 0 => Cow::Owned(self.existing_providers(requirement)),
+                Some((own, number)) if own == source => {
+                    Cow::Borrowed(snapshot.known_providers(number))
                 }
+                _ => Cow::Owned(snapshot.providers(requirement)),
+            };
+            self.spend(found.steps + found.entries.len() as u64);
+            faults.extend(found.faults.iter().cloned());
+            if self.exhausted {
+                break;
             }
-            let mut channels: BTreeMap<_, Vec<u32>> = BTreeMap::new();
-            for at in whole {
-                let entry = snapshot.entry(at).0;
-                let key = (!entry.default_channel, &*entry.package, &*entry.channel);
-                channels.entry(key).or_default().push(at);
-            }
-            for entries in channels.into_values() {
-                for at in channel::sort(&entries, |at| snapshot.entry(at).0)? {
-                    let (entry, facts) = snapshot.entry(at);
-                    if requirement.holds(entry, facts) {
-                        providers.push(EntryRef { source, entry: at });
-                    }
+            for &entry in &found.entries {
+                let at = EntryRef { source, entry };
+                let (var, made) = self.variable(at);
+                if made {
+                    stack.push(at);
+                }
+                if seen.insert(var) {
+                    vars.push(var);
                 }
             }
         }
-        Ok(providers)
+        self.listed += vars.len();
+        if self.listed > MOST_LISTED {
+            self.exhausted = true;
+        }
+        Listed { vars: vars.into(), faults: faults.into() }
     }
 
-    fn add_subscription(&mut self, at: usize) -> Result<(), Errors> {
+    /// Existing operators that meet a requirement. Those of one package need an order, which they
+    /// do not have.
+    fn existing_providers(&self, requirement: &Predicate) -> Providers {
+        let mut providers = Providers::default();
+        let snapshot = self.sources[0].snapshot;
+        let matching = snapshot.matching(requirement, &mut providers.steps);
+        let package = |at: &u32| &snapshot.entry(*at).0.package;
+        for same in matching.chunk_by(|a, b| package(a) == package(b)) {
+            match channel::sort(same, |at| snapshot.entry(at).0) {
+                Ok(chain) => providers.entries.extend(chain),
+                Err(fault) => providers.faults.push(fault),
+            }
+        }
+        providers
+    }
+
+    fn spend(&mut self, steps: u64) {
+        self.steps += steps;
+        if self.steps > BUDGET {
+            self.exhausted = true;
+        }
+    }
+
+    fn add_demand(&mut self, at: usize) {
+        let demand = self.demands[at];
+        let var = self.problem.variable(Subject::Demand(at));
+        self.problem.constrain(Some(var), Rule::Mandatory, Reason::Demanded);
+        let mut parts = vec![Predicate::Package(demand.package.clone())];
+        parts.extend(demand.range.clone().map(Predicate::InRange));
+        let mut stack = Vec::new();
+        let asking = Asking::Demand(at);
+        let listed = self.list_of(None, &Predicate::All(parts), 0, &mut stack);
+        for text in listed.faults.iter() {
+            let what = What::Channel(self.problem.constraints.len());
+            self.faults.push(Fault { asking, what, text: text.clone() });
+        }
+        self.problem.constrain(Some(var), Rule::Dependency(listed.vars), Reason::Supplied);
+        // They were put there in order, and are taken in order.
+        stack.reverse();
+        self.add_requirements(stack, asking);
+    }
+
+    fn add_subscription(&mut self, at: usize) {
         let subscription = self.subscriptions[at];
+        let asking = Asking::Subscription(at);
         let installed = self.installed(subscription);
-        let found = self.subscribed_entries(subscription, installed.is_none());
-        let entries = match found {
-            Ok(entries) => entries,
-            Err(text) => {
+        if let Some(text) = self.unreadable_catalog(&subscription.catalog) {
+            // The catalog is told about by itself.
+            self.faults.push(Fault { asking, what: What::Subscription(at), text });
+            return;
+        }
+        let sorted = match self.subscribed_entries(subscription, installed) {
+            Ok(Ok(sorted)) => sorted,
+            Ok(Err(text)) => {
                 let var = self.problem.variable(Subject::Subscription(at));
                 self.problem.constrain(Some(var), Rule::Mandatory, Reason::Exists);
                 self.problem.constrain(Some(var), Rule::Prohibited, Reason::Invalid(text));
-                return Ok(());
+                return;
+            }
+            Err(text) => {
+                self.faults.push(Fault { asking, what: What::Subscription(at), text });
+                return;
             }
         };
-        let mut sorted = self.sort_subscribed(entries).map_err(|error| vec![error])?;
-        if let Some(current) = installed {
-            let current = self.entry(current).0;
-            sorted.retain(|at| is_one_hop(self.entry(*at).0, current));
-        }
-        let mut candidates = self.add_bundles(&sorted)?;
+        let mut candidates = self.add_bundles(&sorted, asking);
         if let Some(current) = installed {
             let (current_var, _) = self.variable(current);
-            let name = self.entry(current).0.name.to_string();
+            let name = &self.entry(current).0.name;
             for &candidate in &candidates {
                 // A Subscription to every catalog finds existing operators too.
                 if candidate != current_var {
-                    self.replacements.insert(candidate, name.clone());
+                    self.replacements.insert(candidate, name.to_string());
                 }
                 let rule = Rule::Conflict(current_var);
                 self.problem.constrain(Some(candidate), rule, Reason::Replaced);
             }
             candidates.push(current_var);
         }
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         candidates.retain(|candidate| seen.insert(*candidate));
         let var = self.problem.variable(Subject::Subscription(at));
         self.problem.constrain(Some(var), Rule::Mandatory, Reason::Exists);
-        self.problem.constrain(Some(var), Rule::Dependency(candidates), Reason::Wanted);
-        Ok(())
+        let rule = Rule::Dependency(candidates.into());
+        self.problem.constrain(Some(var), rule, Reason::Wanted);
     }
 
     /// The existing operator that a Subscription says is installed.
@@ -351,20 +470,28 @@ impl<'a> Candidates<'a> {
         Some(EntryRef { source: 0, entry })
     }
 
-    /// The entries that a Subscription is about, or the text that says why there are none.
+    /// Why a catalog that a Subscription is about cannot be asked.
+    fn unreadable_catalog(&self, catalog: &CatalogKey) -> Option<String> {
+        let sources = self.subscribed_sources(catalog).into_iter();
+        sources.map(|source| &self.sources[source]).find_map(|source| source.fault.clone())
+    }
+
+    /// The entries that a Subscription is about, best first. The inner error says why there are
+    /// none, the outer one that their channel is broken.
     fn subscribed_entries(
         &self,
         subscription: &Subscription,
-        fresh: bool,
-    ) -> Result<Vec<EntryRef>, String> {
+        installed: Option<EntryRef>,
+    ) -> Result<Result<Vec<EntryRef>, String>, String> {
         let Subscription { name, package, channel, starting_csv, catalog, .. } = subscription;
         let sources = self.subscribed_sources(catalog);
-        if sources.iter().all(|source| self.sources[*source].snapshot.is_empty()) {
+        let empty = |source: &usize| self.sources[*source].snapshot.is_empty();
+        if sources.iter().all(empty) {
             let CatalogKey { name: source, namespace } = catalog;
-            return Err(format!(
+            return Ok(Err(format!(
                 "no operators found from catalog {source} in namespace {namespace} referenced by \
                  subscription {name}"
-            ));
+            )));
         }
         let mut entries: Vec<EntryRef> = sources
             .iter()
@@ -374,30 +501,52 @@ impl<'a> Candidates<'a> {
             })
             .collect();
         if entries.is_empty() {
-            return Err(format!(
+            return Ok(Err(format!(
                 "no operators found in package {package} in the catalog referenced by \
                  subscription {name}"
-            ));
+            )));
         }
         if !channel.is_empty() {
             entries.retain(|at| *self.entry(*at).0.channel == **channel);
         }
         if entries.is_empty() {
-            return Err(format!(
+            return Ok(Err(format!(
                 "no operators found in channel {channel} of package {package} in the catalog \
                  referenced by subscription {name}"
-            ));
+            )));
         }
-        if fresh && !starting_csv.is_empty() {
+        let all = entries.len();
+        if installed.is_none() && !starting_csv.is_empty() {
             entries.retain(|at| *self.entry(*at).0.name == **starting_csv);
         }
         if entries.is_empty() {
-            return Err(format!(
+            return Ok(Err(format!(
                 "no operators found with name {starting_csv} in channel {channel} of package \
                  {package} in the catalog referenced by subscription {name}"
-            ));
+            )));
         }
-        Ok(entries)
+        let current = installed.map(|at| self.entry(at).0);
+        let wanted =
+            |at: &EntryRef| current.is_none_or(|current| is_one_hop(self.entry(*at).0, current));
+        // Usually they are whole channels of one catalog, whose order is known.
+        let whole = match sources.as_slice() {
+            [one] => entries.len() == all && !self.sources[*one].snapshot.is_mixed(package),
+            _ => false,
+        };
+        if !whole {
+            let mut sorted = self.sort_subscribed(entries)?;
+            sorted.retain(wanted);
+            return Ok(Ok(sorted));
+        }
+        let mut sorted = Vec::new();
+        let channel = |at: &EntryRef| &self.entry(*at).0.channel;
+        for same in entries.chunk_by(|a, b| channel(a) == channel(b)) {
+            let source = same[0].source;
+            let chain = self.sources[source].snapshot.chain(same[0].entry).as_ref()?;
+            let chain = chain.iter().map(|&entry| EntryRef { source, entry });
+            sorted.extend(chain.filter(wanted));
+        }
+        Ok(Ok(sorted))
     }
 
     /// The sources that a Subscription names; all of them if it names none.
@@ -432,37 +581,72 @@ impl<'a> Candidates<'a> {
         Ok(sorted)
     }
 
+    /// What is installed stays when its Subscription cannot be met. What it needs and does not have
+    /// today is no concern then; what it needs and has must remain.
+    fn add_kept(&mut self) {
+        let unmet = self.problem.constraints.iter().filter_map(|constraint| {
+            match (&constraint.reason, self.problem.subjects[constraint.subject?.index()]) {
+                (Reason::Invalid(_), Subject::Subscription(at)) => Some(at),
+                _ => None,
+            }
+        });
+        let broken = self.faults.iter().filter_map(|fault| match fault.what {
+            What::Subscription(at) => Some(at),
+            _ => None,
+        });
+        let mut all: Vec<usize> = unmet.chain(broken).collect();
+        all.sort_unstable();
+        let mut kept = FxHashSet::default();
+        for at in all {
+            if let Some(installed) = self.installed(self.subscriptions[at]) {
+                let (var, _) = self.variable(installed);
+                if kept.insert(var) {
+                    self.problem.constrain(Some(var), Rule::Mandatory, Reason::Kept(at));
+                }
+            }
+        }
+        let subjects = &self.problem.subjects;
+        let exists =
+            |var: &Var| matches!(subjects[var.index()], Subject::Bundle(at) if at.source == 0);
+        for constraint in &mut self.problem.constraints {
+            if let (Rule::Dependency(vars), Some(subject)) = (&constraint.rule, constraint.subject)
+                && kept.contains(&subject)
+                && !vars.iter().any(exists)
+            {
+                constraint.rule = Rule::Dependency([subject].into());
+            }
+        }
+    }
+
     /// At most one provider of each kind, and at most one operator of each package.
     fn add_uniqueness(&mut self) {
-        let mut apis: BTreeMap<&Api, Vec<(String, Var)>> = BTreeMap::new();
-        let mut packages: BTreeMap<&str, Vec<(String, Var)>> = BTreeMap::new();
+        let mut apis: FxHashMap<&Api, Vec<Var>> = FxHashMap::default();
+        let mut packages: FxHashMap<&str, Vec<Var>> = FxHashMap::default();
         for (at, subject) in self.problem.subjects.iter().enumerate() {
             let Subject::Bundle(entry) = *subject else { continue };
             if self.is_unreadable(entry) || self.occurrences(entry) != 1 {
                 continue;
             }
             let var = Var(u32::try_from(at).unwrap_or(u32::MAX));
-            let identifier = self.identifier(var);
             let facts = self.entry(entry).1;
             for api in &facts.apis {
-                apis.entry(api).or_default().push((identifier.clone(), var));
+                apis.entry(api).or_default().push(var);
             }
             for (package, _) in &facts.packages {
-                packages.entry(package).or_default().push((identifier.clone(), var));
+                packages.entry(package).or_default().push(var);
             }
         }
-        let sorted = |mut list: Vec<(String, Var)>| {
-            list.sort();
-            list.into_iter().map(|(_, var)| var).collect::<Vec<_>>()
-        };
-        let mut rules = Vec::new();
-        for (api, list) in apis.into_iter().filter(|(_, list)| list.len() > 1) {
-            rules.push((sorted(list), Reason::OneProvider(api.clone())));
+        let mut apis: Vec<_> = apis.into_iter().filter(|(_, vars)| vars.len() > 1).collect();
+        apis.sort_unstable_by_key(|(api, _)| *api);
+        let mut packages: Vec<_> =
+            packages.into_iter().filter(|(_, vars)| vars.len() > 1).collect();
+        packages.sort_unstable_by_key(|(package, _)| *package);
+        for (api, vars) in apis {
+            let reason = Reason::OneProvider(api.clone());
+            self.problem.constrain(None, Rule::AtMostOne(vars), reason);
         }
-        for (package, list) in packages.into_iter().filter(|(_, list)| list.len() > 1) {
-            rules.push((sorted(list), Reason::OneOfPackage(package.to_owned())));
-        }
-        for (vars, reason) in rules {
+        for (package, vars) in packages {
+            let reason = Reason::OneOfPackage(package.to_owned());
             self.problem.constrain(None, Rule::AtMostOne(vars), reason);
         }
     }
@@ -478,6 +662,12 @@ impl<'a> Candidates<'a> {
 
 fn using(key: &CatalogKey, error: &str) -> String {
     format!("error using catalogsource {}/{}: {error}", key.namespace, key.name)
+}
+
+/// Whether a cluster's Kubernetes is the least that is asked for; vendors' marks behind its version
+/// do not make it older.
+fn is_new_enough(there: &Version, least: &Version) -> bool {
+    there.release() >= least.release()
 }
 
 /// Whether an entry is a direct successor of what is installed.

@@ -15,7 +15,7 @@ pub(crate) const CATALOG: &str = "@existing";
 /// Existing operators of a namespace.
 #[derive(Debug, Default)]
 pub(crate) struct Existing {
-    /// As a catalog, sorted by name.
+    /// As a catalog.
     pub snapshot: Snapshot,
     /// For each entry, whether a Subscription says that it is its installed version.
     pub subscribed: Vec<bool>,
@@ -42,7 +42,8 @@ fn read(world: &World<'_>, csvs: &[&Csv], fail_forward: bool) -> Result<Existing
         .map(|csv| (csv.replaces.as_str(), *csv))
         .collect();
     let mut builder = SnapshotBuilder::default();
-    let mut subscribed = Vec::new();
+    let installed: HashSet<&str> =
+        world.subscriptions.iter().map(|it| it.installed_csv.as_str()).collect();
     for csv in csvs.iter().filter(|csv| !csv.copied) {
         if fail_forward
             && chain_fails(&world.namespace, csv, &successors)?
@@ -54,9 +55,11 @@ fn read(world: &World<'_>, csvs: &[&Csv], fail_forward: bool) -> Result<Existing
         let version = Some(csv.version.clone().unwrap_or_else(|| Version::new(0, 0, 0)));
         let known = builder.keep(&package, version, facts);
         builder.entry(&known, &EntryFacts { name: &csv.name, ..EntryFacts::default() });
-        subscribed.push(world.subscriptions.iter().any(|sub| sub.installed_csv == csv.name));
     }
-    Ok(Existing { snapshot: builder.finish(), subscribed, error: None })
+    let snapshot = builder.finish();
+    let entries = snapshot.entries.iter();
+    let subscribed = entries.map(|entry| installed.contains(&*entry.name)).collect();
+    Ok(Existing { snapshot, subscribed, error: None })
 }
 
 /// Whether the chain of successors of a version ends with one that failed.
@@ -117,7 +120,7 @@ fn facts(world: &World<'_>, csv: &Csv) -> Result<(String, Facts), String> {
             facts.add(Property { kind: "olm.package", json: &value });
         }
     }
-    let package = facts.packages.last().map(|(name, _)| name.clone()).unwrap_or_default();
+    let package = facts.packages.iter().map(|(name, _)| name).max().cloned().unwrap_or_default();
     Ok((package, facts))
 }
 

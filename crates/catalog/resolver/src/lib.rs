@@ -6,9 +6,9 @@
 //! the order in which its parts are listed.
 //!
 //! ```text
-//! World ─► existing entries ─┐
-//!                            ├─► variables and constraints ─► search ─┬─► chosen entries ─► Outcome
-//! Snapshots ─► candidates ───┘                                        └─► core of reasons ─► Failure
+//! World ─► existing entries ─┐                                          ┌─► chosen entries ─► Outcome
+//!                            ├─► variables and constraints ─► part ─► search
+//! Snapshots ─► candidates ───┘                                 part …   └─► core of reasons ─► Failure
 //! ```
 //!
 //! * A [`Snapshot`] is made once per catalog content. It holds what resolution asks of a catalog in
@@ -16,10 +16,12 @@
 //! * The *problem* has a variable for each Subscription and each candidate, with the constraints of
 //!   the original: what must be there, what must not, what requires what, and of what there may be
 //!   only one. The rules for candidates and their order are in `candidates`.
-//! * The *search* tries favourites first, breadth first over requirements, and undoes what leads
-//!   nowhere; what it finds is what the original finds wherever that is determined. Where the
+//! * It falls into *parts* that no constraint connects. Each has its answer or its [`Failure`]: a
+//!   broken catalog or an impossible Subscription stops only what depends on it (`resolution`).
+//! * The *search* tries favourites first, breadth first over requirements, and learns from what
+//!   leads nowhere; what it finds is what the original finds wherever that is determined. Where the
 //!   original depends on the order of a map, the order here is: existing `ClusterServiceVersion`s by
-//!   name, then Subscriptions by name.
+//!   name, demands by package, Subscriptions by name, and the requirements of a bundle by their text.
 //! * A failure names an irreducible set of reasons: each of them is needed for the contradiction.
 //!
 //! Messages that end up in conditions are the original's.
@@ -34,6 +36,7 @@ mod outcome;
 mod predicate;
 mod problem;
 mod property;
+mod resolution;
 mod rule;
 mod snapshot;
 mod solve;
@@ -44,9 +47,10 @@ mod world;
 
 pub use explain::Repair;
 pub use outcome::{
-    Chosen, Failure, FailureKind, Install, NewSubscription, Outcome, UpdatedSubscription, resolve,
+    Chosen, Failure, FailureKind, Install, NewSubscription, Outcome, Summary, UpdatedSubscription,
 };
 pub use property::{Api, LegacyDependency, Property};
+pub use resolution::resolve;
 pub use snapshot::{BundleFacts, EntryFacts, KnownBundle, Snapshot, SnapshotBuilder};
 pub use view::EntryView;
 pub use world::{

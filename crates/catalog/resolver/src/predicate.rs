@@ -46,10 +46,14 @@ pub(crate) enum Predicate {
 }
 
 impl Predicate {
-    /// Whether it holds for a candidate.
-    pub(crate) fn holds(&self, entry: &Entry, facts: &Facts) -> bool {
+    /// Whether it holds for a candidate; `steps` grows by what it takes to find out.
+    pub(crate) fn holds(&self, entry: &Entry, facts: &Facts, steps: &mut u64) -> bool {
+        *steps += 1;
         match self {
-            Self::Api(api) => facts.apis.contains(api),
+            Self::Api(api) => {
+                *steps += facts.apis.len() as u64;
+                facts.apis.contains(api)
+            }
             Self::Package(package) => {
                 *entry.package == **package
                     || facts.packages.iter().any(|(name, _)| name == package)
@@ -61,11 +65,11 @@ impl Predicate {
                     || entry.version.as_ref().is_some_and(|version| range.contains(version))
             }
             Self::Label(label) => facts.labels.contains(label),
-            Self::All(all) => all.iter().all(|one| one.holds(entry, facts)),
-            Self::Any(any) => any.iter().any(|one| one.holds(entry, facts)),
-            Self::Not(none) => !none.iter().any(|one| one.holds(entry, facts)),
-            Self::Cel { rule, .. } => rule.holds(facts.told()),
-            Self::Said { inner, .. } => inner.holds(entry, facts),
+            Self::All(all) => all.iter().all(|one| one.holds(entry, facts, steps)),
+            Self::Any(any) => any.iter().any(|one| one.holds(entry, facts, steps)),
+            Self::Not(none) => !none.iter().any(|one| one.holds(entry, facts, steps)),
+            Self::Cel { rule, .. } => rule.holds(facts.told(), steps),
+            Self::Said { inner, .. } => inner.holds(entry, facts, steps),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::candidates::EntryRef;
 use crate::property::Api;
+use std::rc::Rc;
 
 /// A variable: something that is in the answer or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,6 +21,8 @@ pub(crate) enum Subject {
     Bundle(EntryRef),
     /// A Subscription, by its index.
     Subscription(usize),
+    /// A demand, by its index.
+    Demand(usize),
 }
 
 /// What must hold.
@@ -29,11 +32,12 @@ pub(crate) enum Rule {
     Mandatory,
     /// The subject is not in the answer.
     Prohibited,
-    /// With the subject, one of these; earlier ones are preferred.
-    Dependency(Vec<Var>),
+    /// With the subject, one of these; earlier ones are preferred, none comes twice. Many versions
+    /// require the same, so lists are shared.
+    Dependency(Rc<[Var]>),
     /// Not with the subject.
     Conflict(Var),
-    /// At most one of these, in the order of their names; one that is named twice excludes itself.
+    /// At most one of these; one that is named twice, side by side, excludes itself.
     AtMostOne(Vec<Var>),
 }
 
@@ -46,10 +50,20 @@ pub(crate) enum Reason {
     Invalid(String),
     /// The existing operator has no Subscription.
     Unsubscribed,
+    /// The existing operator's Subscription, by its index, cannot be met, so that it stays.
+    Kept(usize),
     /// The bundle carries the mark.
     Deprecated,
+    /// A rule of whoever runs the resolver, with its message.
+    Forbidden(String),
+    /// The bundle needs a newer Kubernetes: its least version, and the cluster's.
+    Kubernetes(String, String),
     /// The Subscription asks for one of its candidates.
     Wanted,
+    /// The demand exists.
+    Demanded,
+    /// The demand asks for one of its candidates.
+    Supplied,
     /// The bundle states a requirement; its index among those of the bundle.
     Required(usize),
     /// An upgrade takes the place of what it upgrades.

@@ -2,10 +2,10 @@
 
 use crate::predicate::{self, Predicate};
 use crate::rule;
-use mainstay_version::{Version, parse_strict};
+use mainstay_version::{Version, parse_strict, parse_tolerant};
 use serde_json::{Map, Value, json};
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// A kind of object that an operator provides or requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,10 +78,14 @@ pub(crate) struct Facts {
     /// Whether it must never be chosen.
     pub deprecated: bool,
     /// What it requires, in the order of its properties.
-    pub requirements: Vec<Predicate>,
-    /// Why its requirements cannot be read: the first reason.
+    pub requirements: Vec<Arc<Predicate>>,
+    /// The same as numbers of its snapshot.
+    pub known: Vec<u32>,
+    /// The least version of Kubernetes that it needs.
+    pub kubernetes: Option<Version>,
+    /// Why its requirements cannot be read: one reason, whatever their order.
     pub unreadable: Option<String>,
-    /// Why its properties cannot be written into an install plan: the first reason.
+    /// Why its properties cannot be written into an install plan: one reason, whatever their order.
     pub unwritable: Option<String>,
     /// All its properties, type and value, in their order: rules look at them.
     said: Vec<(Box<str>, Box<str>)>,
@@ -96,9 +100,7 @@ impl Facts {
         let value = match serde_json::from_str::<Value>(property.json) {
             Ok(value) => Some(value),
             Err(error) => {
-                if self.unwritable.is_none() {
-                    self.unwritable = Some(go_error(property.json, &error));
-                }
+                keep_least(&mut self.unwritable, go_error(property.json, &error));
                 None
             }
         };
@@ -127,11 +129,13 @@ impl Facts {
                 }
             }
             "olm.deprecated" => self.deprecated = true,
+            "olm.csv.metadata" => {
+                let least = fields.and_then(|fields| fields.text("minKubeVersion").ok());
+                self.kubernetes = least.and_then(|text| parse_tolerant(&text).ok());
+            }
             kind => match predicate::from_property(kind, property.json) {
                 Some(Ok(requirement)) => self.require(requirement),
-                Some(Err(reason)) => {
-                    self.unreadable.get_or_insert(reason);
-                }
+                Some(Err(reason)) => self.cannot_read(reason),
                 None => {}
             },
         }
@@ -174,9 +178,28 @@ impl Facts {
 
     /// Takes note of a requirement; one that is known already changes nothing.
     pub(crate) fn require(&mut self, requirement: Predicate) {
-        if !self.requirements.contains(&requirement) {
-            self.requirements.push(requirement);
+        if !self.requirements.iter().any(|known| **known == requirement) {
+            self.requirements.push(Arc::new(requirement));
         }
+    }
+
+    /// Takes note of a requirement that cannot be read.
+    pub(crate) fn cannot_read(&mut self, reason: String) {
+        keep_least(&mut self.unreadable, reason);
+    }
+
+    /// Its properties, in an order of their own.
+    pub(crate) fn said_sorted(&self) -> Vec<&(Box<str>, Box<str>)> {
+        let mut all: Vec<_> = self.said.iter().collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+/// Of several reasons the least text is kept, so that their order does not matter.
+fn keep_least(kept: &mut Option<String>, reason: String) {
+    if kept.as_ref().is_none_or(|kept| reason < *kept) {
+        *kept = Some(reason);
     }
 }
 

@@ -86,10 +86,12 @@ impl Rule {
         &self.text
     }
 
-    /// Whether properties meet it, as [`told`] makes them.
-    pub(crate) fn holds(&self, properties: &Json) -> bool {
+    /// Whether properties meet it, as [`told`] makes them; `steps` grows by what that costs.
+    pub(crate) fn holds(&self, properties: &Json, steps: &mut u64) -> bool {
         let variables = [(PROPERTIES, Value::of_json(properties))];
-        let outcome = self.program.eval(&variables, &mut Budget::new(BUDGET));
+        let mut budget = Budget::new(BUDGET);
+        let outcome = self.program.eval(&variables, &mut budget);
+        *steps += budget.spent();
         matches!(outcome, Ok(Value::Bool(true)))
     }
 }

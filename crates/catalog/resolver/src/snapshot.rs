@@ -1,23 +1,64 @@
 //! One catalog as resolution asks it: decoded, indexed, immutable.
 
+use crate::channel;
 use crate::predicate::{self, Predicate};
 use crate::property::{Api, Facts, LegacyDependency, Property};
 use mainstay_catalog::Catalog;
 use mainstay_version::{IntervalSet, Range, Version, parse_tolerant};
+use rustc_hash::FxHashMap;
 use serde_json::json;
+use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The content of one catalog, ready to be asked. Make it once per content and share it.
+///
+/// The order in which a catalog lists its packages, channels and entries has no influence on it.
 #[derive(Debug, Default)]
 pub struct Snapshot {
+    /// Default channels first, then by package, channel and name.
     pub(crate) entries: Vec<Entry>,
     pub(crate) facts: Vec<Arc<Facts>>,
+    groups: Vec<Group>,
+    /// For each entry, its group.
+    group_of: Vec<u32>,
+    /// For each entry, the first one with the same channel and name.
+    first: Vec<u32>,
+    /// For each entry, how many have the same channel and name; counted at the first one.
+    times: Vec<u32>,
     /// Entries of a package, also those that say so only by a property.
-    packages: HashMap<Arc<str>, Vec<u32>>,
-    apis: HashMap<Api, Vec<u32>>,
-    labels: HashMap<String, Vec<u32>>,
-    names: HashMap<Arc<str>, Vec<u32>>,
+    packages: FxHashMap<Arc<str>, OfPackage>,
+    apis: FxHashMap<Api, Vec<u32>>,
+    labels: FxHashMap<String, Vec<u32>>,
+    names: FxHashMap<Arc<str>, Vec<u32>>,
+    /// The requirements of its bundles, each once, with what meets them in this catalog.
+    requirements: Vec<(Arc<Predicate>, OnceLock<Providers>)>,
+}
+
+/// The entries of one channel of one package.
+#[derive(Debug)]
+struct Group {
+    entries: std::ops::Range<u32>,
+    /// From the head downwards, without what is skipped; or why there is no such order.
+    chain: OnceLock<Result<Vec<u32>, String>>,
+}
+
+#[derive(Debug, Default)]
+struct OfPackage {
+    entries: Vec<u32>,
+    /// Whether some are listed under another package.
+    mixed: bool,
+}
+
+/// What meets a requirement in one catalog.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Providers {
+    /// Best first.
+    pub entries: Vec<u32>,
+    /// Why channels that have something offer nothing.
+    pub faults: Vec<String>,
+    /// Steps it takes to find out, whether or not it was known already.
+    pub steps: u64,
 }
 
 /// The place of a bundle in a channel.
@@ -73,7 +114,8 @@ pub struct EntryFacts<'a> {
 #[derive(Debug, Default)]
 pub struct SnapshotBuilder {
     snapshot: Snapshot,
-    texts: HashMap<Box<str>, Arc<str>>,
+    texts: FxHashMap<Box<str>, Arc<str>>,
+    requirements: FxHashMap<Arc<Predicate>, u32>,
 }
 
 /// A bundle that a [`SnapshotBuilder`] knows.
@@ -97,8 +139,11 @@ impl SnapshotBuilder {
         &mut self,
         package: &str,
         version: Option<Version>,
-        facts: Facts,
+        mut facts: Facts,
     ) -> KnownBundle {
+        // The order of properties must not decide what is tried first.
+        facts.requirements.sort_by_cached_key(|it| (it.to_string(), format!("{it:?}")));
+        facts.known = facts.requirements.iter().map(|it| self.requirement(it)).collect();
         self.snapshot.facts.push(Arc::new(facts));
         KnownBundle { package: self.text(package), version, facts: self.snapshot.facts.len() - 1 }
     }
@@ -122,18 +167,55 @@ impl SnapshotBuilder {
         self.snapshot.entries.push(made);
     }
 
+    fn requirement(&mut self, requirement: &Arc<Predicate>) -> u32 {
+        if let Some(known) = self.requirements.get(requirement) {
+            return *known;
+        }
+        // One requirement per bundle and property: far below the limit.
+        let at = u32::try_from(self.snapshot.requirements.len()).unwrap_or(u32::MAX);
+        self.snapshot.requirements.push((requirement.clone(), OnceLock::new()));
+        self.requirements.insert(requirement.clone(), at);
+        at
+    }
+
     /// The finished snapshot.
     pub fn finish(self) -> Snapshot {
         let mut snapshot = self.snapshot;
+        let facts = &snapshot.facts;
+        snapshot.entries.sort_by(|a, b| {
+            order(a, b).then_with(|| {
+                // Entries of one name in one channel; catalogs should not have them.
+                let all = |it: &Entry| format!("{it:?}{:?}", facts[it.facts].said_sorted());
+                all(a).cmp(&all(b))
+            })
+        });
+        let mut firsts: FxHashMap<(Arc<str>, Arc<str>), u32> = FxHashMap::default();
         for (at, entry) in snapshot.entries.iter().enumerate() {
             // Catalogs have millions of entries at most.
             let at = u32::try_from(at).unwrap_or(u32::MAX);
             let facts = &snapshot.facts[entry.facts];
+            match snapshot.groups.last_mut() {
+                Some(group)
+                    if same_group(&snapshot.entries[group.entries.start as usize], entry) =>
+                {
+                    group.entries.end = at + 1;
+                }
+                _ => snapshot.groups.push(Group { entries: at..at + 1, chain: OnceLock::new() }),
+            }
+            // There are no more groups than entries.
+            snapshot.group_of.push(u32::try_from(snapshot.groups.len() - 1).unwrap_or(u32::MAX));
+            let key = (entry.channel.clone(), entry.name.clone());
+            let first = *firsts.entry(key).or_insert(at);
+            snapshot.first.push(first);
+            snapshot.times.push(0);
+            snapshot.times[first as usize] += 1;
             snapshot.names.entry(entry.name.clone()).or_default().push(at);
-            push(snapshot.packages.entry(entry.package.clone()).or_default(), at);
+            push(&mut snapshot.packages.entry(entry.package.clone()).or_default().entries, at);
             for (package, _) in &facts.packages {
                 if **package != *entry.package {
-                    push(snapshot.packages.entry(package.as_str().into()).or_default(), at);
+                    let of = snapshot.packages.entry(package.as_str().into()).or_default();
+                    push(&mut of.entries, at);
+                    of.mixed = true;
                 }
             }
             for api in &facts.apis {
@@ -154,6 +236,19 @@ impl SnapshotBuilder {
         self.texts.insert(text.into(), made.clone());
         made
     }
+}
+
+/// The order of entries: preferred channels first.
+fn order(a: &Entry, b: &Entry) -> Ordering {
+    let channel = |it: &Entry| !it.default_channel;
+    (channel(a).cmp(&channel(b)))
+        .then_with(|| a.package.cmp(&b.package))
+        .then_with(|| a.channel.cmp(&b.channel))
+        .then_with(|| a.name.cmp(&b.name))
+}
+
+fn same_group(a: &Entry, b: &Entry) -> bool {
+    (a.default_channel, &a.package, &a.channel) == (b.default_channel, &b.package, &b.channel)
 }
 
 /// Adds an index once; indexes come in ascending order.
@@ -182,9 +277,7 @@ fn catalog_facts(package: &str, bundle: &BundleFacts<'_>) -> Option<Facts> {
         facts.require_legacy(*dependency);
         match requirement {
             Ok(requirement) => facts.require(requirement),
-            Err(reason) => {
-                facts.unreadable.get_or_insert(reason);
-            }
+            Err(reason) => facts.cannot_read(reason),
         }
     }
     if bundle.dependencies.is_empty() {
@@ -260,9 +353,33 @@ impl Snapshot {
         (entry, &self.facts[entry.facts])
     }
 
+    /// The first entry with the same channel and name: both are one candidate.
+    pub(crate) fn first(&self, at: u32) -> u32 {
+        self.first[at as usize]
+    }
+
+    /// How many entries have the same channel and name as this one.
+    pub(crate) fn times(&self, at: u32) -> u32 {
+        self.times[self.first(at) as usize]
+    }
+
     /// Entries of a package, by place or by property, in order.
     pub(crate) fn of_package(&self, package: &str) -> &[u32] {
-        self.packages.get(package).map_or(&[], Vec::as_slice)
+        self.packages.get(package).map_or(&[], |of| &of.entries)
+    }
+
+    /// Whether a package has entries that are listed under another one.
+    pub(crate) fn is_mixed(&self, package: &str) -> bool {
+        self.packages.get(package).is_some_and(|of| of.mixed)
+    }
+
+    /// The chain of the channel that an entry is in.
+    pub(crate) fn chain(&self, at: u32) -> &Result<Vec<u32>, String> {
+        let group = &self.groups[self.group_of[at as usize] as usize];
+        group.chain.get_or_init(|| {
+            let entries: Vec<u32> = group.entries.clone().collect();
+            channel::sort(&entries, |at| self.entry(at).0)
+        })
     }
 
     /// Entries of a name, in order.
@@ -270,16 +387,51 @@ impl Snapshot {
         self.names.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Entries for which a condition holds, in order.
-    pub(crate) fn matching(&self, predicate: &Predicate) -> Vec<u32> {
-        let holds = |at: &u32| {
+    /// What meets one of its own requirements, by its number.
+    pub(crate) fn known_providers(&self, requirement: u32) -> &Providers {
+        let (predicate, known) = &self.requirements[requirement as usize];
+        known.get_or_init(|| self.providers(predicate))
+    }
+
+    /// The requirement of a number.
+    pub(crate) fn requirement(&self, at: u32) -> &Predicate {
+        &self.requirements[at as usize].0
+    }
+
+    /// What meets a requirement: whole channels are put in order, and what meets it is picked from
+    /// them.
+    pub(crate) fn providers(&self, predicate: &Predicate) -> Providers {
+        let mut providers = Providers::default();
+        let matching = self.matching(predicate, &mut providers.steps);
+        for group in
+            matching.chunk_by(|a, b| self.group_of[*a as usize] == self.group_of[*b as usize])
+        {
+            match self.chain(group[0]) {
+                Ok(chain) => {
+                    providers.steps += chain.len() as u64;
+                    let meets = |at: &u32| group.binary_search(at).is_ok();
+                    providers.entries.extend(chain.iter().copied().filter(meets));
+                }
+                Err(fault) => providers.faults.push(fault.clone()),
+            }
+        }
+        providers
+    }
+
+    /// Entries for which a condition holds, in order; `steps` grows by what it took.
+    pub(crate) fn matching(&self, predicate: &Predicate, steps: &mut u64) -> Vec<u32> {
+        let mut holds = |at: &u32| {
+            // Nobody asks for the rest once the search is given up for it.
+            if *steps > crate::candidates::BUDGET {
+                return false;
+            }
             let (entry, facts) = self.entry(*at);
-            predicate.holds(entry, facts)
+            predicate.holds(entry, facts, steps)
         };
         if let Some(seed) = self.seed(predicate) {
-            return seed.iter().copied().filter(holds).collect();
+            return seed.iter().copied().filter(|at| holds(at)).collect();
         }
-        (0..u32::try_from(self.entries.len()).unwrap_or(u32::MAX)).filter(holds).collect()
+        (0..u32::try_from(self.entries.len()).unwrap_or(u32::MAX)).filter(|at| holds(at)).collect()
     }
 
     /// A short list that holds every entry for which a condition may hold; none if only a look at

@@ -39,6 +39,11 @@ pub(crate) fn unsatisfiable(reasons: &[String]) -> String {
 /// What a constraint says.
 pub(crate) fn constraint(world: &Candidates<'_>, constraint: &Constraint) -> String {
     let names = |vars: &[Var]| vars.iter().map(|var| world.identifier(*var)).collect::<Vec<_>>();
+    let sorted = |vars: &[Var]| {
+        let mut names = names(vars);
+        names.sort();
+        names
+    };
     let subject = constraint.subject.map(|var| (var, world.problem.subjects[var.index()]));
     let subscription = match subject {
         Some((_, Subject::Subscription(at))) => &*world.subscriptions[at].name,
@@ -54,6 +59,29 @@ pub(crate) fn constraint(world: &Candidates<'_>, constraint: &Constraint) -> Str
         (_, Reason::Invalid(text)) => text.clone(),
         (_, Reason::Unsubscribed) => {
             format!("clusterserviceversion {bundle} exists and is not referenced by a subscription")
+        }
+        (_, Reason::Kept(at)) => {
+            let subscription = &world.subscriptions[*at].name;
+            format!(
+                "clusterserviceversion {bundle} exists and stays because subscription \
+                 {subscription} cannot be resolved"
+            )
+        }
+        (_, Reason::Forbidden(message)) => message.clone(),
+        (_, Reason::Kubernetes(least, there)) => {
+            let bundle = identifier();
+            format!("bundle {bundle} needs Kubernetes {least} or later, the cluster has {there}")
+        }
+        (_, Reason::Demanded) => format!("package {} is demanded", identifier()),
+        (Rule::Dependency(vars), Reason::Supplied) => {
+            let package = identifier();
+            match vars.len() {
+                0 => format!("no operators found for the demanded package {package}"),
+                _ => format!(
+                    "demand for package {package} requires at least one of {}",
+                    list(&names(vars), "or")
+                ),
+            }
         }
         (_, Reason::Deprecated) => format!("bundle {} is deprecated", identifier()),
         (Rule::Dependency(vars), Reason::Wanted) => match vars.len() {
@@ -76,10 +104,10 @@ pub(crate) fn constraint(world: &Candidates<'_>, constraint: &Constraint) -> Str
             format!("{} conflicts with {}", identifier(), world.identifier(*other))
         }
         (Rule::AtMostOne(vars), Reason::OneProvider(api)) => {
-            format!("{} provide {api}", list(&names(vars), "and"))
+            format!("{} provide {api}", list(&sorted(vars), "and"))
         }
         (Rule::AtMostOne(vars), Reason::OneOfPackage(package)) => {
-            format!("{} originate from package {package}", list(&names(vars), "and"))
+            format!("{} originate from package {package}", list(&sorted(vars), "and"))
         }
         // No other combination is made.
         _ => identifier(),

@@ -201,7 +201,7 @@ pub(super) fn of_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<
             }
             continue;
         };
-        let matching = snapshot.matching(requirement);
+        let matching = snapshot.matching(requirement, &mut 0);
         let first = matching.into_iter().min_by_key(|at| {
             let entry = snapshot.entry(*at).0;
             (!entry.default_channel, &entry.package, &entry.channel, &entry.name)

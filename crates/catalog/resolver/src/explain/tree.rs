@@ -71,6 +71,8 @@ impl Node {
 enum Fault {
     /// It carries the mark.
     Deprecated,
+    /// It must not be chosen, for this reason.
+    Forbidden(String),
     /// It needs something, which one of these would be.
     Needs(String, Vec<Var>, usize),
     /// It would take the place of something that is needed.
@@ -120,6 +122,7 @@ impl<'c, 'w> Teller<'c, 'w> {
                 let installed = absent::is_installed(self.world, subscription);
                 (u8::from(installed), std::cmp::Reverse(subscription.name.clone()))
             }
+            Subject::Demand(_) => (1, std::cmp::Reverse(String::new())),
             Subject::Bundle(_) => (2, std::cmp::Reverse(String::new())),
         });
         let several = roots.iter().filter(|it| self.subscription(**it).is_some()).count() > 1;
@@ -158,7 +161,7 @@ impl<'c, 'w> Teller<'c, 'w> {
     fn subscription(&self, var: Var) -> Option<&'c Subscription> {
         match self.subject(var) {
             Subject::Subscription(at) => Some(self.candidates.subscriptions[at]),
-            Subject::Bundle(_) => None,
+            Subject::Bundle(_) | Subject::Demand(_) => None,
         }
     }
 
@@ -230,10 +233,18 @@ impl<'c, 'w> Teller<'c, 'w> {
         for (at, constraint) in self.core.iter().enumerate() {
             let is_subject = constraint.subject == Some(var);
             match (&constraint.rule, &constraint.reason) {
+                (Rule::Prohibited, Reason::Forbidden(message)) if is_subject => {
+                    faults.push(Fault::Forbidden(message.clone()));
+                }
+                (Rule::Prohibited, Reason::Kubernetes(least, there)) if is_subject => {
+                    faults.push(Fault::Forbidden(format!(
+                        "Kubernetes {least} or later is needed, the cluster has {there}"
+                    )));
+                }
                 (Rule::Prohibited, _) if is_subject => faults.push(Fault::Deprecated),
                 (Rule::Dependency(vars), reason) if is_subject => {
                     let text = self.requirement(var, reason).map(names::requirement);
-                    faults.push(Fault::Needs(text.unwrap_or_default(), vars.clone(), at));
+                    faults.push(Fault::Needs(text.unwrap_or_default(), vars.to_vec(), at));
                 }
                 (Rule::Conflict(other), _) if is_subject => {
                     faults.push(Fault::Replaces(vec![*other]));
@@ -269,7 +280,7 @@ impl<'c, 'w> Teller<'c, 'w> {
     fn requirement(&self, var: Var, reason: &Reason) -> Option<&'c Predicate> {
         match (reason, self.subject(var)) {
             (Reason::Required(at), Subject::Bundle(entry)) => {
-                self.candidates.entry(entry).1.requirements.get(*at)
+                self.candidates.entry(entry).1.requirements.get(*at).map(|it| &**it)
             }
             _ => None,
         }
@@ -294,6 +305,9 @@ impl<'c, 'w> Teller<'c, 'w> {
         match fault {
             Fault::Deprecated => {
                 Node::new(format!("{text} {} marked as deprecated", who.verb("is", "are")))
+            }
+            Fault::Forbidden(message) => {
+                Node::new(format!("{text} must not be installed: {message}"))
             }
             Fault::Needs(what, vars, at) => {
                 let needs = who.verb("needs", "need");
@@ -412,6 +426,9 @@ impl<'c, 'w> Teller<'c, 'w> {
         match self.subject(var) {
             Subject::Subscription(at) => {
                 format!("Subscription `{}`", self.candidates.subscriptions[at].name)
+            }
+            Subject::Demand(at) => {
+                format!("the demanded package `{}`", self.candidates.demands[at].package)
             }
             Subject::Bundle(at) => {
                 let name = &self.candidates.entry(at).0.name;

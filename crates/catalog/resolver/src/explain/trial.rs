@@ -8,8 +8,9 @@ use super::absent::{catalogs as all_catalogs, is_installed, is_visible, own_snap
 use super::names;
 use super::repair::Repair;
 use crate::candidates::Candidates;
-use crate::outcome::{self, FailureKind, Outcome};
+use crate::outcome::{FailureKind, Outcome};
 use crate::problem::{Reason, Subject};
+use crate::resolution;
 use crate::world::{CatalogKey, Content, Subscription, World};
 use std::collections::BTreeSet;
 
@@ -65,7 +66,7 @@ pub(super) fn repairs(
                 continue;
             }
             tried += 1;
-            if resolves(&outcome::attempt(&changed)) {
+            if resolves(&resolution::attempt(&changed)) {
                 alike += 1;
                 found.push(proposal);
             }

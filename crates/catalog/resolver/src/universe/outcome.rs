@@ -6,14 +6,13 @@ use serde_json::{Map, Value, json};
 
 /// An outcome in the shape of the recorded ones.
 ///
-/// With a failure there are `error` and `errorKind` of the most serious one (what is broken before
-/// what contradicts itself, then by their order) beside the results of the parts that do not fail;
-/// empty lists are left out then.
+/// With a failure there are `error` and `errorKind` of the [`Outcome::summary`] beside the results of
+/// the parts that do not fail; empty lists are left out then.
 pub fn to_json(outcome: &Outcome) -> Value {
     let mut all = Map::new();
-    if let Some(failure) = first(outcome) {
-        all.insert("error".to_owned(), json!(failure.message));
-        all.insert("errorKind".to_owned(), json!(kind(failure)));
+    if let Some(summary) = &outcome.summary {
+        all.insert("error".to_owned(), json!(summary.message));
+        all.insert("errorKind".to_owned(), json!(kind(summary.kind)));
     }
     let mut put = |name: &str, list: Vec<Value>, always: bool| {
         if always || !list.is_empty() {
@@ -49,15 +48,9 @@ pub fn report(outcome: &Outcome) -> Value {
     value
 }
 
-/// The failure that stands for all.
-fn first(outcome: &Outcome) -> Option<&Failure> {
-    let broken = outcome.failures.iter().find(|it| it.kind == FailureKind::Error);
-    broken.or_else(|| outcome.failures.first())
-}
-
 /// The kind in the words of the recorded outcomes.
-const fn kind(failure: &Failure) -> &'static str {
-    match failure.kind {
+const fn kind(kind: FailureKind) -> &'static str {
+    match kind {
         FailureKind::NotSatisfiable => "NotSatisfiable",
         FailureKind::Error => "Other",
     }
@@ -67,7 +60,7 @@ fn failure(it: &Failure) -> Value {
     let repair = |it: &Repair| json!({"what": it.to_string(), "certain": it.is_certain()});
     json!({
         "error": it.message,
-        "errorKind": kind(it),
+        "errorKind": kind(it.kind),
         "subscriptions": it.subscriptions,
         "explanation": cause_json(&it.cause),
         "repairs": it.repairs.iter().map(repair).collect::<Vec<_>>(),

@@ -9,7 +9,7 @@ use mainstay_resolver::universe::{RealCatalog, Universe, to_json};
 use mainstay_resolver::{Snapshot, resolve};
 use mainstay_testdata::{ran, unpack};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -78,6 +78,11 @@ fn compare(folder: &Path, real: &HashMap<String, RealCatalog>, used: &mut Vec<St
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let snapshots = case.universe.snapshots();
         let got = comparable(&to_json(&resolve(&case.universe.world(&snapshots, real).unwrap())));
+        // Where the original gives up a namespace, the healthy parts of it have their outcome here.
+        let got = match (got.get("error"), got.get("errorKind")) {
+            (Some(error), Some(kind)) => json!({"error": error, "errorKind": kind}),
+            _ => got,
+        };
         score.all += 1;
         if case.outcomes.iter().any(|outcome| comparable(outcome) == got) {
             score.same += 1;

@@ -1,0 +1,95 @@
+//! The search for an answer, and for the reasons why there is none.
+//!
+//! Choices are made breadth first: one for each variable that must be there, in the order of the
+//! problem, then one for each dependency of what was chosen. A choice that holds something chosen
+//! already is met for free; otherwise it falls on its favourite among the candidates that are still
+//! possible. After each step everything that follows is derived. What was chosen in the end is the
+//! answer: nothing that only happens to be possible is added.
+//!
+//! A contradiction is traced back to the choices that led to it. What it teaches is kept as a
+//! constraint of its own, and the search returns to the last choice that matters; since only what
+//! is impossible is ever left out, the answer is the first one in the order of choices, as if they
+//! had been undone one by one.
+//!
+//! The search is over when it has made [`BUDGET`] steps: worlds that are made to be hard are given
+//! up with that as the reason, never with a wrong answer.
+
+mod index;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use crate::problem::Var;
+pub(crate) use index::Index;
+use search::Search;
+
+/// How many steps a search may take, its reasons included: looks at a constraint, or at a candidate
+/// of a list. A step takes some nanoseconds.
+pub(crate) const BUDGET: u64 = 300_000_000;
+
+/// The search was given up.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Exhausted;
+
+/// A choice that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    /// The constraint that asked for it; none for what must be there.
+    pub constraint: Option<u32>,
+    /// What was chosen.
+    pub chosen: Var,
+}
+
+/// Finds answers of the parts of a problem, one after the other.
+#[derive(Debug)]
+pub(crate) struct Solver<'i, 'p> {
+    search: Search<'i, 'p>,
+}
+
+impl<'i, 'p> Solver<'i, 'p> {
+    pub(crate) fn new(index: &'i Index<'p>) -> Self {
+        Self { search: Search::new(index) }
+    }
+
+    /// The choices that lead to the best answer of a part, in their order; none if there is no
+    /// answer.
+    pub(crate) fn solve(
+        &mut self,
+        part: &[u32],
+        budget: &mut u64,
+    ) -> Result<Option<Vec<Choice>>, Exhausted> {
+        self.search.enable(part, true);
+        self.search.run(part, budget)
+    }
+
+    /// The constraints of a part without an answer that contradict each other, none of which can be
+    /// left out; in order.
+    pub(crate) fn core(&mut self, part: &[u32], budget: &mut u64) -> Result<Vec<u32>, Exhausted> {
+        self.search.trace();
+        self.search.enable(part, true);
+        let mut kept = part.to_vec();
+        if self.search.run(part, budget)?.is_none() {
+            kept = self.search.culprits();
+        }
+        self.search.enable(part, false);
+        self.search.enable(&kept, true);
+        // Leave them out one by one; each time what was not even used goes too.
+        let mut at = 0;
+        while let Some(&tried) = kept.get(at) {
+            self.search.enable(&[tried], false);
+            let without: Vec<u32> = kept.iter().copied().filter(|it| *it != tried).collect();
+            if self.search.run(&without, budget)?.is_none() {
+                let used = self.search.culprits();
+                self.search.enable(&kept, false);
+                self.search.enable(&used, true);
+                // What stood before it is needed.
+                at = used.iter().filter(|it| **it < tried).count();
+                kept = used;
+            } else {
+                self.search.enable(&[tried], true);
+                at += 1;
+            }
+        }
+        Ok(kept)
+    }
+}
