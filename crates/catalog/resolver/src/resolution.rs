@@ -340,7 +340,12 @@ impl<'r> Resolution<'r, '_> {
             .collect();
         reasons.sort();
         failure.message = texts::unsatisfiable(&reasons);
-        self.contradiction.get_or_insert_with(|| failure.message.clone());
+        // Where something stays because of another failure, that one is the original's.
+        let stays =
+            |at: &usize| matches!(candidates.problem.constraints[*at].reason, Reason::Kept(_));
+        if !core.iter().any(stays) {
+            self.contradiction.get_or_insert_with(|| failure.message.clone());
+        }
         // Something broken may hold what is missing.
         let channels = candidates.faults.iter().filter_map(|fault| match fault.what {
             What::Channel(at) if core.contains(&at) => Some(fault.text.clone()),
