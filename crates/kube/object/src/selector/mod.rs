@@ -129,14 +129,9 @@ impl LabelSelector {
             value.get("matchExpressions").and_then(Value::as_array).into_iter().flatten()
         {
             let key = expression.get("key").and_then(Value::as_str).unwrap_or_default();
-            let values: Vec<String> = expression
-                .get("values")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .map(ToOwned::to_owned)
-                .collect();
+            let values = expression.get("values").and_then(Value::as_array).map(|values| {
+                values.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+            });
             let operator = match expression.get("operator").and_then(Value::as_str) {
                 Some("In") => Operator::In,
                 Some("NotIn") => Operator::NotIn,
@@ -149,7 +144,7 @@ impl LabelSelector {
                     )));
                 }
             };
-            requirements.push(requirement(key, operator, values)?);
+            requirements.push(checked(key, operator, values)?);
         }
         Ok(Self::of(requirements))
     }
@@ -205,6 +200,17 @@ fn requirement(
     operator: Operator,
     values: Vec<String>,
 ) -> Result<Requirement, SelectorError> {
+    checked(key, operator, Some(values))
+}
+
+/// The same; values that are absent are told from none.
+fn checked(
+    key: &str,
+    operator: Operator,
+    values: Option<Vec<String>>,
+) -> Result<Requirement, SelectorError> {
+    let given = values.as_ref().map_or(Value::Null, |values| values.clone().into());
+    let values = values.unwrap_or_default();
     let mut errors: Vec<FieldError> = Vec::new();
     let wrong = names::qualified_name(key);
     if !wrong.is_empty() {
@@ -221,7 +227,7 @@ fn requirement(
         _ => None,
     };
     if let Some(why) = why {
-        errors.push(FieldError::invalid(&path, values.clone(), why));
+        errors.push(FieldError::invalid(&path, given, why));
     }
     let mut bound = 0;
     for (at, value) in values.iter().enumerate() {

@@ -101,8 +101,13 @@ fn the_object_form() {
     assert_eq!(selector.to_string(), "a in (x),b=1,!c");
     let wrong = json!({"matchExpressions": [{"key": "b", "operator": "Near"}]});
     assert!(LabelSelector::from_value(&wrong).is_err());
-    let empty = json!({"matchExpressions": [{"key": "b", "operator": "In"}]});
-    assert!(LabelSelector::from_value(&empty).is_err());
+    let why = "for 'in', 'notin' operators, values set can't be empty";
+    let absent = json!({"matchExpressions": [{"key": "b", "operator": "In"}]});
+    let error = LabelSelector::from_value(&absent).unwrap_err();
+    assert_eq!(error.0, format!("values: Invalid value: null: {why}"));
+    let empty = json!({"matchExpressions": [{"key": "b", "operator": "In", "values": []}]});
+    let error = LabelSelector::from_value(&empty).unwrap_err();
+    assert_eq!(error.0, format!("values: Invalid value: []: {why}"));
 }
 
 #[test]
