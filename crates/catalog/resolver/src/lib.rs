@@ -32,6 +32,7 @@ mod candidates;
 mod channel;
 mod existing;
 mod explain;
+pub mod extension;
 mod outcome;
 mod predicate;
 mod problem;

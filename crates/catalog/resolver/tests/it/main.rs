@@ -3,6 +3,7 @@
 
 mod answers;
 mod dsl;
+mod extension;
 mod laws;
 mod laws_worlds;
 mod scenarios;

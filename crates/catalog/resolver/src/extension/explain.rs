@@ -1,0 +1,167 @@
+//! A failure for people.
+
+use super::judge::{Fell, Verdict, follows_edges};
+use super::pick::{Considered, Failure, FailureKind, Refusal, State};
+use super::repair::repairs;
+use super::request::{Catalog, Installed, Request};
+use mainstay_cause::Cause;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// How many bundles of a group are named.
+const NAMED: usize = 3;
+/// How many catalogs are named.
+const CATALOGS: usize = 12;
+
+/// Says why, and what would help.
+pub(super) fn failure(
+    request: &Request,
+    installed: Option<&Installed>,
+    catalogs: &[Catalog<'_>],
+    refusal: Refusal,
+) -> Failure {
+    let repairs = repairs(request, installed, catalogs, &refusal);
+    let mut cause = tree(request, installed, &refusal);
+    for repair in &repairs {
+        cause = cause.remedy(repair.to_string());
+    }
+    let Refusal { kind, message, considered, .. } = refusal;
+    Failure { kind, message, cause, repairs, considered }
+}
+
+fn tree(request: &Request, installed: Option<&Installed>, refusal: &Refusal) -> Cause {
+    let package = &request.package;
+    let rival = |at: usize| &refusal.considered[at];
+    match refusal.kind {
+        FailureKind::Selector => Cause::new("the selector cannot be read")
+            .because(Cause::new(after(&refusal.message, "invalid: ")))
+            .remedy("correct `spec.source.catalog.selector`"),
+        FailureKind::Range => Cause::new(format!("version `{}` is not a range", request.version))
+            .because(Cause::new(after(&refusal.message, "is invalid: ")))
+            .remedy("correct `spec.source.catalog.version`"),
+        FailureKind::Start => {
+            let version = installed.map(|it| it.version.as_str()).unwrap_or_default();
+            Cause::new(format!("no update can start at the installed version `{version}`"))
+                .because(Cause::new(after(&refusal.message, "upgrade edges: ")))
+        }
+        FailureKind::Unreadable => {
+            Cause::new(format!("a catalog that may have package `{package}` cannot be asked"))
+                .because_all(catalogs(request, installed, refusal))
+                .remedy("mend the catalog, or switch it off (`spec.availabilityMode: Unavailable`)")
+        }
+        FailureKind::Ambiguous => {
+            Cause::new(format!("several catalogs could be the source of package `{package}`"))
+                .because_all(catalogs(request, installed, refusal))
+        }
+        FailureKind::NotFound => Cause::new(format!("no bundle of package `{package}` fits"))
+            .because_all(catalogs(request, installed, refusal)),
+        FailureKind::Version | FailureKind::Dependency => {
+            let best = refusal.rivals.first().and_then(|&at| Some((rival(at), rival(at).best()?)));
+            let (catalog, bundle) =
+                best.map(|(it, best)| (&*it.catalog, &*best.bundle)).unwrap_or_default();
+            let why = if refusal.kind == FailureKind::Version {
+                "its version cannot be read: ".to_owned() + &after(&refusal.message, ": ")
+            } else {
+                // The message ends with the property.
+                let property = refusal.message.split('"').rev().nth(1).unwrap_or_default();
+                format!("it asks for other operators by `{property}`, which extensions cannot")
+            };
+            Cause::new(format!("bundle `{bundle}` of catalog `{catalog}` cannot be installed"))
+                .because(Cause::new(why))
+        }
+    }
+}
+
+/// What stands behind a part of upstream's message.
+fn after(message: &str, part: &str) -> String {
+    message.split_once(part).map_or(message, |(_, rest)| rest).to_owned()
+}
+
+fn catalogs(request: &Request, installed: Option<&Installed>, refusal: &Refusal) -> Vec<Cause> {
+    let considered = &refusal.considered;
+    if considered.is_empty() {
+        return vec![Cause::new("there is no catalog")];
+    }
+    let mut causes: Vec<Cause> = considered
+        .iter()
+        .enumerate()
+        .map(|(at, it)| catalog(request, installed, it, refusal.rivals.contains(&at)))
+        .take(CATALOGS)
+        .collect();
+    if considered.len() > CATALOGS {
+        causes.push(Cause::new(format!("{} more catalogs", considered.len() - CATALOGS)));
+    }
+    causes
+}
+
+fn catalog(
+    request: &Request,
+    installed: Option<&Installed>,
+    considered: &Considered,
+    rival: bool,
+) -> Cause {
+    let name = format!("catalog `{}`", considered.catalog);
+    match &considered.state {
+        State::NotSelected => Cause::new(format!("{name} is left out by the selector")),
+        State::Unavailable => Cause::new(format!("{name} is switched off")),
+        State::Unreadable(why) => {
+            Cause::new(format!("{name} cannot be asked")).because(Cause::new(why))
+        }
+        State::Absent => Cause::new(format!("{name} does not have the package")),
+        State::Judged(verdicts) if verdicts.is_empty() => {
+            Cause::new(format!("{name} has no bundle of the package"))
+        }
+        State::Judged(verdicts) => match considered.best() {
+            Some(best) => {
+                let priority = considered.priority;
+                let bundle = &best.bundle;
+                let old = if best.deprecated { ", which is deprecated" } else { "" };
+                let out = if rival { "" } else { ", but others are not deprecated" };
+                Cause::new(format!("{name} of priority {priority} has `{bundle}`{old}{out}"))
+            }
+            None => Cause::new(format!("{name} has {}", count(verdicts.len(), "bundle")))
+                .because_all(groups(request, installed, verdicts)),
+        },
+    }
+}
+
+/// Bundles that fell for the same reasons, those with the fewest reasons first.
+fn groups(request: &Request, installed: Option<&Installed>, verdicts: &[Verdict]) -> Vec<Cause> {
+    let mut groups: BTreeMap<(u8, Fell), Vec<&Verdict>> = BTreeMap::new();
+    for verdict in verdicts {
+        groups.entry((verdict.fell.count(), verdict.fell)).or_default().push(verdict);
+    }
+    let group = |((_, fell), verdicts): ((u8, Fell), Vec<&Verdict>)| {
+        let names: Vec<String> =
+            verdicts.iter().take(NAMED).map(|it| format!("`{}`", it.bundle)).collect();
+        let mut text = names.join(", ");
+        let more = verdicts.len() - names.len();
+        if more > 0 {
+            // Writing to a text cannot fail.
+            let _ = write!(text, " and {more} more");
+        }
+        text.push_str(if verdicts.len() == 1 { " is " } else { " are " });
+        text.push_str(&reasons(request, installed, fell));
+        Cause::new(text)
+    };
+    groups.into_iter().map(group).collect()
+}
+
+fn reasons(request: &Request, installed: Option<&Installed>, fell: Fell) -> String {
+    let mut reasons = Vec::new();
+    if fell.channel {
+        let channels: Vec<String> = request.channels.iter().map(|it| format!("`{it}`")).collect();
+        reasons.push(format!("not in channel {}", channels.join(" or ")));
+    }
+    if fell.range {
+        reasons.push(format!("outside version `{}`", request.version));
+    }
+    if let Some(installed) = installed.filter(|_| fell.successor && follows_edges(request)) {
+        reasons.push(format!("no successor of the installed `{}`", installed.name));
+    }
+    reasons.join(", ")
+}
+
+fn count(number: usize, word: &str) -> String {
+    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+}

@@ -1,0 +1,66 @@
+//! Which bundle a ClusterExtension gets, as OLM v1 decides it.
+//!
+//! [`resolve`] is a pure function of a [`Request`] (`spec.source.catalog`), what is [`Installed`],
+//! and the [`Catalog`]s of the cluster. The order of catalogs, labels, bundles and entries has no
+//! influence, not on a byte of the answer.
+//!
+//! ```text
+//! catalogs ─► selector, availability ─► per catalog: channels, range, edges ─► its best bundle ─┐
+//!                                                                                               ▼
+//!                        Choice ◄── dependencies ◄── priority ◄── deprecated ones only if no other
+//! ```
+//!
+//! * A bundle fits if it is in one of the channels (if any are named), its version in the range (if
+//!   there is one), and, where edges count, if it is what is installed or a direct successor of it.
+//! * The best of a catalog is the one with the highest version and release that is not deprecated,
+//!   or the highest deprecated one.
+//! * Between catalogs, deprecation is looked at before priority: a bundle that is not deprecated
+//!   wins over deprecated ones from catalogs of any priority. Equal priorities at the top are an
+//!   error, never a guess.
+//! * A catalog that cannot be read blocks only what it might have changed: an answer stands if it is
+//!   not deprecated and comes from a catalog of higher priority.
+//!
+//! A [`Failure`] has upstream's message, byte for byte, and a [`Cause`] for people: what was
+//! considered in each catalog, why each bundle fell, and [`Repair`]s, each of which was tried.
+//!
+//! ```
+//! use mainstay_resolver::extension::{self, Bundle, Catalog, Content, Edge, Offer, Request};
+//!
+//! let mut offer = Offer::default();
+//! for version in ["1.0.0", "1.1.0"] {
+//!     let name = format!("argocd.v{version}");
+//!     let bundle = Bundle { name: name.as_str().into(), version: version.into(), ..Bundle::default() };
+//!     offer.bundle(bundle);
+//!     offer.channel("stable", [Edge::new(&name, None, &[], None)]);
+//! }
+//! let catalogs = [Catalog::new("community", Content::Offer(Some(&offer)))];
+//! let mut request = Request { package: "argocd".to_owned(), ..Request::default() };
+//!
+//! let choice = extension::resolve(&request, None, &catalogs).unwrap();
+//! assert_eq!(&*choice.bundle, "argocd.v1.1.0");
+//!
+//! "2.x".clone_into(&mut request.version);
+//! let failure = extension::resolve(&request, None, &catalogs).unwrap_err();
+//! assert_eq!(failure.message, r#"no bundles found for package "argocd" matching version "2.x""#);
+//! ```
+//!
+//! What this does not do: unpack, render or apply bundles, write conditions, or talk to anything.
+//!
+//! [`Cause`]: mainstay_cause::Cause
+
+mod after;
+mod explain;
+mod judge;
+mod offer;
+mod pick;
+mod repair;
+mod request;
+mod route;
+mod texts;
+
+pub use after::{Consequence, consequence};
+pub use judge::{Fell, Verdict};
+pub use offer::{Bundle, Deprecation, Edge, Offer};
+pub use pick::{Choice, Considered, Failure, FailureKind, State, resolve};
+pub use repair::{Change, Repair};
+pub use request::{Catalog, Content, Installed, NAME_LABEL, Policy, Request};

@@ -1,0 +1,317 @@
+//! All catalogs: whose best bundle is the answer.
+
+use super::judge::{Rules, Start, Verdict, follows_edges, judge};
+use super::offer::{Deprecation, Offer};
+use super::repair::Repair;
+use super::request::{Catalog, Content, Installed, Request};
+use super::{explain, texts};
+use mainstay_cause::Cause;
+use mainstay_version::Constraint;
+use mainstay_version::VersionRelease;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The bundle that an extension gets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// The catalog it comes from.
+    pub catalog: String,
+    /// Its name.
+    pub bundle: Arc<str>,
+    /// Its version and release.
+    pub version: VersionRelease,
+    /// Its image.
+    pub image: Arc<str>,
+    /// What its catalog says is deprecated.
+    pub deprecation: Deprecation,
+    /// What was looked at on the way, by name of the catalog.
+    pub considered: Vec<Considered>,
+}
+
+/// Why an extension gets no bundle.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// What is wrong.
+    pub kind: FailureKind,
+    /// Upstream's message.
+    pub message: String,
+    /// The reason for people.
+    pub cause: Cause,
+    /// What would help. With each of them, resolution was tried and finds a bundle.
+    pub repairs: Vec<Repair>,
+    /// What was looked at, by name of the catalog.
+    pub considered: Vec<Considered>,
+}
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The selector cannot be read.
+    Selector,
+    /// The version range cannot be read.
+    Range,
+    /// A catalog cannot be asked that might change the answer.
+    Unreadable,
+    /// The version of what is installed cannot be read, so that there is no start for edges.
+    Start,
+    /// No bundle fits.
+    NotFound,
+    /// Catalogs of one priority have a bundle that fits.
+    Ambiguous,
+    /// The bundle that would be chosen has no version that can be read.
+    Version,
+    /// The bundle that would be chosen asks for other operators.
+    Dependency,
+}
+
+/// A catalog, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Considered {
+    /// The catalog.
+    pub catalog: String,
+    /// Its priority.
+    pub priority: i32,
+    /// What came of it.
+    pub state: State,
+}
+
+/// What came of a catalog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The selector does not select it.
+    NotSelected,
+    /// It is switched off.
+    Unavailable,
+    /// It cannot be asked; upstream's text.
+    Unreadable(String),
+    /// It does not have the package.
+    Absent,
+    /// It has the package: a verdict for each bundle, the preferred ones first.
+    Judged(Vec<Verdict>),
+}
+
+impl Considered {
+    /// The best bundle that fits, if there is one.
+    pub fn best(&self) -> Option<&Verdict> {
+        match &self.state {
+            State::Judged(verdicts) => verdicts.iter().find(|verdict| verdict.fell.fits()),
+            _ => None,
+        }
+    }
+
+    /// Why it could not be asked.
+    pub(super) fn fault(&self) -> Option<&str> {
+        match &self.state {
+            State::Unreadable(why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
+/// Which bundle an extension gets, or why none. Rules and texts are in the description of the
+/// [module](super).
+pub fn resolve(
+    request: &Request,
+    installed: Option<&Installed>,
+    catalogs: &[Catalog<'_>],
+) -> Result<Choice, Box<Failure>> {
+    attempt(request, installed, catalogs)
+        .map_err(|refusal| Box::new(explain::failure(request, installed, catalogs, refusal)))
+}
+
+/// A failure that nobody has explained yet.
+pub(super) struct Refusal {
+    pub kind: FailureKind,
+    pub message: String,
+    pub considered: Vec<Considered>,
+    /// Catalogs whose bundles are in the way of each other, or the one whose bundle would be chosen.
+    pub rivals: Vec<usize>,
+}
+
+impl Refusal {
+    fn early(kind: FailureKind, message: String) -> Self {
+        Self { kind, message, considered: Vec::new(), rivals: Vec::new() }
+    }
+}
+
+/// The offer of a catalog whose content can be asked.
+pub(super) fn offer_of<'a>(catalog: &Catalog<'a>, package: &str) -> Option<Cow<'a, Offer>> {
+    match catalog.content {
+        Content::Ready(content) => {
+            content.package(package).map(|package| Cow::Owned(Offer::of(package)))
+        }
+        Content::Offer(offer) => offer.map(Cow::Borrowed),
+        Content::NotServed | Content::NotLoaded | Content::Failed(_) => None,
+    }
+}
+
+/// Looks for the bundle; explains nothing.
+pub(super) fn attempt(
+    request: &Request,
+    installed: Option<&Installed>,
+    catalogs: &[Catalog<'_>],
+) -> Result<Choice, Refusal> {
+    let selector = request
+        .selector()
+        .map_err(|why| Refusal::early(FailureKind::Selector, texts::selector(&why)))?;
+    let range = if request.version.is_empty() {
+        None
+    } else {
+        let range = Constraint::parse(&request.version).map_err(|why| {
+            Refusal::early(FailureKind::Range, texts::range(&request.version, &why))
+        })?;
+        Some(range)
+    };
+    let start = installed.filter(|_| follows_edges(request)).map(Start::read).transpose();
+    let (start, no_start) = match start {
+        Ok(start) => (start, None),
+        Err(why) => (None, Some(why)),
+    };
+    let rules = Rules { request, range, start };
+
+    let mut sorted: Vec<&Catalog<'_>> = catalogs.iter().collect();
+    sorted.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut considered = Vec::with_capacity(sorted.len());
+    let mut offers = Vec::with_capacity(sorted.len());
+    // What upstream stops at: the first trouble in the order of names.
+    let mut stuck = None;
+    for catalog in &sorted {
+        let mut offer = None;
+        let state = if !catalog.fits(&selector) {
+            State::NotSelected
+        } else if !catalog.available {
+            State::Unavailable
+        } else if let Some(why) = catalog.fault() {
+            State::Unreadable(why)
+        } else {
+            offer = offer_of(catalog, &request.package);
+            match &offer {
+                None => State::Absent,
+                Some(offer) => {
+                    if let (Some(why), None) = (&no_start, &stuck) {
+                        stuck = Some((considered.len(), why));
+                    }
+                    State::Judged(judge(offer, &rules))
+                }
+            }
+        };
+        considered.push(Considered {
+            catalog: catalog.name.clone(),
+            priority: catalog.priority,
+            state,
+        });
+        offers.push(offer);
+    }
+    let decided = decide(&considered);
+    if let Some((at, why)) = stuck {
+        let message = first_fault(request, &considered[..at], |_| true)
+            .unwrap_or_else(|| texts::no_start(why));
+        return Err(Refusal { kind: FailureKind::Start, message, considered, rivals: vec![] });
+    }
+    // A catalog that cannot be asked might have had anything. It could not have won against a
+    // bundle that is not deprecated and comes from a catalog of higher priority.
+    let beaten = |other: &Considered| match decided {
+        Decided::One { at, deprecated } => !deprecated && other.priority < considered[at].priority,
+        Decided::None | Decided::Many(_) => false,
+    };
+    if let Some(message) = first_fault(request, &considered, |it| !beaten(it)) {
+        let rivals = decided.catalogs();
+        return Err(Refusal { kind: FailureKind::Unreadable, message, considered, rivals });
+    }
+    match decided {
+        Decided::One { at, .. } => {
+            let offer = offers.swap_remove(at);
+            finish(at, considered, offer.as_deref())
+        }
+        Decided::None => {
+            let message = texts::undecided(request, installed, &[]);
+            Err(Refusal { kind: FailureKind::NotFound, message, considered, rivals: vec![] })
+        }
+        Decided::Many(rivals) => {
+            let names: Vec<&str> = rivals.iter().map(|&at| &*considered[at].catalog).collect();
+            let message = texts::undecided(request, installed, &names);
+            Err(Refusal { kind: FailureKind::Ambiguous, message, considered, rivals })
+        }
+    }
+}
+
+/// Whose bundle is the answer.
+enum Decided {
+    None,
+    One {
+        at: usize,
+        deprecated: bool,
+    },
+    /// All that have a say, also those of lower priority, by name: upstream lists them all.
+    Many(Vec<usize>),
+}
+
+impl Decided {
+    fn catalogs(self) -> Vec<usize> {
+        match self {
+            Self::None => vec![],
+            Self::One { at, .. } => vec![at],
+            Self::Many(rivals) => rivals,
+        }
+    }
+}
+
+fn decide(considered: &[Considered]) -> Decided {
+    let picks = || {
+        let best = |(at, it): (usize, &Considered)| Some((at, it.priority, it.best()?.deprecated));
+        considered.iter().enumerate().filter_map(best)
+    };
+    // Deprecation before priority: deprecated bundles have a say only among themselves.
+    let deprecated = picks().all(|(_, _, deprecated)| deprecated);
+    let say: Vec<_> = picks().filter(|pick| pick.2 == deprecated).collect();
+    let Some(top) = say.iter().map(|(_, priority, _)| *priority).max() else {
+        return Decided::None;
+    };
+    let mut tops = say.iter().filter(|(_, priority, _)| *priority == top);
+    match (tops.next(), tops.next()) {
+        (Some(&(at, _, deprecated)), None) => Decided::One { at, deprecated },
+        _ => Decided::Many(say.iter().map(|(at, _, _)| *at).collect()),
+    }
+}
+
+/// Upstream's message about the first catalog by name that cannot be asked and counts.
+fn first_fault(
+    request: &Request,
+    considered: &[Considered],
+    counts: impl Fn(&Considered) -> bool,
+) -> Option<String> {
+    considered
+        .iter()
+        .filter(|it| counts(it))
+        .find_map(|it| Some(texts::unreadable(&request.package, &it.catalog, it.fault()?)))
+}
+
+/// The last look at the bundle that would be chosen. If it does not pass there is no other: that
+/// would be a choice that nobody asked for.
+fn finish(
+    at: usize,
+    considered: Vec<Considered>,
+    offer: Option<&Offer>,
+) -> Result<Choice, Refusal> {
+    let best = considered[at].best().zip(offer);
+    let (kind, message) = match best.map(|(best, offer)| (best, &offer.bundles[best.at], offer)) {
+        Some((best, bundle, offer)) => match (&best.version, &bundle.dependency) {
+            (Ok(version), None) => {
+                return Ok(Choice {
+                    catalog: considered[at].catalog.clone(),
+                    bundle: bundle.name.clone(),
+                    version: version.clone(),
+                    image: bundle.image.clone(),
+                    deprecation: offer.deprecation.clone(),
+                    considered,
+                });
+            }
+            (Ok(_), Some(property)) => {
+                (FailureKind::Dependency, texts::dependency(&bundle.name, property))
+            }
+            (Err(why), _) => (FailureKind::Version, texts::no_version(&bundle.name, why)),
+        },
+        None => (FailureKind::NotFound, String::new()),
+    };
+    Err(Refusal { kind, message, considered, rivals: vec![at] })
+}

@@ -1,0 +1,370 @@
+//! What would help an extension that gets no bundle. Nothing is proposed that was not tried.
+
+use super::judge::{Fell, Verdict, follows_edges, pin};
+use super::offer::Offer;
+use super::pick::{FailureKind, Refusal, State, attempt, offer_of};
+use super::request::{Catalog, Content, Installed, NAME_LABEL, Policy, Request};
+use super::route::{Route, route};
+use mainstay_version::VersionRelease;
+use serde_json::json;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+/// How many repairs are named.
+const MOST: usize = 4;
+/// How many things are tried to find them.
+const TRIALS: usize = 32;
+
+/// Changes after which the extension gets a bundle.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Repair {
+    /// What to change, all of it.
+    pub changes: Vec<Change>,
+    /// The catalog that the bundle comes from then.
+    pub catalog: String,
+    /// The bundle.
+    pub bundle: Arc<str>,
+    /// Its version.
+    pub version: VersionRelease,
+    /// Where the bundle is a step on the way: versions that follow, up to the first in the range
+    /// that was asked for.
+    pub onward: Vec<String>,
+}
+
+/// One thing to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Add this channel to those that are asked for.
+    Channel(String),
+    /// Ask for this version instead.
+    Version(String),
+    /// Ignore edges.
+    SelfCertified,
+    /// Select this catalog alone.
+    Select(String),
+    /// Make this catalog available.
+    Enable(String),
+    /// Give this catalog a higher priority than all others.
+    Prefer(String),
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Channel(name) => write!(f, "add `{name}` to the channels"),
+            Self::Version(version) => write!(f, "ask for version `{version}`"),
+            Self::SelfCertified => {
+                f.write_str("if the jump is known to be safe, set the policy to `SelfCertified`")
+            }
+            Self::Select(name) => write!(f, "let the selector select catalog `{name}` only"),
+            Self::Enable(name) => write!(f, "make catalog `{name}` available"),
+            Self::Prefer(name) => write!(f, "give catalog `{name}` a higher priority"),
+        }
+    }
+}
+
+impl Change {
+    fn apply(&self, request: &mut Request, catalogs: &mut [Catalog<'_>]) {
+        match self {
+            Self::Channel(name) => request.channels.push(name.clone()),
+            Self::Version(version) => request.version.clone_from(version),
+            Self::SelfCertified => request.policy = Policy::SelfCertified,
+            Self::Select(name) => {
+                request.selector = Some(json!({"matchLabels": {NAME_LABEL: name}}));
+            }
+            Self::Enable(name) => {
+                for catalog in catalogs.iter_mut().filter(|it| it.name == *name) {
+                    catalog.available = true;
+                }
+            }
+            Self::Prefer(name) => {
+                let top = catalogs.iter().map(|it| it.priority).max().unwrap_or_default();
+                let above = top.saturating_add(1);
+                for catalog in catalogs.iter_mut().filter(|it| it.name == *name) {
+                    catalog.priority = above;
+                }
+            }
+        }
+    }
+}
+
+impl Repair {
+    /// Makes the changes.
+    pub fn apply(&self, request: &mut Request, catalogs: &mut [Catalog<'_>]) {
+        for change in &self.changes {
+            change.apply(request, catalogs);
+        }
+    }
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, change) in self.changes.iter().enumerate() {
+            write!(f, "{}{change}", if at == 0 { "" } else { ", and " })?;
+        }
+        write!(f, ": that gives `{}` of catalog `{}`", self.bundle, self.catalog)?;
+        if let [steps @ .., last] = self.onward.as_slice() {
+            f.write_str(", from where updates lead ")?;
+            for step in steps {
+                write!(f, "by `{step}` ")?;
+            }
+            write!(f, "to `{last}`")?;
+        }
+        Ok(())
+    }
+}
+
+/// Tries changes.
+struct Workshop<'w> {
+    request: &'w Request,
+    installed: Option<&'w Installed>,
+    catalogs: Vec<Catalog<'w>>,
+    trials: usize,
+    found: Vec<Repair>,
+}
+
+/// What would help. The fewest changes first; of as many, in the order of the search.
+pub(super) fn repairs(
+    request: &Request,
+    installed: Option<&Installed>,
+    catalogs: &[Catalog<'_>],
+    refusal: &Refusal,
+) -> Vec<Repair> {
+    // Content is looked up once for all trials.
+    let offers: Vec<Option<Cow<'_, Offer>>> =
+        catalogs.iter().map(|catalog| offer_of(catalog, &request.package)).collect();
+    let mut ready: Vec<Catalog<'_>> = catalogs
+        .iter()
+        .zip(&offers)
+        .map(|(catalog, offer)| Catalog {
+            content: match &catalog.content {
+                Content::Ready(_) | Content::Offer(_) => Content::Offer(offer.as_deref()),
+                other => other.clone(),
+            },
+            ..catalog.clone()
+        })
+        .collect();
+    ready.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut shop =
+        Workshop { request, installed, catalogs: ready, trials: TRIALS, found: Vec::new() };
+    let named = |at: &usize| refusal.considered[*at].catalog.clone();
+    match refusal.kind {
+        // There is nothing to go by.
+        FailureKind::Selector | FailureKind::Range => {}
+        FailureKind::Start => {
+            shop.attempt(&[Change::SelfCertified]);
+        }
+        FailureKind::Ambiguous => {
+            for name in refusal.rivals.iter().map(named).take(MOST / 2) {
+                shop.attempt(&[Change::Prefer(name)]);
+            }
+            for name in refusal.rivals.iter().map(named).take(MOST / 2) {
+                shop.attempt(&[Change::Select(name)]);
+            }
+        }
+        FailureKind::Unreadable => {
+            for name in refusal.rivals.iter().map(named) {
+                shop.attempt(&[Change::Select(name)]);
+            }
+        }
+        FailureKind::Version | FailureKind::Dependency => shop.next_best(refusal),
+        FailureKind::NotFound => {
+            for considered in &refusal.considered {
+                let change = match considered.state {
+                    State::NotSelected => Change::Select(considered.catalog.clone()),
+                    State::Unavailable => Change::Enable(considered.catalog.clone()),
+                    _ => continue,
+                };
+                if shop.has_it(&considered.catalog) {
+                    shop.attempt(&[change]);
+                }
+            }
+            // What the wishes leave out is nearer than what the catalogs leave out.
+            let elsewhere = std::mem::take(&mut shop.found);
+            shop.search();
+            shop.found.extend(elsewhere);
+        }
+    }
+    shop.found.truncate(MOST);
+    shop.found
+}
+
+impl Workshop<'_> {
+    fn has_it(&self, name: &str) -> bool {
+        self.catalogs
+            .iter()
+            .any(|it| it.name == name && matches!(it.content, Content::Offer(Some(_))))
+    }
+
+    /// What comes of changes.
+    fn outcome(&mut self, changes: &[Change]) -> Option<Result<Repair, (Request, Refusal)>> {
+        self.trials = self.trials.checked_sub(1)?;
+        let mut request = self.request.clone();
+        let mut catalogs = self.catalogs.clone();
+        for change in changes {
+            change.apply(&mut request, &mut catalogs);
+        }
+        Some(match attempt(&request, self.installed, &catalogs) {
+            Ok(choice) => Ok(Repair {
+                changes: changes.to_vec(),
+                catalog: choice.catalog,
+                bundle: choice.bundle,
+                version: choice.version,
+                onward: Vec::new(),
+            }),
+            Err(refusal) => Err((request, refusal)),
+        })
+    }
+
+    /// Keeps changes if they help.
+    fn attempt(&mut self, changes: &[Change]) {
+        if self.found.len() < MOST
+            && let Some(Ok(repair)) = self.outcome(changes)
+        {
+            self.found.push(repair);
+        }
+    }
+
+    /// The best bundle below the one that was refused at the last look.
+    fn next_best(&mut self, refusal: &Refusal) {
+        let Some(considered) = refusal.rivals.first().map(|&at| &refusal.considered[at]) else {
+            return;
+        };
+        let State::Judged(verdicts) = &considered.state else { return };
+        let fits = verdicts.iter().filter(|it| it.fell.fits()).skip(1);
+        for verdict in fits {
+            if let Some(version) = asked(verdict)
+                && let Some(Ok(repair)) = self.outcome(&[Change::Version(version)])
+            {
+                self.found.push(repair);
+                return;
+            }
+        }
+    }
+
+    /// Looks for the fewest changes of wishes that help.
+    fn search(&mut self) {
+        let mut queue = VecDeque::from([Vec::new()]);
+        let mut seen = BTreeSet::new();
+        let mut fewest = usize::MAX;
+        while let Some(changes) = queue.pop_front() {
+            // One more than all kinds of wishes never helps.
+            if changes.len() > fewest.min(4) || self.found.len() == MOST {
+                return;
+            }
+            let Some(outcome) = self.outcome(&changes) else { return };
+            match outcome {
+                Ok(mut repair) => {
+                    fewest = changes.len();
+                    self.lead_on(&mut repair);
+                    self.found.push(repair);
+                }
+                Err((request, refusal)) => {
+                    for change in self.steps(&request, &refusal) {
+                        let mut more: Vec<Change> = changes.clone();
+                        more.push(change);
+                        let mut key: Vec<String> = more.iter().map(ToString::to_string).collect();
+                        key.sort();
+                        if seen.insert(key) {
+                            queue.push_back(more);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Single changes that bring a request nearer to an answer.
+    fn steps(&self, request: &Request, refusal: &Refusal) -> Vec<Change> {
+        if refusal.kind == FailureKind::Ambiguous {
+            let named = |at: &usize| Change::Select(refusal.considered[*at].catalog.clone());
+            return refusal.rivals.iter().map(named).take(2).collect();
+        }
+        if refusal.kind != FailureKind::NotFound {
+            return Vec::new();
+        }
+        let all = || {
+            refusal.considered.iter().flat_map(|considered| match &considered.state {
+                State::Judged(verdicts) => {
+                    verdicts.iter().map(|verdict| (&*considered.catalog, verdict)).collect()
+                }
+                _ => Vec::new(),
+            })
+        };
+        // The bundles that are refused for the fewest reasons, one for each set of reasons: the
+        // preferred one.
+        let Some(least) = all().map(|(_, verdict)| verdict.fell.count()).min() else {
+            return Vec::new();
+        };
+        let mut nearest: Vec<(&str, &Verdict)> = Vec::new();
+        for (catalog, verdict) in all().filter(|(_, it)| it.fell.count() == least) {
+            match nearest.iter_mut().find(|(_, it)| it.fell == verdict.fell) {
+                None => nearest.push((catalog, verdict)),
+                Some(known) if verdict.before(known.1) => *known = (catalog, verdict),
+                Some(_) => {}
+            }
+        }
+        // What the author published an edge for comes before what nobody vouches for.
+        nearest.sort_by_key(|(_, it)| (it.fell.successor, it.fell.channel, it.fell.range));
+        let mut changes = Vec::new();
+        for (catalog, verdict) in nearest {
+            self.ways(request, catalog, verdict, &mut changes);
+        }
+        changes
+    }
+
+    /// Changes that take away one reason against a bundle.
+    fn ways(&self, request: &Request, catalog: &str, verdict: &Verdict, changes: &mut Vec<Change>) {
+        let Fell { channel, range, successor } = verdict.fell;
+        let offer = self
+            .catalogs
+            .iter()
+            .find(|it| it.name == catalog)
+            .and_then(|it| if let Content::Offer(offer) = it.content { offer } else { None });
+        if channel && let Some(offer) = offer {
+            let holds = |edges: &[super::Edge]| edges.iter().any(|it| *it.name() == verdict.bundle);
+            let channels = offer.channels.iter().filter(|(_, edges)| holds(edges));
+            changes.extend(channels.map(|(name, _)| Change::Channel(name.to_string())).take(2));
+        }
+        if range {
+            // Of several steps the one that leads to where the request wants to go.
+            let step = self.route(request).and_then(|route| route.steps.into_iter().next());
+            changes.extend(step.or_else(|| asked(verdict)).map(Change::Version));
+        }
+        if successor {
+            changes.push(Change::SelfCertified);
+        }
+    }
+
+    /// A way into the range by several updates.
+    fn route(&self, request: &Request) -> Option<Route> {
+        let installed = self.installed.filter(|_| follows_edges(request))?;
+        self.catalogs.iter().find_map(|catalog| match catalog.content {
+            Content::Offer(Some(offer)) if catalog.available => route(offer, request, installed),
+            _ => None,
+        })
+    }
+
+    /// Says where a step leads.
+    fn lead_on(&self, repair: &mut Repair) {
+        if !repair.changes.iter().any(|it| matches!(it, Change::Version(_))) {
+            return;
+        }
+        let mut request = self.request.clone();
+        let mut catalogs = self.catalogs.clone();
+        repair.apply(&mut request, &mut catalogs);
+        request.version.clone_from(&self.request.version);
+        if let Some(route) = self.route(&request)
+            && route.first == repair.bundle
+        {
+            repair.onward = route.steps.into_iter().skip(1).collect();
+        }
+    }
+}
+
+/// How to ask for exactly the version of a bundle.
+fn asked(verdict: &Verdict) -> Option<String> {
+    verdict.version.as_ref().ok().map(pin)
+}

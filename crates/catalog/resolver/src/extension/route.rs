@@ -1,0 +1,64 @@
+//! Updates in several steps.
+
+use super::judge::{Start, pin};
+use super::offer::Offer;
+use super::request::{Installed, Request};
+use mainstay_version::VersionRelease;
+use mainstay_version::{Constraint, Version};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+/// From how many bundles successors are looked for; explanations are to be quick.
+const VISITS: usize = 256;
+
+/// A way from what is installed into the range that is asked for.
+pub(super) struct Route {
+    /// The bundle of the first step.
+    pub first: Arc<str>,
+    /// How to ask for the version of each step.
+    pub steps: Vec<String>,
+}
+
+/// The shortest way in one catalog along edges of the channels that are asked for.
+pub(super) fn route(offer: &Offer, request: &Request, installed: &Installed) -> Option<Route> {
+    let start = Start::read(installed).ok()?;
+    let range = Constraint::parse(&request.version).ok()?;
+    let any = request.channels.is_empty();
+    let edges: Vec<_> = offer
+        .channels
+        .iter()
+        .filter(|(name, _)| any || request.channels.iter().any(|it| **it == ***name))
+        .flat_map(|(_, edges)| edges)
+        .collect();
+    let versions: HashMap<&str, VersionRelease> = offer
+        .bundles
+        .iter()
+        .filter_map(|it| Some((&*it.name, VersionRelease::legacy(&it.version).ok()?)))
+        .collect();
+    let mut seen: HashSet<&str> = HashSet::from([&*start.name]);
+    let mut queue: VecDeque<(Arc<str>, Version, Vec<Arc<str>>)> =
+        VecDeque::from([(start.name.as_str().into(), start.version, Vec::new())]);
+    for _ in 0..VISITS {
+        let (name, version, way) = queue.pop_front()?;
+        if !way.is_empty() && range.contains(versions.get(&*name)?.version()) {
+            let steps = way.iter().filter_map(|it| versions.get(&**it)).map(pin);
+            return Some(Route { first: way.first()?.clone(), steps: steps.collect() });
+        }
+        let mut next: Vec<&Arc<str>> = edges
+            .iter()
+            .filter(|edge| edge.starts_at(&name, &version))
+            .map(|edge| edge.name())
+            .filter(|it| versions.contains_key(&***it) && !seen.contains(&***it))
+            .collect();
+        // The highest first, as each of the updates prefers it.
+        next.sort_by(|a, b| versions[&***b].cmp(&versions[&***a]).then(b.cmp(a)));
+        for target in next {
+            if seen.insert(target) {
+                let mut longer = way.clone();
+                longer.push(target.clone());
+                queue.push_back((target.clone(), versions[&**target].version().clone(), longer));
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,73 @@
+//! Messages of upstream's resolver.
+
+use super::request::{Installed, Request};
+use mainstay_version::quote;
+use std::fmt::Write as _;
+
+/// No catalog, or more than one (`catalogs`, by name), has a bundle to choose.
+pub(super) fn undecided(
+    request: &Request,
+    installed: Option<&Installed>,
+    catalogs: &[&str],
+) -> String {
+    let mut text = String::new();
+    if let Some(installed) = installed {
+        text = format!(
+            "error upgrading from currently installed version {}: ",
+            quote(&installed.version)
+        );
+    }
+    let found = if catalogs.len() > 1 { "found bundles" } else { "no bundles found" };
+    // Writing to a text cannot fail.
+    let _ = write!(text, "{found} for package {} ", quote(&request.package));
+    if !request.version.is_empty() {
+        let _ = write!(text, "matching version {} ", quote(&request.version));
+    }
+    if !request.channels.is_empty() {
+        let _ = write!(text, "in channels [{}] ", request.channels.join(" "));
+    }
+    if catalogs.len() > 1 {
+        let _ =
+            write!(text, "in multiple catalogs with the same priority [{}] ", catalogs.join(" "));
+    }
+    text.trim().to_owned()
+}
+
+/// The selector cannot be read.
+pub(super) fn selector(why: &impl std::fmt::Display) -> String {
+    format!("desired catalog selector is invalid: {why}")
+}
+
+/// The version range cannot be read.
+pub(super) fn range(version: &str, why: &impl std::fmt::Display) -> String {
+    format!("desired version range {} is invalid: {why}", quote(version))
+}
+
+/// A catalog cannot be asked.
+pub(super) fn unreadable(package: &str, catalog: &str, why: &str) -> String {
+    format!(
+        "error walking catalogs: error getting package {} from catalog {}: {why}",
+        quote(package),
+        quote(catalog)
+    )
+}
+
+/// What is installed has no version to start from.
+pub(super) fn no_start(why: &str) -> String {
+    format!("error walking catalogs: error finding upgrade edges: {why}")
+}
+
+/// The bundle that would be chosen has no version.
+pub(super) fn no_version(bundle: &str, why: &str) -> String {
+    format!("error getting resolved bundle version for bundle {}: {why}", quote(bundle))
+}
+
+/// The bundle that would be chosen asks for other operators.
+pub(super) fn dependency(bundle: &str, property: &str) -> String {
+    let bundle = quote(bundle);
+    format!(
+        "validating bundle {bundle}: bundle {bundle} has a dependency declared via property {} \
+         which is currently not supported",
+        quote(property)
+    )
+}

@@ -1,0 +1,62 @@
+//! Which bundle an extension gets.
+
+mod scene;
+
+use mainstay_resolver::extension::{FailureKind, State};
+use scene::Scene;
+use std::path::Path;
+
+/// Every scenario of `scenarios/extension`.
+#[test]
+fn scenarios_have_the_answers_of_the_specification() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/extension");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|it| it == "yaml"));
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        for scene in Scene::read(&std::fs::read_to_string(&file).unwrap()) {
+            scene.check();
+        }
+    }
+}
+
+/// Worlds made at random, with the answers that operator-controller 1.11 gave to them.
+#[test]
+fn answers_are_those_of_upstream() {
+    for line in include_str!("answers.jsonl").lines() {
+        let scene: Scene = serde_json::from_str(line).unwrap();
+        let stopped = scene.expect.error.as_deref().is_some_and(|it| it.contains(STOPPED));
+        if stopped { only_what_might_matter_blocks(&scene) } else { scene.check() }
+    }
+}
+
+const STOPPED: &str = "error walking catalogs: error getting package ";
+
+/// Upstream stops at any catalog that it cannot ask. Here the answer that stands without it is
+/// given where it cannot have had a better one.
+fn only_what_might_matter_blocks(scene: &Scene) {
+    let mut rest = scene.clone();
+    rest.catalogs.retain(|catalog| !catalog.is_broken());
+    let choice = match scene.answer() {
+        Ok(choice) => choice,
+        // The last look at the bundle that stands.
+        Err(failure) if failure.kind == FailureKind::Dependency => {
+            assert_eq!(failure.message, rest.answer().unwrap_err().message, "{}", scene.name);
+            return;
+        }
+        Err(failure) => {
+            assert!(failure.message.starts_with(STOPPED), "{}: {}", scene.name, failure.message);
+            return;
+        }
+    };
+    let without = rest.answer().unwrap();
+    assert_eq!((&choice.catalog, &choice.bundle), (&without.catalog, &without.bundle));
+    assert!(!choice.deprecation.bundles.contains_key(&choice.bundle), "{}", scene.name);
+    let priority = |name: &str| scene.catalogs.iter().find(|it| it.name == name).unwrap().priority;
+    let top = priority(&choice.catalog);
+    for other in choice.considered.iter().filter(|it| matches!(it.state, State::Unreadable(_))) {
+        assert!(other.priority < top, "{}", scene.name);
+    }
+}

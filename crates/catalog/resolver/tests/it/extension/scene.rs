@@ -1,0 +1,339 @@
+//! Questions about extensions in plain data, with the answers that are expected.
+
+use mainstay_resolver::extension::{
+    self, Bundle, Catalog, Choice, Considered, Content, Deprecation, Edge, Failure, Installed,
+    Offer, Policy, Request, State,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A question with its answer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Scene {
+    pub(super) name: String,
+    /// Rules and tests of the specification that it stands for.
+    #[serde(default)]
+    #[expect(dead_code, reason = "for the list of what is covered")]
+    ids: Vec<String>,
+    pub(super) request: Asked,
+    #[serde(default)]
+    pub(super) installed: Option<InstalledBundle>,
+    #[serde(default)]
+    explicit_releases: bool,
+    #[serde(default)]
+    pub(super) catalogs: Vec<Source>,
+    pub(super) expect: Expected,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Asked {
+    pub(super) package: String,
+    #[serde(default)]
+    pub(super) channels: Vec<String>,
+    #[serde(default)]
+    pub(super) version: String,
+    #[serde(default)]
+    pub(super) policy: String,
+    #[serde(default)]
+    selector: Option<Value>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct InstalledBundle {
+    pub(super) name: String,
+    pub(super) version: String,
+    #[serde(default)]
+    release: Option<String>,
+}
+
+/// A catalog.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Source {
+    pub(super) name: String,
+    pub(super) priority: i32,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) unavailable: bool,
+    pub(super) not_served: bool,
+    pub(super) not_loaded: bool,
+    pub(super) failed: String,
+    pub(super) package: Option<Package>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Package {
+    pub(super) channels: Vec<Channel>,
+    pub(super) bundles: Vec<Entry>,
+    pub(super) deprecations: Option<Deprecated>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Channel {
+    pub(super) name: String,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// A bundle or an entry of a channel: a version, which stands for `package.vVERSION`, or all of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Entry {
+    Version(String),
+    Whole(Whole),
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Whole {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) release: Option<String>,
+    pub(super) properties: Vec<String>,
+    pub(super) image: String,
+    pub(super) replaces: String,
+    pub(super) skips: Vec<String>,
+    pub(super) skip_range: String,
+}
+
+impl Entry {
+    /// All of it, with the name that follows from the version.
+    pub(super) fn whole(&self, package: &str) -> Whole {
+        let mut whole = match self {
+            Self::Version(version) => Whole { version: version.clone(), ..Whole::default() },
+            Self::Whole(whole) => whole.clone(),
+        };
+        if whole.name.is_empty() {
+            whole.name = format!("{package}.v{}", whole.version);
+        }
+        whole
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Deprecated {
+    package: String,
+    channels: BTreeMap<String, String>,
+    pub(super) bundles: BTreeMap<String, String>,
+}
+
+/// What is expected; what is not said is not looked at.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Expected {
+    pub(super) catalog: Option<String>,
+    pub(super) bundle: Option<String>,
+    version: Option<String>,
+    release: Option<String>,
+    image: Option<String>,
+    /// What the catalog of the bundle says about bundles; null for nothing.
+    deprecated: Option<BTreeMap<String, String>>,
+    pub(super) error: Option<String>,
+    /// Catalogs that were asked, by name.
+    eligible: Option<Vec<String>>,
+    /// Bundles that fit, over all catalogs, the preferred ones first.
+    fits: Option<Vec<String>>,
+    /// All repairs in their words.
+    repairs: Option<Vec<String>>,
+    /// What a controller does then.
+    then: Option<String>,
+}
+
+impl Scene {
+    /// Reads a list of them.
+    pub(super) fn read(yaml: &str) -> Vec<Self> {
+        let value = mainstay_yaml::one(yaml.as_bytes(), &mainstay_yaml::Options::default());
+        serde_json::from_value(value.unwrap()).unwrap()
+    }
+
+    pub(super) fn request(&self) -> Request {
+        let asked = &self.request;
+        Request {
+            package: asked.package.clone(),
+            channels: asked.channels.clone(),
+            version: asked.version.clone(),
+            policy: match asked.policy.as_str() {
+                "SelfCertified" => Policy::SelfCertified,
+                "" | "CatalogProvided" => Policy::CatalogProvided,
+                other => panic!("{other}"),
+            },
+            selector: asked.selector.clone(),
+            explicit_releases: self.explicit_releases,
+        }
+    }
+
+    pub(super) fn installed(&self) -> Option<Installed> {
+        self.installed.as_ref().map(|it| Installed {
+            name: it.name.clone(),
+            version: it.version.clone(),
+            release: it.release.clone(),
+        })
+    }
+
+    /// What the catalogs offer, one for each.
+    pub(super) fn offers(&self) -> Vec<Option<Offer>> {
+        let package = &self.request.package;
+        let of = |source: &Source| source.package.as_ref().map(|it| it.offer(package));
+        self.catalogs.iter().map(of).collect()
+    }
+
+    /// The catalogs with their offers.
+    pub(super) fn catalogs<'a>(&self, offers: &'a [Option<Offer>]) -> Vec<Catalog<'a>> {
+        let with = |(source, offer): (&Source, &'a Option<Offer>)| Catalog {
+            labels: source.labels.clone(),
+            priority: source.priority,
+            available: !source.unavailable,
+            ..Catalog::new(&*source.name, source.content(offer.as_ref()))
+        };
+        self.catalogs.iter().zip(offers).map(with).collect()
+    }
+
+    /// The answer.
+    pub(super) fn answer(&self) -> Result<Choice, Box<Failure>> {
+        let offers = self.offers();
+        let catalogs = self.catalogs(&offers);
+        extension::resolve(&self.request(), self.installed().as_ref(), &catalogs)
+    }
+
+    /// Compares the answer with what is expected.
+    pub(super) fn check(&self) {
+        let (name, expected) = (&self.name, &self.expect);
+        let answer = self.answer();
+        let same = |what: &str, expected: &Option<String>, found: &str| {
+            if let Some(expected) = expected {
+                assert_eq!(expected, found, "{name}: {what}");
+            }
+        };
+        let considered = match &answer {
+            Ok(choice) => &choice.considered,
+            Err(failure) => &failure.considered,
+        };
+        if let Some(expected) = &expected.eligible {
+            let asked: Vec<&str> =
+                considered.iter().filter(|it| asked(it)).map(|it| &*it.catalog).collect();
+            assert_eq!(*expected, asked, "{name}");
+        }
+        if let Some(expected) = &expected.fits {
+            let fits: Vec<&str> = considered.iter().flat_map(fits).collect();
+            assert_eq!(*expected, fits, "{name}");
+        }
+        match &answer {
+            Ok(choice) => {
+                assert_eq!(expected.error, None, "{name}: {} is chosen", choice.bundle);
+                same("catalog", &expected.catalog, &choice.catalog);
+                same("bundle", &expected.bundle, &choice.bundle);
+                same("version", &expected.version, &choice.version.version().to_string());
+                let release = choice.version.release().map(ToString::to_string);
+                same("release", &expected.release, &release.unwrap_or_default());
+                same("image", &expected.image, &choice.image);
+                if let Some(expected) = &expected.deprecated {
+                    assert_eq!(*expected, strings(&choice.deprecation.bundles), "{name}");
+                }
+                assert!(expected.repairs.is_none() && expected.then.is_none(), "{name}");
+            }
+            Err(failure) => {
+                assert_eq!(expected.error.as_ref(), Some(&failure.message), "{name}");
+                if let Some(expected) = &expected.repairs {
+                    let found: Vec<String> =
+                        failure.repairs.iter().map(ToString::to_string).collect();
+                    assert_eq!(*expected, found, "{name}");
+                }
+                if let Some(expected) = &expected.then {
+                    let offers = self.offers();
+                    let catalogs = self.catalogs(&offers);
+                    let found = extension::consequence(
+                        &self.request(),
+                        self.installed().as_ref(),
+                        &catalogs,
+                        failure,
+                    );
+                    let found = match found {
+                        extension::Consequence::Retry(text) => text,
+                        extension::Consequence::Keep => "keep".to_owned(),
+                    };
+                    assert_eq!(*expected, found, "{name}");
+                }
+            }
+        }
+    }
+}
+
+fn asked(considered: &Considered) -> bool {
+    !matches!(considered.state, State::NotSelected | State::Unavailable)
+}
+
+fn fits(considered: &Considered) -> Vec<&str> {
+    match &considered.state {
+        State::Judged(verdicts) => {
+            verdicts.iter().filter(|it| it.fell.fits()).map(|it| &*it.bundle).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn strings(map: &BTreeMap<Arc<str>, Arc<str>>) -> BTreeMap<String, String> {
+    map.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+}
+
+fn texts(map: &BTreeMap<String, String>) -> BTreeMap<Arc<str>, Arc<str>> {
+    map.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
+}
+
+impl Source {
+    /// Whether it cannot be asked.
+    pub(super) fn is_broken(&self) -> bool {
+        self.not_served || self.not_loaded || !self.failed.is_empty()
+    }
+
+    fn content<'a>(&self, offer: Option<&'a Offer>) -> Content<'a> {
+        if self.not_served {
+            Content::NotServed
+        } else if self.not_loaded {
+            Content::NotLoaded
+        } else if self.failed.is_empty() {
+            Content::Offer(offer)
+        } else {
+            Content::Failed(self.failed.clone())
+        }
+    }
+}
+
+impl Package {
+    fn offer(&self, package: &str) -> Offer {
+        let mut offer = Offer::default();
+        for bundle in &self.bundles {
+            let bundle = bundle.whole(package);
+            let dependency = bundle.properties.iter().find(|kind| Bundle::is_dependency(kind));
+            offer.bundle(Bundle {
+                name: bundle.name.into(),
+                version: bundle.version.into(),
+                release: bundle.release.map(Into::into),
+                image: bundle.image.into(),
+                dependency: dependency.map(|kind| kind.as_str().into()),
+            });
+        }
+        for channel in &self.channels {
+            let edge = |entry: &Entry| {
+                let Whole { name, replaces, skips, skip_range, .. } = entry.whole(package);
+                let skips: Vec<&str> = skips.iter().map(String::as_str).collect();
+                Edge::new(&name, Some(&replaces), &skips, Some(&skip_range))
+            };
+            offer.channel(&channel.name, channel.entries.iter().map(edge));
+        }
+        if let Some(deprecated) = &self.deprecations {
+            let text = &deprecated.package;
+            offer.deprecate(Deprecation {
+                package: (!text.is_empty()).then(|| text.as_str().into()),
+                channels: texts(&deprecated.channels),
+                bundles: texts(&deprecated.bundles),
+            });
+        }
+        offer
+    }
+}
