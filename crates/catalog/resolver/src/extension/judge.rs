@@ -159,5 +159,5 @@ pub(super) fn follows_edges(request: &Request) -> bool {
 
 /// How to ask for exactly this version. Ranges know no releases: of several, it gives the highest.
 pub(super) fn pin(version: &VersionRelease) -> String {
-    version.version().without_build().to_string()
+    version.version().clone().without_build().to_string()
 }
