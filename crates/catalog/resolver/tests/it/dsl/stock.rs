@@ -152,6 +152,7 @@ pub(super) fn bundle(name: &str, words: &[&str]) -> BundleDraft {
                 let (kind, value) = match other {
                     "label" => ("olm.label", json!({"label": argument()})),
                     "wants-label" => ("olm.label.required", json!({"label": argument()})),
+                    "min-kube" => ("olm.csv.metadata", json!({"minKubeVersion": argument()})),
                     "deprecated" => ("olm.deprecated", json!({})),
                     "rule" => ("olm.constraint", json!({"cel": {"rule": argument()}})),
                     _ => panic!("bundle {name}: {other}"),
