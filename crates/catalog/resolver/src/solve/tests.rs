@@ -181,3 +181,41 @@ proptest! {
         }
     }
 }
+
+/// One question of `scenarios/solver.yaml`, which says what the keys mean.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Question {
+    name: String,
+    #[serde(rename = "ids")]
+    _ids: Vec<String>,
+    #[serde(default, rename = "why")]
+    _why: String,
+    #[serde(default)]
+    problem: String,
+    chosen: Option<String>,
+    reasons: Option<String>,
+    texts: Option<Vec<String>>,
+    message: Option<String>,
+}
+
+#[test]
+fn questions_are_answered_as_the_specification_says() {
+    let text = include_str!("../../scenarios/solver.yaml");
+    let document = mainstay_yaml::one(text.as_bytes(), &mainstay_yaml::Options::default()).unwrap();
+    let questions: Vec<Question> = serde_json::from_value(document).unwrap();
+    let mut wrong = Vec::new();
+    for Question { name, problem, chosen, reasons: why, texts, message, .. } in questions {
+        let got = match (&chosen, &why, &texts) {
+            (Some(_), None, None) => answer(&problem),
+            (None, Some(_), None) => answer(&problem).is_none().then(|| reasons(&problem)),
+            (None, None, Some(texts)) => Some(crate::texts::unsatisfiable(texts)),
+            _ => panic!("{name}: one of chosen, reasons, texts"),
+        };
+        let expected = chosen.or(why).or(message);
+        if got != expected {
+            wrong.push(format!("{name}: expected {expected:?}, got {got:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
