@@ -72,14 +72,14 @@ impl IntervalSet {
 
     /// Versions from one, included, up to another, excluded; without the other up to the greatest.
     pub fn between(from: Version, to: Option<Version>) -> Self {
-        let to = to.map(Version::without_build);
-        Self::ascending([Interval { from: from.without_build(), to }])
+        let interval = Interval { from: from.without_build(), to: to.map(Version::without_build) };
+        if interval.is_empty() { Self::none() } else { Self(vec![interval]) }
     }
 
     /// The versions of intervals whose lower ends ascend, and whose upper ends do.
-    pub(crate) fn ascending(intervals: impl IntoIterator<Item = Interval>) -> Self {
-        let mut out: Vec<Interval> = Vec::new();
-        for next in intervals.into_iter().filter(|interval| !interval.is_empty()) {
+    pub(crate) fn ascending(intervals: impl Iterator<Item = Interval>) -> Self {
+        let mut out: Vec<Interval> = Vec::with_capacity(intervals.size_hint().1.unwrap_or(0));
+        for next in intervals.filter(|interval| !interval.is_empty()) {
             match out.last_mut() {
                 Some(last) if last.to.as_ref().is_none_or(|to| next.from <= *to) => {
                     last.to = next.to;

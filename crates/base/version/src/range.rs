@@ -76,16 +76,17 @@ impl Range {
         }
         // A group in the middle may be empty. The original reads that and crashes when it compares;
         // here it holds nothing.
-        let mut set = IntervalSet::none();
+        let mut others = IntervalSet::none();
         let mut group = Group::default();
         for part in expand(parts)? {
             if part == OR {
-                set = set.union(&mem::take(&mut group).set());
+                others = others.union(&mem::take(&mut group).set());
             } else {
                 group.add(&part)?;
             }
         }
-        set = set.union(&group.set());
+        let last = group.set();
+        let set = if others.is_empty() { last } else { others.union(&last) };
         Ok(Self { text: text.to_owned(), set })
     }
 
@@ -245,27 +246,63 @@ fn wildcard_end(version: &str, start: &str) -> String {
     numbers.join(".")
 }
 
-/// The versions that satisfy all comparisons of a list; none if the list is empty.
-#[derive(Default)]
-struct Group(Option<IntervalSet>);
+/// The versions that satisfy all comparisons of a list.
+struct Group {
+    /// Whether there is no comparison yet; then no version does.
+    empty: bool,
+    /// None if every version is too small.
+    from: Option<Version>,
+    to: Option<Version>,
+    missing: Vec<Version>,
+}
 
-impl Group {
-    fn set(self) -> IntervalSet {
-        self.0.unwrap_or_default()
-    }
-
-    fn add(&mut self, part: &str) -> Result<(), RangeError> {
-        let set = comparison(part)?;
-        self.0 = Some(match self.0.take() {
-            Some(all) => all.intersection(&set),
-            None => set,
-        });
-        Ok(())
+impl Default for Group {
+    fn default() -> Self {
+        Self { empty: true, from: Some(Version::least()), to: None, missing: Vec::new() }
     }
 }
 
-/// The versions that satisfy a comparison.
-fn comparison(part: &str) -> Result<IntervalSet, RangeError> {
+impl Group {
+    fn add(&mut self, part: &str) -> Result<(), RangeError> {
+        let (comparator, version) = comparison(part)?;
+        self.empty = false;
+        match comparator {
+            ">" => self.at_least(version.successor()),
+            ">=" => self.at_least(Some(version)),
+            "<" => self.before(Some(version)),
+            "<=" => self.before(version.successor()),
+            "!" | "!=" => self.missing.push(version),
+            _ => {
+                self.before(version.successor());
+                self.at_least(Some(version));
+            }
+        }
+        Ok(())
+    }
+
+    fn at_least(&mut self, from: Option<Version>) {
+        // None is above everything here.
+        self.from = self.from.take().and_then(|old| Some(old.max(from?)));
+    }
+
+    fn before(&mut self, to: Option<Version>) {
+        self.to = match (self.to.take(), to) {
+            (Some(old), Some(new)) => Some(old.min(new)),
+            (old, new) => old.or(new),
+        };
+    }
+
+    fn set(self) -> IntervalSet {
+        let Some(from) = self.from.filter(|_| !self.empty) else { return IntervalSet::none() };
+        let set = IntervalSet::between(from, self.to);
+        self.missing
+            .into_iter()
+            .fold(set, |set, version| set.difference(&IntervalSet::exactly(version)))
+    }
+}
+
+/// Reads a comparison.
+fn comparison(part: &str) -> Result<(&str, Version), RangeError> {
     let (comparator, text) = split(part)?;
     if !matches!(comparator, "" | "=" | "==" | "!" | "!=" | ">" | ">=" | "<" | "<=") {
         return Err(RangeError::Comparator {
@@ -280,14 +317,7 @@ fn comparison(part: &str) -> Result<IntervalSet, RangeError> {
         version: text.to_owned(),
         source,
     })?;
-    Ok(match comparator {
-        ">" => IntervalSet::above(&version),
-        ">=" => IntervalSet::at_least(version),
-        "<" => IntervalSet::below(version),
-        "<=" => IntervalSet::at_most(&version),
-        "!" | "!=" => IntervalSet::exactly(version).complement(),
-        _ => IntervalSet::exactly(version),
-    })
+    Ok((comparator, version))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::quote;
 use semver::{BuildMetadata, Prerelease};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -235,25 +236,29 @@ pub fn parse_strict(text: &str) -> Result<Version, ParseError> {
 pub fn parse_tolerant(text: &str) -> Result<Version, ParseError> {
     let text = text.trim();
     let text = text.strip_prefix('v').unwrap_or(text);
-    let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
-    if parts.len() < 3 {
-        if parts.last().is_some_and(|last| last.contains(['+', '-'])) {
-            return Err(ParseError::Short);
+    let parts = || text.splitn(3, '.');
+    let is_plain = |part: &str| part.len() < 2 || matches!(part.as_bytes()[0], b'1'..=b'9');
+    if parts().count() == 3 {
+        if parts().all(is_plain) {
+            return parse_strict(text);
         }
-        parts.resize_with(3, || "0".to_owned());
+    } else if parts().last().is_some_and(|last| last.contains(['+', '-'])) {
+        return Err(ParseError::Short);
     }
-    parse_strict(&parts.join("."))
+    let full: Vec<_> = parts().map(without_zeros).chain(["0".into(), "0".into()]).take(3).collect();
+    parse_strict(&full.join("."))
 }
 
-fn without_zeros(part: &str) -> String {
+/// A part of a version that begins with a digit and with no zero too many.
+fn without_zeros(part: &str) -> Cow<'_, str> {
     if part.len() < 2 {
-        return part.to_owned();
+        return part.into();
     }
     let rest = part.trim_start_matches('0');
     if rest.starts_with(|c: char| c.is_ascii_digit()) {
-        rest.to_owned()
+        rest.into()
     } else {
-        format!("0{rest}")
+        format!("0{rest}").into()
     }
 }
 
