@@ -179,12 +179,18 @@ impl<'r> Resolution<'r, '_> {
         }
         let mut unreadable: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for fault in &candidates.faults {
-            let known = |text: &str| self.failures.iter().any(|it| it.message == text);
             match fault.what {
-                What::Subscription(_) if known(&fault.text) => {}
+                // Several can be about the same channel; who names a catalog is counted already.
                 What::Subscription(at) => {
-                    let failure = error(fault.text.clone(), self.names(&[at]));
-                    self.failures.push(failure);
+                    let name = self.names(&[at]);
+                    match self.failures.iter_mut().find(|it| it.message == fault.text) {
+                        Some(failure) => {
+                            failure.subscriptions.extend(name);
+                            failure.subscriptions.sort();
+                            failure.subscriptions.dedup();
+                        }
+                        None => self.failures.push(error(fault.text.clone(), name)),
+                    }
                 }
                 What::Bundle(var) => {
                     unreadable.entry(index.part_of(var)).or_default().push(fault.text.clone());
