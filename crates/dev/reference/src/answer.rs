@@ -1,43 +1,70 @@
 //! From chosen things to what is told: the lists of an outcome.
 
+use crate::candidates::is_about;
 use crate::rules::{Rules, Thing};
 use mainstay_resolver::{
-    CatalogKey, Chosen, Install, NewSubscription, Outcome, Subscription, UpdatedSubscription, World,
+    CatalogKey, Chosen, Install, NewSubscription, Outcome, Subscription, UpdatedSubscription,
 };
 
+/// The Subscriptions that are about a thing, which is an entry of a catalog.
+pub(crate) fn asking<'a>(rules: &Rules<'a>, thing: usize) -> Vec<&'a Subscription> {
+    let Thing::Entry(entry) = rules.things[thing] else { return Vec::new() };
+    let entry = &rules.entries[entry];
+    if entry.source == 0 {
+        return Vec::new();
+    }
+    let asks = |it: &&Subscription| {
+        it.package == entry.package
+            && ["", &entry.channel].contains(&&*it.channel)
+            && is_about(it, &rules.sources[entry.source].key)
+    };
+    rules.subscriptions.iter().copied().filter(asks).collect()
+}
+
+/// Whether everybody who is about a thing has it already.
+fn is_current(rules: &Rules<'_>, thing: usize) -> bool {
+    let Thing::Entry(entry) = rules.things[thing] else { return false };
+    let name = &rules.entries[entry].name;
+    let asking = asking(rules, thing);
+    !asking.is_empty()
+        && asking.iter().all(|it| it.current_csv == *name)
+        && rules.world.csvs.iter().any(|csv| csv.name == *name)
+}
+
+/// Whether a thing would have to be written down, which its properties do not allow.
+pub(crate) fn is_unwritable(rules: &Rules<'_>, thing: usize) -> bool {
+    let Thing::Entry(entry) = rules.things[thing] else { return false };
+    let entry = &rules.entries[entry];
+    entry.source != 0 && entry.said.unwritable && !is_current(rules, thing)
+}
+
 /// The lists of an outcome that follow from the things that were chosen; its failures are empty.
-pub(crate) fn outcome(world: &World<'_>, rules: &Rules<'_>, chosen: &[bool]) -> Outcome {
-    let mut outcome = Outcome::default();
+pub(crate) fn outcome(rules: &Rules<'_>, chosen: &[bool]) -> Outcome {
+    let mut things: Vec<(Chosen, usize)> = Vec::new();
     for (thing, _) in chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {
         let Thing::Entry(entry) = rules.things[thing] else { continue };
         let entry = &rules.entries[entry];
         if entry.source == 0 {
             continue;
         }
-        outcome.resolved.push(Chosen {
+        let chosen = Chosen {
             catalog: rules.sources[entry.source].key.clone(),
             package: entry.package.clone(),
             channel: entry.channel.clone(),
             name: entry.name.clone(),
             version: entry.version.as_ref().map(ToString::to_string),
             replaces: rules.replaces.get(&thing).cloned().or_else(|| entry.replaces.clone()),
-        });
-    }
-    outcome.resolved.sort_by_key(|it| (it.package.clone(), it.name.clone(), it.catalog.clone()));
-    for (at, it) in outcome.resolved.iter().enumerate() {
-        let asks = |subscription: &&Subscription| {
-            subscription.package == it.package
-                && ["", &it.channel].contains(&&*subscription.channel)
-                && (subscription.catalog == it.catalog
-                    || subscription.catalog == CatalogKey::default())
         };
-        let asking: Vec<&Subscription> = rules.subscriptions.iter().copied().filter(asks).collect();
-        let exists = world.csvs.iter().any(|csv| csv.name == it.name);
-        let behind: Vec<&Subscription> =
-            asking.iter().copied().filter(|asking| asking.current_csv != it.name).collect();
-        if !asking.is_empty() && behind.is_empty() && exists {
+        things.push((chosen, thing));
+    }
+    things.sort_by_key(|(it, _)| (it.package.clone(), it.name.clone(), it.catalog.clone()));
+    let mut outcome = Outcome::default();
+    for (at, (it, thing)) in things.into_iter().enumerate() {
+        outcome.resolved.push(it.clone());
+        if is_current(rules, thing) {
             continue;
         }
+        let asking = asking(rules, thing);
         let names = asking.iter().map(|asking| asking.name.clone()).collect();
         outcome.installs.push(Install { chosen: at, subscriptions: names });
         if asking.is_empty() {
@@ -50,8 +77,10 @@ pub(crate) fn outcome(world: &World<'_>, rules: &Rules<'_>, chosen: &[bool]) -> 
                 starting_csv: it.name.clone(),
             });
         }
-        outcome.updated_subscriptions.extend(behind.into_iter().map(|behind| {
-            UpdatedSubscription { name: behind.name.clone(), current_csv: it.name.clone() }
+        let behind = asking.into_iter().filter(|asking| asking.current_csv != it.name);
+        outcome.updated_subscriptions.extend(behind.map(|behind| UpdatedSubscription {
+            name: behind.name.clone(),
+            current_csv: it.name.clone(),
         }));
     }
     outcome.new_subscriptions.sort_by(|a, b| a.name.cmp(&b.name));

@@ -90,17 +90,17 @@ impl Requirement {
     pub(crate) fn shape(&self) -> String {
         let all = |name: &str, parts: &[Self]| {
             let parts: Vec<String> = parts.iter().map(Self::shape).collect();
-            format!("{name}{parts:?}")
+            format!("{name}({parts:?})")
         };
         match self {
-            Self::Api(api) => format!("{api:?}"),
-            Self::Package(name) => format!("package {name:?}"),
-            Self::InRange(range) => format!("range {:?}", range.as_str()),
-            Self::Label(label) => format!("label {label:?}"),
-            Self::All(parts) => all("all", parts),
-            Self::Any(parts) => all("any", parts),
-            Self::NoneOf(parts) => all("not", parts),
-            Self::Rule { text, message, .. } => format!("rule {text:?} {message:?}"),
+            Self::Api(api) => format!("Api({api:?})"),
+            Self::Package(name) => format!("Package({name:?})"),
+            Self::InRange(range) => format!("InRange({:?})", range.as_str()),
+            Self::Label(label) => format!("Label({label:?})"),
+            Self::All(parts) => all("All", parts),
+            Self::Any(parts) => all("Any", parts),
+            Self::NoneOf(parts) => all("Not", parts),
+            Self::Rule { text, message, .. } => format!("Cel({text:?}, {message:?})"),
         }
     }
 }

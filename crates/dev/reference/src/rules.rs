@@ -1,16 +1,19 @@
 //! The rules of a world: what may be in the answer, and every constraint on it.
 
-use crate::channel::{self, Unordered};
+use crate::candidates::is_about;
 use crate::entries::{self, Entry, Source};
 use crate::requirement::Requirement;
-use mainstay_resolver::{Api, CatalogKey, Subscription, World};
-use std::collections::HashMap;
+use mainstay_resolver::{Api, CatalogKey, Demand, Prohibited, Subscription, World};
+use mainstay_version::Range;
+use std::collections::{BTreeSet, HashMap};
 
 /// Something that is in the answer or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Thing {
     /// An entry, by its number.
     Entry(usize),
+    /// A demand, by its number in order of packages.
+    Demand(usize),
     /// A Subscription, by its number in order of names.
     Subscription(usize),
 }
@@ -46,7 +49,15 @@ pub struct Rules<'a> {
     pub(crate) things: Vec<Thing>,
     /// Every constraint; those that demand something are in the order in which they are met.
     pub constraints: Vec<Constraint>,
+    pub(crate) world: &'a World<'a>,
+    pub(crate) demands: Vec<&'a Demand>,
     pub(crate) subscriptions: Vec<&'a Subscription>,
+    /// Subscriptions whose catalog or channel is broken; they are no things.
+    pub(crate) blocked: Vec<usize>,
+    /// Things whose requirements cannot be read.
+    pub(crate) unreadable: Vec<usize>,
+    /// Constraints for which a channel without order may have had something.
+    pub(crate) gaps: Vec<usize>,
     pub(crate) sources: Vec<Source>,
     pub(crate) entries: Vec<Entry<'a>>,
     /// For things that take the place of something installed: its name.
@@ -67,7 +78,7 @@ struct Place {
 /// No thing yet.
 const NONE: usize = usize::MAX;
 
-/// The namespace as a whole cannot be resolved, for a reason other than a contradiction.
+/// The namespace as a whole cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken(pub &'static str);
 
@@ -75,18 +86,30 @@ pub struct Broken(pub &'static str);
 ///
 /// # Errors
 ///
-/// When resolution has to end before it begins: not exactly one OperatorGroup, existing operators
-/// or requirements that cannot be read, a catalog without content, a channel without order.
+/// When nothing can be resolved: not exactly one OperatorGroup, names that come twice, existing
+/// operators that cannot be read.
 pub fn rules<'a>(world: &'a World<'a>) -> Result<Rules<'a>, Broken> {
     let [group] = world.operator_groups.as_slice() else { return Err(Broken("OperatorGroup")) };
-    let sources = entries::sources(world, group.exclude_global);
-    if sources.iter().any(|source| !source.ready) {
-        return Err(Broken("catalog"));
+    let distinct = |names: BTreeSet<String>, count: usize| names.len() == count;
+    if !distinct(world.csvs.iter().map(|it| it.name.clone()).collect(), world.csvs.len())
+        || !distinct(
+            world.subscriptions.iter().map(|it| it.name.clone()).collect(),
+            world.subscriptions.len(),
+        )
+        || !distinct(
+            world.catalogs.iter().map(|it| it.key.to_string()).collect(),
+            world.catalogs.len(),
+        )
+    {
+        return Err(Broken("a name comes twice"));
     }
+    let sources = entries::sources(world, group.exclude_global);
     let entries = entries::entries(world, &sources, group.fail_forward)
         .map_err(|_| Broken("existing operators"))?;
     let mut subscriptions: Vec<&Subscription> = world.subscriptions.iter().collect();
     subscriptions.sort_by_key(|it| &it.name);
+    let mut demands: Vec<&Demand> = world.demands.iter().collect();
+    demands.sort_by_key(|it| (&it.package, it.range.as_ref().map(Range::as_str)));
     let mut found: HashMap<(usize, &str, &str), (usize, usize)> = HashMap::new();
     for (at, it) in entries.iter().enumerate() {
         found.entry((it.source, &it.channel, &it.name)).or_insert((at, 0)).1 += 1;
@@ -104,17 +127,22 @@ pub fn rules<'a>(world: &'a World<'a>) -> Result<Rules<'a>, Broken> {
         thing_of,
         things: Vec::new(),
         constraints: Vec::new(),
+        world,
+        demands,
         subscriptions,
+        blocked: Vec::new(),
+        unreadable: Vec::new(),
+        gaps: Vec::new(),
         sources,
         entries,
         replaces: HashMap::new(),
     };
-    rules.make()?;
+    rules.make();
     Ok(rules)
 }
 
 impl Rules<'_> {
-    fn make(&mut self) -> Result<(), Broken> {
+    fn make(&mut self) {
         // Existing operators are there, whoever needs them.
         for at in 0..self.entries.len() {
             let Entry { source, subscribed, name, .. } = &self.entries[at];
@@ -129,19 +157,18 @@ impl Rules<'_> {
                 }
             }
         }
+        for at in 0..self.demands.len() {
+            self.demand(at);
+        }
         for at in 0..self.subscriptions.len() {
-            self.subscribe(at)?;
+            self.subscribe(at);
         }
-        self.require()?;
+        self.require();
         for at in 0..self.things.len() {
-            let Thing::Entry(entry) = self.things[at] else { continue };
-            if self.entries[entry].said.deprecated {
-                let text = format!("bundle {} is deprecated", self.identifier(at));
-                self.constrain(Some(at), Rule::MustNot, text);
-            }
+            self.forbid(at);
         }
+        self.keep();
         self.keep_apart();
-        Ok(())
     }
 
     fn constrain(&mut self, about: Option<usize>, rule: Rule, text: String) {
@@ -167,6 +194,7 @@ impl Rules<'_> {
                 let CatalogKey { name, namespace } = &self.sources[entry.source].key;
                 format!("{name}/{namespace}/{}/{}", entry.channel, entry.name)
             }
+            Thing::Demand(at) => self.demands[at].package.clone(),
             Thing::Subscription(at) => self.subscriptions[at].name.clone(),
         }
     }
@@ -181,24 +209,49 @@ impl Rules<'_> {
         }
     }
 
-    /// What a Subscription demands.
-    fn subscribe(&mut self, at: usize) -> Result<(), Broken> {
+    /// What an administrator demands.
+    fn demand(&mut self, at: usize) {
+        let Demand { package, range } = self.demands[at].clone();
+        self.things.push(Thing::Demand(at));
+        let thing = self.things.len() - 1;
+        self.constrain(Some(thing), Rule::Must, format!("package {package} is demanded"));
+        let mut parts = vec![Requirement::Package(package.clone())];
+        parts.extend(range.map(Requirement::InRange));
+        let things = self.things_that_meet(0, &Requirement::All(parts));
+        let text = if things.is_empty() {
+            format!("no operators found for the demanded package {package}")
+        } else {
+            let names = self.names(&things, "or");
+            format!("demand for package {package} requires at least one of {names}")
+        };
+        self.constrain(Some(thing), Rule::OneOf(things), text);
+    }
+
+    /// What a Subscription asks for.
+    fn subscribe(&mut self, at: usize) {
         let subscription = self.subscriptions[at];
         let name = &subscription.name;
-        self.things.push(Thing::Subscription(at));
-        let thing = self.things.len() - 1;
-        self.constrain(Some(thing), Rule::Must, format!("subscription {name} exists"));
-        let is_installed = |it: &Entry<'_>| it.source == 0 && it.name == subscription.installed_csv;
-        let installed = self.entries.iter().position(is_installed);
+        let mut asked = self.sources.iter().filter(|it| is_about(subscription, &it.key));
+        if asked.any(|source| !source.ready) {
+            self.blocked.push(at);
+            return;
+        }
+        let installed = self.installed(subscription);
         let wanted = match self.wanted(subscription, installed.is_none()) {
             Ok(wanted) => wanted,
             Err(text) => {
+                let thing = self.wish(at);
                 self.constrain(Some(thing), Rule::MustNot, text);
-                return Ok(());
+                return;
             }
         };
+        let Ok(wanted) = self.by_channel(wanted) else {
+            self.blocked.push(at);
+            return;
+        };
+        let thing = self.wish(at);
         let mut things = Vec::new();
-        for entry in self.by_channel(wanted).map_err(|_| Broken("channel"))? {
+        for entry in wanted {
             if installed.is_some_and(|it| !self.entries[entry].follows(&self.entries[it])) {
                 continue;
             }
@@ -233,149 +286,147 @@ impl Rules<'_> {
             ),
         };
         self.constrain(Some(thing), Rule::OneOf(things), text);
-        Ok(())
     }
 
-    /// The entries that a Subscription is about, in no order yet; or why there are none.
-    fn wanted(&self, subscription: &Subscription, fresh: bool) -> Result<Vec<usize>, String> {
-        let Subscription { name, package, channel, starting_csv, catalog, .. } = subscription;
-        let anywhere = *catalog == CatalogKey::default();
-        let mut sources: Vec<usize> = (0..self.sources.len())
-            .filter(|at| anywhere || self.sources[*at].key == *catalog)
-            .collect();
-        sources.sort_by_key(|at| {
-            let Source { key, priority, .. } = &self.sources[*at];
-            (std::cmp::Reverse(*priority), key.clone())
-        });
-        let mut left: Vec<usize> = Vec::new();
-        for source in sources {
-            left.extend((0..self.entries.len()).filter(|at| self.entries[*at].source == source));
-        }
-        let referenced = format!("in the catalog referenced by subscription {name}");
-        if left.is_empty() {
-            let CatalogKey { name: source, namespace } = catalog;
-            return Err(format!(
-                "no operators found from catalog {source} in namespace {namespace} referenced by \
-                 subscription {name}"
-            ));
-        }
-        left.retain(|at| self.is_of(*at, package));
-        if left.is_empty() {
-            return Err(format!("no operators found in package {package} {referenced}"));
-        }
-        left.retain(|at| channel.is_empty() || self.entries[*at].channel == *channel);
-        if left.is_empty() {
-            return Err(format!(
-                "no operators found in channel {channel} of package {package} {referenced}"
-            ));
-        }
-        let free = starting_csv.is_empty() || !fresh;
-        left.retain(|at| free || self.entries[*at].name == *starting_csv);
-        if left.is_empty() {
-            return Err(format!(
-                "no operators found with name {starting_csv} in channel {channel} of package \
-                 {package} {referenced}"
-            ));
-        }
-        Ok(left)
+    /// The thing of a Subscription, which must be met.
+    fn wish(&mut self, at: usize) -> usize {
+        self.things.push(Thing::Subscription(at));
+        let thing = self.things.len() - 1;
+        let text = format!("subscription {} exists", self.subscriptions[at].name);
+        self.constrain(Some(thing), Rule::Must, text);
+        thing
     }
 
-    fn is_of(&self, entry: usize, package: &str) -> bool {
-        let Entry { package: of, said, .. } = &self.entries[entry];
-        of == package || said.packages.iter().any(|(name, _)| name == package)
-    }
-
-    /// Default channels first, then by name, inside each its own order.
-    fn by_channel(&self, mut wanted: Vec<usize>) -> Result<Vec<usize>, Unordered> {
-        wanted.sort_by_key(|at| {
-            let Entry { default_channel, channel, .. } = &self.entries[*at];
-            (!default_channel, channel)
-        });
-        let mut sorted = Vec::new();
-        for channel in wanted.chunk_by(|a, b| self.entries[*a].channel == self.entries[*b].channel)
-        {
-            sorted.extend(channel::order(channel, &self.entries)?);
-        }
-        Ok(sorted)
+    /// The existing operator that a Subscription says is installed.
+    fn installed(&self, subscription: &Subscription) -> Option<usize> {
+        let mut existing = self.entries.iter();
+        existing.position(|it| it.source == 0 && it.name == subscription.installed_csv)
     }
 
     /// What each thing requires, and what the things that could meet it require in turn.
-    fn require(&mut self) -> Result<(), Broken> {
+    fn require(&mut self) {
         // Many versions require the same: what was once found is not looked for again.
-        let mut found: HashMap<(usize, String), Vec<usize>> = HashMap::new();
+        let mut found: HashMap<(usize, String), (Vec<usize>, bool)> = HashMap::new();
         let mut at = 0;
         while at < self.things.len() {
-            let Thing::Entry(entry) = self.things[at] else {
-                at += 1;
-                continue;
-            };
+            let thing = at;
+            at += 1;
+            let Thing::Entry(entry) = self.things[thing] else { continue };
             if self.entries[entry].said.unreadable {
-                return Err(Broken("requirement"));
+                self.unreadable.push(thing);
+                continue;
             }
             let source = self.entries[entry].source;
             for requirement in self.entries[entry].said.requirements.clone() {
                 let key = (source, requirement.shape());
                 if !found.contains_key(&key) {
-                    let providers = self
-                        .providers(source, &requirement)
-                        .map_err(|_| Broken("provider channel"))?;
-                    let mut things = Vec::new();
-                    for provider in providers {
-                        let thing = self.thing(provider);
-                        if !things.contains(&thing) {
-                            things.push(thing);
-                        }
-                    }
-                    found.insert(key.clone(), things);
+                    let gaps = self.gaps.len();
+                    let things = self.things_that_meet(source, &requirement);
+                    let gap = self.gaps.len() > gaps;
+                    self.gaps.truncate(gaps);
+                    found.insert(key.clone(), (things, gap));
+                }
+                let (things, gap) = found[&key].clone();
+                if gap {
+                    self.gaps.push(self.constraints.len());
                 }
                 let name = &self.entries[entry].name;
                 let text = format!("bundle {name} requires an operator {requirement}");
-                self.constrain(Some(at), Rule::OneOf(found[&key].clone()), text);
+                self.constrain(Some(thing), Rule::OneOf(things), text);
             }
-            at += 1;
         }
-        Ok(())
     }
 
-    /// The entries that meet a requirement that something of a source has, best first.
-    fn providers(&self, of: usize, requirement: &Requirement) -> Result<Vec<usize>, Unordered> {
-        let meets: Vec<bool> = self
-            .entries
-            .iter()
-            .map(|it| requirement.met_by(&it.package, it.version.as_ref(), &it.said))
-            .collect();
-        let mut order = vec![0];
-        order.extend((of != 0).then_some(of));
-        order.extend((1..self.sources.len()).filter(|source| *source != of));
-        let mut providers = Vec::new();
-        for source in order {
-            let all = || (0..self.entries.len()).filter(|at| self.entries[*at].source == source);
-            let mut channels: Vec<(&str, &str)> = all()
-                .filter(|at| meets[*at])
-                .map(|at| (&*self.entries[at].channel, &*self.entries[at].package))
-                .collect();
-            channels.sort_unstable();
-            channels.dedup();
-            // Whole channels are put in order, with whatever says to be of the package; an
-            // existing operator is alone in its channel.
-            let in_one = |at: usize| {
-                channels.iter().any(|(channel, package)| {
-                    self.entries[at].channel == *channel && self.is_of(at, package)
-                })
-            };
-            let mut whole: Vec<usize> =
-                all().filter(|at| if source == 0 { meets[*at] } else { in_one(*at) }).collect();
-            let key = |at: usize| {
-                let Entry { default_channel, package, channel, .. } = &self.entries[at];
-                (!default_channel, package, channel)
-            };
-            whole.sort_by(|a, b| key(*a).cmp(&key(*b)));
-            for channel in whole.chunk_by(|a, b| key(*a) == key(*b)) {
-                let sorted = channel::order(channel, &self.entries)?;
-                providers.extend(sorted.into_iter().filter(|at| meets[*at]));
+    /// The things that meet a requirement of something in a source, best first. Where a channel has
+    /// no order, the next constraint has a gap.
+    fn things_that_meet(&mut self, of: usize, requirement: &Requirement) -> Vec<usize> {
+        let (providers, gap) = self.providers(of, requirement);
+        if gap {
+            self.gaps.push(self.constraints.len());
+        }
+        let mut things = Vec::new();
+        for provider in providers {
+            let thing = self.thing(provider);
+            if !things.contains(&thing) {
+                things.push(thing);
             }
         }
-        Ok(providers)
+        things
+    }
+
+    /// What must not be chosen.
+    fn forbid(&mut self, thing: usize) {
+        let Thing::Entry(entry) = self.things[thing] else { return };
+        let entry = &self.entries[entry];
+        let mut texts = Vec::new();
+        let identifier = self.identifier(thing);
+        if entry.said.deprecated {
+            texts.push(format!("bundle {identifier} is deprecated"));
+        }
+        // Administrators' rules are about catalogs only.
+        if entry.source != 0 {
+            let mut messages: Vec<&String> = Vec::new();
+            for prohibition in &self.world.prohibitions {
+                let forbids = match &prohibition.what {
+                    Prohibited::Package(package) => *package == entry.package,
+                    Prohibited::Bundle(name) => *name == entry.name,
+                    Prohibited::OutsideOf(packages) => !packages.contains(&entry.package),
+                };
+                if forbids {
+                    messages.push(&prohibition.message);
+                }
+            }
+            texts.extend(messages.into_iter().min().cloned());
+            if let (Some(least), Some(there)) = (&entry.said.kubernetes, &self.world.kube_version)
+                && there.release() < least.release()
+            {
+                texts.push(format!(
+                    "bundle {identifier} needs Kubernetes {least} or later, the cluster has \
+                         {there}"
+                ));
+            }
+        }
+        for text in texts {
+            self.constrain(Some(thing), Rule::MustNot, text);
+        }
+    }
+
+    /// What is installed stays where its Subscription cannot be met. What it requires and what
+    /// nothing that exists offers is no concern then.
+    fn keep(&mut self) {
+        let invalid = |it: &Constraint| match (&it.rule, it.about.map(|at| self.things[at])) {
+            (Rule::MustNot, Some(Thing::Subscription(at))) => Some(at),
+            _ => None,
+        };
+        let mut unmet: Vec<usize> = self.constraints.iter().filter_map(invalid).collect();
+        unmet.extend(&self.blocked);
+        unmet.sort_unstable();
+        let mut kept = Vec::new();
+        for at in unmet {
+            let subscription = self.subscriptions[at];
+            let Some(installed) = self.installed(subscription) else { continue };
+            let thing = self.thing(installed);
+            if !kept.contains(&thing) {
+                kept.push(thing);
+                let text = format!(
+                    "clusterserviceversion {} exists and stays because subscription {} cannot be \
+                     resolved",
+                    self.entries[installed].name, subscription.name
+                );
+                self.constrain(Some(thing), Rule::Must, text);
+            }
+        }
+        let (things, entries) = (&self.things, &self.entries);
+        let exists =
+            |thing: &usize| matches!(things[*thing], Thing::Entry(at) if entries[at].source == 0);
+        for constraint in &mut self.constraints {
+            if let (Rule::OneOf(list), Some(about)) = (&constraint.rule, constraint.about)
+                && kept.contains(&about)
+                && !list.iter().any(exists)
+            {
+                constraint.rule = Rule::OneOf(vec![about]);
+            }
+        }
     }
 
     /// At most one provider of each kind, and one operator of each package.
@@ -425,11 +476,21 @@ impl Rules<'_> {
         }
     }
 
+    /// The constraints that have to do with some things, in their order.
+    pub(crate) fn constraints_of(&self, things: &[usize]) -> Vec<&Constraint> {
+        let mut among = vec![false; self.things.len()];
+        for thing in things {
+            among[*thing] = true;
+        }
+        let of = |it: &&Constraint| it.things().iter().any(|thing| among[*thing]);
+        self.constraints.iter().filter(of).collect()
+    }
+
     /// The names of the Subscriptions among some things, sorted.
     pub(crate) fn subscriptions_of(&self, things: &[usize]) -> Vec<String> {
         let names = things.iter().filter_map(|thing| match self.things[*thing] {
             Thing::Subscription(at) => Some(self.subscriptions[at].name.clone()),
-            Thing::Entry(_) => None,
+            Thing::Entry(_) | Thing::Demand(_) => None,
         });
         let mut names: Vec<String> = names.collect();
         names.sort();

@@ -3,8 +3,9 @@
 use crate::json::{self, Fields};
 use crate::requirement::Requirement;
 use mainstay_resolver::Api;
-use mainstay_version::{Version, parse_strict};
+use mainstay_version::{Version, parse_strict, parse_tolerant};
 use serde_json::{Map, Number, Value, json};
+use std::collections::BTreeMap;
 
 /// What the properties of a bundle mean.
 #[derive(Clone, Default)]
@@ -15,8 +16,10 @@ pub(crate) struct Said {
     pub apis: Vec<Api>,
     pub labels: Vec<String>,
     pub deprecated: bool,
-    /// In the order in which they are said; what is said twice counts once.
+    /// By their texts; what is said twice counts once.
     pub requirements: Vec<Requirement>,
+    /// The least version of Kubernetes that it needs.
+    pub kubernetes: Option<Version>,
     /// Whether a requirement cannot be read.
     pub unreadable: bool,
     /// Whether a value is no JSON at all.
@@ -30,7 +33,7 @@ impl Said {
     pub(crate) fn read<'a>(properties: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let mut said = Self::default();
         let mut decoded = Vec::new();
-        let mut texts = Vec::new();
+        let mut requirements = BTreeMap::new();
         for (kind, text) in properties {
             let value = json::parse(text).ok();
             said.unwritable |= value.is_none();
@@ -43,12 +46,8 @@ impl Said {
             }
             match Requirement::read(kind, text) {
                 Some(Ok(requirement)) => {
-                    // Two rules are the same if their texts and messages are, and so on upwards.
-                    let shown = requirement.shape();
-                    if !texts.contains(&shown) {
-                        texts.push(shown);
-                        said.requirements.push(requirement);
-                    }
+                    let shape = (requirement.to_string(), requirement.shape());
+                    requirements.insert(shape, requirement);
                 }
                 Some(Err(_)) => said.unreadable = true,
                 None => {}
@@ -63,10 +62,15 @@ impl Said {
                     }
                 }
                 "olm.gvk" => said.apis.extend(fields.api()),
+                "olm.csv.metadata" => {
+                    let least = fields.text("minKubeVersion").ok();
+                    said.kubernetes = least.and_then(|text| parse_tolerant(&text).ok());
+                }
                 "olm.label" => said.labels.extend(fields.text("label")),
                 _ => {}
             }
         }
+        said.requirements = requirements.into_values().collect();
         said.decoded = Value::Array(decoded);
         said
     }

@@ -1,0 +1,132 @@
+//! What a Subscription or a requirement could be met by, best first.
+
+use crate::channel::{self, Unordered};
+use crate::entries::{Entry, Source};
+use crate::requirement::Requirement;
+use crate::rules::Rules;
+use mainstay_resolver::{CatalogKey, Subscription};
+
+/// Whether a Subscription is about a source.
+pub(crate) fn is_about(subscription: &Subscription, key: &CatalogKey) -> bool {
+    subscription.catalog == CatalogKey::default() || subscription.catalog == *key
+}
+
+/// The place of a source among those that something of another one prefers.
+pub(crate) fn rank(of: usize, source: usize) -> usize {
+    match source {
+        0 => 0,
+        source if source == of => 1,
+        source => source + 1,
+    }
+}
+
+impl Rules<'_> {
+    /// The entries that a Subscription is about, in no order yet; or why there are none.
+    pub(crate) fn wanted(
+        &self,
+        subscription: &Subscription,
+        fresh: bool,
+    ) -> Result<Vec<usize>, String> {
+        let Subscription { name, package, channel, starting_csv, catalog, .. } = subscription;
+        let mut sources: Vec<usize> = (0..self.sources.len())
+            .filter(|at| is_about(subscription, &self.sources[*at].key))
+            .collect();
+        sources.sort_by_key(|at| {
+            let Source { key, priority, .. } = &self.sources[*at];
+            (std::cmp::Reverse(*priority), key.clone())
+        });
+        let mut left: Vec<usize> = Vec::new();
+        for source in sources {
+            left.extend((0..self.entries.len()).filter(|at| self.entries[*at].source == source));
+        }
+        let referenced = format!("in the catalog referenced by subscription {name}");
+        if left.is_empty() {
+            let CatalogKey { name: source, namespace } = catalog;
+            return Err(format!(
+                "no operators found from catalog {source} in namespace {namespace} referenced by \
+                 subscription {name}"
+            ));
+        }
+        left.retain(|at| self.is_of(*at, package));
+        if left.is_empty() {
+            return Err(format!("no operators found in package {package} {referenced}"));
+        }
+        left.retain(|at| channel.is_empty() || self.entries[*at].channel == *channel);
+        if left.is_empty() {
+            return Err(format!(
+                "no operators found in channel {channel} of package {package} {referenced}"
+            ));
+        }
+        let free = starting_csv.is_empty() || !fresh;
+        left.retain(|at| free || self.entries[*at].name == *starting_csv);
+        if left.is_empty() {
+            return Err(format!(
+                "no operators found with name {starting_csv} in channel {channel} of package \
+                 {package} {referenced}"
+            ));
+        }
+        Ok(left)
+    }
+
+    fn is_of(&self, entry: usize, package: &str) -> bool {
+        let Entry { package: of, said, .. } = &self.entries[entry];
+        of == package || said.packages.iter().any(|(name, _)| name == package)
+    }
+
+    /// Default channels first, then by name, inside each its own order.
+    pub(crate) fn by_channel(&self, mut wanted: Vec<usize>) -> Result<Vec<usize>, Unordered> {
+        wanted.sort_by_key(|at| {
+            let Entry { default_channel, channel, .. } = &self.entries[*at];
+            (!default_channel, channel)
+        });
+        let mut sorted = Vec::new();
+        for channel in wanted.chunk_by(|a, b| self.entries[*a].channel == self.entries[*b].channel)
+        {
+            sorted.extend(channel::order(channel, &self.entries)?);
+        }
+        Ok(sorted)
+    }
+
+    /// The entries that meet a requirement that something of a source has, best first; and whether
+    /// a channel that has some has no order, and offers nothing.
+    pub(crate) fn providers(&self, of: usize, requirement: &Requirement) -> (Vec<usize>, bool) {
+        let meets: Vec<bool> = self
+            .entries
+            .iter()
+            .map(|it| requirement.met_by(&it.package, it.version.as_ref(), &it.said))
+            .collect();
+        let mut order: Vec<usize> = (0..self.sources.len()).collect();
+        order.sort_by_key(|source| rank(of, *source));
+        let (mut providers, mut gap) = (Vec::new(), false);
+        for source in order {
+            let all = || (0..self.entries.len()).filter(|at| self.entries[*at].source == source);
+            let mut channels: Vec<(&str, &str)> = all()
+                .filter(|at| meets[*at])
+                .map(|at| (&*self.entries[at].channel, &*self.entries[at].package))
+                .collect();
+            channels.sort_unstable();
+            channels.dedup();
+            // Whole channels are put in order, with whatever says to be of the package; an
+            // existing operator is alone in its channel.
+            let in_one = |at: usize| {
+                channels.iter().any(|(channel, package)| {
+                    self.entries[at].channel == *channel && self.is_of(at, package)
+                })
+            };
+            let mut whole: Vec<usize> =
+                all().filter(|at| if source == 0 { meets[*at] } else { in_one(*at) }).collect();
+            let key = |at: usize| {
+                let Entry { default_channel, package, channel, .. } = &self.entries[at];
+                (!default_channel, package, channel)
+            };
+            whole.sort_by(|a, b| key(*a).cmp(&key(*b)));
+            for channel in whole.chunk_by(|a, b| key(*a) == key(*b)) {
+                match channel::order(channel, &self.entries) {
+                    Ok(sorted) => providers.extend(sorted.into_iter().filter(|at| meets[*at])),
+                    Err(Unordered) => gap |= channel.iter().any(|at| meets[*at]),
+                }
+            }
+        }
+        (providers, gap)
+    }
+}

@@ -1,0 +1,105 @@
+//! What a world resolves to, found by trying.
+
+use crate::answer;
+use crate::candidates::rank;
+use crate::rules::{Broken, Constraint, Rules, Thing, rules};
+use crate::search::{self, Found, TooLong};
+use mainstay_resolver::{Outcome, World};
+use std::collections::BTreeSet;
+
+/// What a world resolves to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// The parts that have an answer, all together; without failures.
+    pub outcome: Outcome,
+    /// The Subscriptions that are not resolved, by name.
+    pub blocked: BTreeSet<String>,
+    /// How many parts have no answer because their wishes contradict each other.
+    pub contradictions: usize,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// The namespace as a whole has an error.
+    Broken(Broken),
+    /// It takes more steps than it may.
+    TooLong,
+}
+
+/// What a world resolves to, found by trying; `limit` is the number of choices that may be made.
+///
+/// # Errors
+///
+/// When the namespace as a whole has an error, or the limit is reached.
+pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
+    let rules = rules(world).map_err(Stopped::Broken)?;
+    let mut answer = Answer::default();
+    for at in &rules.blocked {
+        answer.blocked.insert(rules.subscriptions[*at].name.clone());
+    }
+    let mut solved: Vec<(Vec<usize>, Vec<bool>)> = Vec::new();
+    for part in search::components(&rules) {
+        let constraints = rules.constraints_of(&part);
+        let found = search::first_answer(rules.things.len(), &constraints, &mut limit);
+        let names = rules.subscriptions_of(&part);
+        let unreadable = part.iter().any(|thing| rules.unreadable.contains(thing));
+        match found.map_err(|TooLong| Stopped::TooLong)? {
+            Some(found) if !unreadable && is_certain(&rules, &constraints, &found) => {
+                solved.push((part, found.chosen));
+            }
+            found => {
+                answer.contradictions += usize::from(found.is_none() && !unreadable);
+                answer.blocked.extend(names);
+            }
+        }
+    }
+    // What a Subscription that is not resolved asks for is not installed for others.
+    loop {
+        let before = solved.len();
+        solved.retain(|(part, chosen)| {
+            let fine = part.iter().filter(|thing| chosen[**thing]).all(|thing| {
+                !answer::is_unwritable(&rules, *thing)
+                    && !answer::asking(&rules, *thing)
+                        .iter()
+                        .any(|asking| answer.blocked.contains(&asking.name))
+            });
+            if !fine {
+                answer.blocked.extend(rules.subscriptions_of(part));
+            }
+            fine
+        });
+        if solved.len() == before {
+            break;
+        }
+    }
+    let mut chosen = vec![false; rules.things.len()];
+    for (part, its) in solved {
+        for thing in part {
+            chosen[thing] = its[thing];
+        }
+    }
+    answer.outcome = answer::outcome(&rules, &chosen);
+    Ok(answer)
+}
+
+/// Whether an answer would be the same if every catalog could be asked, and leads back to one bundle
+/// each.
+fn is_certain(rules: &Rules<'_>, constraints: &[&Constraint], found: &Found) -> bool {
+    let source = |thing: usize| match rules.things[thing] {
+        Thing::Entry(entry) => Some(rules.entries[entry].source),
+        Thing::Demand(_) => Some(0),
+        Thing::Subscription(_) => None,
+    };
+    let preferred = found.choices.iter().all(|(constraint, chosen)| {
+        let of = constraint.and_then(|at| source(constraints[at].about?));
+        let (Some(of), Some(from)) = (of, source(*chosen)) else { return true };
+        let before = |at: &usize| rank(of, *at) < rank(of, from);
+        (0..rules.sources.len()).filter(before).all(|at| rules.sources[at].ready)
+    });
+    let plain = found.choices.iter().all(|(_, chosen)| match rules.things[*chosen] {
+        Thing::Entry(entry) if rules.entries[entry].source != 0 => rules.has_one_place(entry),
+        _ => true,
+    });
+    preferred && plain
+}
