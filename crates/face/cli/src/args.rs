@@ -48,7 +48,7 @@ pub enum Command {
     /// Judge, list and show file-based catalogs.
     Catalog(CatalogArguments),
     /// Tell what would be installed or upgraded, hop by hop, or why it cannot be.
-    Resolve(ResolveArguments),
+    Resolve(Box<ResolveArguments>),
     /// Work on file-based catalogs as `opm` does; also when started under that name.
     #[command(disable_help_flag = true)]
     Opm(OpmArguments),

@@ -196,6 +196,11 @@ pub fn runtime_folder() -> PathBuf {
         .unwrap_or_else(std::env::temp_dir)
 }
 
+/// The folder of published catalogs that `MAINSTAY_TESTDATA` names.
+pub(crate) fn published_catalogs() -> Option<PathBuf> {
+    environment("MAINSTAY_TESTDATA")
+}
+
 /// Whether colours are unwanted (`NO_COLOR`, <https://no-color.org>) or the terminal cannot show
 /// them.
 pub fn plain_terminal() -> bool {

@@ -14,6 +14,8 @@ pub enum Exit {
     Usage,
     /// Everything was looked at, and something of it cannot be resolved (3).
     Unresolved,
+    /// Everything resolves, and something would change, which was asked for (4).
+    Changes,
 }
 
 /// Why a sub-command ended early, and with which code.
@@ -46,6 +48,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => Self::from(1),
             Exit::Usage => Self::from(2),
             Exit::Unresolved => Self::from(3),
+            Exit::Changes => Self::from(4),
         }
     }
 }

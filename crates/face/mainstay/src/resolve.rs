@@ -1,9 +1,27 @@
-//! `resolve`: hands this process's outside to the command.
+//! `resolve`: hands this process's outside to the command: files, a cluster, registries.
 
+mod registry;
+
+use crate::embedded::chain;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use mainstay_api::resources::{
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_cause::Cause;
 use mainstay_cli::exit::Exit;
 use mainstay_cli::report;
-use mainstay_cli::resolve::{self, Io, ResolveArguments};
+use mainstay_cli::resolve::{self, Io, Remote, ResolveArguments};
+use mainstay_client::{Cluster, ListParams};
+use mainstay_object::Object;
+use mainstay_resolver::universe::CatalogData;
+use serde_json::Value;
+use std::error::Error;
 use std::io::{self, BufWriter};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// How long a cluster may take to answer. An administrator rather reads that it does not.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ResolveArguments) -> Exit {
@@ -15,5 +33,88 @@ pub(crate) fn run(arguments: &ResolveArguments) -> Exit {
         folder: std::env::current_dir().unwrap_or_default(),
         colour: report::colours_on_stdout(),
     };
-    resolve::run(arguments, &mut io)
+    resolve::run(arguments, &mut io, &mut || {
+        let live = Live::connect(arguments)?;
+        Ok(Box::new(live))
+    })
+}
+
+/// A cluster that is there.
+struct Live {
+    runtime: Runtime,
+    cluster: Cluster,
+}
+
+impl Live {
+    fn connect(arguments: &ResolveArguments) -> Result<Self, Cause> {
+        let refuse = |error: &dyn Error| unreachable(chain(error));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| refuse(&error))?;
+        // Only fails if there is one already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let options = KubeConfigOptions {
+            context: arguments.context().map(str::to_owned),
+            ..KubeConfigOptions::default()
+        };
+        let client = runtime.block_on(async {
+            let mut config = match arguments.kubeconfig() {
+                Some(file) => {
+                    let file = Kubeconfig::read_from(file).map_err(|error| refuse(&error))?;
+                    Config::from_custom_kubeconfig(file, &options)
+                        .await
+                        .map_err(|it| refuse(&it))?
+                }
+                None if options.context.is_some() => {
+                    Config::from_kubeconfig(&options).await.map_err(|error| refuse(&error))?
+                }
+                None => Config::infer().await.map_err(|error| {
+                    let why = "no usable kubeconfig was found, and this is not inside of a cluster";
+                    tracing::info!(%error, "no cluster");
+                    unreachable(Cause::new(why))
+                })?,
+            };
+            config.connect_timeout = Some(PATIENCE);
+            config.read_timeout = Some(PATIENCE);
+            kube::Client::try_from(config).map_err(|error| refuse(&error))
+        })?;
+        Ok(Self { runtime, cluster: Cluster::new(client).named("mainstay-resolve") })
+    }
+}
+
+fn unreachable(why: Cause) -> Cause {
+    Cause::new("the cluster cannot be looked at").because(why).remedy(
+        "name its kubeconfig with --kubeconfig FILE, or give a saved state with --state FILE",
+    )
+}
+
+impl Remote for Live {
+    fn objects(&mut self) -> Result<Vec<Object>, Cause> {
+        let mut all = Vec::new();
+        for kind in [&CATALOG_SOURCE, &OPERATOR_GROUP, &SUBSCRIPTION, &CLUSTER_SERVICE_VERSION] {
+            let params = ListParams::default();
+            let listed = self.cluster.list_pages(kind, None, &params);
+            let list = self.runtime.block_on(listed).map_err(|error| {
+                let what = format!("the {} of the cluster cannot be read", kind.plural);
+                let cause = Cause::new(what).because(chain(&error));
+                if error.is_not_found() {
+                    cause.remedy("install Operator Lifecycle Manager, or look at another cluster")
+                } else {
+                    cause
+                }
+            })?;
+            all.extend(list.items);
+        }
+        Ok(all)
+    }
+
+    fn kube_version(&mut self) -> Option<String> {
+        let version = self.runtime.block_on(self.cluster.get_raw("/version")).ok()?;
+        version.get("gitVersion").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn catalog(&mut self, address: &str) -> Result<CatalogData, Cause> {
+        self.runtime.block_on(registry::read(address))
+    }
 }

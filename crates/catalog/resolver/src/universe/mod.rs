@@ -37,6 +37,6 @@ pub use data::{
     ApiData, BundleData, CatalogData, ChannelData, CsvData, DemandData, EntryData, GroupData,
     PackageData, ProhibitionData, PropertyData, SubscriptionData, Universe,
 };
-pub use outcome::{cause_json, report, to_json};
+pub use outcome::{cause_json, failure_json, report, to_json};
 pub use read::{UniverseError, locate, parse};
 pub use world::RealCatalog;

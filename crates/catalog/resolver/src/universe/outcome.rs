@@ -43,7 +43,7 @@ pub fn to_json(outcome: &Outcome) -> Value {
 pub fn report(outcome: &Outcome) -> Value {
     let mut value = to_json(outcome);
     if !outcome.failures.is_empty() {
-        value["failures"] = outcome.failures.iter().map(failure).collect();
+        value["failures"] = outcome.failures.iter().map(failure_json).collect();
     }
     value
 }
@@ -56,7 +56,8 @@ const fn kind(kind: FailureKind) -> &'static str {
     }
 }
 
-fn failure(it: &Failure) -> Value {
+/// A failure with its explanation and its repairs.
+pub fn failure_json(it: &Failure) -> Value {
     let repair = |it: &Repair| json!({"what": it.to_string(), "certain": it.is_certain()});
     json!({
         "error": it.message,

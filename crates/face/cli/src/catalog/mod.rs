@@ -121,6 +121,6 @@ pub(crate) fn plain(text: &str) -> String {
 }
 
 /// A number with the word for what is counted.
-fn count(number: usize, what: &str) -> String {
+pub(crate) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,34 +1,122 @@
-//! `mainstay resolve`: what would be installed, and the reason where nothing can be.
+//! `mainstay resolve`: what would be installed, every hop to the head, and the reason where nothing
+//! can be.
 //!
 //! ```text
-//! --universe FILE ─► Universe ─► World ─► resolve ─► the outcome in the recorded shape, and its time
+//! cluster, --state ─► State ─┐
+//! --catalog, registries ─► Shelf ─┴─► World ─┬─► changes ─► World ─► walk ─► Journey ─┬─► text
+//! --universe ────────────────────────────────┘                                        └─► JSON
 //! ```
+//!
+//! Nothing is changed anywhere: resolution is a plain function of a world, and the steps to the head
+//! are taken in that world.
 
+mod answer;
+mod entries;
 mod input;
 mod published;
+mod scene;
+mod shelf;
+mod state;
 mod stopwatch;
+mod text;
 mod universe;
+mod value;
+mod walk;
+mod wish;
 
 use crate::exit::{Exit, Failure};
 use crate::outlet::Outlet;
 use clap::{Args, ValueEnum};
 use mainstay_cause::Cause;
+use mainstay_object::Object;
+use mainstay_resolver::universe::CatalogData;
+use mainstay_version::Version;
 use std::io::{Read, Write};
 use std::path::PathBuf;
+use wish::{CatalogFolder, Change, Priority, Wish, kube_version};
 
 /// Arguments of `resolve`.
+///
+/// What is looked at: with `--state`, a state that was saved; with PACKAGEs, an empty cluster that
+/// subscribes to them; otherwise, or with `--cluster`, the cluster that the kubeconfig names.
 #[derive(Args, Debug)]
 pub struct ResolveArguments {
-    /// A world in one file: a universe, or a case that holds one; `-` reads standard input.
-    #[arg(long, value_name = "FILE", required = true)]
-    universe: String,
+    /// Packages that are subscribed to, beside what the state has.
+    #[arg(value_name = "[CATALOG/]PACKAGE[:CHANNEL][@VERSION]", conflicts_with = "universe")]
+    packages: Vec<Wish>,
+    /// The content of a catalog: of the CatalogSource of that name, or of a new one (repeatable).
+    #[arg(long = "catalog", value_name = "[NAMESPACE/]NAME=DIR", conflicts_with = "universe")]
+    catalogs: Vec<CatalogFolder>,
+    /// The priority of a catalog, instead of what its CatalogSource says (repeatable).
+    #[arg(long = "priority", value_name = "[NAMESPACE/]NAME=N", conflicts_with = "universe")]
+    priorities: Vec<Priority>,
+    /// A saved state: what `kubectl get sub,csv,og,catalogsource -A -o yaml` printed; `-` reads
+    /// standard input (repeatable).
+    #[arg(long = "state", value_name = "FILE", conflicts_with_all = ["universe", "cluster"])]
+    states: Vec<String>,
+    /// Look at the cluster that the kubeconfig names, also when packages are given.
+    #[arg(long, conflicts_with = "universe")]
+    cluster: bool,
+    /// The kubeconfig [default: as kubectl finds it].
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["universe", "states"])]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig [default: the current one].
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["universe", "states"])]
+    context: Option<String>,
+    /// The namespace to resolve [default: every one that has Subscriptions].
+    #[arg(short, long, value_name = "NAME", conflicts_with = "universe")]
+    namespace: Option<String>,
+    /// The namespace whose catalogs every other one sees [default: `olm`, or
+    /// `openshift-marketplace` where catalogs are there].
+    #[arg(long, value_name = "NAME", conflicts_with = "universe")]
+    global_namespace: Option<String>,
+    /// A bundle that counts as installed, by name (repeatable).
+    #[arg(long, value_name = "BUNDLE")]
+    installed: Vec<String>,
+    /// The version of Kubernetes, for bundles that need a certain one [default: that of the
+    /// cluster; without one it does not matter].
+    #[arg(long, value_name = "VERSION", value_parser = kube_version)]
+    kube_version: Option<Version>,
+    /// Show what a change would make of it (repeatable): `subscribe=PACKAGE[:CHANNEL][@VERSION]`,
+    /// `unsubscribe=NAME`, `catalog=NAME=DIR`, `outage=NAME`, `installed=BUNDLE`,
+    /// `prohibit=PACKAGE|BUNDLE`, `kube-version=VERSION`.
+    #[arg(long = "what-if", value_name = "CHANGE")]
+    changes: Vec<Change>,
+    /// A world in one file, instead of all of the above: a universe, or a case that holds one; `-`
+    /// reads standard input.
+    #[arg(long, value_name = "FILE")]
+    universe: Option<String>,
     /// Folder with the published catalogs that a universe names with `realData`: `catalog-NAME/`
-    /// or `catalog-NAME.tar.xz`.
-    #[arg(long, value_name = "DIR", env = "MAINSTAY_TESTDATA")]
+    /// or `catalog-NAME.tar.xz` [default: what `MAINSTAY_TESTDATA` says].
+    #[arg(long, value_name = "DIR")]
     published: Option<PathBuf>,
+    /// Write the world, with all changes, as a universe to a file: for a bug report.
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
     /// How the answer is written.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
+    /// End with 4 if something would be installed or upgraded.
+    #[arg(long)]
+    exit_code: bool,
+}
+
+impl ResolveArguments {
+    /// Whether a cluster is looked at.
+    pub const fn needs_cluster(&self) -> bool {
+        let asked = self.cluster || self.kubeconfig.is_some() || self.context.is_some();
+        asked || self.universe.is_none() && self.states.is_empty() && self.packages.is_empty()
+    }
+
+    /// The kubeconfig that was named.
+    pub const fn kubeconfig(&self) -> Option<&PathBuf> {
+        self.kubeconfig.as_ref()
+    }
+
+    /// The context that was named.
+    pub fn context(&self) -> Option<&str> {
+        self.context.as_deref()
+    }
 }
 
 /// Formats of answers.
@@ -38,6 +126,24 @@ enum Format {
     Text,
     /// One JSON value.
     Json,
+}
+
+/// A cluster, and the registries that it names.
+pub trait Remote {
+    /// The objects that resolution looks at, in every namespace.
+    ///
+    /// # Errors
+    /// If the cluster cannot be asked.
+    fn objects(&mut self) -> Result<Vec<Object>, Cause>;
+
+    /// The version of its Kubernetes, such as `v1.35.0`; none if it does not tell.
+    fn kube_version(&mut self) -> Option<String>;
+
+    /// All that a registry holds.
+    ///
+    /// # Errors
+    /// If it cannot be reached or stops in the middle.
+    fn catalog(&mut self, address: &str) -> Result<CatalogData, Cause>;
 }
 
 /// The outside of one run: everything that is not an argument.
@@ -61,9 +167,14 @@ impl Io<'_> {
     }
 }
 
-/// Runs the command. An answer that cannot be written to its end is a failure, except where its
-/// reader has gone away, as in `mainstay resolve … | head`.
-pub fn run(arguments: &ResolveArguments, io: &mut Io<'_>) -> Exit {
+/// Runs the command. The cluster is asked for only if the arguments need one. An answer that cannot
+/// be written to its end is a failure, except where its reader has gone away, as in
+/// `mainstay resolve … | head`.
+pub fn run(
+    arguments: &ResolveArguments,
+    io: &mut Io<'_>,
+    connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Cause>,
+) -> Exit {
     let mut stdout = Outlet::new(&mut *io.stdout);
     let mut inner = Io {
         stdin: &mut *io.stdin,
@@ -72,7 +183,10 @@ pub fn run(arguments: &ResolveArguments, io: &mut Io<'_>) -> Exit {
         folder: io.folder.clone(),
         colour: io.colour,
     };
-    let outcome = universe::run(arguments, &mut inner);
+    let outcome = match &arguments.universe {
+        Some(file) => universe::run(arguments, file, &mut inner),
+        None => answer::run(arguments, &mut inner, connect),
+    };
     // An error is remembered below.
     let _ = inner.stdout.flush();
     let unwritten = stdout.trouble().map(|error| {

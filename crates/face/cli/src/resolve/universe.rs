@@ -1,18 +1,27 @@
 //! `--universe`: a recorded world, and its outcome in the recorded shape.
 
-use super::{Format, Io, ResolveArguments, input, published, stopwatch};
+use super::answer::{self, Answer};
+use super::walk::Journey;
+use super::wish::{What, unusable};
+use super::{Format, Io, ResolveArguments, input, published, scene, stopwatch};
+use crate::config::published_catalogs;
 use crate::exit::{Exit, Failure};
 use mainstay_cause::{Cause, Place};
-use mainstay_resolver::universe::{self, RealCatalog, UniverseError};
+use mainstay_resolver::CatalogKey;
+use mainstay_resolver::universe::{self, CatalogData, RealCatalog, Universe, UniverseError};
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-pub(super) fn run(arguments: &ResolveArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let typed = &arguments.universe;
+pub(super) fn run(
+    arguments: &ResolveArguments,
+    typed: &str,
+    io: &mut Io<'_>,
+) -> Result<Exit, Failure> {
     let text = input::text(io, typed)?;
     let wrong = |error| Failure::usage(refusal(typed, &text, error));
     let universe = universe::parse(&text).map_err(wrong)?;
-    let root = arguments.published.as_ref().map(|root| io.folder.join(root));
+    let root =
+        arguments.published.clone().or_else(published_catalogs).map(|root| io.folder.join(root));
     let mut real: HashMap<String, RealCatalog> = HashMap::new();
     for name in universe.real_data() {
         let loaded = published::load(root.as_deref(), name).map_err(|why| {
@@ -24,14 +33,45 @@ pub(super) fn run(arguments: &ResolveArguments, io: &mut Io<'_>) -> Result<Exit,
     }
     let snapshots = universe.snapshots();
     let world = universe.world(&snapshots, &real).map_err(wrong)?;
-    let (outcome, ms) = stopwatch::timed(&world);
-    let exit = if outcome.failures.is_empty() { Exit::Done } else { Exit::Unresolved };
-    let value = json!({"outcome": universe::report(&outcome), "ms": ms});
-    io.print(&match arguments.output {
-        Format::Json => format!("{value}\n"),
-        Format::Text => format!("{value:#}\n"),
-    });
-    Ok(exit)
+    let mut supposed = world.clone();
+    let installed = arguments.installed.iter().cloned().map(What::Installed);
+    let version = arguments.kube_version.iter().cloned().map(What::KubeVersion);
+    for change in installed.chain(version) {
+        scene::change(&mut supposed, &change).map_err(Failure::usage)?;
+    }
+    let as_it_is = supposed.clone();
+    if arguments.changes.iter().any(|it| matches!(it.what, What::Catalog(_))) {
+        let why = "the catalogs of a universe are in its file";
+        return Err(Failure::usage(unusable("--what-if catalog=…", why)));
+    }
+    answer::suppose(&mut supposed, &arguments.changes).map_err(Failure::usage)?;
+    if let Some(file) = &arguments.save {
+        let data = |key: &CatalogKey| content(&universe, &real, key);
+        answer::write_universe(io, file, &Universe::of(&supposed, data))?;
+    }
+    if arguments.output == Format::Json {
+        let (outcome, ms) = stopwatch::timed(&supposed);
+        let exit = if outcome.failures.is_empty() { Exit::Done } else { Exit::Unresolved };
+        let value = json!({"outcome": universe::report(&outcome), "ms": ms});
+        io.print(&format!("{value}\n"));
+        return Ok(exit);
+    }
+    let after = (!arguments.changes.is_empty()).then(|| Journey::of(&supposed));
+    let answer = Answer { before: Journey::of(&as_it_is), after, manual: BTreeSet::new() };
+    io.print(&answer.text(&arguments.changes, io.colour));
+    Ok(answer::exit(arguments, std::iter::once(answer.counts())))
+}
+
+/// What a catalog of a universe holds, in plain data.
+fn content(
+    universe: &Universe,
+    real: &HashMap<String, RealCatalog>,
+    key: &CatalogKey,
+) -> Option<CatalogData> {
+    let is_it = |it: &&CatalogData| it.name == key.name && it.namespace == key.namespace;
+    let given = universe.catalogs.iter().find(is_it)?;
+    let published = real.get(&given.real_data).map(|it| CatalogData::of(&it.catalog));
+    published.or_else(|| Some(given.clone()))
 }
 
 /// What is wrong with a universe, with its place in the file.

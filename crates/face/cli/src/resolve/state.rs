@@ -1,0 +1,211 @@
+//! The state of a cluster, as far as resolution looks at it: read from objects, wherever these come
+//! from.
+
+use super::{Io, input};
+use crate::exit::Failure;
+use mainstay_api::names;
+use mainstay_cause::{Cause, Place};
+use mainstay_object::Object;
+use mainstay_resolver::{Api, CatalogKey, CrdReference, Csv, OperatorGroup, Subscription};
+use mainstay_version::{Version, parse_tolerant};
+use mainstay_yaml::{Options, documents};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Namespaces in which catalogs are for everybody, in clusters as they are usually set up.
+const GLOBAL: [&str; 2] = ["olm", "openshift-marketplace"];
+
+/// What resolution looks at in a cluster.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) sources: BTreeMap<CatalogKey, Source>,
+    pub(super) namespaces: BTreeMap<String, Namespace>,
+    /// Whether there is any OperatorGroup: a state that was saved without them says nothing.
+    pub(super) has_groups: bool,
+    pub(super) kube_version: Option<Version>,
+}
+
+/// A CatalogSource.
+#[derive(Debug, Default)]
+pub(super) struct Source {
+    pub(super) priority: i64,
+    /// Where its registry is, as its status or its specification says.
+    pub(super) address: String,
+    /// What its status says about the connection, such as `TRANSIENT_FAILURE`.
+    pub(super) connection: String,
+}
+
+/// A namespace.
+#[derive(Debug, Default)]
+pub(super) struct Namespace {
+    pub(super) groups: Vec<OperatorGroup>,
+    pub(super) subscriptions: Vec<Subscription>,
+    /// Names of Subscriptions that wait for somebody's approval.
+    pub(super) manual: BTreeSet<String>,
+    pub(super) csvs: Vec<Csv>,
+}
+
+impl State {
+    /// Reads what `kubectl get … -o yaml` or `-o json` printed: a List, or one document after the
+    /// other.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or holds something else than objects.
+    pub(super) fn read(io: &mut Io<'_>, files: &[String]) -> Result<Self, Failure> {
+        let mut state = Self::default();
+        for typed in files {
+            let text = input::text(io, typed)?;
+            let options = Options::default();
+            for document in documents(text.as_bytes(), &options) {
+                let document = document.map_err(|error| {
+                    let place =
+                        Place { line: error.line, column: error.column, ..input::called(typed) };
+                    let why = Cause::new(crate::catalog::plain(&error.message)).at(place);
+                    let remedy =
+                        "save it again with: kubectl get sub,csv,og,catalogsource -A -o yaml";
+                    Failure::usage(
+                        Cause::new("the state cannot be read").because(why.remedy(remedy)),
+                    )
+                })?;
+                if !state.add(document.value) {
+                    let place = Place { line: document.line, ..input::called(typed) };
+                    let why =
+                        Cause::new("this is no Kubernetes object: it has no `kind`").at(place);
+                    let remedy =
+                        "give it what this prints: kubectl get sub,csv,og,catalogsource -A -o yaml";
+                    return Err(Failure::usage(
+                        Cause::new("the state cannot be read").because(why.remedy(remedy)),
+                    ));
+                }
+            }
+        }
+        Ok(state)
+    }
+
+    /// Takes note of an object, or of every object of a List. Kinds that do not matter are passed
+    /// over. False if it is no object.
+    pub(super) fn add(&mut self, value: Value) -> bool {
+        if value.is_null() {
+            return true;
+        }
+        let Ok(mut object) = Object::from_value(value) else { return false };
+        if object.kind().is_empty() {
+            return false;
+        }
+        if object.kind().ends_with("List") {
+            let Some(Value::Array(items)) = object.remove(&["items"]) else { return true };
+            return items.into_iter().all(|item| self.add(item));
+        }
+        let group = object.api_version().split_once('/').map_or("", |(group, _)| group).to_owned();
+        match (&*group, object.kind()) {
+            ("operators.coreos.com", "CatalogSource") => self.source(&object),
+            ("operators.coreos.com", "OperatorGroup") => self.group(&object),
+            ("operators.coreos.com", "Subscription") => self.subscription(&object),
+            ("operators.coreos.com", "ClusterServiceVersion") => {
+                self.namespace(&object).csvs.push(csv(&object));
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn namespace(&mut self, object: &Object) -> &mut Namespace {
+        self.namespaces.entry(object.namespace().to_owned()).or_default()
+    }
+
+    fn source(&mut self, object: &Object) {
+        let connection =
+            |field| object.str(&["status", "connectionState", field]).unwrap_or_default();
+        let address = [connection("address"), text(object, &["spec", "address"])]
+            .into_iter()
+            .find(|address| !address.is_empty());
+        let source = Source {
+            priority: object.i64(&["spec", "priority"]).unwrap_or_default(),
+            address: address.unwrap_or_default().to_owned(),
+            connection: connection("lastObservedState").to_owned(),
+        };
+        self.sources.insert(CatalogKey::new(object.name(), object.namespace()), source);
+    }
+
+    fn group(&mut self, object: &Object) {
+        self.has_groups = true;
+        let exclude = object.annotation(names::EXCLUDE_GLOBAL_NAMESPACE_RESOLUTION);
+        let group = OperatorGroup {
+            name: object.name().to_owned(),
+            fail_forward: text(object, &["spec", "upgradeStrategy"])
+                == "TechPreviewUnsafeFailForward",
+            exclude_global: exclude == Some("true"),
+        };
+        self.namespace(object).groups.push(group);
+    }
+
+    fn subscription(&mut self, object: &Object) {
+        let namespace = self.namespace(object);
+        if text(object, &["spec", "installPlanApproval"]) == "Manual" {
+            namespace.manual.insert(object.name().to_owned());
+        }
+        let text = |path: &[&str]| text(object, path).to_owned();
+        namespace.subscriptions.push(Subscription {
+            name: object.name().to_owned(),
+            package: text(&["spec", "name"]),
+            channel: text(&["spec", "channel"]),
+            catalog: CatalogKey::new(text(&["spec", "source"]), text(&["spec", "sourceNamespace"])),
+            starting_csv: text(&["spec", "startingCSV"]),
+            installed_csv: text(&["status", "installedCSV"]),
+            current_csv: text(&["status", "currentCSV"]),
+        });
+    }
+
+    /// The namespace whose catalogs every other one sees, where nobody says it.
+    pub(super) fn global(&self) -> &'static str {
+        let has = |name: &&&str| self.sources.keys().any(|key| key.namespace == **name);
+        GLOBAL.iter().find(has).copied().unwrap_or(GLOBAL[0])
+    }
+
+    /// The namespaces that have Subscriptions.
+    pub(super) fn subscribed(&self) -> Vec<String> {
+        let subscribed = self.namespaces.iter().filter(|(_, it)| !it.subscriptions.is_empty());
+        subscribed.map(|(name, _)| name.clone()).collect()
+    }
+}
+
+fn text<'o>(object: &'o Object, path: &[&str]) -> &'o str {
+    object.str(path).unwrap_or_default()
+}
+
+fn csv(object: &Object) -> Csv {
+    let crds = |which: &str| {
+        let list = object.array(&["spec", "customresourcedefinitions", which]).iter();
+        list.map(|it| CrdReference {
+            name: field(it, "name"),
+            version: field(it, "version"),
+            kind: field(it, "kind"),
+        })
+        .collect()
+    };
+    let services = |which: &str| {
+        let list = object.array(&["spec", "apiservicedefinitions", which]).iter();
+        list.map(|it| Api::new(field(it, "group"), field(it, "version"), field(it, "kind")))
+            .collect()
+    };
+    Csv {
+        name: object.name().to_owned(),
+        version: parse_tolerant(text(object, &["spec", "version"])).ok(),
+        replaces: text(object, &["spec", "replaces"]).to_owned(),
+        phase: text(object, &["status", "phase"]).to_owned(),
+        copied: text(object, &["status", "reason"]) == "Copied"
+            || object.label(names::COPIED_FROM).is_some()
+            || object
+                .annotation(names::OPERATOR_NAMESPACE)
+                .is_some_and(|original| original != object.namespace()),
+        properties: object.annotation(names::PROPERTIES).map(str::to_owned),
+        owned_crds: crds("owned"),
+        required_crds: crds("required"),
+        owned_apis: services("owned"),
+        required_apis: services("required"),
+    }
+}
+
+fn field(value: &Value, name: &str) -> String {
+    value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,62 @@
+//! Answers as JSON. The form is documented in `docs/resolving.md` and only grows.
+
+use super::text::differences;
+use super::walk::{End, Journey, Operator};
+use mainstay_resolver::universe::{cause_json, failure_json, report};
+use serde_json::{Value, json};
+
+/// What becomes of a namespace.
+pub(super) fn journey(it: &Journey) -> Value {
+    let later = it.later.iter().map(|(step, failure)| {
+        let mut value = failure_json(failure);
+        value["afterStep"] = json!(step);
+        value
+    });
+    json!({
+        "namespace": it.namespace,
+        "changes": it.changes(),
+        "fails": it.fails(),
+        "operators": it.operators.iter().map(operator).collect::<Vec<_>>(),
+        "outcome": report(&it.outcome),
+        "laterFailures": later.collect::<Vec<_>>(),
+    })
+}
+
+fn operator(it: &Operator) -> Value {
+    let hops = it
+        .hops
+        .iter()
+        .map(|hop| json!({"step": hop.step, "bundle": hop.bundle, "version": hop.version}));
+    let needed_by =
+        it.needed_by.iter().map(|(who, what)| json!({"bundle": who, "requirement": what}));
+    let mut value = json!({
+        "package": it.package,
+        "channel": it.channel,
+        "catalog": it.catalog.name,
+        "catalogNamespace": it.catalog.namespace,
+        "subscriptions": it.subscriptions,
+        "installed": it.installed,
+        "hops": hops.collect::<Vec<_>>(),
+        "neededBy": needed_by.collect::<Vec<_>>(),
+        "end": {"kind": it.end.word(), "bundle": it.last()},
+    });
+    match &it.end {
+        End::Stranded(head) if !head.is_empty() => value["end"]["head"] = json!(head),
+        End::Held { next, why } => {
+            value["end"]["next"] = json!(next);
+            if let Some(failure) = why {
+                value["end"]["explanation"] = cause_json(&failure.cause);
+            }
+        }
+        _ => {}
+    }
+    value
+}
+
+/// What differs between a world as it is and as it is supposed to be.
+pub(super) fn difference(before: &Journey, after: &Journey) -> Value {
+    let (rows, _) = differences(before, after);
+    rows.into_iter()
+        .map(|[what, before, after]| json!({"operator": what, "asItIs": before, "whatIf": after}))
+        .collect()
+}

@@ -1,0 +1,124 @@
+//! The content of a catalog, asked of its registry: what the original asks for, in the same order.
+
+use crate::embedded::chain;
+use futures::TryStreamExt;
+use mainstay_cause::Cause;
+use mainstay_registry::grpc::api::{
+    Bundle, GetPackageRequest, GroupVersionKind, ListBundlesRequest,
+    registry_client::RegistryClient,
+};
+use mainstay_resolver::universe::{
+    ApiData, BundleData, CatalogData, ChannelData, EntryData, PackageData, PropertyData,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tonic::transport::{Channel, Endpoint};
+
+/// How long a registry may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long it may take to tell everything.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// Most bytes of one message; bundles are by image or have manifests of a few megabytes.
+const MOST_BYTES: usize = 64 << 20;
+/// Most messages; ten times the largest published catalogs.
+const MOST_MESSAGES: usize = 1_000_000;
+
+/// Reads everything that a registry holds.
+pub(super) async fn read(address: &str) -> Result<CatalogData, Cause> {
+    match tokio::time::timeout(PATIENCE, ask(address)).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            Err(Cause::new(format!("it did not tell everything within {} s", PATIENCE.as_secs())))
+        }
+    }
+}
+
+async fn ask(address: &str) -> Result<CatalogData, Cause> {
+    let endpoint = Endpoint::from_shared(format!("http://{address}"))
+        .map_err(|_| Cause::new("this is no address of a host and a port"))?;
+    let channel: Channel =
+        endpoint.connect_timeout(CONNECT).connect().await.map_err(|error| chain(&error))?;
+    let mut client = RegistryClient::new(channel).max_decoding_message_size(MOST_BYTES);
+    let refused = |status: tonic::Status| {
+        Cause::new(format!("{}: {}", status.code().description(), status.message()))
+    };
+    let mut bundles =
+        client.list_bundles(ListBundlesRequest {}).await.map_err(refused)?.into_inner();
+    let mut content = Content::default();
+    while let Some(bundle) = bundles.try_next().await.map_err(refused)? {
+        content.messages += 1;
+        if content.messages > MOST_MESSAGES {
+            return Err(Cause::new(format!("it has more than {MOST_MESSAGES} entries")));
+        }
+        content.add(bundle);
+    }
+    for package in content.packages.values_mut() {
+        let name = package.name.clone();
+        match client.get_package(GetPackageRequest { name }).await {
+            Ok(answer) => package.default_channel = answer.into_inner().default_channel_name,
+            // The original leaves such a package out, too.
+            Err(_) => package.get_package_fails = true,
+        }
+    }
+    Ok(content.finish())
+}
+
+/// What was told so far.
+#[derive(Default)]
+struct Content {
+    messages: usize,
+    packages: BTreeMap<String, PackageData>,
+    bundles: Vec<BundleData>,
+    known: BTreeSet<(String, String)>,
+}
+
+impl Content {
+    /// One message: the place of a bundle in a channel, and all that the bundle says.
+    fn add(&mut self, bundle: Bundle) {
+        let package = self.packages.entry(bundle.package_name.clone()).or_insert_with(|| {
+            PackageData { name: bundle.package_name.clone(), ..PackageData::default() }
+        });
+        let at = package.channels.iter().position(|it| it.name == bundle.channel_name);
+        let at = at.unwrap_or_else(|| {
+            let name = bundle.channel_name.clone();
+            package.channels.push(ChannelData { name, ..ChannelData::default() });
+            package.channels.len() - 1
+        });
+        package.channels[at].entries.push(EntryData {
+            name: bundle.csv_name.clone(),
+            replaces: Some(bundle.replaces).filter(|it| !it.is_empty()),
+            skips: bundle.skips,
+            skip_range: Some(bundle.skip_range).filter(|it| !it.is_empty()),
+        });
+        if !self.known.insert((bundle.package_name.clone(), bundle.csv_name.clone())) {
+            return;
+        }
+        let properties = bundle.properties.iter();
+        let dependencies = bundle.dependencies.iter();
+        self.bundles.push(BundleData {
+            name: bundle.csv_name,
+            package: bundle.package_name,
+            version: bundle.version,
+            properties: properties.map(|it| PropertyData::new(&*it.r#type, &it.value)).collect(),
+            dependencies: dependencies
+                .map(|it| PropertyData::new(&*it.r#type, &it.value))
+                .collect(),
+            provided_apis: bundle.provided_apis.into_iter().map(api).collect(),
+            required_apis: bundle.required_apis.into_iter().map(api).collect(),
+            ..BundleData::default()
+        });
+    }
+
+    fn finish(self) -> CatalogData {
+        CatalogData {
+            packages: self.packages.into_values().collect(),
+            bundles: self.bundles,
+            ..CatalogData::default()
+        }
+    }
+}
+
+fn api(it: GroupVersionKind) -> ApiData {
+    let plural = Some(it.plural).filter(|plural| !plural.is_empty());
+    ApiData { group: it.group, version: it.version, kind: it.kind, plural }
+}
