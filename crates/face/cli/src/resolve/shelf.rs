@@ -50,7 +50,7 @@ impl Item {
     pub(super) fn view(&self, key: &CatalogKey) -> CatalogView<'_> {
         let content = match &*self.stock {
             Stock::Ready(snapshot, _) => Content::Ready(snapshot),
-            Stock::Missing(_) => Content::NotConnected,
+            Stock::Missing(_) => Content::Failed("its content is not at hand here".to_owned()),
             Stock::Failed(message, _) => Content::Failed(message.clone()),
         };
         CatalogView { key: key.clone(), priority: self.priority, content }
@@ -192,11 +192,10 @@ fn stock(path: &Path, typed: &str) -> Stock {
     match Catalog::load_from(&Folder::new(path), &options) {
         Ok(catalog) => Stock::Ready(Snapshot::of(&catalog), Origin::Catalog(catalog)),
         Err(error) => {
-            let headline = plain(&error.headline());
-            let cause = Cause::new(&*headline)
+            let cause = Cause::new(plain(&error.headline()))
                 .at(Place::file(typed))
                 .remedy(format!("see all problems with: mainstay catalog validate {typed}"));
-            Stock::Failed(headline, cause)
+            Stock::Failed(format!("the folder {typed} cannot be used"), cause)
         }
     }
 }
