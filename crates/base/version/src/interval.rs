@@ -142,20 +142,25 @@ impl IntervalSet {
     /// The versions that are in one of the sets at least.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        let mut all: Vec<&Interval> = self.0.iter().chain(&other.0).collect();
-        all.sort_by(|a, b| a.from.cmp(&b.from));
-        let mut out: Vec<Interval> = Vec::with_capacity(all.len());
-        for next in all {
-            match out.last_mut() {
-                Some(last) if last.to.as_ref().is_none_or(|to| next.from <= *to) => {
-                    if compare_ends(last.to.as_ref(), next.to.as_ref()).is_lt() {
-                        last.to.clone_from(&next.to);
-                    }
-                }
-                _ => out.push(next.clone()),
+        Self::of_any_order(self.0.iter().chain(&other.0).cloned().collect())
+    }
+
+    /// The versions that are in one of these sets at least. In time `n log n` for all of their
+    /// intervals, where one union after another would take `n²`.
+    pub fn union_of(sets: impl IntoIterator<Item = Self>) -> Self {
+        Self::of_any_order(sets.into_iter().flat_map(Self::into_intervals).collect())
+    }
+
+    fn of_any_order(mut intervals: Vec<Interval>) -> Self {
+        intervals.sort_by(|a, b| a.from.cmp(&b.from));
+        intervals.dedup_by(|next, last| {
+            let meets = last.to.as_ref().is_none_or(|to| next.from <= *to);
+            if meets && compare_ends(last.to.as_ref(), next.to.as_ref()).is_lt() {
+                last.to = next.to.take();
             }
-        }
-        Self(out)
+            meets
+        });
+        Self(intervals)
     }
 
     /// The versions that are not in the set.

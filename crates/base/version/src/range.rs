@@ -76,17 +76,22 @@ impl Range {
         }
         // A group in the middle may be empty. The original reads that and crashes when it compares;
         // here it holds nothing.
-        let mut others = IntervalSet::none();
+        let mut groups = Vec::new();
         let mut group = Group::default();
         for part in expand(parts)? {
             if part == OR {
-                others = others.union(&mem::take(&mut group).set());
+                groups.push(mem::take(&mut group).set());
             } else {
                 group.add(&part)?;
             }
         }
         let last = group.set();
-        let set = if others.is_empty() { last } else { others.union(&last) };
+        let set = if groups.is_empty() {
+            last
+        } else {
+            groups.push(last);
+            IntervalSet::union_of(groups)
+        };
         Ok(Self { text: text.to_owned(), set })
     }
 
@@ -295,9 +300,10 @@ impl Group {
     fn set(self) -> IntervalSet {
         let Some(from) = self.from.filter(|_| !self.empty) else { return IntervalSet::none() };
         let set = IntervalSet::between(from, self.to);
-        self.missing
-            .into_iter()
-            .fold(set, |set, version| set.difference(&IntervalSet::exactly(version)))
+        if self.missing.is_empty() {
+            return set;
+        }
+        set.difference(&IntervalSet::union_of(self.missing.into_iter().map(IntervalSet::exactly)))
     }
 }
 

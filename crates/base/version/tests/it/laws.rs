@@ -112,6 +112,12 @@ proptest! {
     }
 
     #[test]
+    fn a_union_of_many_is_their_unions(sets in prop::collection::vec(intervals(), 0..6)) {
+        let one_by_one = sets.iter().fold(IntervalSet::none(), |all, set| all.union(set));
+        prop_assert_eq!(IntervalSet::union_of(sets), one_by_one);
+    }
+
+    #[test]
     fn nothing_lies_between_a_version_and_its_successor(a in version(), b in version()) {
         let next = a.successor().unwrap();
         prop_assert!(a < next);

@@ -47,6 +47,20 @@ fn constraints_are_shown_as_what_they_hold() {
     }
 }
 
+#[test]
+fn ranges_of_any_length_are_read() {
+    let count = 20_000;
+    let versions: Vec<_> = (0..count).map(|patch| format!("1.0.{patch}")).collect();
+    let range = Range::parse(&versions.join(" || ")).unwrap();
+    assert_eq!(range.set().to_string(), format!("1.0.0 || {}", versions[1..].join(" || ")));
+    let range = Range::parse(&format!("!{}", versions.join(" !"))).unwrap();
+    assert_eq!(range.set().intervals().len(), count + 1);
+    assert_eq!(range.set().to_string(), format!("!={}", versions.join(" !=")));
+    assert!(Range::parse(&"1.x ".repeat(count)).is_ok());
+    assert!(Range::parse(&" ".repeat(count)).is_err());
+    assert!(Constraint::parse(&"1||".repeat(count)).is_err());
+}
+
 proptest! {
     #[test]
     fn the_words_for_a_set_are_a_range_that_holds_it(set in intervals()) {
