@@ -1,7 +1,7 @@
 //! What is missing, and what is nearest to it.
 
 use super::names;
-use super::tree::Node;
+use super::node::Node;
 use crate::predicate::Predicate;
 use crate::snapshot::{Entry, Snapshot};
 use crate::world::{CatalogKey, CatalogView, Content, Subscription, World};

@@ -1,7 +1,11 @@
 //! What a failed resolution tells people.
 
 mod absent;
+mod core;
+mod labels;
 mod names;
+mod node;
+mod proposals;
 mod repair;
 mod tree;
 mod trial;
@@ -19,7 +23,7 @@ pub(crate) fn contradiction(
     core: &[usize],
 ) -> (Cause, Vec<Repair>) {
     let repairs = trial::repairs(world, candidates, core);
-    let cause = tree::Teller::new(world, candidates, core).tell();
+    let cause = tree::Teller::new(core::Core::new(world, candidates, core)).tell();
     let cause = repairs.iter().fold(cause, |cause, repair| cause.remedy(repair.to_string()));
     (cause, repairs)
 }

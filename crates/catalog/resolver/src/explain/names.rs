@@ -1,4 +1,4 @@
-//! Names in sentences.
+//! Names and requirements in sentences.
 
 use crate::predicate::Predicate;
 use crate::property::Api;
@@ -6,6 +6,9 @@ use crate::world::{CatalogKey, World};
 
 /// How many names a list shows.
 const SHOWN: usize = 4;
+
+/// How much of a requirement is shown, in characters.
+const REQUIREMENT: usize = 200;
 
 /// The subject of a sentence.
 pub(super) struct Who {
@@ -40,37 +43,80 @@ pub(super) fn api(api: &Api) -> String {
     format!("the API `{}` ({}/{})", api.kind, api.group, api.version)
 }
 
-/// What a requirement asks for.
-pub(super) fn requirement(predicate: &Predicate) -> String {
-    let join =
-        |parts: &[Predicate], by: &str| parts.iter().map(requirement).collect::<Vec<_>>().join(by);
+/// The package and the range of a requirement that is about nothing else.
+pub(super) fn package_in_range(predicate: &Predicate) -> Option<(&str, String)> {
     match predicate {
-        Predicate::Api(it) => api(it),
-        Predicate::Package(package) => format!("package `{package}`"),
-        Predicate::InRange(range) => format!("a version in `{range}`"),
-        Predicate::Label(label) => format!("an operator with the label `{label}`"),
         Predicate::All(all) => match all.as_slice() {
             [Predicate::Package(package), Predicate::InRange(range)] => {
-                format!("package `{package}` in a version `{range}`")
+                Some((package, range.to_string()))
             }
-            all => join(all, " with "),
+            _ => None,
         },
-        Predicate::Any(any) => join(any, " or "),
-        Predicate::Not(none) => format!("an operator that is not {}", join(none, " or ")),
-        Predicate::Cel { rule, message } if message.is_empty() => {
-            format!("an operator for which `{}` holds", rule.text())
-        }
-        Predicate::Said { message, inner } => format!("{} ({message})", requirement(inner)),
-        Predicate::Cel { message, .. } => format!("an operator that meets a rule ({message})"),
+        _ => None,
     }
 }
 
-/// Some names: few are listed, of many only the first.
-pub(super) fn some(names: &[String], last: &str) -> String {
-    if names.len() <= SHOWN + 1 {
-        return list(names, last);
+/// What a requirement asks for, behind "needs"; what its author says about it comes last.
+pub(super) fn requirement(predicate: &Predicate) -> String {
+    if let Some((package, range)) = package_in_range(predicate) {
+        return format!("version `{range}` of package `{package}`");
     }
-    format!("{} and {} more", names[..SHOWN].join(", "), names.len() - SHOWN)
+    match predicate {
+        Predicate::Api(it) => api(it),
+        Predicate::Package(package) => format!("package `{package}`"),
+        Predicate::Said { message, inner } => {
+            format!("{} ({})", requirement(inner), shortened(message))
+        }
+        other => format!("an operator that {}", shortened(&condition(other, false))),
+    }
+}
+
+/// A text that others wrote, no longer than a line or two.
+fn shortened(text: &str) -> String {
+    let text = text.trim();
+    if text.chars().count() <= REQUIREMENT {
+        return text.to_owned();
+    }
+    let shown: String = text.chars().take(REQUIREMENT).collect();
+    format!("{shown}…")
+}
+
+/// A condition on an operator, behind "that".
+fn condition(predicate: &Predicate, inner: bool) -> String {
+    if let Some((package, range)) = package_in_range(predicate) {
+        return format!("is package `{package}` in version `{range}`");
+    }
+    let join = |parts: &[Predicate], by: &str| {
+        let mut texts: Vec<String> = Vec::new();
+        for text in parts.iter().map(|part| condition(part, parts.len() > 1)) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let text = texts.join(by);
+        if inner && texts.len() > 1 { format!("({text})") } else { text }
+    };
+    match predicate {
+        Predicate::Api(Api { group, version, kind }) => {
+            format!("provides `{kind}` ({group}/{version})")
+        }
+        Predicate::Package(package) => format!("is package `{package}`"),
+        Predicate::InRange(range) => format!("has a version `{range}`"),
+        Predicate::Label(label) => format!("has the label `{label}`"),
+        Predicate::All(all) if all.is_empty() => "exists".to_owned(),
+        Predicate::All(all) => join(all, " and "),
+        Predicate::Any(any) if any.is_empty() => "meets one of no conditions".to_owned(),
+        Predicate::Any(any) => join(any, " or "),
+        Predicate::Not(none) if none.is_empty() => "exists".to_owned(),
+        Predicate::Not(none) => format!("not {}", join(none, " or ")),
+        Predicate::Cel { rule, message } if message.is_empty() => {
+            format!("meets the rule `{}`", rule.text())
+        }
+        Predicate::Cel { message, .. } => format!("meets a rule ({})", shortened(message)),
+        Predicate::Said { message, inner } => {
+            format!("{} ({})", condition(inner, true), shortened(message))
+        }
+    }
 }
 
 /// `a, b and c`, or with another last word.
@@ -80,6 +126,24 @@ pub(super) fn list(names: &[String], last: &str) -> String {
         [one] => one.clone(),
         [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
     }
+}
+
+/// Some names: few are listed, of many only the first.
+pub(super) fn some(names: &[String], last: &str) -> String {
+    first(names, SHOWN, last)
+}
+
+/// The first names of a list, and how many there are more.
+pub(super) fn first(names: &[String], shown: usize, last: &str) -> String {
+    if names.len() <= shown + 1 {
+        return list(names, last);
+    }
+    format!("{} and {} more", names[..shown].join(", "), names.len() - shown)
+}
+
+/// Names in backquotes.
+pub(super) fn quoted<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
+    names.into_iter().map(|name| format!("`{name}`")).collect()
 }
 
 /// The names that one may have meant instead of another, nearest first, at most three.
@@ -104,7 +168,7 @@ fn distance(a: &str, b: &str) -> Option<usize> {
     if a.is_empty() || b.is_empty() || longest > 253 {
         return None;
     }
-    let allowed = 1 + longest / 4;
+    let allowed = 1 + (longest - 1) / 5;
     if a.len().abs_diff(b.len()) <= allowed {
         let edits = edits(a.as_bytes(), b.as_bytes());
         if edits <= allowed {
@@ -151,9 +215,10 @@ mod tests {
 
     #[test]
     fn lists_read_as_sentences() {
-        let names: Vec<String> = ["a", "b", "c"].map(str::to_owned).to_vec();
-        assert_eq!(list(&names, "and"), "a, b and c");
-        assert_eq!(list(&names[..1], "or"), "a");
+        let names = quoted(["a", "b", "c", "d", "e", "f"]);
+        assert_eq!(list(&names[..3], "and"), "`a`, `b` and `c`");
+        assert_eq!(list(&names[..1], "or"), "`a`");
         assert_eq!(list(&[], "or"), "");
+        assert_eq!(some(&names, "and"), "`a`, `b`, `c`, `d` and 2 more");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::world::{CatalogKey, Prohibited, Subscription, World};
 use mainstay_version::Version;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// One change that mends a failure; its text is an instruction for people.
@@ -49,6 +50,20 @@ pub enum Repair {
     DropStartingCsv {
         /// The Subscription, which has a `spec.startingCSV` that it should not have.
         subscription: String,
+    },
+    /// Wait until an upgrade that is under way has come to its end.
+    AwaitUpgrade {
+        /// The ClusterServiceVersion that takes the place of others.
+        csv: String,
+        /// What it directly takes the place of.
+        replaces: String,
+        /// Its phase; empty if it has none yet.
+        phase: String,
+    },
+    /// Let versions that failed be replaced.
+    FailForward {
+        /// The OperatorGroup whose `spec.upgradeStrategy` has to say so.
+        operator_group: String,
     },
     /// Let an operator get to a version before another one is asked for.
     UpgradeFirst {
@@ -146,6 +161,25 @@ impl Repair {
             | Self::RemoveSubscription { subscription } => {
                 shrinks(&mut world.subscriptions, |it| it.name != *subscription)
             }
+            Self::AwaitUpgrade { csv, .. } => {
+                let replaced = replaced_by(world, csv);
+                for subscription in &mut world.subscriptions {
+                    if replaced.contains(&subscription.installed_csv) {
+                        subscription.installed_csv.clone_from(csv);
+                    }
+                }
+                shrinks(&mut world.csvs, |it| !replaced.contains(&it.name))
+            }
+            Self::FailForward { operator_group } => {
+                let mut found = false;
+                for group in &mut world.operator_groups {
+                    if group.name == *operator_group && !group.fail_forward {
+                        group.fail_forward = true;
+                        found = true;
+                    }
+                }
+                found
+            }
             Self::RemoveCsv { csv } => shrinks(&mut world.csvs, |it| it.name != *csv),
             Self::DropDemand { package } => {
                 shrinks(&mut world.demands, |it| it.package != *package)
@@ -171,6 +205,20 @@ impl Repair {
     }
 }
 
+/// The existing versions that one takes the place of, directly or not.
+fn replaced_by(world: &World<'_>, csv: &str) -> BTreeSet<String> {
+    let mut replaced = BTreeSet::new();
+    let mut next = csv;
+    while let Some(it) = world.csvs.iter().find(|it| it.name == next && !it.copied) {
+        next = &it.replaces;
+        let exists = world.csvs.iter().any(|other| other.name == next && !other.copied);
+        if next == csv || !exists || !replaced.insert(next.to_owned()) {
+            break;
+        }
+    }
+    replaced
+}
+
 fn shrinks<T>(list: &mut Vec<T>, keep: impl FnMut(&T) -> bool) -> bool {
     let before = list.len();
     list.retain(keep);
@@ -184,7 +232,7 @@ impl fmt::Display for Repair {
             Self::AdoptCsv { subscription, csv } => write!(
                 f,
                 "set `status.installedCSV` of Subscription `{subscription}` to `{csv}`, so that it \
-                 looks after it"
+                 takes over what exists"
             ),
             Self::UseCatalog { subscription, catalog } => write!(
                 f,
@@ -208,6 +256,18 @@ impl fmt::Display for Repair {
                 f,
                 "delete Subscription `{waiting}` and create it again when Subscription \
                  `{subscription}` has reached `{csv}`"
+            ),
+            Self::AwaitUpgrade { csv, replaces, phase } => {
+                write!(f, "wait until `{csv}`")?;
+                if !phase.is_empty() {
+                    write!(f, " (phase {phase})")?;
+                }
+                write!(f, " has replaced `{replaces}`")
+            }
+            Self::FailForward { operator_group } => write!(
+                f,
+                "set `spec.upgradeStrategy` of OperatorGroup `{operator_group}` to \
+                 `TechPreviewUnsafeFailForward`"
             ),
             Self::IncludeGlobalCatalogs { operator_group } => write!(
                 f,

@@ -1,189 +1,100 @@
 //! A contradiction as a tree: who asks, what for, and why each candidate falls.
 //!
-//! The reasons of a contradiction are irreducible, so whatever is asked for in it has candidates
-//! each of which falls for one of them. The tree starts with the wish that is the easiest to give
-//! up, and goes from a wish to its candidates, from a candidate to what rules it out, and from there
-//! to who needs that; each reason is told once.
+//! The reasons of a contradiction are irreducible, so each requirement among them has only
+//! candidates that fall for another one of them. The tree starts with the wish that is the easiest
+//! to give up, and goes from a wish to its candidates, from a candidate to what rules it out, and
+//! from there to who needs that; each reason is told once, and candidates that fall for the same
+//! reason are one line.
 
 use super::absent;
+use super::core::{Core, Fault, Need, Shared};
 use super::names::{self, Who};
-use crate::candidates::Candidates;
-use crate::predicate::Predicate;
-use crate::problem::{Constraint, Reason, Rule, Subject, Var};
-use crate::world::{Subscription, World};
+use super::node::Node;
+use crate::problem::{Reason, Rule, Var};
+use crate::world::Subscription;
 use mainstay_cause::Cause;
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 
-/// How many lines a tree has at most, remedies apart.
-const LINES: usize = 24;
-
-/// How many children are shown of one node.
-const CHILDREN: usize = 6;
-
-/// A node that may still be left out.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
-    what: String,
-    because: Vec<Self>,
-}
-
-impl Node {
-    pub(super) const fn new(what: String) -> Self {
-        Self { what, because: Vec::new() }
-    }
-
-    pub(super) fn because(mut self, nodes: impl IntoIterator<Item = Self>) -> Self {
-        self.because.extend(nodes);
-        self
-    }
-
-    fn count(&self, depth: usize) -> usize {
-        match depth {
-            0 => 1,
-            _ => 1 + self.because.iter().map(|node| node.count(depth - 1)).sum::<usize>(),
-        }
-    }
-
-    fn cause(self, depth: usize) -> Cause {
-        let cause = Cause::new(self.what);
-        if depth == 0 {
-            return cause;
-        }
-        let more = self.because.len().saturating_sub(CHILDREN);
-        let shown = if more > 1 { CHILDREN } else { self.because.len() };
-        let cause = cause
-            .because_all(self.because.into_iter().take(shown).map(|node| node.cause(depth - 1)));
-        if more > 1 { cause.because(Cause::new(format!("of {more} reasons more"))) } else { cause }
-    }
-
-    /// The tree, without its deepest levels if it does not fit on a screen.
-    pub(super) fn on_a_screen(self) -> Cause {
-        let mut depth = 2;
-        while depth < 16 && self.count(depth + 1) <= LINES {
-            depth += 1;
-        }
-        self.cause(depth)
-    }
-}
-
-/// Why a candidate falls.
-#[derive(Clone, Debug, PartialEq)]
-enum Fault {
-    /// It carries the mark.
-    Deprecated,
-    /// It must not be chosen, for this reason.
-    Forbidden(String),
-    /// It needs something, which one of these would be.
-    Needs(String, Vec<Var>, usize),
-    /// It would take the place of something that is needed.
-    Replaces(Vec<Var>),
-    /// It is not possible beside one of these.
-    Beside(Shared, Vec<Var>),
-}
-
-/// What only one operator can have.
-#[derive(Clone, Debug, PartialEq)]
-enum Shared {
-    Package(String),
-    Api(String),
-}
-
 /// Tells a contradiction.
-pub(super) struct Teller<'c, 'w> {
-    world: &'c World<'w>,
-    candidates: &'c Candidates<'c>,
-    core: Vec<&'c Constraint>,
-    /// What must be there for its own sake.
-    roots: Vec<Var>,
+pub(super) struct Teller<'c> {
+    core: Core<'c>,
     /// Roots and requirements that were told.
     told_roots: HashSet<Var>,
     told: HashSet<usize>,
+    /// How deep the telling is nested.
+    depth: usize,
 }
 
-impl<'c, 'w> Teller<'c, 'w> {
-    pub(super) fn new(
-        world: &'c World<'w>,
-        candidates: &'c Candidates<'c>,
-        core: &[usize],
-    ) -> Self {
-        let core: Vec<_> = core.iter().map(|at| &candidates.problem.constraints[*at]).collect();
-        let mandatory = |it: &&&Constraint| matches!(it.rule, Rule::Mandatory);
-        let roots = core.iter().filter(mandatory).filter_map(|it| it.subject).collect();
-        Self { world, candidates, core, roots, told_roots: HashSet::new(), told: HashSet::new() }
+/// How deep a telling may be nested.
+const DEPTH: usize = 100;
+
+impl<'c> Teller<'c> {
+    pub(super) fn new(core: Core<'c>) -> Self {
+        Self { core, told_roots: HashSet::new(), told: HashSet::new(), depth: 0 }
     }
 
     /// The whole tree.
     pub(super) fn tell(mut self) -> Cause {
-        let mut roots = self.roots.clone();
-        // What is not installed yet comes last in time, so it is what fails.
-        roots.sort_by_key(|root| match self.subject(*root) {
-            Subject::Subscription(at) => {
-                let subscription = self.candidates.subscriptions[at];
-                let installed = absent::is_installed(self.world, subscription);
-                (u8::from(installed), std::cmp::Reverse(subscription.name.clone()))
+        let mut roots = self.core.roots.clone();
+        // What is not installed yet was asked for last, so it is what fails.
+        roots.sort_by_key(|root| match self.core.subscription(*root) {
+            Some(subscription) => {
+                let installed = absent::is_installed(self.core.world, subscription);
+                (u8::from(installed), Reverse(subscription.name.as_str()), String::new())
             }
-            Subject::Demand(_) => (1, std::cmp::Reverse(String::new())),
-            Subject::Bundle(_) => (2, std::cmp::Reverse(String::new())),
+            None => (2, Reverse(""), self.core.label(*root)),
         });
-        let several = roots.iter().filter(|it| self.subscription(**it).is_some()).count() > 1;
         let mut nodes = Vec::new();
-        for root in &roots {
-            if self.told_roots.insert(*root) {
-                nodes.extend(self.root(*root, several));
+        for root in roots {
+            if self.told_roots.insert(root) {
+                nodes.extend(self.root(root));
             }
         }
         Node::new(self.headline()).because(nodes).on_a_screen()
     }
 
     fn headline(&self) -> String {
-        let mut subscriptions: Vec<String> = self
+        let subscriptions: BTreeSet<&str> = self
+            .core
             .roots
             .iter()
-            .filter_map(|root| Some(format!("`{}`", self.subscription(*root)?.name)))
+            .filter_map(|it| Some(&*self.core.subscription(*it)?.name))
             .collect();
-        subscriptions.sort();
+        let subscriptions = names::quoted(subscriptions);
         match subscriptions.as_slice() {
             [] => {
-                let existing: Vec<String> = self.roots.iter().map(|it| self.label(*it)).collect();
-                format!("{} cannot be kept", names::some(&existing, "and"))
+                let existing: BTreeSet<String> =
+                    self.core.roots.iter().map(|it| self.core.label(*it)).collect();
+                let existing: Vec<String> = existing.into_iter().collect();
+                let together = if existing.len() > 1 { " together" } else { "" };
+                format!("{} cannot stay{together}", names::some(&existing, "and"))
             }
             [one] => format!("Subscription {one} cannot be met"),
-            some => {
-                format!("Subscriptions {} cannot be met together", names::some(some, "and"))
-            }
-        }
-    }
-
-    fn subject(&self, var: Var) -> Subject {
-        self.candidates.problem.subjects[var.index()]
-    }
-
-    fn subscription(&self, var: Var) -> Option<&'c Subscription> {
-        match self.subject(var) {
-            Subject::Subscription(at) => Some(self.candidates.subscriptions[at]),
-            Subject::Bundle(_) | Subject::Demand(_) => None,
+            some => format!("Subscriptions {} cannot be met together", names::some(some, "and")),
         }
     }
 
     /// Why something that must be there cannot be there.
-    fn root(&mut self, root: Var, several: bool) -> Vec<Node> {
-        let Some(subscription) = self.subscription(root) else {
-            let faults = self.faults(root, usize::MAX);
-            return self.group(&[root], &faults, usize::MAX, false);
+    fn root(&mut self, root: Var) -> Vec<Node> {
+        let Some(subscription) = self.core.subscription(root) else {
+            let faults = self.core.faults(root, &[]);
+            if self.core.roots.len() > 1 {
+                return vec![self.group(&[root], &faults, &[], false)];
+            }
+            let it = Who::pronoun(false);
+            return faults.iter().map(|fault| self.fault(&it, &[root], fault, &[])).collect();
         };
         let mut nodes = Vec::new();
-        for at in 0..self.core.len() {
-            let constraint = self.core[at];
-            if constraint.subject != Some(root) {
-                continue;
-            }
-            match (&constraint.rule, &constraint.reason) {
+        for at in self.core.about(root) {
+            match (&self.core.constraint(at).rule, &self.core.constraint(at).reason) {
                 (_, Reason::Invalid(_)) => {
-                    nodes.extend(absent::of_subscription(self.world, subscription));
+                    nodes.extend(absent::of_subscription(self.core.world, subscription));
                 }
-                (Rule::Dependency(_), _) if self.told.insert(at) => {
-                    let fallen = self.fallen(at, &[]);
-                    nodes.push(Node::new(self.unmet(subscription, several)).because(fallen));
+                (Rule::Dependency(_), _) if self.tell_once(at) => {
+                    let unmet = self.unmet(subscription, at);
+                    let fallen = self.fallen(&[at], &[]);
+                    nodes.push(Node::new(unmet).because(fallen));
                 }
                 _ => {}
             }
@@ -192,318 +103,235 @@ impl<'c, 'w> Teller<'c, 'w> {
     }
 
     /// That a Subscription gets nothing.
-    fn unmet(&self, subscription: &Subscription, several: bool) -> String {
+    fn unmet(&self, subscription: &Subscription, at: usize) -> String {
         let Subscription { name, installed_csv, starting_csv, .. } = subscription;
-        let wish = absent::wish(self.world, subscription);
-        if absent::is_installed(self.world, subscription) {
-            let who = if several { format!("Subscription `{name}`") } else { "it".to_owned() };
-            return format!(
-                "{who} has `{installed_csv}` installed and can neither keep it nor take the next \
-                 version from {wish}"
-            );
+        let alone =
+            self.core.roots.iter().filter(|it| self.core.subscription(**it).is_some()).count() < 2;
+        let wish = absent::wish(self.core.world, subscription);
+        if absent::is_installed(self.core.world, subscription) {
+            let who = if alone { "it".to_owned() } else { format!("Subscription `{name}`") };
+            return if self.core.members(at).len() > 1 {
+                format!(
+                    "{who} can neither keep `{installed_csv}`, which is installed, nor upgrade \
+                     from it in {wish}"
+                )
+            } else {
+                format!(
+                    "{who} cannot keep `{installed_csv}`, which is installed, and {wish} has no \
+                     upgrade from it"
+                )
+            };
         }
-        let who = if several { format!(" for Subscription `{name}`") } else { String::new() };
-        if starting_csv.is_empty() {
-            format!("nothing in {wish} can be installed{who}")
-        } else {
-            format!(
-                "`{starting_csv}`, its `spec.startingCSV`, cannot be installed{who} from {wish}"
-            )
+        if !starting_csv.is_empty() {
+            let who = if alone { "its".to_owned() } else { format!("Subscription `{name}`: its") };
+            return format!("{who} `spec.startingCSV` asks for `{starting_csv}` from {wish}");
         }
+        let who = if alone { String::new() } else { format!(" for Subscription `{name}`") };
+        format!("nothing in {wish} can be installed{who}")
     }
 
-    /// Why the candidates of a requirement fall, those that are excepted left out.
-    fn fallen(&mut self, at: usize, except: &[Var]) -> Vec<Node> {
-        let Rule::Dependency(vars) = &self.core[at].rule else { return Vec::new() };
+    /// Why the candidates of requirements fall, those that are excepted left out.
+    fn fallen(&mut self, ats: &[usize], except: &[Var]) -> Vec<Node> {
+        if self.depth >= DEPTH {
+            return Vec::new();
+        }
+        self.depth += 1;
         let mut groups: Vec<(Vec<Fault>, Vec<Var>)> = Vec::new();
-        for &var in vars.iter().filter(|var| !except.contains(var)) {
-            let faults = self.faults(var, at);
-            match groups.iter_mut().find(|(known, _)| same(known, &faults)) {
-                Some((_, group)) => group.push(var),
+        let mut seen: HashSet<Var> = except.iter().copied().collect();
+        let vars: Vec<Var> = ats.iter().flat_map(|at| self.core.members(*at)).copied().collect();
+        for var in vars.into_iter().filter(|var| seen.insert(*var)) {
+            let faults = self.core.faults(var, ats);
+            match groups.iter_mut().find(|(known, _)| *known == faults) {
+                Some((known, group)) => {
+                    for pair in known.iter_mut().zip(&faults) {
+                        if let (Fault::Needs(known), Fault::Needs(other)) = pair {
+                            known.merge(other);
+                        }
+                    }
+                    group.push(var);
+                }
                 None => groups.push((faults, vec![var])),
             }
         }
         let all = groups.len() == 1 && except.is_empty();
-        groups.into_iter().flat_map(|(faults, vars)| self.group(&vars, &faults, at, all)).collect()
-    }
-
-    /// What rules out a candidate of a requirement.
-    fn faults(&self, var: Var, dependency: usize) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        for (at, constraint) in self.core.iter().enumerate() {
-            let is_subject = constraint.subject == Some(var);
-            match (&constraint.rule, &constraint.reason) {
-                (Rule::Prohibited, Reason::Forbidden(message)) if is_subject => {
-                    faults.push(Fault::Forbidden(message.clone()));
-                }
-                (Rule::Prohibited, Reason::Kubernetes(least, there)) if is_subject => {
-                    faults.push(Fault::Forbidden(format!(
-                        "Kubernetes {least} or later is needed, the cluster has {there}"
-                    )));
-                }
-                (Rule::Prohibited, _) if is_subject => faults.push(Fault::Deprecated),
-                (Rule::Dependency(vars), reason) if is_subject => {
-                    let text = self.requirement(var, reason).map(names::requirement);
-                    faults.push(Fault::Needs(text.unwrap_or_default(), vars.to_vec(), at));
-                }
-                (Rule::Conflict(other), _) if is_subject => {
-                    faults.push(Fault::Replaces(vec![*other]));
-                }
-                (Rule::Conflict(other), _) if *other == var => {
-                    faults.extend(constraint.subject.map(|it| Fault::Replaces(vec![it])));
-                }
-                (Rule::AtMostOne(vars), reason) if vars.contains(&var) => {
-                    let shared = match reason {
-                        Reason::OneProvider(api) => Shared::Api(names::api(api)),
-                        Reason::OneOfPackage(package) => Shared::Package(package.clone()),
-                        _ => continue,
-                    };
-                    let partners = vars.iter().copied().filter(|it| *it != var);
-                    let partners = partners.filter(|it| self.is_needed(*it, dependency));
-                    faults.push(Fault::Beside(shared, partners.collect()));
-                }
-                _ => {}
-            }
-        }
-        faults
-    }
-
-    /// Whether something is needed by anything but a requirement.
-    fn is_needed(&self, var: Var, except: usize) -> bool {
-        self.roots.contains(&var)
-            || self.core.iter().enumerate().any(|(at, constraint)| {
-                let Rule::Dependency(vars) = &constraint.rule else { return false };
-                at != except && vars.contains(&var)
-            })
-    }
-
-    fn requirement(&self, var: Var, reason: &Reason) -> Option<&'c Predicate> {
-        match (reason, self.subject(var)) {
-            (Reason::Required(at), Subject::Bundle(entry)) => {
-                self.candidates.entry(entry).1.requirements.get(*at).map(|it| &**it)
-            }
-            _ => None,
-        }
+        let nodes =
+            groups.into_iter().map(|(faults, vars)| self.group(&vars, &faults, ats, all)).collect();
+        self.depth -= 1;
+        nodes
     }
 
     /// That candidates fall, for one reason or several.
-    fn group(&mut self, vars: &[Var], faults: &[Fault], of: usize, all: bool) -> Vec<Node> {
-        let who = self.who(vars, of, all);
-        match faults {
-            [fault] => vec![self.fault(&who, fault, of)],
-            faults => {
-                let it = Who::pronoun(who.plural);
-                let nodes: Vec<Node> =
-                    faults.iter().map(|fault| self.fault(&it, fault, of)).collect();
-                vec![Node::new(format!("{} cannot be installed", who.text)).because(nodes)]
+    fn group(&mut self, vars: &[Var], faults: &[Fault], of: &[usize], all: bool) -> Node {
+        let who = self.core.who(vars, of, all, "and");
+        if let [fault] = faults {
+            return self.fault(&who, vars, fault, of);
+        }
+        let it = Who::pronoun(who.plural);
+        let mut nodes = Vec::new();
+        for fault in faults {
+            // What one reason brought up already need not be said again.
+            let old =
+                matches!(fault, Fault::Needs(need) if need.ats.iter().all(|at| self.is_told(*at)));
+            if nodes.is_empty() || !old {
+                nodes.push(self.fault(&it, vars, fault, of));
             }
         }
+        let stays = vars.iter().all(|it| self.core.exists(*it));
+        let verb = if stays { "stay" } else { "be installed" };
+        Node::new(format!("{} cannot {verb}", who.text)).because(nodes)
     }
 
-    fn fault(&mut self, who: &Who, fault: &Fault, of: usize) -> Node {
+    fn fault(&mut self, who: &Who, vars: &[Var], fault: &Fault, of: &[usize]) -> Node {
         let text = &who.text;
         match fault {
             Fault::Deprecated => {
                 Node::new(format!("{text} {} marked as deprecated", who.verb("is", "are")))
             }
-            Fault::Forbidden(message) => {
-                Node::new(format!("{text} must not be installed: {message}"))
-            }
-            Fault::Needs(what, vars, at) => {
-                let needs = who.verb("needs", "need");
-                if vars.is_empty() {
-                    let requirement = self.core[*at]
-                        .subject
-                        .and_then(|var| self.requirement(var, &self.core[*at].reason));
-                    let near = match requirement {
-                        Some(requirement) if self.told.insert(*at) => {
-                            absent::of_requirement(self.world, requirement)
-                        }
-                        _ => Vec::new(),
-                    };
-                    return Node::new(format!("{text} {needs} {what}, which nothing offers"))
-                        .because(near);
-                }
-                let again = !self.tell_once(*at);
-                let fallen = if again { Vec::new() } else { self.fallen(*at, &[]) };
-                let why = if again { " (see above)" } else { "" };
-                Node::new(format!(
-                    "{text} {needs} {what}, and nothing that meets this can be installed{why}"
-                ))
-                .because(fallen)
-            }
+            Fault::Needs(need) => self.lacks(who, need),
             Fault::Replaces(others) => {
-                let other = self.who(others, of, false);
+                let other = self.core.who(others, of, false, "or").text;
                 let needs = self.needs(others, of);
-                Node::new(format!("{text} would take the place of {}", other.text)).because(needs)
+                Node::new(format!("{text} would take the place of {other}")).because(needs)
             }
             Fault::Beside(shared, partners) => {
-                let other = self.who(partners, of, false);
-                let only = match shared {
-                    Shared::Package(package) => {
-                        format!("a namespace has only one operator of package `{package}`")
-                    }
-                    Shared::Api(api) => format!("only one operator provides {api}"),
-                };
-                let needs = self.needs(partners, of);
                 let is = who.verb("is", "are");
-                Node::new(format!("{text} {is} not possible beside {}: {only}", other.text))
-                    .because(needs)
+                let only = only(shared);
+                let mut other =
+                    self.core.who(partners, of, false, "or").text.replacen("one of", "any of", 1);
+                let mut text = text.clone();
+                if let ([one], [partner]) = (vars, partners.as_slice())
+                    && self.core.label(*one) == self.core.label(*partner)
+                {
+                    text = self.core.full_label(*one);
+                    other = self.core.full_label(*partner);
+                }
+                let needs = self.needs(partners, of);
+                Node::new(format!("{text} {is} not possible beside {other}: {only}")).because(needs)
+            }
+            Fault::Twice(shared) => {
+                let what = match shared {
+                    Shared::Package(package) => format!("package `{package}`"),
+                    Shared::Api(api) => api.clone(),
+                };
+                Node::new(format!("{text} {} {what} twice", who.verb("states", "state")))
             }
         }
     }
 
-    /// Takes note that a requirement is told; all that ask the same are told with it.
+    /// That something lacks what it needs.
+    fn lacks(&mut self, who: &Who, need: &Need) -> Node {
+        let (text, needs, what) = (&who.text, who.verb("needs", "need"), need.text());
+        if need.vars.is_empty() {
+            let requirement = need.ats.first().and_then(|at| self.core.requirement(*at));
+            let new = need.ats.iter().filter(|at| self.tell_once(**at)).count() > 0;
+            let near = match requirement {
+                Some(requirement) if new => absent::of_requirement(self.core.world, requirement),
+                _ => Vec::new(),
+            };
+            return Node::new(format!("{text} {needs} {what}, which nothing offers")).because(near);
+        }
+        let new: Vec<usize> = need.ats.iter().copied().filter(|at| self.tell_once(*at)).collect();
+        let fallen = self.fallen(&new, &[]);
+        let above = if new.is_empty() { ", as told above" } else { "" };
+        let nothing = "nothing that meets this can be installed";
+        Node::new(format!("{text} {needs} {what}, but {nothing}{above}")).because(fallen)
+    }
+
+    /// Takes note that a requirement is told; false if it was told before, by whoever states it.
     fn tell_once(&mut self, at: usize) -> bool {
-        let Rule::Dependency(vars) = &self.core[at].rule else { return false };
-        let known = self.told.iter().any(|told| match &self.core[*told].rule {
-            Rule::Dependency(others) => others == vars,
-            _ => false,
-        });
+        let known = self.is_told(at);
         self.told.insert(at);
         !known
     }
 
-    /// Who needs one of these.
-    fn needs(&mut self, vars: &[Var], except: usize) -> Vec<Node> {
+    fn is_told(&self, at: usize) -> bool {
+        let vars = self.core.members(at);
+        let same = |told: &usize| {
+            *told == at
+                || (self.core.members(*told) == vars
+                    && self.core.requirement(*told).is_some()
+                    && self.core.requirement(*told) == self.core.requirement(at))
+        };
+        self.told.iter().any(same)
+    }
+
+    /// Who needs one of these, apart from some requirements.
+    fn needs(&mut self, vars: &[Var], except: &[usize]) -> Vec<Node> {
+        if self.depth >= DEPTH {
+            return Vec::new();
+        }
+        self.depth += 1;
         let mut nodes = Vec::new();
-        for &var in vars {
-            if self.roots.contains(&var) && self.told_roots.insert(var) {
+        let mut ats: BTreeSet<usize> = BTreeSet::new();
+        for var in vars {
+            if self.core.roots.contains(var) && self.told_roots.insert(*var) {
                 nodes.push(Node::new(format!(
                     "{} exists, and no Subscription has it as its installed version",
-                    self.label(var)
+                    self.core.label(*var)
                 )));
             }
+            ats.extend(self.core.naming(*var));
         }
-        for at in 0..self.core.len() {
-            let constraint = self.core[at];
-            let (Rule::Dependency(all), Some(subject)) = (&constraint.rule, constraint.subject)
-            else {
+        for at in ats {
+            let Rule::Dependency(all) = &self.core.constraint(at).rule else { continue };
+            if except.contains(&at) || !self.tell_once(at) {
                 continue;
-            };
+            }
+            let Some(subject) = self.core.constraint(at).subject else { continue };
             let these: Vec<Var> = all.iter().copied().filter(|it| vars.contains(it)).collect();
-            if at == except || these.is_empty() || !self.tell_once(at) {
-                continue;
-            }
-            let only = if these.len() < all.len() { "only " } else { "" };
-            let who = self.who(&these, at, false);
-            if let Some(subscription) = self.subscription(subject) {
+            let only = these.len() < all.len();
+            let who = self.core.who(&these, &[at], false, "or");
+            let text = if let Some(subscription) = self.core.subscription(subject) {
                 self.told_roots.insert(subject);
-                let fallen = self.fallen(at, &these);
-                let wish = absent::wish(self.world, subscription);
-                let name = &subscription.name;
-                let what = if only.is_empty() {
-                    format!("Subscription `{name}` asks for {wish}, which is {}", who.text)
-                } else {
-                    format!(
-                        "Subscription `{name}` asks for {wish}, where only {} is left",
-                        who.text
-                    )
-                };
-                nodes.push(Node::new(what).because(fallen));
+                self.asks(subscription, &these, &who.text, only)
             } else {
-                let what = self.requirement(subject, &constraint.reason).map(names::requirement);
-                let what = what.unwrap_or_default();
-                let needing = self.who(&[subject], at, false);
-                let fallen = self.fallen(at, &these);
-                let above = self.needs(&[subject], at);
-                let meets = who.verb("meets", "meet");
-                nodes.push(
-                    Node::new(format!(
-                        "{} needs {what}, which {only}{} {meets}",
-                        needing.text, who.text
-                    ))
-                    .because(fallen)
-                    .because(above),
-                );
-            }
+                let needing = self.core.who(&[subject], &[], false, "and").text;
+                let what = self.core.requirement(at).map(names::requirement).unwrap_or_default();
+                let only = if only { "only " } else { "" };
+                format!("{needing} needs {what}, which {only}{} can meet", who.text)
+            };
+            let fallen = self.fallen(&[at], &these);
+            let above = if self.core.subscription(subject).is_some() {
+                Vec::new()
+            } else {
+                self.needs(&[subject], &[at])
+            };
+            nodes.push(Node::new(text).because(fallen).because(above));
         }
+        self.depth -= 1;
         nodes
     }
 
-    /// The name of one.
-    fn label(&self, var: Var) -> String {
-        match self.subject(var) {
-            Subject::Subscription(at) => {
-                format!("Subscription `{}`", self.candidates.subscriptions[at].name)
+    /// What a Subscription asks for, and what is left of it.
+    fn asks(&self, of: &Subscription, these: &[Var], who: &str, only: bool) -> String {
+        let Subscription { name, starting_csv, installed_csv, .. } = of;
+        let wish = absent::wish(self.core.world, of);
+        if absent::is_installed(self.core.world, of) {
+            if let [one] = these
+                && self.core.exists(*one)
+            {
+                let text = format!("Subscription `{name}` has `{installed_csv}` installed");
+                return if only { format!("{text} and no upgrade that is possible") } else { text };
             }
-            Subject::Demand(at) => {
-                format!("the demanded package `{}`", self.candidates.demands[at].package)
-            }
-            Subject::Bundle(at) => {
-                let name = &self.candidates.entry(at).0.name;
-                match (at.source, self.roots.contains(&var)) {
-                    (0, true) => format!("ClusterServiceVersion `{name}`"),
-                    (0, false) => format!("the installed `{name}`"),
-                    _ => format!("`{name}`"),
-                }
-            }
+            let only = if only { "only " } else { "" };
+            return format!(
+                "Subscription `{name}` has `{installed_csv}` installed and asks for {wish}: \
+                 {only}{who}"
+            );
         }
-    }
-
-    /// Several as one subject of a sentence.
-    fn who(&self, vars: &[Var], of: usize, all: bool) -> Who {
-        let mut labels: Vec<String> = Vec::new();
-        let mut packages: BTreeSet<&str> = BTreeSet::new();
-        let mut versions = Vec::new();
-        for &var in vars {
-            let label = self.label(var);
-            if labels.contains(&label) {
-                continue;
-            }
-            labels.push(label);
-            if let Subject::Bundle(at) = self.subject(var) {
-                let entry = self.candidates.entry(at).0;
-                packages.insert(&entry.package);
-                versions.extend(entry.version.clone());
-            }
+        if !starting_csv.is_empty() {
+            return format!("Subscription `{name}` asks for `{starting_csv}` from {wish}");
         }
-        versions.sort();
-        let from = self.catalog_if_needed(vars, of);
-        let plural = labels.len() > 1;
-        if labels.len() <= 3 {
-            return Who { text: format!("{}{from}", names::list(&labels, "and")), plural };
-        }
-        let range = match (versions.first(), versions.last()) {
-            (Some(first), Some(last)) if versions.len() == labels.len() => {
-                format!(" ({first} to {last})")
-            }
-            _ => String::new(),
-        };
-        let count = labels.len();
-        let packages: Vec<String> = packages.iter().map(|it| format!("`{it}`")).collect();
-        let text = match packages.as_slice() {
-            [_] if all => format!("all {count} versions{range}"),
-            [one] => format!("{count} versions of package {one}{range}"),
-            some => format!("{count} bundles of packages {}", names::some(some, "and")),
-        };
-        Who { text: format!("{text}{from}"), plural }
-    }
-
-    /// The catalog, where the candidates of a requirement come from several.
-    fn catalog_if_needed(&self, vars: &[Var], of: usize) -> String {
-        let catalog = |var: &Var| match self.subject(*var) {
-            Subject::Bundle(at) if at.source != 0 => Some(self.candidates.catalog(at)),
-            _ => None,
-        };
-        let Some(Rule::Dependency(all)) = self.core.get(of).map(|it| &it.rule) else {
-            return String::new();
-        };
-        let mut all = all.iter().filter_map(catalog);
-        let mut these = vars.iter().filter_map(catalog);
-        let (Some(any), Some(one)) = (all.next(), these.next()) else { return String::new() };
-        if all.any(|other| other != any) && these.all(|other| other == one) {
-            return format!(" in catalog {}", names::catalog(self.world, one));
-        }
-        String::new()
+        let leaves = if only { ", which leaves only" } else { ":" };
+        format!("Subscription `{name}` asks for {wish}{leaves} {who}")
     }
 }
 
-/// Whether two candidates fall for the same reasons.
-fn same(one: &[Fault], other: &[Fault]) -> bool {
-    one.len() == other.len()
-        && one.iter().zip(other).all(|pair| match pair {
-            (Fault::Needs(a, b, _), Fault::Needs(c, d, _)) => a == c && b == d,
-            (one, other) => one == other,
-        })
+fn only(shared: &Shared) -> String {
+    match shared {
+        Shared::Package(package) => {
+            format!("a namespace has only one operator of package `{package}`")
+        }
+        Shared::Api(api) => format!("only one operator provides {api}"),
+    }
 }

@@ -1,0 +1,273 @@
+//! The reasons of a contradiction, and what rules out each candidate.
+
+use super::names;
+use crate::candidates::Candidates;
+use crate::predicate::Predicate;
+use crate::problem::{Constraint, Reason, Rule, Subject, Var};
+use crate::world::{Subscription, World};
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+/// Why a candidate falls.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Fault {
+    /// It carries the mark.
+    Deprecated,
+    /// It needs something.
+    Needs(Need),
+    /// It would take the place of something that is needed.
+    Replaces(Vec<Var>),
+    /// It is not possible beside one of these.
+    Beside(Shared, Vec<Var>),
+    /// It provides something twice.
+    Twice(Shared),
+}
+
+/// What candidates need; several that need a package in different versions need alike.
+#[derive(Clone, Debug)]
+pub(super) struct Need {
+    /// The package, or the whole requirement.
+    what: String,
+    /// For a package, the ranges.
+    ranges: Vec<String>,
+    /// What would meet it.
+    pub vars: Vec<Var>,
+    /// The constraints.
+    pub ats: Vec<usize>,
+}
+
+impl PartialEq for Need {
+    /// Whether they are told in one line.
+    fn eq(&self, other: &Self) -> bool {
+        self.what == other.what && self.vars.is_empty() == other.vars.is_empty()
+    }
+}
+
+impl Need {
+    pub(super) fn merge(&mut self, other: &Self) {
+        let new = |list: &[String], it: &String| !list.contains(it);
+        let ranges = other.ranges.iter().filter(|it| new(&self.ranges, it)).cloned();
+        let ranges: Vec<String> = ranges.collect();
+        self.ranges.extend(ranges);
+        let known: HashSet<Var> = self.vars.iter().copied().collect();
+        self.vars.extend(other.vars.iter().filter(|it| !known.contains(it)));
+        self.ats.extend(&other.ats);
+    }
+
+    pub(super) fn text(&self) -> String {
+        match self.ranges.as_slice() {
+            [] => self.what.clone(),
+            [range] => format!("version {range} of {}", self.what),
+            ranges => format!("versions {} of {}", names::first(ranges, 2, "or"), self.what),
+        }
+    }
+}
+
+/// What only one operator can have.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Shared {
+    Package(String),
+    Api(String),
+}
+
+/// The reasons of a contradiction, with who is the subject and who a member of which.
+pub(super) struct Core<'c> {
+    pub world: &'c World<'c>,
+    pub candidates: &'c Candidates<'c>,
+    constraints: Vec<&'c Constraint>,
+    /// For each variable, the constraints that it is the subject of.
+    by_subject: HashMap<Var, Vec<usize>>,
+    /// For each variable, those that name it otherwise.
+    by_member: HashMap<Var, Vec<usize>>,
+    /// What must be there for its own sake.
+    pub roots: Vec<Var>,
+}
+
+impl<'c> Core<'c> {
+    pub(super) fn new(
+        world: &'c World<'c>,
+        candidates: &'c Candidates<'c>,
+        core: &[usize],
+    ) -> Self {
+        let constraints = alike(candidates, core);
+        let mut by_subject: HashMap<Var, Vec<usize>> = HashMap::new();
+        let mut by_member: HashMap<Var, Vec<usize>> = HashMap::new();
+        let mut roots = Vec::new();
+        for (at, constraint) in constraints.iter().enumerate() {
+            if let Some(subject) = constraint.subject {
+                by_subject.entry(subject).or_default().push(at);
+                if matches!(constraint.rule, Rule::Mandatory) {
+                    roots.push(subject);
+                }
+            }
+            let members = match &constraint.rule {
+                Rule::Dependency(vars) | Rule::AtMostOne(vars) => vars.as_slice(),
+                Rule::Conflict(var) => std::slice::from_ref(var),
+                Rule::Mandatory | Rule::Prohibited => &[],
+            };
+            for member in members {
+                let list = by_member.entry(*member).or_default();
+                if list.last() != Some(&at) {
+                    list.push(at);
+                }
+            }
+        }
+        Self { world, candidates, constraints, by_subject, by_member, roots }
+    }
+
+    pub(super) fn constraint(&self, at: usize) -> &'c Constraint {
+        self.constraints[at]
+    }
+
+    /// The constraints that name something as one of several.
+    pub(super) fn naming(&self, var: Var) -> &[usize] {
+        self.by_member.get(&var).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn subject(&self, var: Var) -> Subject {
+        self.candidates.problem.subjects[var.index()]
+    }
+
+    pub(super) fn subscription(&self, var: Var) -> Option<&'c Subscription> {
+        match self.subject(var) {
+            Subject::Subscription(at) => Some(self.candidates.subscriptions[at]),
+            Subject::Bundle(_) => None,
+        }
+    }
+
+    pub(super) fn about(&self, var: Var) -> Vec<usize> {
+        self.by_subject.get(&var).cloned().unwrap_or_default()
+    }
+
+    /// The candidates of a requirement.
+    pub(super) fn members(&self, at: usize) -> &'c [Var] {
+        match &self.constraints[at].rule {
+            Rule::Dependency(vars) => vars,
+            _ => &[],
+        }
+    }
+
+    /// What rules out a candidate of requirements.
+    pub(super) fn faults(&self, var: Var, of: &[usize]) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        for at in self.about(var) {
+            let constraint = self.constraints[at];
+            match (&constraint.rule, &constraint.reason) {
+                (Rule::Prohibited, _) => faults.push(Fault::Deprecated),
+                (Rule::Dependency(vars), _) => {
+                    let requirement = self.requirement(at);
+                    let package = requirement.and_then(names::package_in_range);
+                    let (what, ranges) = match package {
+                        Some((package, range)) => {
+                            (format!("package `{package}`"), vec![format!("`{range}`")])
+                        }
+                        None => (requirement.map(names::requirement).unwrap_or_default(), vec![]),
+                    };
+                    let need = Need { what, ranges, vars: vars.clone(), ats: vec![at] };
+                    match faults.iter_mut().find(|it| **it == Fault::Needs(need.clone())) {
+                        Some(Fault::Needs(known)) => known.merge(&need),
+                        _ => faults.push(Fault::Needs(need)),
+                    }
+                }
+                (Rule::Conflict(other), _) => faults.push(Fault::Replaces(vec![*other])),
+                _ => {}
+            }
+        }
+        let below = self.below(var);
+        for at in self.by_member.get(&var).into_iter().flatten() {
+            let constraint = self.constraints[*at];
+            match (&constraint.rule, &constraint.reason, constraint.subject) {
+                (Rule::Conflict(_), _, Some(other)) => faults.push(Fault::Replaces(vec![other])),
+                (Rule::AtMostOne(vars), reason, _) => {
+                    let shared = match reason {
+                        Reason::OneProvider(api) => Shared::Api(names::api(api)),
+                        Reason::OneOfPackage(package) => Shared::Package(package.clone()),
+                        _ => continue,
+                    };
+                    if vars.iter().filter(|it| **it == var).count() > 1 {
+                        faults.push(Fault::Twice(shared));
+                        continue;
+                    }
+                    let needed = |it: &Var| *it != var && self.is_needed(*it, of, &below);
+                    let partners: Vec<Var> = vars.iter().copied().filter(needed).collect();
+                    // What only it needs itself is told with what it needs.
+                    if !partners.is_empty() {
+                        faults.push(Fault::Beside(shared, partners));
+                    }
+                }
+                _ => {}
+            }
+        }
+        faults
+    }
+
+    /// A candidate with everything that only follows from it.
+    fn below(&self, var: Var) -> HashSet<Var> {
+        let mut below = HashSet::from([var]);
+        let mut stack = vec![var];
+        while let Some(next) = stack.pop() {
+            for at in self.by_subject.get(&next).into_iter().flatten() {
+                stack.extend(self.members(*at).iter().filter(|it| below.insert(**it)));
+            }
+        }
+        below
+    }
+
+    /// Whether something is needed by anything but some requirements, and what is below.
+    pub(super) fn is_needed(&self, var: Var, except: &[usize], below: &HashSet<Var>) -> bool {
+        self.roots.contains(&var)
+            || self.by_member.get(&var).into_iter().flatten().any(|at| {
+                let constraint = self.constraints[*at];
+                matches!(constraint.rule, Rule::Dependency(_))
+                    && !except.contains(at)
+                    && constraint.subject.is_some_and(|subject| !below.contains(&subject))
+            })
+    }
+
+    pub(super) fn requirement(&self, at: usize) -> Option<&'c Predicate> {
+        requirement(self.candidates, self.constraints[at])
+    }
+}
+
+/// The requirement that a constraint comes from.
+fn requirement<'c>(
+    candidates: &'c Candidates<'c>,
+    constraint: &Constraint,
+) -> Option<&'c Predicate> {
+    let subject = candidates.problem.subjects[constraint.subject?.index()];
+    match (&constraint.reason, subject) {
+        (Reason::Required(at), Subject::Bundle(entry)) => {
+            candidates.entry(entry).1.requirements.get(*at)
+        }
+        _ => None,
+    }
+}
+
+/// The constraints of a core, where what lacks several things lacks what others lack too.
+///
+/// Each of the things that a candidate lacks is reason enough, so one may stand for another.
+fn alike<'c>(candidates: &'c Candidates<'c>, core: &[usize]) -> Vec<&'c Constraint> {
+    let all = &candidates.problem.constraints;
+    let lacks = |it: &&Constraint| matches!((&it.rule, &it.reason), (Rule::Dependency(vars), Reason::Required(_)) if vars.is_empty());
+    let mut core: Vec<&Constraint> = core.iter().map(|at| &all[*at]).collect();
+    let lacking: HashSet<Var> =
+        core.iter().copied().filter(lacks).filter_map(|it| it.subject).collect();
+    if lacking.len() < 2 {
+        return core;
+    }
+    let mut choices: HashMap<Var, Vec<(String, &Constraint)>> = HashMap::new();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for constraint in all.iter().filter(lacks) {
+        let Some(subject) = constraint.subject.filter(|it| lacking.contains(it)) else { continue };
+        let text = requirement(candidates, constraint).map(names::requirement).unwrap_or_default();
+        *counts.entry(text.clone()).or_default() += 1;
+        choices.entry(subject).or_default().push((text, constraint));
+    }
+    for constraint in core.iter_mut().filter(|it| lacks(it)) {
+        let choices = constraint.subject.and_then(|it| choices.get(&it)).into_iter().flatten();
+        if let Some((_, best)) = choices.max_by_key(|(text, _)| (counts[text], Reverse(text))) {
+            *constraint = best;
+        }
+    }
+    core
+}

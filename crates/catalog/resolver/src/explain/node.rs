@@ -1,0 +1,124 @@
+//! A tree that is still being told, and how much of it fits on a screen.
+
+use mainstay_cause::Cause;
+
+/// How many lines a tree has at most, remedies apart.
+const LINES: usize = 24;
+
+/// How many reasons are shown of one thing.
+const REASONS: usize = 6;
+
+/// How long a chain of single reasons may be, and how much of a longer one is shown.
+const CHAIN: usize = 9;
+const HEAD: usize = 5;
+const TAIL: usize = 2;
+
+/// A node of a tree that may still be shortened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    what: String,
+    because: Vec<Self>,
+}
+
+impl Node {
+    pub(super) fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), because: Vec::new() }
+    }
+
+    pub(super) fn because(mut self, nodes: impl IntoIterator<Item = Self>) -> Self {
+        self.because.extend(nodes);
+        self
+    }
+
+    /// The tree, without the middle of long chains, and without its deepest levels if they do not
+    /// fit on a screen.
+    pub(super) fn on_a_screen(self) -> Cause {
+        self.without_middle().cut()
+    }
+
+    /// Of a long chain the end matters most.
+    fn without_middle(mut self) -> Self {
+        let mut chain = Vec::new();
+        let below = loop {
+            chain.push(self.what);
+            match self.because.pop() {
+                Some(next) if self.because.is_empty() => self = next,
+                last => {
+                    self.because.extend(last);
+                    break self.because;
+                }
+            }
+        };
+        if chain.len() > CHAIN {
+            let more = chain.len() - HEAD - TAIL;
+            let text = format!("the same goes on for {more} more requirements, at last");
+            chain.splice(HEAD..HEAD + more, [text]);
+        }
+        let end = chain.pop().unwrap_or_default();
+        let end = Self::new(end).because(below.into_iter().map(Self::without_middle));
+        chain.into_iter().rfold(end, |below, what| Self::new(what).because([below]))
+    }
+
+    fn cut(self) -> Cause {
+        let mut reasons = REASONS;
+        while reasons > 1 && self.lines(2, reasons) > LINES {
+            reasons -= 1;
+        }
+        let mut depth = 2;
+        while depth < LINES && self.lines(depth + 1, reasons) <= LINES {
+            depth += 1;
+        }
+        self.cause(depth, reasons)
+    }
+
+    /// How many reasons are shown of those that there are.
+    fn shown(&self, reasons: usize) -> usize {
+        // A line that says that there is one more is no shorter than the one.
+        let all = self.because.len();
+        if all > reasons + 1 { reasons } else { all }
+    }
+
+    fn lines(&self, depth: usize, reasons: usize) -> usize {
+        if depth == 0 {
+            return 1;
+        }
+        let shown = self.shown(reasons);
+        let below = self.because.iter().take(shown).map(|it| it.lines(depth - 1, reasons));
+        1 + below.sum::<usize>() + usize::from(shown < self.because.len())
+    }
+
+    fn cause(self, depth: usize, reasons: usize) -> Cause {
+        let shown = self.shown(reasons);
+        let cause = Cause::new(self.what);
+        if depth == 0 {
+            return cause;
+        }
+        let more = self.because.len() - shown;
+        let because = self.because.into_iter().take(shown);
+        let cause = cause.because_all(because.map(|it| it.cause(depth - 1, reasons)));
+        if more == 0 { cause } else { cause.because(Cause::new(format!("of {more} more reasons"))) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wide(children: usize, depth: usize) -> Node {
+        let below = (0..if depth == 0 { 0 } else { children }).map(|_| wide(children, depth - 1));
+        Node::new("it").because(below)
+    }
+
+    #[test]
+    fn a_tree_fits_on_a_screen() {
+        for (children, depth) in [(1, 100), (2, 10), (3, 5), (6, 4), (20, 3)] {
+            let lines = wide(children, depth).on_a_screen().render().lines().count();
+            assert!(lines <= LINES, "{children} {depth}: {lines}");
+        }
+        let chain = wide(1, 100).on_a_screen().render();
+        assert_eq!(chain.lines().count(), HEAD + 1 + TAIL, "{chain}");
+        assert!(chain.contains("the same goes on for 94 more requirements"), "{chain}");
+        let lines = wide(20, 1).on_a_screen().render();
+        assert!(lines.ends_with("because of 14 more reasons\n"), "{lines}");
+    }
+}

@@ -1,0 +1,286 @@
+//! What may mend a contradiction, nearest first.
+
+use super::absent::{catalogs, is_installed, is_visible, own_snapshots};
+use super::names;
+use super::repair::Repair;
+use crate::candidates::Candidates;
+use crate::problem::{Constraint, Reason, Rule, Subject};
+use crate::snapshot::Snapshot;
+use crate::world::{CatalogKey, Content, Csv, Subscription, World};
+use std::collections::BTreeSet;
+
+/// How many names of one kind are proposed for one object.
+const NAMES: usize = 6;
+
+/// What a contradiction is about.
+pub(super) struct Involved<'a> {
+    /// Subscriptions whose wish is part of it, by name.
+    pub subscriptions: Vec<&'a Subscription>,
+    /// Existing operators without Subscription that are part of it, by name.
+    orphans: Vec<&'a str>,
+    /// Subscriptions for which there is nothing at all.
+    invalid: BTreeSet<&'a str>,
+    /// Requirements that nothing meets.
+    missing: BTreeSet<String>,
+}
+
+impl<'a> Involved<'a> {
+    pub(super) fn of(candidates: &'a Candidates<'a>, core: &[usize]) -> Self {
+        let mut involved = Self {
+            subscriptions: Vec::new(),
+            orphans: Vec::new(),
+            invalid: BTreeSet::new(),
+            missing: BTreeSet::new(),
+        };
+        for constraint in core.iter().map(|at| &candidates.problem.constraints[*at]) {
+            involved.note(candidates, constraint);
+        }
+        involved.subscriptions.sort_by(|a, b| a.name.cmp(&b.name));
+        involved.orphans.sort_unstable();
+        involved
+    }
+
+    fn note(&mut self, candidates: &'a Candidates<'a>, constraint: &Constraint) {
+        let Some(var) = constraint.subject else { return };
+        match (&constraint.reason, candidates.problem.subjects[var.index()]) {
+            (Reason::Exists, Subject::Subscription(at)) => {
+                self.subscriptions.push(candidates.subscriptions[at]);
+            }
+            (Reason::Invalid(_), Subject::Subscription(at)) => {
+                self.invalid.insert(&candidates.subscriptions[at].name);
+            }
+            (Reason::Unsubscribed, Subject::Bundle(at)) => {
+                self.orphans.push(&candidates.entry(at).0.name);
+            }
+            (Reason::Required(at), Subject::Bundle(entry)) => {
+                let nothing = matches!(&constraint.rule, Rule::Dependency(vars) if vars.is_empty());
+                let requirement = candidates.entry(entry).1.requirements.get(*at);
+                self.missing.extend(requirement.filter(|_| nothing).map(names::requirement));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What may help, nearest first, in groups of like ones.
+pub(super) fn all(world: &World<'_>, involved: &Involved<'_>) -> Vec<Vec<Repair>> {
+    let mut all = Vec::new();
+    upgrades(world, involved, &mut all);
+    for orphan in &involved.orphans {
+        let csv = || (*orphan).to_owned();
+        let adopting = involved.subscriptions.iter().filter(|it| adopts(world, it, orphan));
+        let adopting = adopting.map(|it| (it.name.clone(), csv()));
+        all.push(
+            adopting.map(|(subscription, csv)| Repair::AdoptCsv { subscription, csv }).collect(),
+        );
+    }
+    for subscription in &involved.subscriptions {
+        changes(world, subscription, &mut all);
+    }
+    let groups = world.operator_groups.iter().map(|group| group.name.clone());
+    let include = |operator_group| Repair::IncludeGlobalCatalogs { operator_group };
+    all.push(groups.map(include).collect());
+    all.push(restorations(world, involved));
+    removals(world, involved, &mut all);
+    all
+}
+
+/// Ends of upgrades that are under way.
+fn upgrades(world: &World<'_>, involved: &Involved<'_>, all: &mut Vec<Vec<Repair>>) {
+    let replacing = |csv: &&Csv| {
+        let mut others = world.csvs.iter().filter(|it| !it.copied);
+        !csv.copied
+            && others.any(|it| it.name == csv.replaces)
+            && !world.csvs.iter().any(|it| it.replaces == csv.name && !it.copied)
+    };
+    let concerns = |csv: &&Csv| {
+        involved.orphans.contains(&&*csv.name) || involved.orphans.contains(&&*csv.replaces)
+    };
+    let mut last: Vec<&Csv> = world.csvs.iter().filter(replacing).filter(concerns).collect();
+    last.sort_by(|a, b| a.name.cmp(&b.name));
+    let (failed, under_way): (Vec<&Csv>, Vec<&Csv>) =
+        last.into_iter().partition(|csv| csv.phase == "Failed");
+    let wait = |csv: &Csv| Repair::AwaitUpgrade {
+        csv: csv.name.clone(),
+        replaces: csv.replaces.clone(),
+        phase: csv.phase.clone(),
+    };
+    all.push(under_way.into_iter().map(wait).collect());
+    if !failed.is_empty() {
+        let groups = world.operator_groups.iter().map(|group| group.name.clone());
+        all.push(groups.map(|operator_group| Repair::FailForward { operator_group }).collect());
+    }
+}
+
+/// Whether an existing version is one of the package that a Subscription asks for.
+fn adopts(world: &World<'_>, of: &Subscription, csv: &str) -> bool {
+    !is_installed(world, of)
+        && own_snapshots(world, of).into_iter().any(|snapshot| {
+            let mut named = snapshot.named(csv).iter().map(|at| snapshot.entry(*at).0);
+            named.any(|entry| *entry.package == *of.package)
+                || entries(snapshot, of).any(|entry| entry.replaces.as_deref() == Some(csv))
+        })
+}
+
+fn entries<'s>(
+    snapshot: &'s Snapshot,
+    of: &Subscription,
+) -> impl Iterator<Item = &'s crate::snapshot::Entry> {
+    snapshot.of_package(&of.package).iter().map(|at| snapshot.entry(*at).0)
+}
+
+/// Changes of one Subscription.
+fn changes(world: &World<'_>, of: &Subscription, all: &mut Vec<Vec<Repair>>) {
+    let subscription = || of.name.clone();
+    let fresh = !is_installed(world, of);
+    let snapshots = own_snapshots(world, of);
+    if fresh && !of.starting_csv.is_empty() {
+        // The version that is asked for may be in another channel.
+        let channels: BTreeSet<String> = snapshots
+            .iter()
+            .flat_map(|snapshot| entries(snapshot, of))
+            .filter(|entry| *entry.name == *of.starting_csv && *entry.channel != *of.channel)
+            .map(|entry| entry.channel.to_string())
+            .collect();
+        let channels = channels.into_iter().take(NAMES);
+        all.push(
+            channels
+                .map(|channel| Repair::UseChannel { subscription: subscription(), channel })
+                .collect(),
+        );
+        all.push(vec![Repair::DropStartingCsv { subscription: subscription() }]);
+        let csvs = starting_csvs(&snapshots, of).into_iter();
+        all.push(
+            csvs.map(|csv| Repair::UseStartingCsv { subscription: subscription(), csv }).collect(),
+        );
+    }
+    let channels = channels(&snapshots, of).into_iter();
+    all.push(
+        channels
+            .map(|channel| Repair::UseChannel { subscription: subscription(), channel })
+            .collect(),
+    );
+    let packages = packages(&snapshots, of).into_iter();
+    all.push(
+        packages
+            .map(|package| Repair::UsePackage { subscription: subscription(), package })
+            .collect(),
+    );
+    let catalogs = other_catalogs(world, of).into_iter();
+    all.push(
+        catalogs
+            .map(|catalog| Repair::UseCatalog { subscription: subscription(), catalog })
+            .collect(),
+    );
+}
+
+/// Other channels of a package: those with a similar name first, then the default channel.
+fn channels(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
+    if of.channel.is_empty() {
+        return Vec::new();
+    }
+    let channels: BTreeSet<(bool, &str)> = snapshots
+        .iter()
+        .flat_map(|snapshot| entries(snapshot, of))
+        .map(|entry| (!entry.default_channel, &*entry.channel))
+        .collect();
+    let names: Vec<&str> = channels.iter().map(|(_, name)| *name).collect();
+    let mut all = if names.contains(&&*of.channel) {
+        Vec::new()
+    } else {
+        names::nearest(&of.channel, names.iter().copied())
+    };
+    for name in names {
+        if *name != of.channel && !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all.into_iter().take(NAMES).map(str::to_owned).collect()
+}
+
+/// Names of packages that are like one that does not exist.
+fn packages(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
+    if snapshots.iter().any(|it| !it.of_package(&of.package).is_empty()) {
+        return Vec::new();
+    }
+    let names: BTreeSet<&str> =
+        snapshots.iter().flat_map(|it| it.entries.iter()).map(|entry| &*entry.package).collect();
+    names::nearest(&of.package, names).into_iter().map(str::to_owned).collect()
+}
+
+/// Other catalogs that have a package: those with a similar name first.
+fn other_catalogs(world: &World<'_>, of: &Subscription) -> Vec<CatalogKey> {
+    if of.catalog == CatalogKey::default() {
+        return Vec::new();
+    }
+    let mut keys: Vec<&CatalogKey> = catalogs(world)
+        .into_iter()
+        .filter(|it| is_visible(world, &it.key) && it.key != of.catalog)
+        .filter(|it| match it.content {
+            Content::Ready(snapshot) => !snapshot.of_package(&of.package).is_empty(),
+            _ => false,
+        })
+        .map(|it| &it.key)
+        .collect();
+    let near = names::nearest(&of.catalog.name, keys.iter().map(|key| key.name.as_str()));
+    let near: Vec<String> = near.into_iter().map(str::to_owned).collect();
+    keys.sort_by_key(|key| !near.contains(&key.name));
+    keys.into_iter().take(NAMES).cloned().collect()
+}
+
+/// Bundles whose names are like a `startingCSV` that does not exist.
+fn starting_csvs(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
+    let names: BTreeSet<&str> = snapshots
+        .iter()
+        .flat_map(|snapshot| entries(snapshot, of))
+        .filter(|entry| of.channel.is_empty() || *of.channel == *entry.channel)
+        .map(|entry| &*entry.name)
+        .collect();
+    if names.contains(&*of.starting_csv) {
+        return Vec::new();
+    }
+    names::nearest(&of.starting_csv, names).into_iter().map(str::to_owned).collect()
+}
+
+/// Catalogs that cannot be read and may hold what is missing, or a catalog that is not there yet.
+fn restorations(world: &World<'_>, involved: &Involved<'_>) -> Vec<Repair> {
+    let invalid =
+        || involved.subscriptions.iter().filter(|it| involved.invalid.contains(&*it.name));
+    let named = |key: &CatalogKey| {
+        invalid().any(|it| it.catalog == *key || it.catalog == CatalogKey::default())
+    };
+    let unreadable: Vec<Repair> = catalogs(world)
+        .into_iter()
+        .filter(|it| is_visible(world, &it.key) && !matches!(it.content, Content::Ready(_)))
+        .filter(|it| !involved.missing.is_empty() || named(&it.key))
+        .map(|it| Repair::RestoreCatalog { catalog: it.key.clone() })
+        .collect();
+    if !unreadable.is_empty() {
+        return unreadable;
+    }
+    if let Some(missing) = involved.missing.first() {
+        return vec![Repair::AddCatalog { missing: missing.clone() }];
+    }
+    let nowhere = |of: &&&Subscription| {
+        catalogs(world).into_iter().all(|it| match it.content {
+            Content::Ready(snapshot) => snapshot.of_package(&of.package).is_empty(),
+            _ => true,
+        })
+    };
+    let missing = invalid().find(nowhere).map(|of| format!("package `{}`", of.package));
+    missing.map(|missing| Repair::AddCatalog { missing }).into_iter().collect()
+}
+
+/// What may be given up.
+fn removals(world: &World<'_>, involved: &Involved<'_>, all: &mut Vec<Vec<Repair>>) {
+    // What is not installed yet is given up more easily.
+    let mut removable = involved.subscriptions.clone();
+    removable.sort_by_key(|it| is_installed(world, it));
+    if removable.len() + involved.orphans.len() > 1 {
+        let remove =
+            |it: &Subscription| Repair::RemoveSubscription { subscription: it.name.clone() };
+        all.push(removable.into_iter().map(remove).collect());
+    }
+    let remove = |csv: &&str| Repair::RemoveCsv { csv: (*csv).to_owned() };
+    all.push(involved.orphans.iter().map(remove).collect());
+}
