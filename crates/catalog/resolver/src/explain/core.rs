@@ -13,6 +13,10 @@ use std::collections::{HashMap, HashSet};
 pub(super) enum Fault {
     /// It carries the mark.
     Deprecated,
+    /// A rule of whoever runs the resolver, with its message.
+    Forbidden(String),
+    /// It needs a newer Kubernetes: its least version, and the cluster's.
+    Kubernetes(String, String),
     /// It needs something.
     Needs(Need),
     /// It would take the place of something that is needed.
@@ -101,7 +105,8 @@ impl<'c> Core<'c> {
                 }
             }
             let members = match &constraint.rule {
-                Rule::Dependency(vars) | Rule::AtMostOne(vars) => vars.as_slice(),
+                Rule::Dependency(vars) => vars,
+                Rule::AtMostOne(vars) => vars.as_slice(),
                 Rule::Conflict(var) => std::slice::from_ref(var),
                 Rule::Mandatory | Rule::Prohibited => &[],
             };
@@ -131,7 +136,7 @@ impl<'c> Core<'c> {
     pub(super) fn subscription(&self, var: Var) -> Option<&'c Subscription> {
         match self.subject(var) {
             Subject::Subscription(at) => Some(self.candidates.subscriptions[at]),
-            Subject::Bundle(_) => None,
+            Subject::Bundle(_) | Subject::Demand(_) => None,
         }
     }
 
@@ -153,6 +158,12 @@ impl<'c> Core<'c> {
         for at in self.about(var) {
             let constraint = self.constraints[at];
             match (&constraint.rule, &constraint.reason) {
+                (Rule::Prohibited, Reason::Forbidden(message)) => {
+                    faults.push(Fault::Forbidden(message.clone()));
+                }
+                (Rule::Prohibited, Reason::Kubernetes(least, there)) => {
+                    faults.push(Fault::Kubernetes(least.clone(), there.clone()));
+                }
                 (Rule::Prohibited, _) => faults.push(Fault::Deprecated),
                 (Rule::Dependency(vars), _) => {
                     let requirement = self.requirement(at);
@@ -163,7 +174,7 @@ impl<'c> Core<'c> {
                         }
                         None => (requirement.map(names::requirement).unwrap_or_default(), vec![]),
                     };
-                    let need = Need { what, ranges, vars: vars.clone(), ats: vec![at] };
+                    let need = Need { what, ranges, vars: vars.to_vec(), ats: vec![at] };
                     match faults.iter_mut().find(|it| **it == Fault::Needs(need.clone())) {
                         Some(Fault::Needs(known)) => known.merge(&need),
                         _ => faults.push(Fault::Needs(need)),
@@ -237,7 +248,7 @@ fn requirement<'c>(
     let subject = candidates.problem.subjects[constraint.subject?.index()];
     match (&constraint.reason, subject) {
         (Reason::Required(at), Subject::Bundle(entry)) => {
-            candidates.entry(entry).1.requirements.get(*at)
+            candidates.entry(entry).1.requirements.get(*at).map(|it| &**it)
         }
         _ => None,
     }

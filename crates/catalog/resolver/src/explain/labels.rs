@@ -17,6 +17,9 @@ impl Core<'_> {
             Subject::Subscription(at) => {
                 format!("Subscription `{}`", self.candidates.subscriptions[at].name)
             }
+            Subject::Demand(at) => {
+                format!("the demand for {}", names::demand(self.candidates.demands[at]))
+            }
             Subject::Bundle(at) => {
                 let name = &self.candidates.entry(at).0.name;
                 match (at.source, self.roots.contains(&var)) {
@@ -85,7 +88,7 @@ impl Core<'_> {
         vars.iter()
             .filter_map(|var| match self.subject(*var) {
                 Subject::Bundle(at) => Some(&*self.candidates.entry(at).0.package),
-                Subject::Subscription(_) => None,
+                Subject::Subscription(_) | Subject::Demand(_) => None,
             })
             .collect()
     }

@@ -2,7 +2,7 @@
 
 use crate::predicate::Predicate;
 use crate::property::Api;
-use crate::world::{CatalogKey, World};
+use crate::world::{CatalogKey, Demand, World};
 
 /// How many names a list shows.
 const SHOWN: usize = 4;
@@ -43,6 +43,15 @@ pub(super) fn api(api: &Api) -> String {
     format!("the API `{}` ({}/{})", api.kind, api.group, api.version)
 }
 
+/// What is demanded.
+pub(super) fn demand(demand: &Demand) -> String {
+    let package = format!("package `{}`", demand.package);
+    match &demand.range {
+        Some(range) => format!("version `{range}` of {package}"),
+        None => package,
+    }
+}
+
 /// The package and the range of a requirement that is about nothing else.
 pub(super) fn package_in_range(predicate: &Predicate) -> Option<(&str, String)> {
     match predicate {
@@ -72,7 +81,7 @@ pub(super) fn requirement(predicate: &Predicate) -> String {
 }
 
 /// A text that others wrote, no longer than a line or two.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     let text = text.trim();
     if text.chars().count() <= REQUIREMENT {
         return text.to_owned();

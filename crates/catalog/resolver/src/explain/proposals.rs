@@ -55,7 +55,8 @@ impl<'a> Involved<'a> {
             (Reason::Required(at), Subject::Bundle(entry)) => {
                 let nothing = matches!(&constraint.rule, Rule::Dependency(vars) if vars.is_empty());
                 let requirement = candidates.entry(entry).1.requirements.get(*at);
-                self.missing.extend(requirement.filter(|_| nothing).map(names::requirement));
+                let missing = requirement.filter(|_| nothing);
+                self.missing.extend(missing.map(|it| names::requirement(it)));
             }
             _ => {}
         }

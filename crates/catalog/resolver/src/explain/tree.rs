@@ -187,6 +187,16 @@ impl<'c> Teller<'c> {
             Fault::Deprecated => {
                 Node::new(format!("{text} {} marked as deprecated", who.verb("is", "are")))
             }
+            Fault::Forbidden(message) => {
+                let not = who.verb("is not to be chosen", "are not to be chosen");
+                Node::new(format!("{text} {not}: {}", names::shortened(message)))
+            }
+            Fault::Kubernetes(least, there) => {
+                let needs = who.verb("needs", "need");
+                Node::new(format!(
+                    "{text} {needs} Kubernetes {least} or later, and the cluster has {there}"
+                ))
+            }
             Fault::Needs(need) => self.lacks(who, need),
             Fault::Replaces(others) => {
                 let other = self.core.who(others, of, false, "or").text;

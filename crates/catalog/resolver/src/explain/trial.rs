@@ -7,8 +7,9 @@ use super::absent::is_installed;
 use super::proposals::{self, Involved};
 use super::repair::Repair;
 use crate::candidates::Candidates;
-use crate::outcome::{self, FailureKind, Outcome};
+use crate::outcome::{FailureKind, Outcome};
 use crate::property::Facts;
+use crate::resolution;
 use crate::world::{Content, Csv, Subscription, World};
 use serde_json::{Value, json};
 
@@ -74,7 +75,7 @@ fn resolves(outcome: &Outcome) -> bool {
 impl Trial<'_, '_> {
     fn attempt(&mut self, world: &World<'_>) -> Option<Outcome> {
         self.left = self.left.checked_sub(1)?;
-        Some(outcome::attempt(world))
+        Some(resolution::attempt(world))
     }
 
     /// Whether the world resolves with a repair.
