@@ -13,6 +13,26 @@
 //! range can describe is a unique list of half-open intervals. A constraint speaks about releases
 //! and pre-releases apart, so it is lowered to two such lists, a [`VersionSet`].
 //!
+//! ```
+//! use mainstay_version::{Constraint, Range, VersionSet, parse_strict};
+//!
+//! // Does the skipRange of 1.5.0 cover every version that a subscriber may have?
+//! let skips = Range::parse(">=1.0.0 <1.5.0")?;
+//! let installed = Range::parse("1.3.x || 1.4.x")?;
+//! assert!(installed.set().is_subset(skips.set()));
+//!
+//! // What of it does an extension allow?
+//! let allowed = Constraint::parse("~1.4")?;
+//! let both = allowed.set().intersection(&VersionSet::from(skips.set().clone()));
+//! assert_eq!(both.to_string(), ">=1.4.0 <1.5.0");
+//!
+//! // Which of these?
+//! let published = ["1.3.0", "1.4.0", "1.4.1-rc.1", "1.5.0"].map(|it| parse_strict(it).unwrap());
+//! let inside: Vec<_> = both.select(&published, |it| it).map(ToString::to_string).collect();
+//! assert_eq!(inside, ["1.4.0"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! What this does not do: read other range languages, sort lists, or know what a version
 //! belongs to.
 

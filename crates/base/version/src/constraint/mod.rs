@@ -74,14 +74,7 @@ impl Constraint {
         if text.len() > LONGEST {
             return Err(ConstraintError::TooLong);
         }
-        let plain = text::without_hyphens(text);
-        if plain.split("||").count() > MOST_GROUPS {
-            return Err(ConstraintError::TooManyGroups);
-        }
-        let mut set = VersionSet::none();
-        for group in plain.split("||") {
-            set = set.union(&alternative(group)?);
-        }
+        let set = lower(text, false)?;
         Ok(Self { text: text.to_owned(), set })
     }
 
@@ -93,6 +86,21 @@ impl Constraint {
     /// The versions inside.
     pub const fn set(&self) -> &VersionSet {
         &self.set
+    }
+
+    /// The versions that would be inside if every alternative named a pre-release. What is only
+    /// here and not in [`Constraint::set`] is out for being a pre-release and for nothing else.
+    ///
+    /// ```
+    /// # use mainstay_version::{Constraint, parse_strict};
+    /// let constraint = Constraint::parse("^1.2").unwrap();
+    /// let version = parse_strict("1.3.0-rc.1").unwrap();
+    /// assert!(!constraint.contains(&version));
+    /// assert!(constraint.set_with_prereleases().contains(&version));
+    /// ```
+    pub fn set_with_prereleases(&self) -> VersionSet {
+        // It was read before, so it can be read again.
+        lower(&self.text, true).unwrap_or_default()
     }
 
     /// The constraint as it was written.
@@ -115,8 +123,19 @@ impl fmt::Display for Constraint {
     }
 }
 
+/// The versions inside; with pre-releases everywhere, or only where one is named.
+fn lower(text: &str, prereleases: bool) -> Result<VersionSet, ConstraintError> {
+    let plain = text::without_hyphens(text);
+    if plain.split("||").count() > MOST_GROUPS {
+        return Err(ConstraintError::TooManyGroups);
+    }
+    plain
+        .split("||")
+        .try_fold(VersionSet::none(), |set, group| Ok(set.union(&alternative(group, prereleases)?)))
+}
+
 /// The versions that satisfy every comparison of a list.
-fn alternative(group: &str) -> Result<VersionSet, ConstraintError> {
+fn alternative(group: &str, prereleases: bool) -> Result<VersionSet, ConstraintError> {
     let comparisons = text::comparisons(group)
         .ok_or_else(|| ConstraintError::Improper(group.to_owned()))?
         .into_iter()
@@ -130,7 +149,7 @@ fn alternative(group: &str) -> Result<VersionSet, ConstraintError> {
             .reduce(|one, other| one.intersection(&other))
             .unwrap_or_default()
     };
-    let prereleases = if comparisons.iter().any(Comparison::names_prerelease) {
+    let prereleases = if prereleases || comparisons.iter().any(Comparison::names_prerelease) {
         all(true)
     } else {
         IntervalSet::none()

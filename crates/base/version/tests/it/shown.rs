@@ -132,6 +132,20 @@ proptest! {
     }
 
     #[test]
+    fn pre_releases_are_left_out_and_nothing_else(
+        groups in prop::collection::vec("(|=|!=|<|>|<=|>=|~|\\^)[0-2](\\.[012x](\\.[012x])?)?(|||-0|-rc)", 1..4)
+    ) {
+        let constraint = Constraint::parse(&groups.join(" || ")).unwrap();
+        let wide = constraint.set_with_prereleases();
+        prop_assert!(constraint.set().is_subset(&wide));
+        if groups.iter().all(|group| group.contains('-')) {
+            prop_assert_eq!(constraint.set(), &wide);
+        }
+        let lacking = wide.difference(constraint.set());
+        prop_assert!(lacking.releases().is_empty());
+    }
+
+    #[test]
     fn any_text_is_read_or_refused(text in "[-0-9xXv.<>=!~^| a,*\\t\u{661}]{0,32}") {
         if let Ok(constraint) = Constraint::parse(&text) {
             prop_assert_eq!(constraint.as_str(), &text);
