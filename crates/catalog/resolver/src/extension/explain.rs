@@ -5,6 +5,7 @@ use super::pick::{Considered, Failure, FailureKind, Refusal, State};
 use super::repair::repairs;
 use super::request::{Catalog, Installed, Request};
 use mainstay_cause::Cause;
+use mainstay_version::Constraint;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -54,6 +55,7 @@ fn tree(request: &Request, installed: Option<&Installed>, refusal: &Refusal) -> 
                 .because_all(catalogs(request, installed, refusal))
         }
         FailureKind::NotFound => Cause::new(format!("no bundle of package `{package}` fits"))
+            .because_all(no_version(request))
             .because_all(catalogs(request, installed, refusal)),
         FailureKind::Version | FailureKind::Dependency => {
             let best = refusal.rivals.first().and_then(|&at| Some((rival(at), rival(at).best()?)));
@@ -70,6 +72,13 @@ fn tree(request: &Request, installed: Option<&Installed>, refusal: &Refusal) -> 
                 .because(Cause::new(why))
         }
     }
+}
+
+/// A range may be well-formed and hold nothing.
+fn no_version(request: &Request) -> Option<Cause> {
+    let range = Constraint::parse(&request.version).ok()?;
+    let text = format!("no version at all is in `{}`", request.version);
+    range.set().is_empty().then(|| Cause::new(text))
 }
 
 /// What stands behind a part of upstream's message.
@@ -102,7 +111,10 @@ fn catalog(
 ) -> Cause {
     let name = format!("catalog `{}`", considered.catalog);
     match &considered.state {
-        State::NotSelected => Cause::new(format!("{name} is left out by the selector")),
+        State::NotSelected => {
+            let selector = request.selector().map(|it| it.to_string()).unwrap_or_default();
+            Cause::new(format!("{name} does not fit the selector `{selector}`"))
+        }
         State::Unavailable => Cause::new(format!("{name} is switched off")),
         State::Unreadable(why) => {
             Cause::new(format!("{name} cannot be asked")).because(Cause::new(why))
@@ -159,7 +171,11 @@ fn reasons(request: &Request, installed: Option<&Installed>, fell: Fell) -> Stri
     if let Some(installed) = installed.filter(|_| fell.successor && follows_edges(request)) {
         reasons.push(format!("no successor of the installed `{}`", installed.name));
     }
-    reasons.join(", ")
+    match reasons.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
 fn count(number: usize, word: &str) -> String {

@@ -8,6 +8,7 @@ use super::route::{Route, route};
 use mainstay_version::VersionRelease;
 use serde_json::json;
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
@@ -157,10 +158,13 @@ pub(super) fn repairs(
             shop.attempt(&[Change::SelfCertified]);
         }
         FailureKind::Ambiguous => {
-            for name in refusal.rivals.iter().map(named).take(MOST / 2) {
-                shop.attempt(&[Change::Prefer(name)]);
+            let mut rivals = refusal.rivals.clone();
+            rivals.sort_by_key(|&at| Reverse(refusal.considered[at].priority));
+            let names: Vec<String> = rivals.iter().map(named).take(MOST / 2).collect();
+            for name in &names {
+                shop.attempt(&[Change::Prefer(name.clone())]);
             }
-            for name in refusal.rivals.iter().map(named).take(MOST / 2) {
+            for name in names {
                 shop.attempt(&[Change::Select(name)]);
             }
         }

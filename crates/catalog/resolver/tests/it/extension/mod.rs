@@ -1,5 +1,7 @@
 //! Which bundle an extension gets.
 
+mod laws;
+mod prose;
 mod scene;
 
 use mainstay_resolver::extension::{FailureKind, State};

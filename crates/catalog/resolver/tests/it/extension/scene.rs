@@ -17,12 +17,12 @@ pub(super) struct Scene {
     /// Rules and tests of the specification that it stands for.
     #[serde(default)]
     #[expect(dead_code, reason = "for the list of what is covered")]
-    ids: Vec<String>,
+    pub(super) ids: Vec<String>,
     pub(super) request: Asked,
     #[serde(default)]
     pub(super) installed: Option<InstalledBundle>,
     #[serde(default)]
-    explicit_releases: bool,
+    pub(super) explicit_releases: bool,
     #[serde(default)]
     pub(super) catalogs: Vec<Source>,
     pub(super) expect: Expected,
@@ -39,7 +39,7 @@ pub(super) struct Asked {
     #[serde(default)]
     pub(super) policy: String,
     #[serde(default)]
-    selector: Option<Value>,
+    pub(super) selector: Option<Value>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -48,7 +48,7 @@ pub(super) struct InstalledBundle {
     pub(super) name: String,
     pub(super) version: String,
     #[serde(default)]
-    release: Option<String>,
+    pub(super) release: Option<String>,
 }
 
 /// A catalog.
@@ -118,8 +118,8 @@ impl Entry {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Deprecated {
-    package: String,
-    channels: BTreeMap<String, String>,
+    pub(super) package: String,
+    pub(super) channels: BTreeMap<String, String>,
     pub(super) bundles: BTreeMap<String, String>,
 }
 

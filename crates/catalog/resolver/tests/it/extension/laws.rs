@@ -1,0 +1,359 @@
+//! What holds for every question, on small worlds made at random.
+
+use super::scene::{
+    Asked, Channel, Deprecated, Entry, Expected, InstalledBundle, Package, Scene, Source, Whole,
+};
+use mainstay_resolver::extension::{self, Change, FailureKind, Repair};
+use mainstay_version::{Constraint, Range, VersionRelease, parse_strict};
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::prelude::*;
+use proptest::sample::{Index, select, subsequence};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+const VERSIONS: [&str; 10] = [
+    "0.9.0",
+    "1.0.0-rc.1",
+    "1.0.0",
+    "1.0.0+1",
+    "1.0.0+2",
+    "1.1.0",
+    "1.2.0",
+    "2.0.0",
+    "2.1.0",
+    "3.0.0",
+];
+const RANGES: [&str; 9] =
+    ["", "", "", "1.0.0", ">=1.1.0", "<2.0.0", "1.x || 3.x", ">=1.0.0-0 <1.0.0", "9.x"];
+const SKIP_RANGES: [&str; 6] = ["", "", "<1.0.0", ">=1.0.0 <2.0.0", "<3.0.0", "^1"];
+const CHANNELS: [&str; 3] = ["alpha", "beta", "stable"];
+const CATALOGS: [&str; 4] = ["a", "b", "c", "d"];
+
+fn name(version: &str) -> String {
+    format!("p.v{version}")
+}
+
+fn whole() -> impl Strategy<Value = Whole> {
+    let dependency = prop_oneof![
+        9 => Just(vec![]),
+        1 => Just(vec!["olm.constraint".to_owned()]),
+    ];
+    let edges = (
+        prop::option::of(select(&VERSIONS[..])),
+        vec(select(&VERSIONS[..]), 0..2),
+        select(&SKIP_RANGES[..]),
+    );
+    (dependency, edges).prop_map(|(properties, (replaces, skips, range))| Whole {
+        properties,
+        replaces: replaces.map(name).unwrap_or_default(),
+        skips: skips.into_iter().map(name).collect(),
+        skip_range: range.to_owned(),
+        ..Whole::default()
+    })
+}
+
+fn package() -> impl Strategy<Value = Package> {
+    let versions = subsequence(&VERSIONS[..], 1..=5);
+    let entries = vec(vec((any::<bool>(), whole()), 5), CHANNELS.len());
+    let old = prop_oneof![Just(vec![false; 5]), vec(any::<bool>(), 5)];
+    let properties = vec(whole(), 5);
+    (versions, entries, old, properties).prop_map(|(versions, channels, old, properties)| {
+        let bundle = |(version, whole): (&&str, Whole)| {
+            let name = name(version);
+            let (version, properties) = ((*version).to_owned(), whole.properties);
+            Entry::Whole(Whole { name, version, properties, ..Whole::default() })
+        };
+        let channel = |(channel, entries): (&str, Vec<(bool, Whole)>)| Channel {
+            name: channel.to_owned(),
+            entries: versions
+                .iter()
+                .zip(entries)
+                .filter(|(_, (there, _))| *there)
+                .map(|(version, (_, whole))| Entry::Whole(Whole { name: name(version), ..whole }))
+                .collect(),
+        };
+        let old = versions.iter().zip(old).filter(|(_, old)| *old);
+        Package {
+            channels: CHANNELS.into_iter().zip(channels).map(channel).collect(),
+            deprecations: Some(Deprecated {
+                bundles: old.map(|(version, _)| (name(version), "old".to_owned())).collect(),
+                ..Deprecated::default()
+            }),
+            bundles: versions.iter().zip(properties).map(bundle).collect(),
+        }
+    })
+}
+
+fn source() -> impl Strategy<Value = Source> {
+    let state = prop_oneof![8 => Just(0), 1 => Just(1), 1 => Just(2)];
+    let labels =
+        btree_map(Just("tier".to_owned()), select(vec!["gold".to_owned(), "x".to_owned()]), 0..2);
+    (prop::option::weighted(0.9, package()), -1..2, state, labels).prop_map(
+        |(package, priority, state, labels)| Source {
+            package,
+            priority,
+            labels,
+            unavailable: state == 1,
+            not_served: state == 2,
+            ..Source::default()
+        },
+    )
+}
+
+fn selector() -> impl Strategy<Value = Option<Value>> {
+    prop_oneof![
+        3 => Just(None),
+        1 => Just(Some(json!({"matchLabels": {"tier": "gold"}}))),
+        1 => Just(Some(json!({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}))),
+    ]
+}
+
+/// A question; what is expected stays open.
+fn scenes() -> impl Strategy<Value = Scene> {
+    let installed = prop::option::of(select(&VERSIONS[..]));
+    let channels = prop_oneof![Just(BTreeSet::default()), btree_set(select(&CHANNELS[..]), 1..3)];
+    let asked = (channels, select(&RANGES[..]), prop::bool::weighted(0.2), selector());
+    (vec(source(), 0..4), installed, asked).prop_map(|(mut catalogs, installed, asked)| {
+        let (channels, version, any_edge, selector) = asked;
+        for (source, name) in catalogs.iter_mut().zip(CATALOGS) {
+            name.clone_into(&mut source.name);
+        }
+        Scene {
+            name: "made at random".to_owned(),
+            ids: vec![],
+            request: Asked {
+                package: "p".to_owned(),
+                channels: channels.into_iter().map(str::to_owned).collect(),
+                version: version.to_owned(),
+                policy: if any_edge { "SelfCertified" } else { "" }.to_owned(),
+                selector,
+            },
+            installed: installed.map(|version| InstalledBundle {
+                name: name(version),
+                version: version.to_owned(),
+                release: None,
+            }),
+            explicit_releases: false,
+            catalogs,
+            expect: Expected::default(),
+        }
+    })
+}
+
+/// What should come out, from the rules in the most direct words there are.
+#[derive(Debug, PartialEq)]
+enum Plain {
+    Bundle(String, String),
+    Nothing(FailureKind),
+}
+
+fn plain(scene: &Scene) -> Plain {
+    let asked = &scene.request;
+    let mut broken: Vec<&Source> = Vec::new();
+    let mut found: Vec<(&Source, Whole, bool)> = Vec::new();
+    for source in scene.catalogs.iter().filter(|it| !it.unavailable && selected(asked, it)) {
+        if source.is_broken() {
+            broken.push(source);
+            continue;
+        }
+        let Some(package) = &source.package else { continue };
+        let old = |bundle: &Whole| {
+            package.deprecations.as_ref().is_some_and(|it| it.bundles.contains_key(&bundle.name))
+        };
+        let mut fits: Vec<Whole> = package.bundles.iter().map(|it| it.whole("p")).collect();
+        fits.retain(|bundle| fits_in(scene, package, bundle));
+        let parsed = |bundle: &Whole| VersionRelease::legacy(&bundle.version).unwrap();
+        let best = fits.into_iter().max_by_key(|bundle| (!old(bundle), parsed(bundle)));
+        found.extend(best.map(|bundle| (source, bundle.clone(), old(&bundle))));
+    }
+    if found.iter().any(|(_, _, old)| !old) {
+        found.retain(|(_, _, old)| !old);
+    }
+    let top = found.iter().map(|(source, _, _)| source.priority).max();
+    let tops: Vec<_> = found.iter().filter(|(it, _, _)| Some(it.priority) == top).collect();
+    let blocked = |source: &&&Source| match tops.as_slice() {
+        [(winner, _, old)] => *old || source.priority >= winner.priority,
+        _ => true,
+    };
+    if broken.iter().any(|source| blocked(&source)) {
+        return Plain::Nothing(FailureKind::Unreadable);
+    }
+    match tops.as_slice() {
+        [] => Plain::Nothing(FailureKind::NotFound),
+        [(_, bundle, _)] if !bundle.properties.is_empty() => {
+            Plain::Nothing(FailureKind::Dependency)
+        }
+        [(source, bundle, _)] => Plain::Bundle(source.name.clone(), bundle.name.clone()),
+        _ => Plain::Nothing(FailureKind::Ambiguous),
+    }
+}
+
+fn selected(asked: &Asked, source: &Source) -> bool {
+    let tier = source.labels.get("tier").map(String::as_str);
+    match &asked.selector {
+        None => true,
+        Some(it) if it.get("matchLabels").is_some() => tier == Some("gold"),
+        Some(_) => tier.is_none(),
+    }
+}
+
+fn fits_in(scene: &Scene, package: &Package, bundle: &Whole) -> bool {
+    let asked = &scene.request;
+    let entries = || {
+        let of = |it: &&Channel| asked.channels.is_empty() || asked.channels.contains(&it.name);
+        let channels = package.channels.iter().filter(of);
+        channels
+            .flat_map(|it| &it.entries)
+            .map(|it| it.whole("p"))
+            .filter(|it| it.name == bundle.name)
+    };
+    let version = VersionRelease::legacy(&bundle.version).unwrap();
+    let in_range = asked.version.is_empty()
+        || Constraint::parse(&asked.version).unwrap().contains(version.version());
+    let follows = match &scene.installed {
+        Some(installed) if asked.policy != "SelfCertified" => {
+            let at = parse_strict(&installed.version).unwrap();
+            let holds = |range: &str| Range::parse(range).is_ok_and(|it| it.contains(&at));
+            version == VersionRelease::legacy(&installed.version).unwrap()
+                || entries().any(|entry| {
+                    entry.replaces == installed.name
+                        || entry.skips.contains(&installed.name)
+                        || !entry.skip_range.is_empty() && holds(&entry.skip_range)
+                })
+        }
+        _ => true,
+    };
+    in_range && follows && (asked.channels.is_empty() || entries().count() > 0)
+}
+
+/// The same question with everything in another order.
+fn shuffled(scene: &Scene, order: &[Index]) -> Scene {
+    let mut scene = scene.clone();
+    let mut order = order.iter().cycle();
+    let mut next = |length: usize| order.next().map_or(0, |it| it.index(length.max(1)));
+    for source in &mut scene.catalogs {
+        let Some(package) = &mut source.package else { continue };
+        turn(&mut package.bundles, &mut next);
+        turn(&mut package.channels, &mut next);
+        for channel in &mut package.channels {
+            turn(&mut channel.entries, &mut next);
+            for entry in &mut channel.entries {
+                if let Entry::Whole(entry) = entry {
+                    turn(&mut entry.skips, &mut next);
+                }
+            }
+        }
+    }
+    turn(&mut scene.catalogs, &mut next);
+    scene
+}
+
+fn turn<T>(list: &mut [T], next: &mut impl FnMut(usize) -> usize) {
+    for at in 0..list.len() {
+        let other = next(list.len());
+        list.swap(at, other);
+    }
+}
+
+/// What comes of a repair.
+fn mended(scene: &Scene, repair: &Repair) -> Option<(String, String)> {
+    let offers = scene.offers();
+    let mut catalogs = scene.catalogs(&offers);
+    let mut request = scene.request();
+    repair.apply(&mut request, &mut catalogs);
+    let choice = extension::resolve(&request, scene.installed().as_ref(), &catalogs).ok()?;
+    Some((choice.catalog, choice.bundle.to_string()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// The answer is what the rules say in the most direct words.
+    #[test]
+    fn the_answer_is_that_of_trying(scene in scenes()) {
+        let answer = match scene.answer() {
+            Ok(choice) => Plain::Bundle(choice.catalog, choice.bundle.to_string()),
+            Err(failure) => Plain::Nothing(failure.kind),
+        };
+        prop_assert_eq!(answer, plain(&scene));
+    }
+
+    /// Order means nothing, not for a byte of the explanation.
+    #[test]
+    fn order_means_nothing(scene in scenes(), order in vec(any::<Index>(), 1..40)) {
+        let other = shuffled(&scene, &order);
+        prop_assert_eq!(format!("{:?}", scene.answer()), format!("{:?}", other.answer()));
+    }
+
+    /// What is said to help helps, and gives the bundle that is named.
+    #[test]
+    fn repairs_help(scene in scenes()) {
+        if let Err(failure) = scene.answer() {
+            for repair in &failure.repairs {
+                let named = (repair.catalog.clone(), repair.bundle.to_string());
+                prop_assert_eq!(mended(&scene, repair), Some(named), "{}", repair);
+            }
+        }
+    }
+
+    /// The steps that are told lead into the range, one update after the other.
+    #[test]
+    fn steps_lead_where_they_are_said_to(scene in scenes()) {
+        let Err(failure) = scene.answer() else { return Ok(()) };
+        for repair in failure.repairs.iter().filter(|it| !it.onward.is_empty()) {
+            let mut walk = scene.clone();
+            for change in &repair.changes {
+                if let Change::Channel(name) = change {
+                    walk.request.channels.push(name.clone());
+                }
+            }
+            let mut at = repair.bundle.to_string();
+            for version in &repair.onward {
+                let installed = at.strip_prefix("p.v").unwrap().to_owned();
+                walk.installed = Some(InstalledBundle { name: at, version: installed, release: None });
+                walk.request.version.clone_from(version);
+                let follow = fitting(&walk);
+                prop_assert!(!follow.is_empty(), "{} leads nowhere at {}", repair, version);
+                at = follow[0].clone();
+            }
+            let last = at.strip_prefix("p.v").unwrap();
+            let range = Constraint::parse(&scene.request.version).unwrap();
+            let last = VersionRelease::legacy(last).unwrap();
+            prop_assert!(range.contains(last.version()), "{}", repair);
+        }
+    }
+}
+
+/// Bundles that fit in one of the catalogs.
+fn fitting(scene: &Scene) -> Vec<String> {
+    let packages = scene.catalogs.iter().filter_map(|it| it.package.as_ref());
+    packages
+        .flat_map(|package| package.bundles.iter().map(move |it| (package, it.whole("p"))))
+        .filter(|(package, bundle)| fits_in(scene, package, bundle))
+        .map(|(_, bundle)| bundle.name)
+        .collect()
+}
+
+/// So that the laws are about something.
+#[test]
+fn worlds_are_of_all_kinds() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut kinds: BTreeMap<String, u32> = BTreeMap::new();
+    let mut led = 0;
+    for _ in 0..1500 {
+        let scene = scenes().new_tree(&mut runner).unwrap().current();
+        let kind = match scene.answer() {
+            Ok(_) => "found".to_owned(),
+            Err(failure) => {
+                led += usize::from(failure.repairs.iter().any(|it| !it.onward.is_empty()));
+                format!("{:?}", failure.kind)
+            }
+        };
+        *kinds.entry(kind).or_default() += 1;
+    }
+    for kind in ["found", "NotFound", "Ambiguous", "Unreadable", "Dependency"] {
+        assert!(kinds.get(kind).is_some_and(|count| *count > 20), "{kind}: {kinds:?}");
+    }
+    assert!(led > 2, "{led} of {kinds:?}");
+}
