@@ -8,7 +8,7 @@
 //! * parts that have no answer where something broken might have given one,
 //! * parts whose answer would be another one if a catalog could be asked that cannot: what is
 //!   installed must not depend on an outage,
-//! * parts that would install what a blocked Subscription asks for: that is its own decision.
+//! * parts that would install the package of a blocked Subscription: that is its own decision.
 
 use crate::candidates::{Asking, Candidates, EntryRef, What};
 use crate::existing::Existing;
@@ -398,14 +398,16 @@ impl<'r> Resolution<'r, '_> {
         let candidates = self.candidates;
         let mut blocked: BTreeSet<String> =
             self.failures.iter().flat_map(|it| it.subscriptions.iter().cloned()).collect();
-        // What a blocked Subscription asks for is not installed for the sake of others.
+        // The package of a blocked Subscription is not installed for the sake of others.
         loop {
             let mut changed = false;
             for at in 0..self.parts.len() {
                 let State::Solved(answer) = &self.parts[at].state else { continue };
                 let wish = answer.iter().find_map(|(_, entry)| {
                     let mut asking = candidates.subscriptions.iter();
-                    asking.find(|it| blocked.contains(&it.name) && self.asks(it, *entry))
+                    // Whatever its channel or catalog: there can be one operator of a package.
+                    let package = &candidates.entry(*entry).0.package;
+                    asking.find(|it| blocked.contains(&it.name) && *it.package == **package)
                 });
                 let unwritable = answer.iter().find_map(|(_, entry)| self.unwritable(*entry));
                 let names = self.names(&self.parts[at].subscriptions);

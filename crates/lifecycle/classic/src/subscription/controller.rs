@@ -102,15 +102,6 @@ impl Controller {
         if upgrading(&csvs) || loading(context, &sources) {
             return Ok(Action::Done);
         }
-        let broken = sources.iter().find(|(source, _)| {
-            unhealthy(context, source).is_some()
-                && subscriptions.iter().any(|it| targets(it, source))
-        });
-        if let Some((source, _)) = broken {
-            let why = unhealthy(context, source).unwrap_or_default();
-            let message = format!("error using catalogsource {}: {why}", source.key());
-            return self.refuse(namespace, &mut subscriptions, &message).await;
-        }
         let input = self.input(namespace, group, &sources, &subscriptions, &plans, csvs);
         let resolved = self.resolve(key, input).await?;
         self.settle(namespace, &mut subscriptions, &plans, &resolved).await
@@ -214,8 +205,9 @@ impl Controller {
             .iter()
             .map(|it| {
                 let mut status = it.status.clone();
-                resolved(&mut status);
+                // Others may wait for something else.
                 if let Some(csv) = updates.get(&it.metadata.name) {
+                    resolved(&mut status);
                     plan::assign(&mut status, plan, generation, csv, now);
                 }
                 status
@@ -334,11 +326,14 @@ impl Controller {
                 .map(|(source, key)| Visible {
                     key: key.clone(),
                     priority: source.spec.priority,
-                    content: context
-                        .store
-                        .state(key)
-                        .and_then(|it| it.content)
-                        .ok_or_else(|| source.status.message.clone()),
+                    content: match unhealthy(context, source) {
+                        Some(why) => Err(why),
+                        None => context
+                            .store
+                            .state(key)
+                            .and_then(|it| it.content)
+                            .ok_or_else(|| source.status.message.clone()),
+                    },
                 })
                 .collect(),
             in_flight: subscriptions
@@ -472,11 +467,6 @@ fn visible(
             stale: state.as_ref().is_some_and(State::is_stale),
         })
         .collect()
-}
-
-fn targets(subscription: &Subscription, source: &CatalogSource) -> bool {
-    subscription.spec.source == source.metadata.name
-        && subscription.spec.source_namespace == source.metadata.namespace
 }
 
 /// Why a catalog has no content, if it has none and is not about to get some.

@@ -90,6 +90,8 @@ pub(crate) fn run(input: &Input) -> Resolved {
         failures: outcome
             .failures
             .iter()
+            // What is broken and in nobody's way is told where it is broken.
+            .filter(|it| !it.subscriptions.is_empty())
             .map(|it| Failure {
                 reason: it.kind.reason().into(),
                 message: it.message.clone(),
@@ -98,6 +100,7 @@ pub(crate) fn run(input: &Input) -> Resolved {
             .collect(),
         ..Resolved::default()
     };
+    let unresolved = out.failures.len();
     for install in &outcome.installs {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
         if is_under_way(input, &install.subscriptions, &chosen.name) {
@@ -125,7 +128,7 @@ pub(crate) fn run(input: &Input) -> Resolved {
         }
     }
     // Half of what belongs together is worse than nothing: dependencies are chosen as a whole.
-    if !outcome.new_subscriptions.is_empty() && !out.failures.is_empty() {
+    if !outcome.new_subscriptions.is_empty() && out.failures.len() > unresolved {
         out.steps.clear();
         out.updates.clear();
     }
@@ -161,12 +164,13 @@ fn world(input: &Input) -> resolver::World<'_> {
         catalogs: input
             .catalogs
             .iter()
-            .filter_map(|it| {
-                Some(resolver::CatalogView {
-                    key: resolver::CatalogKey::new(&*it.key.name, &*it.key.namespace),
-                    priority: it.priority,
-                    content: resolver::Content::Ready(&it.content.as_ref().ok()?.snapshot),
-                })
+            .map(|it| resolver::CatalogView {
+                key: resolver::CatalogKey::new(&*it.key.name, &*it.key.namespace),
+                priority: it.priority,
+                content: match &it.content {
+                    Ok(content) => resolver::Content::Ready(&content.snapshot),
+                    Err(why) => resolver::Content::Failed(why.clone()),
+                },
             })
             .collect(),
         subscriptions: input.subscriptions.iter().map(subscription).collect(),

@@ -1,7 +1,7 @@
 //! Installing, upgrading and healing.
 
 use crate::world::{World, condition};
-use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN};
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
 use mainstay_client::Patch;
 use mainstay_object::known;
 use serde_json::json;
@@ -134,7 +134,7 @@ async fn a_deleted_version_takes_its_objects_along() {
     world.succeeded("anvil.v1.0.0").await;
     let cluster = world.cluster.cluster();
     let params = mainstay_client::DeleteOptions::default();
-    let subscription = &mainstay_api::resources::SUBSCRIPTION;
+    let subscription = &SUBSCRIPTION;
     cluster.delete(subscription, Some("team"), "anvil", &params).await.unwrap();
     cluster.delete(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0", &params).await.unwrap();
     world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
@@ -190,7 +190,7 @@ async fn a_waiting_plan_stays_manual_when_its_subscription_becomes_automatic() {
     let before = world.plans(|all| all.len() == 1).await.remove(0);
     let cluster = world.cluster.cluster();
     let automatic = Patch::Merge(json!({"spec": {"installPlanApproval": "Automatic"}}));
-    let subscription = &mainstay_api::resources::SUBSCRIPTION;
+    let subscription = &SUBSCRIPTION;
     cluster.patch(subscription, Some("team"), "anvil", &automatic).await.unwrap();
     // What is written next is written onto the Subscription as it is now.
     let far = "
@@ -209,4 +209,46 @@ spec: {sourceType: grpc, image: 'example.com/far:v1'}
     let after = world.plans(|all| all.len() == 1).await.remove(0);
     assert_eq!(after.str(&["spec", "approval"]), Some("Automatic"));
     assert_eq!(after.i64(&["spec", "generation"]), Some(2));
+}
+
+#[tokio::test]
+async fn an_impossible_subscription_and_a_dead_catalog_stop_nobody_else() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world
+        .cluster
+        .apply_yaml(
+            "
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {name: dead, namespace: team}
+spec: {sourceType: grpc, image: example.com/catalog:v1}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: lost, namespace: team}
+spec: {name: hammer, source: dead, sourceNamespace: team}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: typo, namespace: team}
+spec: {name: hamer, source: cat, sourceNamespace: olm}
+",
+        )
+        .await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let told = |name: &'static str, words: &'static str| {
+        world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, move |it| {
+            condition(it, "ResolutionFailed").is_some_and(|it| it.1.contains(words))
+        })
+    };
+    told("lost", "error using catalogsource team/dead: failed to list bundles: ").await;
+    told("typo", "no operators found in package hamer in the catalog referenced by").await;
+    // And so it goes on: the healthy one is upgraded, the others still say what is wrong.
+    world.publish(&["1.0.0", "1.1.0"]);
+    world.succeeded("anvil.v1.1.0").await;
+    world.subscription(|it| condition(it, "ResolutionFailed").is_none()).await;
+    told("lost", "error using catalogsource team/dead: failed to list bundles: ").await;
+    told("typo", "no operators found in package hamer in the catalog referenced by").await;
 }
