@@ -310,6 +310,17 @@ fn skippers(channel: &Channel) -> BTreeMap<&str, &Entry> {
     found
 }
 
+impl fmt::Display for NeverWhy<'_> {
+    /// What the entry is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Skipped { by } => write!(f, "skipped by {}", by.name),
+            Self::Withdrawn => f.write_str("withdrawn (olm.deprecated)"),
+            Self::BesideChain => f.write_str("not on the chain of replaces from the head"),
+        }
+    }
+}
+
 impl fmt::Display for End<'_> {
     /// The reason, where *it* is the bundle at which updates end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -317,14 +328,7 @@ impl fmt::Display for End<'_> {
             Self::Head => f.write_str("it is the head"),
             Self::Uncovered => f.write_str("nothing replaces or skips it"),
             Self::Never(Never { entry, why, .. }) => {
-                write!(f, "only {} replaces or skips it, ", entry.name)?;
-                match why {
-                    NeverWhy::Skipped { by } => write!(f, "and is itself skipped by {}", by.name),
-                    NeverWhy::Withdrawn => f.write_str("and is withdrawn (olm.deprecated)"),
-                    NeverWhy::BesideChain => {
-                        f.write_str("and is not on the chain of replaces from the head")
-                    }
-                }
+                write!(f, "only {} replaces or skips it, which is {why}", entry.name)
             }
             Self::Kept { instead_of, why } => {
                 let other = &instead_of.bundle.name;

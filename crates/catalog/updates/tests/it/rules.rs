@@ -301,17 +301,15 @@ fn who_is_stranded_is_named_with_the_reason() {
         Case {
             rule: "only what is itself skipped leads on (PATH-04)",
             graph: "p.v1 1.0.0\np.v2 2.0.0 replaces p.v1\np.v3 3.0.0 skips p.v2",
-            classic: &[
-                "p.v1 at p.v1: only p.v2 replaces or skips it, and is itself skipped by p.v3",
-            ],
+            classic: &["p.v1 at p.v1: only p.v2 replaces or skips it, which is skipped by p.v3"],
             extension: &[],
         },
         Case {
             rule: "circles beside the chain",
             graph: "p.v1 1.0.0 replaces p.v2\np.v2 2.0.0 replaces p.v1\np.v3 3.0.0",
             classic: &[
-                "p.v1 at p.v1: only p.v2 replaces or skips it, and is not on the chain of replaces from the head",
-                "p.v2 at p.v2: only p.v1 replaces or skips it, and is not on the chain of replaces from the head",
+                "p.v1 at p.v1: only p.v2 replaces or skips it, which is not on the chain of replaces from the head",
+                "p.v2 at p.v2: only p.v1 replaces or skips it, which is not on the chain of replaces from the head",
             ],
             extension: &[
                 "p.v1 at p.v2: its successor p.v1 is not newer",

@@ -15,6 +15,7 @@ mod open;
 mod render;
 mod sarif;
 mod show;
+mod updates;
 mod validate;
 
 use crate::exit::{Exit, Failure};

@@ -4,13 +4,14 @@ use super::{
     Format, Io,
     list::{by_version, no_package, version},
     open::{Opened, open},
-    plain,
+    plain, updates,
 };
 use crate::{exit::Failure, report::columns};
 use clap::Args;
-use mainstay_catalog::{Api, Bundle, Channel, ContentError, Keep, Package};
+use mainstay_catalog::{Api, Bundle, ContentError, Keep, Package};
 use mainstay_cause::{Cause, Place};
-use mainstay_version::{Range, quote};
+use mainstay_updates::{Graph, Installed};
+use mainstay_version::{parse_strict, quote};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -23,7 +24,7 @@ pub(super) struct Arguments {
     /// The package.
     #[arg(value_name = "PACKAGE")]
     package: String,
-    /// One of its bundles, by name or version.
+    /// One of its bundles, by name or version, or one that is no longer shipped.
     #[arg(value_name = "BUNDLE")]
     bundle: Option<String>,
     /// How it is written.
@@ -45,16 +46,18 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
             (value, text)
         }
         Some(wanted) => {
-            let bundle = find(package, wanted).ok_or_else(|| {
-                let message =
-                    format!("package {} has no bundle {}", quote(&package.name), quote(wanted));
-                let see = format!(
-                    "see which there are with: mainstay catalog show {} {}",
-                    arguments.path, package.name
-                );
-                Failure::usage(Cause::new(message).at(Place::file(&arguments.path)).remedy(see))
-            })?;
-            let value = bundle_value(package, bundle, &opened).map_err(damaged)?;
+            let value = match find(package, wanted) {
+                Some(bundle) => bundle_value(package, bundle, &opened).map_err(damaged)?,
+                None => gone_value(package, wanted).ok_or_else(|| {
+                    let message =
+                        format!("package {} has no bundle {}", quote(&package.name), quote(wanted));
+                    let see = format!(
+                        "see which there are with: mainstay catalog show {} {}",
+                        arguments.path, package.name
+                    );
+                    Failure::usage(Cause::new(message).at(Place::file(&arguments.path)).remedy(see))
+                })?,
+            };
             let text = bundle_text(&value);
             (value, text)
         }
@@ -78,6 +81,7 @@ fn find<'p>(package: &'p Package, wanted: &str) -> Option<&'p Bundle> {
 }
 
 fn package_value(package: &Package, opened: &Opened) -> Result<Value, ContentError> {
+    let graph = Graph::of(package);
     let channels = package.channels().map(|channel| {
         let head = &channel.head().name;
         json!({
@@ -87,6 +91,7 @@ fn package_value(package: &Package, opened: &Opened) -> Result<Value, ContentErr
             "version": package.bundle(head).map(|bundle| version(bundle)),
             "entries": channel.entries().len(),
             "deprecation": channel.deprecation.as_deref(),
+            "updates": updates::of_channel(&graph, &channel.name),
         })
     });
     let bundles = by_version(package).into_iter().map(|bundle| {
@@ -132,6 +137,7 @@ fn package_text(package: &Package, value: &Value) -> String {
     out.push_str("Channels:\n");
     let head = ["  NAME", "DEFAULT", "HEAD", "VERSION", "ENTRIES", "DEPRECATED"];
     out.push_str(&columns(&head, &rows));
+    out.push_str(&updates::odd_channels(items(value, "channels")));
     let rows: Vec<Vec<String>> = items(value, "bundles")
         .map(|bundle| {
             vec![
@@ -152,17 +158,19 @@ fn bundle_value(
     bundle: &Bundle,
     opened: &Opened,
 ) -> Result<Value, ContentError> {
+    let graph = Graph::of(package);
+    let installed = Installed::new(&bundle.name, Some(&bundle.version));
+    let installed = graph.bundle(&bundle.name).map_or(installed, Installed::from);
     let channels = package.channels().filter_map(|channel| {
         let entry = channel.entry(&bundle.name)?;
-        Some(json!({
-            "name": &*channel.name,
-            "head": channel.head().name == bundle.name,
-            "replaces": entry.replaces.as_deref(),
-            "skips": entry.skips.iter().map(|skip| &**skip).collect::<Vec<_>>(),
-            "skipRange": entry.skip_range.as_deref(),
-            "updatesTo": updates(channel, bundle),
-            "deprecation": channel.deprecation.as_deref(),
-        }))
+        let mut value = updates::in_channel(&graph, &channel.name, &installed);
+        value["name"] = (*channel.name).into();
+        value["head"] = (channel.head().name == bundle.name).into();
+        value["replaces"] = entry.replaces.as_deref().into();
+        value["skips"] = entry.skips.iter().map(|skip| Value::from(&**skip)).collect();
+        value["skipRange"] = entry.skip_range.as_deref().into();
+        value["deprecation"] = channel.deprecation.as_deref().into();
+        Some(value)
     });
     let shown = |api: Api| format!("{}/{} {}", api.group, api.version, api.kind);
     let packages = bundle.required_packages();
@@ -176,6 +184,8 @@ fn bundle_value(
         "declaredAt": opened.below(&bundle.blob().origin().to_string()),
         "deprecation": bundle.deprecation.as_deref(),
         "channels": channels.collect::<Vec<_>>(),
+        "otherChannels": updates::elsewhere(&graph, &installed),
+        "asExtension": updates::of_extension(&graph, &installed),
         "provides": bundle.provided_apis().map(shown).collect::<Vec<_>>(),
         "requires": {
             "apis": bundle.required_apis().map(shown).collect::<Vec<_>>(),
@@ -193,16 +203,23 @@ fn bundle_value(
     }))
 }
 
-/// The entries of a channel to which one gets from a bundle in one step.
-fn updates<'c>(channel: &'c Channel, bundle: &Bundle) -> Vec<&'c str> {
-    let is = |name: &std::sync::Arc<str>| *name == bundle.name;
-    let leads = channel.entries().iter().filter(|entry| {
-        let range = entry.skip_range.as_deref().and_then(|text| Range::parse(text).ok());
-        entry.replaces.as_ref().is_some_and(is)
-            || entry.skips.iter().any(is)
-            || range.is_some_and(|range| range.contains(&bundle.version))
-    });
-    leads.filter(|entry| entry.name != bundle.name).map(|entry| &*entry.name).collect()
+/// What there is to say about a bundle that the package does not ship, or no longer: where updates
+/// lead who has it installed. None if they lead nowhere. Given by name, or by version.
+fn gone_value(package: &Package, wanted: &str) -> Option<Value> {
+    let graph = Graph::of(package);
+    let version = parse_strict(wanted.strip_prefix('v').unwrap_or(wanted)).ok();
+    let name = if version.is_some() { "" } else { wanted };
+    let installed = Installed::new(name, version.as_ref());
+    updates::is_known_elsewhere(&graph, &installed).then(|| {
+        json!({
+            "bundle": name,
+            "package": &*package.name,
+            "version": version.as_ref().map(ToString::to_string),
+            "shipped": false,
+            "otherChannels": updates::elsewhere(&graph, &installed),
+            "asExtension": updates::of_extension(&graph, &installed),
+        })
+    })
 }
 
 /// The install modes that are supported, if the catalog says anything about them.
@@ -232,25 +249,44 @@ fn bundle_text(value: &Value) -> String {
         line(&mut out, title, text(value, field));
     }
     line(&mut out, "Install modes", &names(value, "installModes"));
-    if value["manifests"] != 0 {
+    if value["manifests"].as_u64().is_some_and(|count| count > 0) {
         line(&mut out, "Manifests", &value["manifests"].to_string());
     }
-    out.push_str("Channels:\n");
+    if value["shipped"] == false {
+        line(&mut out, "Shipped", "no; who has it installed is updated as if it were");
+    } else {
+        out.push_str("Channels:\n");
+    }
     for channel in items(value, "channels") {
-        let head = if channel["head"] == true { " (head)" } else { "" };
-        let _ = writeln!(out, "  {}{head}", plain(text(channel, "name")));
+        let is_head = channel["head"] == true;
+        let mark = if is_head { " (head)" } else { "" };
+        let _ = writeln!(out, "  {}{mark}", plain(text(channel, "name")));
         for (title, words) in [
             ("deprecated", text(channel, "deprecation").to_owned()),
+            ("not chosen", text(channel, "notChosen").to_owned()),
             ("updates to", names(channel, "updatesTo")),
+            ("to the head", updates::in_words(channel)),
             ("replaces", text(channel, "replaces").to_owned()),
             ("skips", names(channel, "skips")),
             ("skip range", text(channel, "skipRange").to_owned()),
         ] {
             if !words.is_empty() {
-                let _ = writeln!(out, "    {:<12}{}", format!("{title}:"), plain(&words));
+                let _ = writeln!(out, "    {:<13}{}", format!("{title}:"), plain(&words));
             }
         }
     }
+    block(
+        &mut out,
+        "Other channels with updates for it",
+        items(value, "otherChannels").map(|channel| {
+            format!("{}: {}", plain(text(channel, "name")), plain(&updates::in_words(channel)))
+        }),
+    );
+    let extension = match updates::in_words(&value["asExtension"]) {
+        words if words.is_empty() => "no update: it is the best of all channels".to_owned(),
+        words => words,
+    };
+    line(&mut out, "As extension", &extension);
     block(&mut out, "Provides", items(value, "provides").filter_map(Value::as_str).map(plain));
     let requires = &value["requires"];
     let packages = items(requires, "packages").map(|package| {

@@ -71,6 +71,17 @@ entries:
   message: use fast
 "#;
 
+/// A bundle of the package.
+const BUNDLE: &str = "---
+schema: olm.bundle
+package: kiwi
+name: kiwi.vVERSION
+image: example.com/kiwi:vVERSION
+properties:
+- type: olm.package
+  value: {packageName: kiwi, version: VERSION}
+";
+
 #[test]
 fn lists_are_tables() {
     let place = Place::with(CATALOG);
@@ -136,12 +147,14 @@ fn a_bundle_is_shown_with_where_one_gets_from_it() {
     Install modes:   AllNamespaces
     Channels:
       fast
-        updates to: kiwi.v2.0.0
-        skip range: >=1.0.0 <1.10.0
+        updates to:  kiwi.v2.0.0
+        to the head: 1 update: kiwi.v2.0.0
+        skip range:  >=1.0.0 <1.10.0
       stable (head)
-        deprecated: use fast
-        replaces:   kiwi.v1.9.0
-        skips:      kiwi.v1.9.1
+        deprecated:  use fast
+        replaces:    kiwi.v1.9.0
+        skips:       kiwi.v1.9.1
+    As extension:    1 update: kiwi.v2.0.0
     Provides:
       birds.example.com/v1 Kiwi
     Requires:
@@ -156,6 +169,105 @@ fn a_bundle_is_shown_with_where_one_gets_from_it() {
     let updates: Vec<&Value> =
         bundle["channels"].as_array().unwrap().iter().map(|it| &it["updatesTo"]).collect();
     assert_eq!(updates, [&serde_json::json!(["kiwi.v1.10.0"])]);
+    assert_eq!(bundle["channels"][0]["path"], serde_json::json!(["kiwi.v1.10.0"]));
+    assert_eq!(bundle["channels"][0]["reachesHead"], true);
+    assert_eq!(bundle["otherChannels"][0]["name"], "fast");
+    assert_eq!(
+        bundle["otherChannels"][0]["path"],
+        serde_json::json!(["kiwi.v1.10.0", "kiwi.v2.0.0"])
+    );
+}
+
+#[test]
+fn who_has_a_bundle_that_is_not_shipped_sees_where_updates_lead() {
+    let place = Place::with(CATALOG);
+    insta::assert_snapshot!(place.catalog("show c kiwi kiwi.v1.9.1").out, @"
+    Bundle:          kiwi.v1.9.1
+    Package:         kiwi
+    Shipped:         no; who has it installed is updated as if it were
+    Other channels with updates for it:
+      stable: 1 update: kiwi.v1.10.0
+    As extension:    2 updates: kiwi.v1.10.0 → kiwi.v2.0.0
+    ");
+    let json = place.catalog("show c kiwi v1.5.0 -o json").out;
+    let gone: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&gone["shipped"], &gone["version"]), (&false.into(), &"1.5.0".into()));
+    assert_eq!(gone["otherChannels"][0]["updatesTo"], serde_json::json!(["kiwi.v1.10.0"]));
+    for nowhere in ["kiwi.v0.1.0", "0.1.0"] {
+        let answer = place.catalog(&format!("show c kiwi {nowhere}"));
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+    }
+}
+
+#[test]
+fn what_no_update_leads_away_from_is_named_with_the_reason() {
+    // 1.0.0 is only skipped by 1.1.0, which 2.0.0 skips.
+    let mut catalog = "\
+---
+schema: olm.package
+name: kiwi
+defaultChannel: stable
+---
+schema: olm.channel
+package: kiwi
+name: stable
+entries:
+- name: kiwi.v1.0.0
+- name: kiwi.v1.1.0
+  skips: [kiwi.v1.0.0]
+- name: kiwi.v2.0.0
+  skips: [kiwi.v1.1.0]
+"
+    .to_owned();
+    for version in ["1.0.0", "1.1.0", "2.0.0"] {
+        catalog += &BUNDLE.replace("VERSION", version);
+    }
+    let place = Place::with(&catalog);
+    let shown = place.catalog("show c kiwi").out;
+    insta::assert_snapshot!(shown, @"
+    Package:         kiwi
+    Declared at:     c/catalog.yaml:2
+    Channels:
+      NAME     DEFAULT   HEAD          VERSION   ENTRIES   DEPRECATED
+      stable   yes       kiwi.v2.0.0   2.0.0     3
+    No update to the head:
+      stable: kiwi.v1.0.0: only kiwi.v1.1.0 replaces or skips it, which is skipped by kiwi.v2.0.0
+    Bundles, oldest first:
+      NAME          VERSION   CHANNELS   DEPRECATED
+      kiwi.v1.0.0   1.0.0     stable
+      kiwi.v1.1.0   1.1.0     stable
+      kiwi.v2.0.0   2.0.0     stable
+    ");
+    insta::assert_snapshot!(place.catalog("show c kiwi 1.0.0").out, @"
+    Bundle:          kiwi.v1.0.0
+    Package:         kiwi
+    Version:         1.0.0
+    Image:           example.com/kiwi:v1.0.0
+    Declared at:     c/catalog.yaml:16
+    Channels:
+      stable
+        not chosen:  skipped by kiwi.v1.1.0
+        to the head: none: only kiwi.v1.1.0 replaces or skips it, which is skipped by kiwi.v2.0.0
+    As extension:    2 updates: kiwi.v1.1.0 → kiwi.v2.0.0
+    ");
+    insta::assert_snapshot!(place.catalog("show c kiwi 1.1.0").out, @"
+    Bundle:          kiwi.v1.1.0
+    Package:         kiwi
+    Version:         1.1.0
+    Image:           example.com/kiwi:v1.1.0
+    Declared at:     c/catalog.yaml:24
+    Channels:
+      stable
+        not chosen:  skipped by kiwi.v2.0.0
+        updates to:  kiwi.v2.0.0
+        to the head: 1 update: kiwi.v2.0.0
+        skips:       kiwi.v1.0.0
+    As extension:    1 update: kiwi.v2.0.0
+    ");
+    let json = place.catalog("show c kiwi -o json").out;
+    let package: Value = serde_json::from_str(&json).unwrap();
+    let stranded = &package["channels"][0]["updates"]["stranded"];
+    assert_eq!(stranded[0]["bundle"], "kiwi.v1.0.0");
 }
 
 #[test]
