@@ -45,20 +45,23 @@ fn resolved(
     resolve(&world)
 }
 
-/// An entry by numbers: bundle, what it replaces, what it skips, a range from and to.
-type Plain = (u8, Option<u8>, Vec<u8>, Option<(u8, u8)>);
+/// An entry by numbers: channel, bundle, what it replaces, what it skips, a range from and to.
+type Plain = (u8, u8, Option<u8>, Vec<u8>, Option<(u8, u8)>);
+
+/// Channels; the second is the default one.
+const CHANNELS: [&str; 2] = ["fast", "stable"];
 
 /// Mostly chains in which each replaces the one before.
 fn entries() -> impl Strategy<Value = Vec<Plain>> {
-    let entry =
-        (0..7u8, 0..12u8, vec(0..8u8, 0..2), proptest::option::weighted(0.4, (0..8u8, 0..9u8)))
-            .prop_map(|(bundle, other, skips, range)| {
-                let replaces = if other < 8 { bundle.checked_sub(1) } else { Some(other - 5) };
-                (bundle, replaces, skips, range)
-            });
-    vec(entry, 1..8).prop_map(|mut entries| {
-        entries.sort_by_key(|entry| entry.0);
-        entries.dedup_by_key(|entry| entry.0);
+    let range = proptest::option::weighted(0.4, (0..8u8, 0..9u8));
+    let entry = (0..2u8, 0..7u8, 0..12u8, vec(0..8u8, 0..2), range);
+    let entry = entry.prop_map(|(channel, bundle, other, skips, range)| {
+        let replaces = if other < 8 { bundle.checked_sub(1) } else { Some(other - 5) };
+        (channel, bundle, replaces, skips, range)
+    });
+    vec(entry, 1..12).prop_map(|mut entries| {
+        entries.sort_by_key(|entry| (entry.0, entry.1));
+        entries.dedup_by_key(|entry| (entry.0, entry.1));
         entries
     })
 }
@@ -71,19 +74,20 @@ proptest! {
         let name = |bundle: u8| format!("p.v{bundle}");
         let mut graph = Graph::builder("p").default_channel("stable");
         let mut snapshot = SnapshotBuilder::default();
-        for (bundle, replaces, skips, range) in &entries {
+        for (channel, bundle, replaces, skips, range) in &entries {
+            let channel = CHANNELS[usize::from(*channel)];
             let (name, replaces, version) = (name(*bundle), replaces.map(name), format!("{bundle}.0.0"));
             let skips: Vec<String> = skips.iter().map(|skip| format!("p.v{skip}")).collect();
             let skips: Vec<&str> = skips.iter().map(|skip| &**skip).collect();
             let range = range.map(|(from, to)| format!(">={from}.0.0 <{to}.0.0"));
             let edges = Edges { replaces: replaces.as_deref(), skips: &skips, skip_range: range.as_deref() };
-            graph = graph.bundle(&name, &version).entry("stable", &name, edges);
+            graph = graph.bundle(&name, &version).entry(channel, &name, edges);
             let deprecated = [Property { kind: "olm.deprecated", json: "{}" }];
             let properties: &[_] = if Some(*bundle) == withdrawn { &deprecated } else { &[] };
             let facts = BundleFacts { version: &version, properties, ..BundleFacts::default() };
             let known = snapshot.bundle("p", &facts).unwrap();
             let facts = EntryFacts {
-                name: &name, channel: "stable", default_channel: true,
+                name: &name, channel, default_channel: channel == "stable",
                 replaces: replaces.as_deref(), skips: &skips, skip_range: range.as_deref(),
             };
             snapshot.entry(&known, &facts);
@@ -92,20 +96,24 @@ proptest! {
             graph = graph.withdraw(&name(bundle));
         }
         let (graph, snapshot) = (graph.finish(), snapshot.finish());
-        for installed in 0..9u8 {
-            let (name, version) = (name(installed), parse_strict(&format!("{installed}.0.0")).unwrap());
-            let outcome = resolved(&snapshot, "p", "stable", &name, Some(&version));
-            match graph.view(Semantics::Classic, &["stable"]) {
-                Ok(view) => {
-                    let next = view.next(&Installed::new(&name, Some(&version)));
-                    let next = next.map(|step| step.bundle.name.to_string());
-                    let updated = outcome.updated_subscriptions.into_iter().next();
-                    prop_assert_eq!(next, updated.map(|it| it.current_csv), "from {}", name);
-                }
-                Err(why) => {
-                    prop_assert_eq!(outcome.failures.len(), 1);
-                    let message = &outcome.failures[0].message;
-                    prop_assert!(message.contains(&why.to_string()), "{message}");
+        for (channel, channels) in [("fast", &["fast"][..]), ("stable", &["stable"]), ("", &[])] {
+            for installed in 0..9u8 {
+                let version = parse_strict(&format!("{installed}.0.0")).unwrap();
+                let installed = name(installed);
+                let outcome = resolved(&snapshot, "p", channel, &installed, Some(&version));
+                let updated = outcome.updated_subscriptions.into_iter().next();
+                let updated = updated.map(|it| it.current_csv);
+                match graph.view(Semantics::Classic, channels) {
+                    Ok(view) => {
+                        let next = view.next(&Installed::new(&installed, Some(&version)));
+                        let next = next.map(|step| step.bundle.name.to_string());
+                        prop_assert_eq!(next, updated, "from {} in {:?}", installed, channel);
+                    }
+                    Err(why) => {
+                        prop_assert_eq!(outcome.failures.len(), 1);
+                        let message = &outcome.failures[0].message;
+                        prop_assert!(message.contains(&why.to_string()), "{message}");
+                    }
                 }
             }
         }
