@@ -2,6 +2,7 @@
 
 use super::offer::Offer;
 use super::request::{Installed, Policy, Request};
+use mainstay_updates::{Channel, Entry};
 use mainstay_version::VersionRelease;
 use mainstay_version::{Constraint, Version, parse_strict};
 use std::cmp::Ordering;
@@ -109,20 +110,17 @@ pub(super) fn judge(offer: &Offer, rules: &Rules<'_>) -> Vec<Verdict> {
     let any = request.channels.is_empty();
     let mut offered = HashSet::new();
     let mut follow = HashSet::new();
-    for (channel, edges) in &offer.channels {
-        // Edges count in the channels that are asked for only.
-        if !any && !request.channels.iter().any(|name| **name == **channel) {
-            continue;
-        }
-        for edge in edges {
-            offered.insert(&**edge.name());
-            if rules.start.as_ref().is_some_and(|it| edge.starts_at(&it.name, &it.version)) {
-                follow.insert(&**edge.name());
-            }
+    // Edges count in the channels that are asked for only. They are direct ones: what was itself
+    // skipped by something newer is a target like any other (PATH-03, PATH-05).
+    for entry in entries(offer, request) {
+        offered.insert(&*entry.name);
+        let covers = |start: &Start| entry.covers(&start.name, Some(&start.version)).is_some();
+        if rules.start.as_ref().is_some_and(covers) {
+            follow.insert(&*entry.name);
         }
     }
     let mut verdicts: Vec<Verdict> = offer
-        .bundles
+        .bundles()
         .iter()
         .enumerate()
         .map(|(at, bundle)| {
@@ -144,12 +142,24 @@ pub(super) fn judge(offer: &Offer, rules: &Rules<'_>) -> Vec<Verdict> {
                 range: !rules.range.as_ref().is_none_or(within),
                 successor: !rules.start.as_ref().is_none_or(follows),
             };
-            let deprecated = offer.deprecation.bundles.contains_key(&bundle.name);
+            let known = offer.graph().bundle(&bundle.name);
+            let deprecated = known.is_some_and(|it| it.deprecation.is_some());
             Verdict { bundle: bundle.name.clone(), version, deprecated, fell, at }
         })
         .collect();
     verdicts.sort_by(Verdict::order);
     verdicts
+}
+
+/// The entries of the channels that are asked for.
+pub(super) fn entries<'o>(
+    offer: &'o Offer,
+    request: &'o Request,
+) -> impl Iterator<Item = &'o Entry> {
+    let asked = |channel: &&Channel| {
+        request.channels.is_empty() || request.channels.iter().any(|it| **it == *channel.name)
+    };
+    offer.graph().channels().iter().filter(asked).flat_map(Channel::entries)
 }
 
 /// Whether edges matter.

@@ -24,15 +24,20 @@
 //! considered in each catalog, why each bundle fell, and [`Repair`]s, each of which was tried.
 //!
 //! ```
-//! use mainstay_resolver::extension::{self, Bundle, Catalog, Content, Edge, Offer, Request};
+//! use mainstay_resolver::extension::{self, Bundle, Catalog, Content, Offer, Request};
+//! use mainstay_updates::{Edges, Graph};
 //!
-//! let mut offer = Offer::default();
-//! for version in ["1.0.0", "1.1.0"] {
-//!     let name = format!("argocd.v{version}");
-//!     let bundle = Bundle { name: name.as_str().into(), version: version.into(), ..Bundle::default() };
-//!     offer.bundle(bundle);
-//!     offer.channel("stable", [Edge::new(&name, None, &[], None)]);
+//! let versions = ["1.0.0", "1.1.0"];
+//! let mut graph = Graph::builder("argocd");
+//! for version in versions {
+//!     graph = graph.entry("stable", &format!("argocd.v{version}"), Edges::default());
 //! }
+//! let bundle = |version: &str| Bundle {
+//!     name: format!("argocd.v{version}").into(),
+//!     version: version.into(),
+//!     ..Bundle::default()
+//! };
+//! let offer = Offer::new(graph.finish(), versions.map(bundle));
 //! let catalogs = [Catalog::new("community", Content::Offer(Some(&offer)))];
 //! let mut request = Request { package: "argocd".to_owned(), ..Request::default() };
 //!
@@ -60,7 +65,7 @@ mod texts;
 
 pub use after::{Consequence, consequence};
 pub use judge::{Fell, Verdict};
-pub use offer::{Bundle, Deprecation, Edge, Offer};
+pub use offer::{Bundle, Deprecation, Offer};
 pub use pick::{Choice, Considered, Failure, FailureKind, State, resolve};
 pub use repair::{Change, Repair};
 pub use request::{Catalog, Content, Installed, NAME_LABEL, Policy, Request};

@@ -328,9 +328,9 @@ impl Workshop<'_> {
             .find(|it| it.name == catalog)
             .and_then(|it| if let Content::Offer(offer) = it.content { offer } else { None });
         if channel && let Some(offer) = offer {
-            let holds = |edges: &[super::Edge]| edges.iter().any(|it| *it.name() == verdict.bundle);
-            let channels = offer.channels.iter().filter(|(_, edges)| holds(edges));
-            changes.extend(channels.map(|(name, _)| Change::Channel(name.to_string())).take(2));
+            let channels = offer.graph().channels().iter();
+            let holds = channels.filter(|it| it.entry(&verdict.bundle).is_some());
+            changes.extend(holds.map(|it| Change::Channel(it.name.to_string())).take(2));
         }
         if range {
             // Of several steps the one that leads to where the request wants to go.

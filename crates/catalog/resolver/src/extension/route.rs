@@ -1,6 +1,6 @@
 //! Updates in several steps.
 
-use super::judge::{Start, pin};
+use super::judge::{Start, entries, pin};
 use super::offer::Offer;
 use super::request::{Installed, Request};
 use mainstay_version::VersionRelease;
@@ -23,15 +23,9 @@ pub(super) struct Route {
 pub(super) fn route(offer: &Offer, request: &Request, installed: &Installed) -> Option<Route> {
     let start = Start::read(installed).ok()?;
     let range = Constraint::parse(&request.version).ok()?;
-    let any = request.channels.is_empty();
-    let edges: Vec<_> = offer
-        .channels
-        .iter()
-        .filter(|(name, _)| any || request.channels.iter().any(|it| **it == ***name))
-        .flat_map(|(_, edges)| edges)
-        .collect();
+    let edges: Vec<_> = entries(offer, request).collect();
     let versions: HashMap<&str, VersionRelease> = offer
-        .bundles
+        .bundles()
         .iter()
         .filter_map(|it| Some((&*it.name, VersionRelease::legacy(&it.version).ok()?)))
         .collect();
@@ -46,8 +40,8 @@ pub(super) fn route(offer: &Offer, request: &Request, installed: &Installed) -> 
         }
         let mut next: Vec<&Arc<str>> = edges
             .iter()
-            .filter(|edge| edge.starts_at(&name, &version))
-            .map(|edge| edge.name())
+            .filter(|edge| edge.covers(&name, Some(&version)).is_some())
+            .map(|edge| &edge.name)
             .filter(|it| versions.contains_key(&***it) && !seen.contains(&***it))
             .collect();
         // The highest first, as each of the updates prefers it.

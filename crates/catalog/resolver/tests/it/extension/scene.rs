@@ -1,9 +1,10 @@
 //! Questions about extensions in plain data, with the answers that are expected.
 
 use mainstay_resolver::extension::{
-    self, Bundle, Catalog, Choice, Considered, Content, Deprecation, Edge, Failure, Installed,
-    Offer, Policy, Request, State,
+    self, Bundle, Catalog, Choice, Considered, Content, Failure, Installed, Offer, Policy, Request,
+    State,
 };
+use mainstay_updates::{Edges, Graph};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -281,10 +282,6 @@ fn strings(map: &BTreeMap<Arc<str>, Arc<str>>) -> BTreeMap<String, String> {
     map.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }
 
-fn texts(map: &BTreeMap<String, String>) -> BTreeMap<Arc<str>, Arc<str>> {
-    map.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
-}
-
 impl Source {
     /// Whether it cannot be asked.
     pub(super) fn is_broken(&self) -> bool {
@@ -306,34 +303,38 @@ impl Source {
 
 impl Package {
     fn offer(&self, package: &str) -> Offer {
-        let mut offer = Offer::default();
-        for bundle in &self.bundles {
+        let bundle = |bundle: &Entry| {
             let bundle = bundle.whole(package);
             let dependency = bundle.properties.iter().find(|kind| Bundle::is_dependency(kind));
-            offer.bundle(Bundle {
+            Bundle {
                 name: bundle.name.into(),
                 version: bundle.version.into(),
                 release: bundle.release.map(Into::into),
                 image: bundle.image.into(),
                 dependency: dependency.map(|kind| kind.as_str().into()),
-            });
-        }
+            }
+        };
+        let mut graph = Graph::builder(package);
         for channel in &self.channels {
-            let edge = |entry: &Entry| {
+            for entry in &channel.entries {
                 let Whole { name, replaces, skips, skip_range, .. } = entry.whole(package);
                 let skips: Vec<&str> = skips.iter().map(String::as_str).collect();
-                Edge::new(&name, Some(&replaces), &skips, Some(&skip_range))
-            };
-            offer.channel(&channel.name, channel.entries.iter().map(edge));
+                let (replaces, skip_range) = (Some(&*replaces), Some(&*skip_range));
+                let edges = Edges { replaces, skips: &skips, skip_range };
+                graph = graph.entry(&channel.name, &name, edges);
+            }
         }
         if let Some(deprecated) = &self.deprecations {
-            let text = &deprecated.package;
-            offer.deprecate(Deprecation {
-                package: (!text.is_empty()).then(|| text.as_str().into()),
-                channels: texts(&deprecated.channels),
-                bundles: texts(&deprecated.bundles),
-            });
+            if !deprecated.package.is_empty() {
+                graph = graph.deprecate_package(&deprecated.package);
+            }
+            for (name, text) in &deprecated.channels {
+                graph = graph.deprecate_channel(name, text);
+            }
+            for (name, text) in &deprecated.bundles {
+                graph = graph.deprecate_bundle(name, text);
+            }
         }
-        offer
+        Offer::new(graph.finish(), self.bundles.iter().map(bundle))
     }
 }
