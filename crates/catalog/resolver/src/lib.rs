@@ -5,6 +5,46 @@
 //! and remembers nothing, so the same world gives the same answer down to the last byte, whatever
 //! the order in which its parts are listed.
 //!
+//! ```
+//! use mainstay_resolver::{
+//!     BundleFacts, CatalogKey, CatalogView, Content, EntryFacts, OperatorGroup, SnapshotBuilder,
+//!     Subscription, World, resolve,
+//! };
+//!
+//! let mut catalog = SnapshotBuilder::default();
+//! let facts = BundleFacts { version: "1.0.0", ..BundleFacts::default() };
+//! let bundle = catalog.bundle("teapot", &facts).expect("it says nothing that cannot be read");
+//! let place = EntryFacts { name: "teapot.v1.0.0", channel: "stable", ..EntryFacts::default() };
+//! catalog.entry(&bundle, &place);
+//! let snapshot = catalog.finish();
+//!
+//! let kitchen = CatalogKey::new("kitchen", "tea");
+//! let world = World {
+//!     namespace: "tea".to_owned(),
+//!     operator_groups: vec![OperatorGroup::default()],
+//!     catalogs: vec![CatalogView {
+//!         key: kitchen.clone(),
+//!         priority: 0,
+//!         content: Content::Ready(&snapshot),
+//!     }],
+//!     subscriptions: vec![Subscription {
+//!         name: "mine".to_owned(),
+//!         package: "teapot".to_owned(),
+//!         catalog: kitchen,
+//!         ..Subscription::default()
+//!     }],
+//!     ..World::default()
+//! };
+//! let outcome = resolve(&world);
+//! assert_eq!(outcome.resolved[0].name, "teapot.v1.0.0");
+//! assert!(outcome.failures.is_empty());
+//! ```
+//!
+//! `examples/` has more: `resolve` (an operator that needs another), `explain` (what is told when
+//! wishes contradict each other, and what mends it).
+//!
+//! # How it works
+//!
 //! ```text
 //! World ─► existing entries ─┐                                          ┌─► chosen entries ─► Outcome
 //!                            ├─► variables and constraints ─► part ─► search
@@ -25,6 +65,13 @@
 //! * A failure names an irreducible set of reasons: each of them is needed for the contradiction.
 //!
 //! Messages that end up in conditions are the original's.
+//!
+//! Searches and looks are counted, and given up after so many steps with words that say so: a world
+//! that is made to be hard costs seconds and some hundred megabytes at most, and never gets a wrong
+//! answer.
+//!
+//! [`extension`] answers the same question by the rules of OLM v1. [`universe`] reads worlds from
+//! plain data and writes outcomes, for tests and reports.
 //!
 //! What this does not do: make install plans, look at roles or install modes, or talk to anything.
 

@@ -1,0 +1,60 @@
+//! Two Subscriptions that cannot be met together beside one that can, in plain data: what is
+//! installed, what is not, why, and what would help. Run it with
+//! `cargo run -p mainstay-resolver --example explain`.
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use mainstay_resolver::resolve;
+use mainstay_resolver::universe::Universe;
+use std::collections::HashMap;
+
+const KITCHEN: &str = r#"{
+  "namespace": "tea", "globalNamespace": "olm", "operatorGroups": [{"name": "tea"}],
+  "catalogs": [{
+    "name": "kitchen", "namespace": "olm",
+    "packages": [
+      {"name": "teapot", "defaultChannel": "stable", "channels": [
+        {"name": "stable", "entries": [{"name": "teapot.v1.0.0"}]},
+        {"name": "fast", "entries": [{"name": "teapot.v2.0.0"}]}]},
+      {"name": "samovar", "defaultChannel": "stable", "channels": [
+        {"name": "stable", "entries": [{"name": "samovar.v1.0.0"}]}]},
+      {"name": "cup", "defaultChannel": "stable", "channels": [
+        {"name": "stable", "entries": [{"name": "cup.v1.0.0"}]}]}],
+    "bundles": [
+      {"name": "teapot.v1.0.0", "package": "teapot", "version": "1.0.0", "properties": [
+        {"type": "olm.gvk", "value": {"group": "tea.example.com", "version": "v1", "kind": "Tea"}}]},
+      {"name": "teapot.v2.0.0", "package": "teapot", "version": "2.0.0"},
+      {"name": "samovar.v1.0.0", "package": "samovar", "version": "1.0.0", "properties": [
+        {"type": "olm.gvk", "value": {"group": "tea.example.com", "version": "v1", "kind": "Tea"}}]},
+      {"name": "cup.v1.0.0", "package": "cup", "version": "1.0.0"}]}],
+  "subscriptions": [
+    {"name": "teapot", "package": "teapot", "channel": "stable", "source": "kitchen", "sourceNamespace": "olm"},
+    {"name": "samovar", "package": "samovar", "source": "kitchen", "sourceNamespace": "olm"},
+    {"name": "cup", "package": "cup", "source": "kitchen", "sourceNamespace": "olm"}]
+}"#;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let universe: Universe = serde_json::from_str(KITCHEN)?;
+    let snapshots = universe.snapshots();
+    let published = HashMap::new();
+    let world = universe.world(&snapshots, &published)?;
+
+    let outcome = resolve(&world);
+    for chosen in &outcome.resolved {
+        println!("install {}\n", chosen.name);
+    }
+    for failure in &outcome.failures {
+        println!("blocked: {}", failure.subscriptions.join(", "));
+        print!("{}", failure.cause.render());
+        for repair in &failure.repairs {
+            // Repairs are data, too: each can be made in a copy of the world.
+            let mut mended = world.clone();
+            if repair.is_certain() && repair.apply(&mut mended) {
+                let left = resolve(&mended).failures.len();
+                println!("{left} failures are left when you {repair}");
+            }
+        }
+        println!("\nthe condition says:\n{}: {}", failure.kind.reason(), failure.message);
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! A namespace with one Subscription, whose operator needs another one: what is installed. Run it
+//! with `cargo run -p mainstay-resolver --example resolve`.
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use mainstay_resolver::{
+    BundleFacts, CatalogKey, CatalogView, Content, EntryFacts, OperatorGroup, Property, Snapshot,
+    SnapshotBuilder, Subscription, World, resolve,
+};
+
+/// The content of a catalog, made by hand. `Snapshot::of` makes it from a file-based catalog.
+fn catalog() -> Snapshot {
+    let mut catalog = SnapshotBuilder::default();
+    let mut add = |package, name, version, replaces, properties: &[Property<'_>]| {
+        let facts = BundleFacts { version, properties, ..BundleFacts::default() };
+        // None would mean that the bundle says something that no catalog client can read.
+        let Some(bundle) = catalog.bundle(package, &facts) else { return };
+        let place = EntryFacts {
+            name,
+            channel: "stable",
+            default_channel: true,
+            replaces,
+            ..EntryFacts::default()
+        };
+        catalog.entry(&bundle, &place);
+    };
+    let kettle = r#"{"group": "kitchen.example.com", "version": "v1", "kind": "Kettle"}"#;
+    let needs = [Property { kind: "olm.gvk.required", json: kettle }];
+    let gives = [Property { kind: "olm.gvk", json: kettle }];
+    add("teapot", "teapot.v1.0.0", "1.0.0", None, &[]);
+    add("teapot", "teapot.v1.1.0", "1.1.0", Some("teapot.v1.0.0"), &needs);
+    add("kettle", "kettle.v2.0.0", "2.0.0", None, &gives);
+    catalog.finish()
+}
+
+fn main() {
+    let snapshot = catalog();
+    let kitchen = CatalogKey::new("kitchen", "olm");
+    let world = World {
+        namespace: "tea".to_owned(),
+        global_namespace: "olm".to_owned(),
+        operator_groups: vec![OperatorGroup { name: "tea".to_owned(), ..OperatorGroup::default() }],
+        catalogs: vec![CatalogView {
+            key: kitchen.clone(),
+            priority: 0,
+            content: Content::Ready(&snapshot),
+        }],
+        subscriptions: vec![Subscription {
+            name: "teapot".to_owned(),
+            package: "teapot".to_owned(),
+            channel: "stable".to_owned(),
+            catalog: kitchen,
+            ..Subscription::default()
+        }],
+        ..World::default()
+    };
+
+    let outcome = resolve(&world);
+    for install in &outcome.installs {
+        let chosen = &outcome.resolved[install.chosen];
+        match install.subscriptions.as_slice() {
+            [] => println!("install {} because something needs it", chosen.name),
+            asking => println!("install {} for {}", chosen.name, asking.join(", ")),
+        }
+    }
+    for new in &outcome.new_subscriptions {
+        println!("make Subscription {} that starts with {}", new.name, new.starting_csv);
+    }
+}
