@@ -45,7 +45,8 @@ struct Arrows {
 }
 
 impl Graph {
-    /// The graph of a package of a file-based catalog.
+    /// The graph of a package of a file-based catalog. The release of a bundle is the one that it
+    /// states, otherwise the one in its version's build metadata.
     pub fn of(package: &Package) -> Self {
         let mut builder = GraphBuilder::new(package.name.clone());
         builder.default_channel = package.default_channel.clone();

@@ -8,7 +8,7 @@
 //! ```text
 //! Package ─┐                       ┌─ next, successors      what follows what is installed
 //!          ├─► Graph ─► View ──────┼─ path, reaches_head    what updating again and again leads to
-//! builder ─┘     │   (Semantics,   ├─ shortest, all_paths   what the edges would allow
+//! builder ─┘     │   (Semantics,   ├─ shortest(_to), all_paths   what the edges would allow
 //!                │    channels)    └─ stranded, never_chosen
 //!                └─► switches        the same bundle in every channel
 //! ```

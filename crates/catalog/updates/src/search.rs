@@ -1,5 +1,6 @@
 //! All ways to the head, and the shortest one.
 
+use crate::graph::Bundle;
 use crate::view::{Candidate, Installed, Origin, Semantics, Step, Versions, View};
 use mainstay_version::{Release, Version};
 use std::collections::HashMap;
@@ -7,7 +8,7 @@ use std::collections::HashMap;
 /// How many edges a search for all ways looks at.
 const MOST_LOOKS: usize = 2_000_000;
 
-/// How far each bundle of a graph is from the head, and by which rank one gets nearer.
+/// How far each bundle of a graph is from what is wanted, and by which rank one gets nearer.
 struct Nearer {
     distance: Vec<Option<u32>>,
     by: Vec<Option<u32>>,
@@ -19,11 +20,28 @@ impl<'g> View<'g> {
     /// if the head is installed.
     pub fn shortest(&self, installed: &Installed<'_>) -> Option<Vec<Step<'g>>> {
         let head = self.ranks.first()?.place();
+        self.shortest_from(installed, &[head])
+    }
+
+    /// As [`View::shortest`], to the nearest bundle that is wanted: a certain one, one of a range of
+    /// versions, an older one. No steps if the graph has what is installed and it is wanted.
+    pub fn shortest_to(
+        &self,
+        installed: &Installed<'_>,
+        wanted: impl Fn(&Bundle) -> bool,
+    ) -> Option<Vec<Step<'g>>> {
+        let bundles = self.graph.bundles.iter().enumerate();
+        let wanted = bundles.filter(|(_, bundle)| wanted(bundle)).map(|(place, _)| place);
+        self.shortest_from(installed, &wanted.collect::<Vec<_>>())
+    }
+
+    fn shortest_from(&self, installed: &Installed<'_>, wanted: &[usize]) -> Option<Vec<Step<'g>>> {
         let mut steps = Vec::new();
-        if *self.graph.bundles[head].name == *installed.name {
+        let here = self.graph.place_of(installed.name);
+        if here.is_some_and(|here| wanted.contains(&here)) {
             return Some(steps);
         }
-        let nearer = self.nearer(head);
+        let nearer = self.nearer(wanted);
         let from = self.origin(installed);
         let (mut after, mut best) = (None, None);
         while let Some(rank) = self.covering(from, after, &mut 0) {
@@ -40,11 +58,9 @@ impl<'g> View<'g> {
         loop {
             let place = step.entry.place;
             steps.push(step);
-            if place == head {
-                return Some(steps);
-            }
-            // Every bundle with a distance but the head has a rank that leads nearer.
-            step = self.step(nearer.by[place]?, &Installed::from(step.bundle))?;
+            // Every bundle that has a distance and is not wanted has a rank that leads nearer.
+            let Some(rank) = nearer.by[place] else { return Some(steps) };
+            step = self.step(rank, &Installed::from(step.bundle))?;
         }
     }
 
@@ -58,7 +74,7 @@ impl<'g> View<'g> {
         }
         let head = self.ranks.first().map(Candidate::place);
         let reach = head.map_or_else(Vec::new, |head| {
-            self.nearer(head).distance.into_iter().map(|it| it.is_some()).collect()
+            self.nearer(&[head]).distance.into_iter().map(|it| it.is_some()).collect()
         });
         let stack = match head {
             Some(head) if !on_path[head] => {
@@ -69,12 +85,17 @@ impl<'g> View<'g> {
         Paths { view: self, head, reach, on_path, stack, looks: 0, is_cut: false }
     }
 
-    /// Walks from the head against the edges, each bundle once.
-    fn nearer(&self, head: usize) -> Nearer {
+    /// Walks from what is wanted against the edges, each bundle once.
+    fn nearer(&self, wanted: &[usize]) -> Nearer {
         let bundles = &self.graph.bundles;
         let mut found =
             Nearer { distance: vec![None; bundles.len()], by: vec![None; bundles.len()] };
-        found.distance[head] = Some(0);
+        let mut level: Vec<u32> = Vec::new();
+        for &place in wanted {
+            found.distance[place] = Some(0);
+            level.extend_from_slice(&self.ranks_of[place]);
+        }
+        level.sort_unstable();
         let mut left = Versions::of(bundles);
         let mut same: HashMap<(&Version, Option<&Release>), Vec<usize>> = HashMap::new();
         if self.semantics == Semantics::Extension {
@@ -84,7 +105,6 @@ impl<'g> View<'g> {
                 }
             }
         }
-        let mut level: Vec<u32> = self.ranks_of[head].clone();
         let mut distance = 0;
         while !level.is_empty() {
             distance += 1;

@@ -2,6 +2,7 @@
 //! graph decides.
 
 use mainstay_catalog::{Catalog, Keep, LoadOptions, Package};
+use mainstay_resolver::extension::{self, Bundle, Deprecation, Edge, Offer, Request};
 use mainstay_resolver::{
     BundleFacts, CatalogKey, CatalogView, Content, Csv, EntryFacts, OperatorGroup, Outcome,
     Property, Snapshot, SnapshotBuilder, Subscription, World, resolve,
@@ -115,6 +116,66 @@ proptest! {
                         prop_assert!(message.contains(&why.to_string()), "{message}");
                     }
                 }
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_comes_next_for_extensions_is_what_they_get(
+        entries in entries(), deprecated in vec(0..7u8, 0..3),
+    ) {
+        // Two bundles share each version and differ in their releases.
+        let version = |bundle: u8| format!("{}.0.0+{}", bundle / 2, bundle % 2);
+        let name = |bundle: u8| format!("p.v{bundle}");
+        let mut graph = Graph::builder("p");
+        let mut offer = Offer::default();
+        let mut seen = std::collections::BTreeSet::new();
+        for (channel, bundle, replaces, skips, range) in &entries {
+            let channel = CHANNELS[usize::from(*channel)];
+            let (name, replaces) = (name(*bundle), replaces.map(name));
+            let skips: Vec<String> = skips.iter().map(|skip| format!("p.v{skip}")).collect();
+            let skips: Vec<&str> = skips.iter().map(|skip| &**skip).collect();
+            let range = range.map(|(from, to)| format!(">={from}.0.0 <{to}.0.0"));
+            let edges = Edges { replaces: replaces.as_deref(), skips: &skips, skip_range: range.as_deref() };
+            graph = graph.bundle(&name, &version(*bundle)).entry(channel, &name, edges);
+            let edge = Edge::new(&name, replaces.as_deref(), &skips, range.as_deref());
+            offer.channel(channel, [edge]);
+            if seen.insert(*bundle) {
+                let version = version(*bundle).into();
+                offer.bundle(Bundle { name: (*name).into(), version, ..Bundle::default() });
+            }
+        }
+        let mut said = Deprecation::default();
+        for bundle in deprecated.iter().filter(|bundle| seen.contains(bundle)) {
+            graph = graph.deprecate_bundle(&name(*bundle), "old");
+            said.bundles.insert((*name(*bundle)).into(), "old".into());
+        }
+        offer.deprecate(said);
+        let graph = graph.finish();
+        let catalogs = [extension::Catalog::new("c", extension::Content::Offer(Some(&offer)))];
+        for channels in [&["fast"][..], &["stable"], &["fast", "stable"], &[]] {
+            let request = Request {
+                package: "p".to_owned(),
+                channels: channels.iter().map(|&it| it.to_owned()).collect(),
+                ..Request::default()
+            };
+            let view = graph.view(Semantics::Extension, channels).unwrap();
+            let fresh = extension::resolve(&request, None, &catalogs).ok();
+            let head = view.head().map(|head| head.name.clone());
+            prop_assert_eq!(head, fresh.map(|choice| choice.bundle));
+            for installed in 0..9u8 {
+                let (name, version) = (name(installed), version(installed));
+                let there = extension::Installed {
+                    name: name.clone(), version: version.clone(), ..extension::Installed::default()
+                };
+                let choice = extension::resolve(&request, Some(&there), &catalogs).ok();
+                let moved = choice.map(|it| it.bundle.to_string()).filter(|it| *it != name);
+                let version = parse_strict(&version).unwrap();
+                let next = view.next(&Installed::new(&name, Some(&version)));
+                let next = next.map(|step| step.bundle.name.to_string());
+                prop_assert_eq!(next, moved, "from {} in {:?}", name, channels);
             }
         }
     }

@@ -238,10 +238,9 @@ fn a_channel_says_what_it_holds() {
         ]
     );
     let range = stable.head().unwrap().skip_range.as_ref().unwrap();
-    assert_eq!(
-        (&*range.text, range.set.to_string().as_str()),
-        (">=1.0.0 <3.0.0", "[1.0.0, 3.0.0)")
-    );
+    assert_eq!(&*range.text, ">=1.0.0 <3.0.0");
+    let version = mainstay_version::parse_strict("2.9.0").unwrap();
+    assert!(range.set.contains(&version));
 }
 
 #[test]

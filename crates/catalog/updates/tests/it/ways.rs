@@ -44,6 +44,33 @@ fn the_shortest_way_may_be_another_one() {
 }
 
 #[test]
+fn the_way_to_a_certain_version_or_range_is_found() {
+    let graph = graph(LADDER);
+    let view = classic(&graph);
+    let way = |from: &str, wanted: &str| {
+        let here = Here::new(&graph, from);
+        let range = mainstay_version::Range::parse(wanted).unwrap();
+        let is_in = |it: &mainstay_updates::Bundle| {
+            it.version.as_ref().is_some_and(|version| range.contains(version))
+        };
+        view.shortest_to(&here.installed(), is_in).map(|steps| names(&steps))
+    };
+    for (from, wanted, expected) in [
+        ("p.v1.0", "1.3.0", Some("p.v1.1 p.v1.2 p.v1.3")),
+        ("p.v1.0", ">=1.3.0", Some("p.v1.1 p.v1.4")),
+        ("p.v1.0", ">=1.0.0 <1.2.0", Some("")),
+        ("p.v1.1", ">1.1.0", Some("p.v1.4")),
+        // There is no way back.
+        ("p.v1.3", "<1.3.0", None),
+        ("p.v1.0", ">2.0.0", None),
+        ("gone 1.2.9", "1.4.0", Some("p.v1.4")),
+        ("gone 1.3.9", "1.4.0", None),
+    ] {
+        assert_eq!(way(from, wanted).as_deref(), expected, "{from} to {wanted}");
+    }
+}
+
+#[test]
 fn there_may_be_a_way_where_updates_do_not_take_it() {
     let graph = graph("p.v1 1.0.0\np.v2 2.0.0! replaces p.v1\np.v3 3.0.0 replaces p.v2");
     let (here, view) = (Here::new(&graph, "p.v1"), extension(&graph));
