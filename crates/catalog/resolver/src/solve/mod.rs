@@ -15,6 +15,7 @@
 //! up with that as the reason, never with a wrong answer.
 
 mod index;
+mod lesson;
 mod search;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,183 @@
+//! Candidates of a Subscription, or the reason why there are none.
+
+use super::{Asking, Candidates, EntryRef, Fault, What};
+use crate::channel;
+use crate::problem::{Reason, Rule, Subject};
+use crate::snapshot::Entry;
+use crate::world::{CatalogKey, Subscription};
+use rustc_hash::FxHashSet;
+
+impl Candidates<'_> {
+    pub(super) fn add_subscription(&mut self, at: usize) {
+        let subscription = self.subscriptions[at];
+        let asking = Asking::Subscription(at);
+        let installed = self.installed(subscription);
+        if let Some(text) = self.unreadable_catalog(&subscription.catalog) {
+            // The catalog is told about by itself.
+            self.faults.push(Fault { asking, what: What::Subscription(at), text });
+            return;
+        }
+        let sorted = match self.subscribed_entries(subscription, installed) {
+            Ok(Ok(sorted)) => sorted,
+            Ok(Err(text)) => {
+                let var = self.problem.variable(Subject::Subscription(at));
+                self.problem.constrain(Some(var), Rule::Mandatory, Reason::Exists);
+                self.problem.constrain(Some(var), Rule::Prohibited, Reason::Invalid(text));
+                return;
+            }
+            Err(text) => {
+                self.faults.push(Fault { asking, what: What::Subscription(at), text });
+                return;
+            }
+        };
+        let mut candidates = self.add_bundles(&sorted, asking);
+        if let Some(current) = installed {
+            let (current_var, _) = self.variable(current);
+            let name = &self.entry(current).0.name;
+            for &candidate in &candidates {
+                // A Subscription to every catalog finds existing operators too.
+                if candidate != current_var {
+                    self.replacements.insert(candidate, name.to_string());
+                }
+                let rule = Rule::Conflict(current_var);
+                self.problem.constrain(Some(candidate), rule, Reason::Replaced);
+            }
+            candidates.push(current_var);
+        }
+        let mut seen = FxHashSet::default();
+        candidates.retain(|candidate| seen.insert(*candidate));
+        let var = self.problem.variable(Subject::Subscription(at));
+        self.problem.constrain(Some(var), Rule::Mandatory, Reason::Exists);
+        let rule = Rule::Dependency(candidates.into());
+        self.problem.constrain(Some(var), rule, Reason::Wanted);
+    }
+
+    /// The existing operator that a Subscription says is installed.
+    pub(super) fn installed(&self, subscription: &Subscription) -> Option<EntryRef> {
+        let name = &subscription.installed_csv;
+        let entry = *self.sources[0].snapshot.named(name).first()?;
+        Some(EntryRef { source: 0, entry })
+    }
+
+    /// Why a catalog that a Subscription is about cannot be asked.
+    fn unreadable_catalog(&self, catalog: &CatalogKey) -> Option<String> {
+        let sources = self.subscribed_sources(catalog).into_iter();
+        sources.map(|source| &self.sources[source]).find_map(|source| source.fault.clone())
+    }
+
+    /// The entries that a Subscription is about, best first. The inner error says why there are
+    /// none, the outer one that their channel is broken.
+    fn subscribed_entries(
+        &self,
+        subscription: &Subscription,
+        installed: Option<EntryRef>,
+    ) -> Result<Result<Vec<EntryRef>, String>, String> {
+        let Subscription { name, package, channel, starting_csv, catalog, .. } = subscription;
+        let sources = self.subscribed_sources(catalog);
+        let empty = |source: &usize| self.sources[*source].snapshot.is_empty();
+        if sources.iter().all(empty) {
+            let CatalogKey { name: source, namespace } = catalog;
+            return Ok(Err(format!(
+                "no operators found from catalog {source} in namespace {namespace} referenced by \
+                 subscription {name}"
+            )));
+        }
+        let mut entries: Vec<EntryRef> = sources
+            .iter()
+            .flat_map(|&source| {
+                let of_package = self.sources[source].snapshot.of_package(package);
+                of_package.iter().map(move |&entry| EntryRef { source, entry })
+            })
+            .collect();
+        if entries.is_empty() {
+            return Ok(Err(format!(
+                "no operators found in package {package} in the catalog referenced by \
+                 subscription {name}"
+            )));
+        }
+        if !channel.is_empty() {
+            entries.retain(|at| *self.entry(*at).0.channel == **channel);
+        }
+        if entries.is_empty() {
+            return Ok(Err(format!(
+                "no operators found in channel {channel} of package {package} in the catalog \
+                 referenced by subscription {name}"
+            )));
+        }
+        let all = entries.len();
+        if installed.is_none() && !starting_csv.is_empty() {
+            entries.retain(|at| *self.entry(*at).0.name == **starting_csv);
+        }
+        if entries.is_empty() {
+            return Ok(Err(format!(
+                "no operators found with name {starting_csv} in channel {channel} of package \
+                 {package} in the catalog referenced by subscription {name}"
+            )));
+        }
+        let current = installed.map(|at| self.entry(at).0);
+        let wanted =
+            |at: &EntryRef| current.is_none_or(|current| is_one_hop(self.entry(*at).0, current));
+        // Usually they are whole channels of one catalog, whose order is known.
+        let whole = match sources.as_slice() {
+            [one] => entries.len() == all && !self.sources[*one].snapshot.is_mixed(package),
+            _ => false,
+        };
+        if !whole {
+            let mut sorted = self.sort_subscribed(entries)?;
+            sorted.retain(wanted);
+            return Ok(Ok(sorted));
+        }
+        let mut sorted = Vec::new();
+        let channel = |at: &EntryRef| &self.entry(*at).0.channel;
+        for same in entries.chunk_by(|a, b| channel(a) == channel(b)) {
+            let source = same[0].source;
+            let chain = self.sources[source].snapshot.chain(same[0].entry).as_ref()?;
+            let chain = chain.iter().map(|&entry| EntryRef { source, entry });
+            sorted.extend(chain.filter(wanted));
+        }
+        Ok(Ok(sorted))
+    }
+
+    /// The sources that a Subscription names; all of them if it names none.
+    fn subscribed_sources(&self, catalog: &CatalogKey) -> Vec<usize> {
+        let all = 0..self.sources.len();
+        if catalog.name.is_empty() && catalog.namespace.is_empty() {
+            let mut all: Vec<usize> = all.collect();
+            all.sort_by(|a, b| {
+                let (a, b) = (&self.sources[*a], &self.sources[*b]);
+                b.priority.cmp(&a.priority).then_with(|| a.key.cmp(&b.key))
+            });
+            return all;
+        }
+        all.filter(|source| self.sources[*source].key == *catalog).collect()
+    }
+
+    /// Default channel first, then by name; inside a channel from the head downwards.
+    fn sort_subscribed(&self, mut entries: Vec<EntryRef>) -> Result<Vec<EntryRef>, String> {
+        entries.sort_by_key(|at| {
+            let entry = self.entry(*at).0;
+            (!entry.default_channel, entry.channel.clone())
+        });
+        let mut sorted = Vec::with_capacity(entries.len());
+        for channel in entries.chunk_by(|a, b| self.entry(*a).0.channel == self.entry(*b).0.channel)
+        {
+            // Entries of several sources can share a channel; positions stand for them.
+            let positions: Vec<u32> =
+                (0..u32::try_from(channel.len()).unwrap_or(u32::MAX)).collect();
+            let order = channel::sort(&positions, |at| self.entry(channel[at as usize]).0)?;
+            sorted.extend(order.into_iter().map(|at| channel[at as usize]));
+        }
+        Ok(sorted)
+    }
+}
+
+/// Whether an entry is a direct successor of what is installed.
+fn is_one_hop(entry: &Entry, installed: &Entry) -> bool {
+    let in_range = || match (&entry.skip_range, &installed.version) {
+        (Some(range), Some(version)) => range.contains(version),
+        _ => false,
+    };
+    entry.replaces.as_deref() == Some(&*installed.name)
+        || entry.skips.contains(&installed.name)
+        || in_range()
+}
