@@ -26,6 +26,12 @@ pub(super) fn run(
     io: &mut Io<'_>,
     connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Cause>,
 ) -> Result<Exit, Failure> {
+    if !arguments.needs_cluster() && arguments.states.is_empty() && arguments.catalogs.is_empty() {
+        let cause = Cause::new("there is no catalog to take packages from");
+        return Err(Failure::usage(
+            cause.remedy("name one with --catalog NAME=DIR, or look at the cluster with --cluster"),
+        ));
+    }
     let mut remote = if arguments.needs_cluster() { Some(connect()?) } else { None };
     let mut state = State::read(io, &arguments.states)?;
     if let Some(remote) = &mut remote {
@@ -92,7 +98,10 @@ pub(super) fn run(
         }
     };
     io.print(&text);
-    Ok(exit(arguments, answers.iter().map(Answer::counts)))
+    // A broken folder that somebody named is never passed over, even if nothing depends on it.
+    let broken = shown.items.values().any(|item| matches!(&*item.stock, Stock::Failed(..)));
+    let exit = exit(arguments, answers.iter().map(Answer::counts));
+    Ok(if broken { Exit::Unresolved } else { exit })
 }
 
 /// The exit code for what is shown.
@@ -142,6 +151,7 @@ fn namespaces(arguments: &ResolveArguments, state: &State) -> Result<Vec<String>
     }
     let about_one = !arguments.packages.is_empty()
         || !arguments.installed.is_empty()
+        || arguments.save.is_some()
         || arguments.changes.iter().any(|it| {
             matches!(it.what, What::Subscribe(_) | What::Unsubscribe(_) | What::Installed(_))
         });

@@ -119,17 +119,15 @@ impl<'a> Channel<'_, 'a> {
         self.entries.iter().any(|entry| entry.name() == name)
     }
 
-    /// An entry to which one gets from a version in one hop; the last that is listed.
-    pub(super) fn successor(&self, name: &str, version: Option<&Version>) -> Option<&'a str> {
+    /// The newest of the entries to which one gets from a version in one hop.
+    pub(super) fn successor(&self, name: &str, version: Option<&Version>) -> Option<EntryView<'a>> {
         let follows = |entry: &&EntryView<'a>| {
             entry.name() != name
                 && (entry.replaces() == Some(name)
                     || entry.skips().any(|skip| skip == name)
                     || version.is_some_and(|version| entry.skips_version(version)))
         };
-        let newest =
-            self.entries.iter().filter(follows).max_by(|a, b| a.version().cmp(&b.version()));
-        newest.map(|entry| entry.name())
+        self.entries.iter().filter(follows).max_by_key(|entry| entry.version()).copied()
     }
 }
 

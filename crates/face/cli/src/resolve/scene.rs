@@ -59,11 +59,7 @@ pub(super) fn change(world: &mut World<'_>, what: &What) -> Result<(), Cause> {
                 view.content = Content::Failed("an outage is supposed".to_owned());
                 found = true;
             }
-            if found {
-                Ok(())
-            } else {
-                Err(unusable(&format!("outage={name}"), format!("there is no catalog `{name}`")))
-            }
+            if found { Ok(()) } else { Err(Cause::new(format!("there is no catalog `{name}`"))) }
         }
         What::Catalog(_) => Ok(()),
     }
@@ -192,7 +188,7 @@ fn unsubscribe(world: &mut World<'_>, name: &str) -> Result<(), Cause> {
         let names: Vec<&str> = world.subscriptions.iter().map(|it| &*it.name).collect();
         let why = format!("namespace {} has no Subscription {}", world.namespace, quote(name));
         let remedy = format!("name one of {}", names.join(", "));
-        return Err(unusable(&format!("unsubscribe={name}"), why).remedy(remedy));
+        return Err(Cause::new(why).remedy(remedy));
     }
     Ok(())
 }

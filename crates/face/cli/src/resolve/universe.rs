@@ -3,7 +3,7 @@
 use super::answer::{self, Answer};
 use super::walk::Journey;
 use super::wish::{What, unusable};
-use super::{Format, Io, ResolveArguments, input, published, scene, stopwatch};
+use super::{Format, Io, ResolveArguments, input, published, scene, stopwatch, walk};
 use crate::config::published_catalogs;
 use crate::exit::{Exit, Failure};
 use mainstay_cause::{Cause, Place};
@@ -51,7 +51,7 @@ pub(super) fn run(
     }
     if arguments.output == Format::Json {
         let (outcome, ms) = stopwatch::timed(&supposed);
-        let exit = if outcome.failures.is_empty() { Exit::Done } else { Exit::Unresolved };
+        let exit = if walk::fails(&outcome) { Exit::Unresolved } else { Exit::Done };
         let value = json!({"outcome": universe::report(&outcome), "ms": ms});
         io.print(&format!("{value}\n"));
         return Ok(exit);

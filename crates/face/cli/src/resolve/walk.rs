@@ -1,10 +1,12 @@
 //! From what happens now to where it ends: what is resolved is taken for installed, again and again.
 
 use super::entries::Entries;
+use mainstay_cause::Cause;
 use mainstay_resolver::{
-    CatalogKey, Chosen, Content, Csv, Demand, Failure, Outcome, Subscription, World, resolve,
+    CatalogKey, Chosen, Content, Csv, Demand, EntryView, Failure, FailureKind, Outcome,
+    Subscription, World, resolve,
 };
-use mainstay_version::{Range, Version};
+use mainstay_version::Range;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most steps that are followed: more than any channel is long.
@@ -17,7 +19,7 @@ pub(super) struct Journey {
     pub(super) namespace: String,
     /// What is resolved now.
     pub(super) outcome: Outcome,
-    /// What becomes of each operator, by package and name.
+    /// What becomes of each operator: by first step, package and name.
     pub(super) operators: Vec<Operator>,
     /// What fails later, and after which step.
     pub(super) later: Vec<(usize, Failure)>,
@@ -99,9 +101,10 @@ impl Journey {
         !self.outcome.installs.is_empty()
     }
 
-    /// Whether something fails, now or later.
-    pub(super) const fn fails(&self) -> bool {
-        !self.outcome.failures.is_empty()
+    /// Whether something that is asked for fails. A broken catalog that nothing depends on is told,
+    /// and no failure of this kind.
+    pub(super) fn fails(&self) -> bool {
+        fails(&self.outcome)
     }
 
     /// Follows a world to its end.
@@ -142,9 +145,20 @@ impl Journey {
         for operator in &mut operators {
             operator.end = end(operator, &now, &entries, &outcome);
         }
-        operators.sort_by(|a, b| (&a.package, a.last()).cmp(&(&b.package, b.last())));
+        // What happens first comes first; what never moves comes last.
+        operators.sort_by(|a, b| {
+            let step = |it: &Operator| it.hops.first().map_or(usize::MAX, |hop| hop.step);
+            (step(a), &a.package, a.last()).cmp(&(step(b), &b.package, b.last()))
+        });
         Self { namespace: world.namespace.clone(), outcome, operators, later, endless }
     }
+}
+
+/// Whether something that is asked for fails.
+pub(super) fn fails(outcome: &Outcome) -> bool {
+    let blocks =
+        |it: &Failure| it.kind == FailureKind::NotSatisfiable || !it.subscriptions.is_empty();
+    outcome.failures.iter().any(blocks)
 }
 
 /// The operators that are installed, each with its Subscriptions.
@@ -297,8 +311,7 @@ fn end(operator: &mut Operator, world: &World<'_>, entries: &Entries<'_>, first:
     let version = world.csvs.iter().find(|csv| csv.name == last).and_then(|it| it.version.as_ref());
     match channel.successor(last, version) {
         Some(next) if !operator.subscriptions.is_empty() => {
-            let why = held(world, &operator.package, version);
-            End::Held { next: next.to_owned(), why }
+            End::Held { next: next.name().to_owned(), why: held(world, next) }
         }
         Some(_) => End::Unknown,
         None if !channel.has(last) => End::Outside,
@@ -306,23 +319,26 @@ fn end(operator: &mut Operator, world: &World<'_>, entries: &Entries<'_>, first:
     }
 }
 
-/// Why nothing newer of a package can be taken.
-fn held(world: &World<'_>, package: &str, version: Option<&Version>) -> Option<Box<Failure>> {
-    let range = Range::parse(&format!(">{}", version?)).ok()?;
+/// Why an entry cannot be taken: what fails when it is demanded.
+fn held(world: &World<'_>, next: EntryView<'_>) -> Option<Box<Failure>> {
+    let range = Range::parse(&format!("={}", next.version()?)).ok()?;
+    let before = resolve(world).failures;
     let mut world = world.clone();
-    world.demands.push(Demand { package: package.to_owned(), range: Some(range) });
-    let before: Vec<String> = resolve_messages(&world, true);
-    let failures = resolve(&world).failures;
-    failures.into_iter().find(|failure| !before.contains(&failure.message)).map(Box::new)
+    world.demands.push(Demand { package: next.package().to_owned(), range: Some(range) });
+    let new = |failure: &Failure| before.iter().all(|it| it.message != failure.message);
+    let mut failure = resolve(&world).failures.into_iter().find(new)?;
+    failure.cause = undemanded(&failure.cause);
+    Some(Box::new(failure))
 }
 
-/// The messages of what fails without the last demand.
-fn resolve_messages(world: &World<'_>, without_last: bool) -> Vec<String> {
-    let mut world = world.clone();
-    if without_last {
-        world.demands.pop();
+/// A cause without what it says about the demand, which nobody has but the one who asked why.
+fn undemanded(cause: &Cause) -> Cause {
+    let ours = |it: &&Cause| !it.what().starts_with("the demand for ");
+    let mut kept = Cause::new(cause.what());
+    if let Some(place) = cause.place() {
+        kept = kept.at(place.clone());
     }
-    resolve(&world).failures.into_iter().map(|failure| failure.message).collect()
+    kept.because_all(cause.children().iter().filter(ours).map(undemanded))
 }
 
 /// Whether a catalog has content.

@@ -6,6 +6,7 @@ mod bundles;
 mod fbc;
 mod findings;
 mod queries;
+mod resolve;
 mod shown;
 mod unwritten;
 

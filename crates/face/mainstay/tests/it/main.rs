@@ -14,5 +14,6 @@ mod kube_controller;
 mod kube_rs;
 mod kubectl;
 mod manager;
+mod resolve;
 mod serve;
 mod start;
