@@ -95,7 +95,6 @@ impl Text<'_> {
     fn asked_by(self, out: &mut String, operator: &Operator) {
         let names: Vec<String> = operator.subscriptions.iter().map(|name| plain(name)).collect();
         match names.as_slice() {
-            [] if operator.installed.is_some() => out.push_str(" (no Subscription)"),
             [] => {}
             [one] => {
                 let _ = write!(out, " (Subscription {one})");
@@ -142,6 +141,7 @@ impl Text<'_> {
                 }
             }
             End::Failed => line(out, "end", &self.paint("31", "part of what fails, see below")),
+            End::Unsubscribed => line(out, "end", "no Subscription asks for upgrades of it"),
             End::Unknown => {}
         }
     }
@@ -237,6 +237,7 @@ fn fate(operator: &Operator) -> String {
         End::Failed => ", fails",
         End::Held { .. } => ", held there",
         End::Stranded(_) | End::Outside => ", stranded there",
+        End::Unsubscribed => ", without a Subscription",
         End::Head | End::Unknown => "",
     };
     plain(&format!("{way}{end}"))

@@ -65,6 +65,8 @@ pub(super) enum End {
     Held { next: String, why: Option<Box<Failure>> },
     /// The Subscription is part of what fails.
     Failed,
+    /// It is installed, and no Subscription asks for upgrades.
+    Unsubscribed,
     /// There is no content to tell.
     Unknown,
 }
@@ -78,6 +80,7 @@ impl End {
             Self::Outside => "outside",
             Self::Held { .. } => "held",
             Self::Failed => "failed",
+            Self::Unsubscribed => "unsubscribed",
             Self::Unknown => "unknown",
         }
     }
@@ -298,6 +301,9 @@ fn end(operator: &mut Operator, world: &World<'_>, entries: &Entries<'_>, first:
         |name: &String| first.failures.iter().any(|failure| failure.subscriptions.contains(name));
     if operator.hops.is_empty() && operator.subscriptions.iter().any(fails) {
         return End::Failed;
+    }
+    if operator.hops.is_empty() && operator.subscriptions.is_empty() {
+        return End::Unsubscribed;
     }
     let Some(last) = operator.last().map(str::to_owned) else { return End::Unknown };
     let last = &*last;

@@ -8,6 +8,7 @@ use mainstay_cli::resolve::{self, Io, Remote};
 use mainstay_object::Object;
 use mainstay_resolver::universe::{CatalogData, parse};
 use serde_json::{Value, json};
+use std::fmt::Write;
 
 /// Tea in four versions, of which the third needs a kettle; cups that nobody can have; spoons in
 /// two channels that do not lead to each other.
@@ -350,234 +351,21 @@ fn catalogs_without_content_and_broken_ones_are_told() {
 fn the_json_says_the_same() {
     let answer = kitchen().resolve(&format!("{WITH_STATE} -o json --what-if unsubscribe=my-spoon"));
     assert_eq!(answer.code, 0, "{answer:?}");
-    insta::assert_snapshot!(answer.out, @r#"
-    {
-      "catalogs": [
-        {
-          "from": "shop",
-          "name": "shop",
-          "namespace": "olm",
-          "priority": 7,
-          "state": "ready"
-        }
-      ],
-      "namespaces": [
-        {
-          "changes": true,
-          "difference": [
-            {
-              "asItIs": "spoon.v1 stays, stranded there",
-              "operator": "spoon",
-              "whatIf": "spoon.v1 stays"
-            }
-          ],
-          "fails": false,
-          "laterFailures": [],
-          "namespace": "kitchen",
-          "operators": [
-            {
-              "catalog": "shop",
-              "catalogNamespace": "olm",
-              "channel": "stable",
-              "end": {
-                "bundle": "tea.v4",
-                "kind": "head"
-              },
-              "hops": [
-                {
-                  "bundle": "tea.v2",
-                  "step": 1,
-                  "version": "2.0.0"
-                },
-                {
-                  "bundle": "tea.v3",
-                  "step": 2,
-                  "version": "3.0.0"
-                },
-                {
-                  "bundle": "tea.v4",
-                  "step": 3,
-                  "version": "4.0.0"
-                }
-              ],
-              "installed": "tea.v1",
-              "neededBy": [],
-              "package": "tea",
-              "subscriptions": [
-                "my-tea"
-              ]
-            },
-            {
-              "catalog": "shop",
-              "catalogNamespace": "olm",
-              "channel": "new",
-              "end": {
-                "bundle": "kettle.v2",
-                "kind": "head"
-              },
-              "hops": [
-                {
-                  "bundle": "kettle.v2",
-                  "step": 2,
-                  "version": "2.0.0"
-                }
-              ],
-              "installed": null,
-              "neededBy": [
-                {
-                  "bundle": "tea.v3",
-                  "requirement": "package kettle >=2.0.0"
-                }
-              ],
-              "package": "kettle",
-              "subscriptions": []
-            },
-            {
-              "catalog": "shop",
-              "catalogNamespace": "olm",
-              "channel": "gold",
-              "end": {
-                "bundle": "spoon.v1",
-                "kind": "outside"
-              },
-              "hops": [],
-              "installed": "spoon.v1",
-              "neededBy": [],
-              "package": "spoon",
-              "subscriptions": [
-                "my-spoon"
-              ]
-            }
-          ],
-          "outcome": {
-            "install": [
-              "tea.v2"
-            ],
-            "resolved": [
-              {
-                "catalog": "shop",
-                "catalogNamespace": "olm",
-                "channel": "stable",
-                "name": "tea.v2",
-                "package": "tea",
-                "replaces": "tea.v1",
-                "version": "2.0.0"
-              }
-            ],
-            "updatedSubscriptions": [
-              {
-                "currentCSV": "tea.v2",
-                "name": "my-tea"
-              }
-            ]
-          },
-          "whatIf": {
-            "changes": true,
-            "fails": false,
-            "laterFailures": [],
-            "namespace": "kitchen",
-            "operators": [
-              {
-                "catalog": "shop",
-                "catalogNamespace": "olm",
-                "channel": "stable",
-                "end": {
-                  "bundle": "tea.v4",
-                  "kind": "head"
-                },
-                "hops": [
-                  {
-                    "bundle": "tea.v2",
-                    "step": 1,
-                    "version": "2.0.0"
-                  },
-                  {
-                    "bundle": "tea.v3",
-                    "step": 2,
-                    "version": "3.0.0"
-                  },
-                  {
-                    "bundle": "tea.v4",
-                    "step": 3,
-                    "version": "4.0.0"
-                  }
-                ],
-                "installed": "tea.v1",
-                "neededBy": [],
-                "package": "tea",
-                "subscriptions": [
-                  "my-tea"
-                ]
-              },
-              {
-                "catalog": "shop",
-                "catalogNamespace": "olm",
-                "channel": "new",
-                "end": {
-                  "bundle": "kettle.v2",
-                  "kind": "head"
-                },
-                "hops": [
-                  {
-                    "bundle": "kettle.v2",
-                    "step": 2,
-                    "version": "2.0.0"
-                  }
-                ],
-                "installed": null,
-                "neededBy": [
-                  {
-                    "bundle": "tea.v3",
-                    "requirement": "package kettle >=2.0.0"
-                  }
-                ],
-                "package": "kettle",
-                "subscriptions": []
-              },
-              {
-                "catalog": "",
-                "catalogNamespace": "",
-                "channel": "tin",
-                "end": {
-                  "bundle": "spoon.v1",
-                  "kind": "head"
-                },
-                "hops": [],
-                "installed": "spoon.v1",
-                "neededBy": [],
-                "package": "spoon",
-                "subscriptions": []
-              }
-            ],
-            "outcome": {
-              "install": [
-                "tea.v2"
-              ],
-              "resolved": [
-                {
-                  "catalog": "shop",
-                  "catalogNamespace": "olm",
-                  "channel": "stable",
-                  "name": "tea.v2",
-                  "package": "tea",
-                  "replaces": "tea.v1",
-                  "version": "2.0.0"
-                }
-              ],
-              "updatedSubscriptions": [
-                {
-                  "currentCSV": "tea.v2",
-                  "name": "my-tea"
-                }
-              ]
-            }
-          }
-        }
-      ],
-      "whatIf": [
-        "unsubscribe=my-spoon"
-      ]
-    }
+    let value: Value = serde_json::from_str(&answer.out).unwrap();
+    let namespace = &value["namespaces"][0];
+    let mut lines = vec![&value["catalogs"], &value["whatIf"], &namespace["difference"]];
+    lines.extend(namespace["operators"].as_array().unwrap());
+    lines.extend([&namespace["outcome"], &namespace["whatIf"]["operators"][2]]);
+    let lines: Vec<String> = lines.into_iter().map(Value::to_string).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    [{"from":"shop","name":"shop","namespace":"olm","priority":7,"state":"ready"}]
+    ["unsubscribe=my-spoon"]
+    [{"asItIs":"spoon.v1 stays, stranded there","operator":"spoon","whatIf":"spoon.v1 stays, without a Subscription"}]
+    {"catalog":"shop","catalogNamespace":"olm","channel":"stable","end":{"bundle":"tea.v4","kind":"head"},"hops":[{"bundle":"tea.v2","step":1,"version":"2.0.0"},{"bundle":"tea.v3","step":2,"version":"3.0.0"},{"bundle":"tea.v4","step":3,"version":"4.0.0"}],"installed":"tea.v1","neededBy":[],"package":"tea","subscriptions":["my-tea"]}
+    {"catalog":"shop","catalogNamespace":"olm","channel":"new","end":{"bundle":"kettle.v2","kind":"head"},"hops":[{"bundle":"kettle.v2","step":2,"version":"2.0.0"}],"installed":null,"neededBy":[{"bundle":"tea.v3","requirement":"package kettle >=2.0.0"}],"package":"kettle","subscriptions":[]}
+    {"catalog":"shop","catalogNamespace":"olm","channel":"gold","end":{"bundle":"spoon.v1","kind":"outside"},"hops":[],"installed":"spoon.v1","neededBy":[],"package":"spoon","subscriptions":["my-spoon"]}
+    {"install":["tea.v2"],"resolved":[{"catalog":"shop","catalogNamespace":"olm","channel":"stable","name":"tea.v2","package":"tea","replaces":"tea.v1","version":"2.0.0"}],"updatedSubscriptions":[{"currentCSV":"tea.v2","name":"my-tea"}]}
+    {"catalog":"","catalogNamespace":"","channel":"","end":{"bundle":"spoon.v1","kind":"unsubscribed"},"hops":[],"installed":"spoon.v1","neededBy":[],"package":"spoon","subscriptions":[]}
     "#);
 }
 
@@ -660,7 +448,7 @@ fn what_cannot_be_used_is_refused_with_a_remedy() {
     ] {
         let answer = kitchen().resolve(arguments);
         assert_eq!((answer.code, &*answer.out), (2, ""), "{arguments}: {answer:?}");
-        out.push_str(&format!("$ {arguments}\n{}", answer.err));
+        let _ = write!(out, "$ {arguments}\n{}", answer.err);
     }
     insta::assert_snapshot!(out, @r#"
     $ tea
