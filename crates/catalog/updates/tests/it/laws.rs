@@ -3,6 +3,7 @@
 use mainstay_updates::{Edges, End, Graph, Installed, Link, Semantics, Step, View};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::collections::btree_map::Entry;
 
 /// An entry by numbers: bundle, what it replaces, what it skips, a range from and to.
 #[derive(Clone, Debug)]
@@ -263,6 +264,37 @@ proptest! {
                             prop_assert!(listed, "{} from {}", entry.name, installed.name);
                         }
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_shortest_way_to_anything_is_as_short_as_trying_all_steps_finds(package in package()) {
+        let graph = graph(&package);
+        for (semantics, view) in views(&graph) {
+            for start in graph.bundles() {
+                // Step by step, everything that can be reached.
+                let mut distance = std::collections::BTreeMap::from([(&start.name, 0)]);
+                let mut level = vec![start];
+                let mut steps = 0;
+                while !level.is_empty() {
+                    steps += 1;
+                    let from = |it: &mainstay_updates::Bundle| view.successors(&Installed::from(it));
+                    let found = level.into_iter().flat_map(|it| {
+                        from(it).into_iter().map(|step| step.bundle)
+                    });
+                    level = found.collect();
+                    level.retain(|it| match distance.entry(&it.name) {
+                        Entry::Vacant(place) => *place.insert(steps) == steps,
+                        Entry::Occupied(_) => false,
+                    });
+                }
+                let installed = Installed::from(start);
+                for target in graph.bundles() {
+                    let way = view.shortest_to(&installed, |it| it.name == target.name);
+                    prop_assert_eq!(way.as_ref().map(Vec::len), distance.get(&target.name).copied());
+                    prop_assert!(follows_edges(semantics, &installed, &way.unwrap_or_default()));
                 }
             }
         }
