@@ -215,7 +215,7 @@ fn successors_are_all_that_covers_the_installed_one_best_first() {
 fn a_channel_says_what_it_holds() {
     let graph = graph(
         "p.v1 1.0.0 replaces p.v0\np.v2 2.0.0 replaces p.v1\np.v2a 2.0.1\n\
-         p.v3 3.0.0 replaces p.v2 skips p.v2a p.v2b range >=1.0.0 <3.0.0",
+         p.v3 3.0.0 replaces p.v2 skips p.v2a p.v2b range >=1.0.0 <=3.0.0",
     );
     let stable = graph.channel("stable").unwrap();
     let chain: Vec<&str> = stable.chain().unwrap().map(|entry| &*entry.name).collect();
@@ -238,7 +238,7 @@ fn a_channel_says_what_it_holds() {
         ]
     );
     let range = stable.head().unwrap().skip_range.as_ref().unwrap();
-    assert_eq!(&*range.text, ">=1.0.0 <3.0.0");
+    assert_eq!(&*range.text, ">=1.0.0 <=3.0.0");
     let version = mainstay_version::parse_strict("2.9.0").unwrap();
     assert!(range.set.contains(&version));
 }
@@ -302,6 +302,18 @@ fn who_is_stranded_is_named_with_the_reason() {
             graph: "p.v1 1.0.0\np.v2 2.0.0 replaces p.v1\np.v3 3.0.0 skips p.v2",
             classic: &["p.v1 at p.v1: only p.v2 replaces or skips it, which is skipped by p.v3"],
             extension: &[],
+        },
+        Case {
+            rule: "who is skipped by what nobody leads away from either",
+            graph: "p.v1 1.0.0 range <=1.0.0\np.v2 2.0.0 skips p.v1 p.v3x\np.v3 3.0.0 skips p.v2",
+            classic: &["p.v1 at p.v1: only p.v2 replaces or skips it, which is skipped by p.v3"],
+            extension: &[],
+        },
+        Case {
+            rule: "its own edges are no way on",
+            graph: "p.v1 1.0.0 skips p.v1 range <=1.0.0\np.v2 2.0.0",
+            classic: &["p.v1 at p.v1: nothing replaces or skips it"],
+            extension: &["p.v1 at p.v1: nothing replaces or skips it"],
         },
         Case {
             rule: "circles beside the chain",

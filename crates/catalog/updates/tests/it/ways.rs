@@ -91,6 +91,27 @@ fn dead_ends_are_no_ways() {
 }
 
 #[test]
+fn dead_ends_cost_nothing() {
+    // Thirty versions that lead to each other in every possible way, and nowhere else.
+    let mut builder = Graph::builder("p").bundle("p.v1", "1.0.0").bundle("p.v2", "2.0.0");
+    let names: Vec<String> = (0..30).map(|at| format!("dead{at:02}")).collect();
+    for (at, name) in names.iter().enumerate() {
+        let mut skips: Vec<&str> = names[..at].iter().map(|name| &**name).collect();
+        skips.push("p.v1");
+        let edges = mainstay_updates::Edges { skips: &skips, ..mainstay_updates::Edges::default() };
+        builder = builder.bundle(name, &format!("1.{at}.0")).entry("dead", name, edges);
+    }
+    let edges =
+        mainstay_updates::Edges { replaces: Some("p.v1"), ..mainstay_updates::Edges::default() };
+    let graph = builder.entry("stable", "p.v2", edges).finish();
+    let view = extension(&graph);
+    let here = Here::new(&graph, "p.v1");
+    let mut ways = view.all_paths(&here.installed());
+    assert_eq!(ways.by_ref().map(|way| crate::dsl::names(&way)).collect::<Vec<_>>(), ["p.v2"]);
+    assert!(!ways.is_cut());
+}
+
+#[test]
 fn a_head_that_is_left_again_is_known() {
     let graph =
         graph("p.v1 1.0.0 range >=3.0.0\np.v2 2.0.0 replaces p.v1\np.v3 3.0.0 replaces p.v2");
