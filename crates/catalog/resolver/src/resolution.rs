@@ -12,7 +12,7 @@
 
 use crate::candidates::{Asking, Candidates, EntryRef, What};
 use crate::existing::Existing;
-use crate::explain;
+use crate::explain::{self, Situation};
 use crate::outcome::{
     Chosen, Failure, FailureKind, Install, NewSubscription, Outcome, Summary, UpdatedSubscription,
 };
@@ -70,6 +70,7 @@ fn run(world: &World<'_>, explained: bool) -> Outcome {
         explained,
         parts: index.parts().map(|part| Part::new(&candidates, part)).collect(),
         failures: Vec::new(),
+        cores: BTreeMap::new(),
         contradiction: None,
         misfit: None,
     };
@@ -83,7 +84,8 @@ fn whole(world: &World<'_>, message: String) -> Outcome {
     let subscriptions: BTreeSet<&str> =
         world.subscriptions.iter().map(|subscription| subscription.name.as_str()).collect();
     let summary = Summary { kind: FailureKind::Error, message: message.clone() };
-    let failure = error(message, subscriptions.into_iter().map(str::to_owned).collect());
+    let mut failure = error(message, subscriptions.into_iter().map(str::to_owned).collect());
+    explain::whole(world, &mut failure);
     Outcome { failures: vec![failure], summary: Some(summary), ..Outcome::default() }
 }
 
@@ -157,6 +159,8 @@ struct Resolution<'r, 'a> {
     explained: bool,
     parts: Vec<Part<'r>>,
     failures: Vec<Failure>,
+    /// The reasons of those that are contradictions.
+    cores: BTreeMap<usize, Vec<usize>>,
     /// The message of the first contradiction.
     contradiction: Option<String>,
     /// The first thing that is wrong with an answer.
@@ -220,7 +224,6 @@ impl<'r> Resolution<'r, '_> {
     /// Searches the parts that are open.
     fn search(&mut self, index: &Index<'r>) {
         let mut solver = Solver::new(index);
-        let mut cores = Vec::new();
         for at in 0..self.parts.len() {
             let part = &self.parts[at];
             if !matches!(part.state, State::Open) || !part.asks {
@@ -238,7 +241,7 @@ impl<'r> Resolution<'r, '_> {
                 },
                 Ok(None) => match self.contradiction(at, &mut solver, &mut budget) {
                     Ok((failure, core)) => {
-                        cores.push((self.failures.len(), core));
+                        self.cores.insert(self.failures.len(), core);
                         failure
                     }
                     Err(Exhausted) => self.given_up(at),
@@ -247,13 +250,6 @@ impl<'r> Resolution<'r, '_> {
             };
             self.parts[at].state = State::Failed;
             self.failures.push(failure);
-        }
-        if self.explained {
-            for (at, core) in cores {
-                let (cause, repairs) = explain::contradiction(self.world, self.candidates, &core);
-                self.failures[at].cause = cause;
-                self.failures[at].repairs = repairs;
-            }
         }
         // Channels that offer nothing are told about even if nobody misses them.
         for fault in &self.candidates.faults {
@@ -376,6 +372,13 @@ impl<'r> Resolution<'r, '_> {
 
     fn finish(mut self) -> Outcome {
         let mut outcome = self.assemble();
+        if self.explained {
+            let mut situation = Situation::new(self.world, &outcome, &self.failures);
+            for (at, failure) in self.failures.iter_mut().enumerate() {
+                let reasons = self.cores.get(&at).map(Vec::as_slice);
+                explain::explain(&mut situation, self.candidates, failure, reasons);
+            }
+        }
         self.failures.sort_by(|a, b| {
             let rank = |it: &Failure| it.kind == FailureKind::NotSatisfiable;
             (rank(a).cmp(&rank(b)))

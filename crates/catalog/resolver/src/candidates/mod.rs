@@ -500,7 +500,8 @@ impl<'a> Candidates<'a> {
     }
 }
 
-fn using(key: &CatalogKey, error: &str) -> String {
+/// The original's text for a catalog that cannot be asked.
+pub(crate) fn using(key: &CatalogKey, error: &str) -> String {
     format!("error using catalogsource {}/{}: {error}", key.namespace, key.name)
 }
 

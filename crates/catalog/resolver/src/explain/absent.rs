@@ -2,14 +2,18 @@
 
 use super::names;
 use super::node::Node;
+use crate::candidates::BUDGET;
 use crate::predicate::Predicate;
 use crate::snapshot::{Entry, Snapshot};
-use crate::world::{CatalogKey, CatalogView, Content, Subscription, World};
+use crate::world::{CatalogKey, CatalogView, Content, Demand, Subscription, World};
 use mainstay_version::Version;
 use std::collections::BTreeSet;
 
 /// How many hints are given for one thing that is missing.
 const HINTS: usize = 4;
+
+/// How many steps it may take to find what is near to a requirement.
+const STEPS: u64 = 200_000;
 
 /// Whether what a Subscription says to be installed exists.
 pub(super) fn is_installed(world: &World<'_>, subscription: &Subscription) -> bool {
@@ -64,23 +68,23 @@ pub(super) fn wish(world: &World<'_>, of: &Subscription) -> String {
     format!("{channel}package `{package}`{catalog}")
 }
 
-/// Why a catalog gives nothing; none if it can be read and resolution looks at it.
+/// Why a catalog gives nothing, behind its name; none if it can be read and resolution looks at it.
 fn out_of_reach(world: &World<'_>, catalog: &CatalogView<'_>) -> Option<String> {
-    let name = names::catalog(world, &catalog.key);
     if !is_visible(world, &catalog.key) {
         return Some(match excluding(world) {
             Some(group) if catalog.key.namespace == world.global_namespace => format!(
-                "OperatorGroup `{group}` excludes the catalogs of namespace `{}`",
+                "is left out by OperatorGroup `{group}`, which excludes the catalogs of namespace \
+                 `{}`",
                 world.global_namespace
             ),
-            _ => format!("catalog {name} cannot be seen from namespace `{}`", world.namespace),
+            _ => format!("cannot be seen from namespace `{}`", world.namespace),
         });
     }
     match &catalog.content {
-        Content::Ready(snapshot) if snapshot.is_empty() => Some(format!("catalog {name} is empty")),
+        Content::Ready(snapshot) if snapshot.is_empty() => Some("is empty".to_owned()),
         Content::Ready(_) => None,
-        Content::NotConnected => Some(format!("catalog {name} was not read so far")),
-        Content::Failed(reason) => Some(format!("catalog {name} cannot be read: {reason}")),
+        Content::NotConnected => Some("was not read so far".to_owned()),
+        Content::Failed(reason) => Some(format!("cannot be read: {}", names::shortened(reason))),
     }
 }
 
@@ -98,9 +102,15 @@ pub(super) fn of_subscription(world: &World<'_>, of: &Subscription) -> Vec<Node>
         };
         return vec![Node::new(text)];
     }
-    let mut unread: Vec<Node> =
-        its.iter().filter_map(|it| out_of_reach(world, it)).map(Node::new).collect();
-    unread.dedup();
+    // Who names no catalog means those that can be seen.
+    let mut unread: Vec<Node> = its
+        .iter()
+        .filter(|it| !any || is_visible(world, &it.key))
+        .filter_map(|it| {
+            let reason = out_of_reach(world, it)?;
+            Some(Node::new(format!("catalog {} {reason}", names::catalog(world, &it.key))))
+        })
+        .collect();
     let snapshots = own_snapshots(world, of);
     let where_ = if any {
         "no catalog".to_owned()
@@ -157,8 +167,8 @@ fn elsewhere(world: &World<'_>, of: &Subscription) -> Vec<Node> {
         }
         let name = names::catalog(world, &catalog.key);
         nodes.push(Node::new(match out_of_reach(world, catalog) {
-            None => format!("it is in catalog {name}"),
-            Some(reason) => format!("it is in catalog {name}, but {reason}"),
+            None => format!("catalog {name} has it"),
+            Some(reason) => format!("catalog {name} has it, but {reason}"),
         }));
     }
     nodes.truncate(HINTS);
@@ -188,20 +198,32 @@ fn versions<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> String {
     }
 }
 
+/// A demand as a requirement.
+pub(super) fn demanded(demand: &Demand) -> Predicate {
+    let package = Predicate::Package(demand.package.clone());
+    match &demand.range {
+        Some(range) => Predicate::All(vec![package, Predicate::InRange(range.clone())]),
+        None => package,
+    }
+}
+
 /// What is nearest to a requirement that nothing meets.
 pub(super) fn of_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<Node> {
     let mut nodes = Vec::new();
+    // Conditions that are hard to ask are not asked for long.
+    let mut steps = BUDGET - STEPS;
     for catalog in catalogs(world) {
         let name = names::catalog(world, &catalog.key);
         let Content::Ready(snapshot) = catalog.content else {
             if is_visible(world, &catalog.key) {
                 nodes.extend(
-                    out_of_reach(world, catalog).map(|it| format!("{it}; it may offer it")),
+                    out_of_reach(world, catalog)
+                        .map(|it| format!("catalog {name}, which may offer it, {it}")),
                 );
             }
             continue;
         };
-        let matching = snapshot.matching(requirement, &mut 0);
+        let matching = snapshot.matching(requirement, &mut steps);
         let first = matching.into_iter().min_by_key(|at| {
             let entry = snapshot.entry(*at).0;
             (!entry.default_channel, &entry.package, &entry.channel, &entry.name)
@@ -209,12 +231,9 @@ pub(super) fn of_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<
         if let Some(first) = first {
             let bundle = &snapshot.entry(first).0.name;
             let bundle = format!("`{bundle}` in catalog {name}");
-            nodes.push(if let Some(reason) = out_of_reach(world, catalog) {
-                format!("{bundle} meets it, but {reason}")
-            } else {
-                let channel = &snapshot.entry(first).0.channel;
-                format!("{bundle} would meet it, but channel `{channel}` skips it")
-            });
+            let reason = out_of_reach(world, catalog).map(|it| format!("the catalog {it}"));
+            let reason = reason.unwrap_or_else(|| passed_over(snapshot, first));
+            nodes.push(format!("{bundle} would meet it, but {reason}"));
             continue;
         }
         if is_visible(world, &catalog.key) {
@@ -224,6 +243,24 @@ pub(super) fn of_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<
     nodes.dedup();
     nodes.truncate(HINTS);
     nodes.into_iter().map(Node::new).collect()
+}
+
+/// Why an entry is no candidate although it is there.
+fn passed_over(snapshot: &Snapshot, at: u32) -> String {
+    let entry = snapshot.entry(at).0;
+    let channel = format!("channel `{}`", entry.channel);
+    if snapshot.chain(at).is_err() {
+        return format!("the entries of {channel} have no order");
+    }
+    let others = snapshot.of_package(&entry.package).iter().map(|other| snapshot.entry(*other).0);
+    let skipping = others
+        .filter(|other| other.channel == entry.channel && other.skips.contains(&entry.name))
+        .map(|other| &*other.name)
+        .min();
+    match skipping {
+        Some(other) => format!("`{other}` skips it in {channel}"),
+        None => format!("no chain of `replaces` leads to it in {channel}"),
+    }
 }
 
 /// What a catalog has that comes near to a requirement.

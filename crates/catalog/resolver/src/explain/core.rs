@@ -4,7 +4,7 @@ use super::names;
 use crate::candidates::Candidates;
 use crate::predicate::Predicate;
 use crate::problem::{Constraint, Reason, Rule, Subject, Var};
-use crate::world::{Subscription, World};
+use crate::world::{Demand, Subscription, World};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
@@ -85,6 +85,8 @@ pub(super) struct Core<'c> {
     by_member: HashMap<Var, Vec<usize>>,
     /// What must be there for its own sake.
     pub roots: Vec<Var>,
+    /// Of those, what stays because its Subscription, by its index, cannot be met.
+    kept: HashMap<Var, usize>,
 }
 
 impl<'c> Core<'c> {
@@ -96,12 +98,15 @@ impl<'c> Core<'c> {
         let constraints = alike(candidates, core);
         let mut by_subject: HashMap<Var, Vec<usize>> = HashMap::new();
         let mut by_member: HashMap<Var, Vec<usize>> = HashMap::new();
-        let mut roots = Vec::new();
+        let (mut roots, mut kept) = (Vec::new(), HashMap::new());
         for (at, constraint) in constraints.iter().enumerate() {
             if let Some(subject) = constraint.subject {
                 by_subject.entry(subject).or_default().push(at);
                 if matches!(constraint.rule, Rule::Mandatory) {
                     roots.push(subject);
+                }
+                if let Reason::Kept(of) = constraint.reason {
+                    kept.insert(subject, of);
                 }
             }
             let members = match &constraint.rule {
@@ -117,7 +122,7 @@ impl<'c> Core<'c> {
                 }
             }
         }
-        Self { world, candidates, constraints, by_subject, by_member, roots }
+        Self { world, candidates, constraints, by_subject, by_member, roots, kept }
     }
 
     pub(super) fn constraint(&self, at: usize) -> &'c Constraint {
@@ -137,6 +142,28 @@ impl<'c> Core<'c> {
         match self.subject(var) {
             Subject::Subscription(at) => Some(self.candidates.subscriptions[at]),
             Subject::Bundle(_) | Subject::Demand(_) => None,
+        }
+    }
+
+    pub(super) fn demand(&self, var: Var) -> Option<&'c Demand> {
+        match self.subject(var) {
+            Subject::Demand(at) => Some(self.candidates.demands[at]),
+            Subject::Bundle(_) | Subject::Subscription(_) => None,
+        }
+    }
+
+    /// Why something that exists stays.
+    pub(super) fn stays(&self, var: Var) -> String {
+        match self.kept.get(&var) {
+            Some(of) => format!(
+                "{} stays, because Subscription `{}`, which it belongs to, cannot be met either",
+                self.label(var),
+                self.candidates.subscriptions[*of].name
+            ),
+            None => format!(
+                "{} exists, and no Subscription has it as its installed version",
+                self.label(var)
+            ),
         }
     }
 

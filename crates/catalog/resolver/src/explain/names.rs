@@ -117,7 +117,10 @@ fn condition(predicate: &Predicate, inner: bool) -> String {
         Predicate::Any(any) if any.is_empty() => "meets one of no conditions".to_owned(),
         Predicate::Any(any) => join(any, " or "),
         Predicate::Not(none) if none.is_empty() => "exists".to_owned(),
-        Predicate::Not(none) => format!("not {}", join(none, " or ")),
+        Predicate::Not(none) => {
+            let none: Vec<String> = none.iter().map(|part| condition(part, false)).collect();
+            format!("not ({})", none.join(" or "))
+        }
         Predicate::Cel { rule, message } if message.is_empty() => {
             format!("meets the rule `{}`", rule.text())
         }
@@ -155,7 +158,8 @@ pub(super) fn quoted<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String
     names.into_iter().map(|name| format!("`{name}`")).collect()
 }
 
-/// The names that one may have meant instead of another, nearest first, at most three.
+/// The names that one may have meant instead of another, nearest first and otherwise in the order
+/// given, at most three.
 ///
 /// A name is near if few letters are wrong, or if one is part of the other.
 pub(super) fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
@@ -164,8 +168,7 @@ pub(super) fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>
         .into_iter()
         .filter_map(|name| Some((distance(&wanted, &name.to_lowercase())?, name)))
         .collect();
-    near.sort_unstable();
-    near.dedup();
+    near.sort_by_key(|(distance, _)| *distance);
     near.truncate(3);
     near.into_iter().map(|(_, name)| name).collect()
 }
@@ -180,7 +183,7 @@ fn distance(a: &str, b: &str) -> Option<usize> {
     let allowed = 1 + (longest - 1) / 5;
     if a.len().abs_diff(b.len()) <= allowed {
         let edits = edits(a.as_bytes(), b.as_bytes());
-        if edits <= allowed {
+        if edits <= allowed && 2 * edits < longest + 1 {
             return Some(edits);
         }
     }
@@ -214,6 +217,8 @@ mod tests {
             ("stabel", &["stable"][..]),
             ("Stable", &["stable", "stable-v1"]),
             ("candidates", &["candidate"]),
+            ("beto", &["beta"]),
+            ("b", &[]),
             ("4.15", &["4.14"]),
             ("nightly", &[]),
             ("", &[]),

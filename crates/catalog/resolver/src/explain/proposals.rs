@@ -1,46 +1,68 @@
 //! What may mend a contradiction, nearest first.
 
 use super::absent::{catalogs, is_installed, is_visible, own_snapshots};
+use super::broken::channels_without_order;
 use super::names;
 use super::repair::Repair;
-use crate::candidates::Candidates;
+use crate::candidates::{Candidates, What};
 use crate::problem::{Constraint, Reason, Rule, Subject};
-use crate::snapshot::Snapshot;
-use crate::world::{CatalogKey, Content, Csv, Subscription, World};
+use crate::snapshot::{Entry, Snapshot};
+use crate::world::{CatalogKey, Content, Csv, Prohibition, Subscription, World};
+use mainstay_version::Version;
 use std::collections::BTreeSet;
 
 /// How many names of one kind are proposed for one object.
 const NAMES: usize = 6;
 
 /// What a contradiction is about.
+#[derive(Default)]
 pub(super) struct Involved<'a> {
     /// Subscriptions whose wish is part of it, by name.
     pub subscriptions: Vec<&'a Subscription>,
     /// Existing operators without Subscription that are part of it, by name.
     orphans: Vec<&'a str>,
+    /// How many existing operators stay because their Subscriptions cannot be met.
+    kept: usize,
     /// Subscriptions for which there is nothing at all.
     invalid: BTreeSet<&'a str>,
     /// Requirements that nothing meets.
     missing: BTreeSet<String>,
+    /// Channels without order that may hold what is missing.
+    channels: Vec<Repair>,
+    /// Packages that are demanded.
+    demands: BTreeSet<&'a str>,
+    /// Prohibitions that are part of it.
+    forbidden: Vec<&'a Prohibition>,
+    /// Versions of Kubernetes that would be needed.
+    kubernetes: BTreeSet<Version>,
 }
 
 impl<'a> Involved<'a> {
-    pub(super) fn of(candidates: &'a Candidates<'a>, core: &[usize]) -> Self {
-        let mut involved = Self {
-            subscriptions: Vec::new(),
-            orphans: Vec::new(),
-            invalid: BTreeSet::new(),
-            missing: BTreeSet::new(),
-        };
+    pub(super) fn of(world: &'a World<'a>, candidates: &'a Candidates<'a>, core: &[usize]) -> Self {
+        let mut involved = Self::default();
         for constraint in core.iter().map(|at| &candidates.problem.constraints[*at]) {
-            involved.note(candidates, constraint);
+            involved.note(world, candidates, constraint);
+        }
+        for fault in &candidates.faults {
+            if matches!(fault.what, What::Channel(at) if core.contains(&at)) {
+                for (mend, _) in channels_without_order(world, &fault.text) {
+                    if !involved.channels.contains(&mend) {
+                        involved.channels.push(mend);
+                    }
+                }
+            }
         }
         involved.subscriptions.sort_by(|a, b| a.name.cmp(&b.name));
         involved.orphans.sort_unstable();
         involved
     }
 
-    fn note(&mut self, candidates: &'a Candidates<'a>, constraint: &Constraint) {
+    fn note(
+        &mut self,
+        world: &'a World<'a>,
+        candidates: &'a Candidates<'a>,
+        constraint: &Constraint,
+    ) {
         let Some(var) = constraint.subject else { return };
         match (&constraint.reason, candidates.problem.subjects[var.index()]) {
             (Reason::Exists, Subject::Subscription(at)) => {
@@ -52,11 +74,30 @@ impl<'a> Involved<'a> {
             (Reason::Unsubscribed, Subject::Bundle(at)) => {
                 self.orphans.push(&candidates.entry(at).0.name);
             }
+            (Reason::Kept(_), _) => self.kept += 1,
             (Reason::Required(at), Subject::Bundle(entry)) => {
                 let nothing = matches!(&constraint.rule, Rule::Dependency(vars) if vars.is_empty());
                 let requirement = candidates.entry(entry).1.requirements.get(*at);
                 let missing = requirement.filter(|_| nothing);
                 self.missing.extend(missing.map(|it| names::requirement(it)));
+            }
+            (Reason::Demanded, Subject::Demand(at)) => {
+                self.demands.insert(&candidates.demands[at].package);
+            }
+            (Reason::Supplied, Subject::Demand(at)) => {
+                let nothing = matches!(&constraint.rule, Rule::Dependency(vars) if vars.is_empty());
+                let demand = Some(candidates.demands[at]).filter(|_| nothing);
+                self.missing.extend(demand.map(names::demand));
+            }
+            (Reason::Forbidden(message), Subject::Bundle(_)) => {
+                for it in world.prohibitions.iter().filter(|it| it.message == *message) {
+                    if !self.forbidden.contains(&it) {
+                        self.forbidden.push(it);
+                    }
+                }
+            }
+            (Reason::Kubernetes(..), Subject::Bundle(at)) => {
+                self.kubernetes.extend(candidates.entry(at).1.kubernetes.clone());
             }
             _ => {}
         }
@@ -81,6 +122,15 @@ pub(super) fn all(world: &World<'_>, involved: &Involved<'_>) -> Vec<Vec<Repair>
     let groups = world.operator_groups.iter().map(|group| group.name.clone());
     let include = |operator_group| Repair::IncludeGlobalCatalogs { operator_group };
     all.push(groups.map(include).collect());
+    let mut forbidden = involved.forbidden.clone();
+    forbidden.sort_by_key(|it| (&it.message, format!("{:?}", it.what)));
+    let lift = |it: &Prohibition| Repair::LiftProhibition {
+        what: it.what.clone(),
+        message: it.message.clone(),
+    };
+    all.push(forbidden.into_iter().map(lift).collect());
+    let upgrade = |version: &Version| Repair::UpgradeKubernetes { version: version.clone() };
+    all.push(involved.kubernetes.iter().map(upgrade).collect());
     all.push(restorations(world, involved));
     removals(world, involved, &mut all);
     all
@@ -123,15 +173,12 @@ fn adopts(world: &World<'_>, of: &Subscription, csv: &str) -> bool {
         })
 }
 
-fn entries<'s>(
-    snapshot: &'s Snapshot,
-    of: &Subscription,
-) -> impl Iterator<Item = &'s crate::snapshot::Entry> {
+fn entries<'s>(snapshot: &'s Snapshot, of: &Subscription) -> impl Iterator<Item = &'s Entry> {
     snapshot.of_package(&of.package).iter().map(|at| snapshot.entry(*at).0)
 }
 
 /// Changes of one Subscription.
-fn changes(world: &World<'_>, of: &Subscription, all: &mut Vec<Vec<Repair>>) {
+pub(super) fn changes(world: &World<'_>, of: &Subscription, all: &mut Vec<Vec<Repair>>) {
     let subscription = || of.name.clone();
     let fresh = !is_installed(world, of);
     let snapshots = own_snapshots(world, of);
@@ -211,9 +258,6 @@ fn packages(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
 
 /// Other catalogs that have a package: those with a similar name first.
 fn other_catalogs(world: &World<'_>, of: &Subscription) -> Vec<CatalogKey> {
-    if of.catalog == CatalogKey::default() {
-        return Vec::new();
-    }
     let mut keys: Vec<&CatalogKey> = catalogs(world)
         .into_iter()
         .filter(|it| is_visible(world, &it.key) && it.key != of.catalog)
@@ -231,13 +275,15 @@ fn other_catalogs(world: &World<'_>, of: &Subscription) -> Vec<CatalogKey> {
 
 /// Bundles whose names are like a `startingCSV` that does not exist.
 fn starting_csvs(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
-    let names: BTreeSet<&str> = snapshots
+    let mut entries: Vec<&Entry> = snapshots
         .iter()
         .flat_map(|snapshot| entries(snapshot, of))
         .filter(|entry| of.channel.is_empty() || *of.channel == *entry.channel)
-        .map(|entry| &*entry.name)
         .collect();
-    if names.contains(&*of.starting_csv) {
+    entries.sort_by(|a, b| b.version.cmp(&a.version).then_with(|| a.name.cmp(&b.name)));
+    let mut names: Vec<&str> = entries.into_iter().map(|entry| &*entry.name).collect();
+    names.dedup();
+    if names.contains(&&*of.starting_csv) {
         return Vec::new();
     }
     names::nearest(&of.starting_csv, names).into_iter().map(str::to_owned).collect()
@@ -256,14 +302,15 @@ fn restorations(world: &World<'_>, involved: &Involved<'_>) -> Vec<Repair> {
         .filter(|it| !involved.missing.is_empty() || named(&it.key))
         .map(|it| Repair::RestoreCatalog { catalog: it.key.clone() })
         .collect();
-    if !unreadable.is_empty() {
-        return unreadable;
+    if !unreadable.is_empty() || !involved.channels.is_empty() {
+        return involved.channels.iter().cloned().chain(unreadable).collect();
     }
     if let Some(missing) = involved.missing.first() {
         return vec![Repair::AddCatalog { missing: missing.clone() }];
     }
     let nowhere = |of: &&&Subscription| {
-        catalogs(world).into_iter().all(|it| match it.content {
+        let mut visible = catalogs(world).into_iter().filter(|it| is_visible(world, &it.key));
+        visible.all(|it| match it.content {
             Content::Ready(snapshot) => snapshot.of_package(&of.package).is_empty(),
             _ => true,
         })
@@ -277,11 +324,14 @@ fn removals(world: &World<'_>, involved: &Involved<'_>, all: &mut Vec<Vec<Repair
     // What is not installed yet is given up more easily.
     let mut removable = involved.subscriptions.clone();
     removable.sort_by_key(|it| is_installed(world, it));
-    if removable.len() + involved.orphans.len() > 1 {
+    let others = involved.orphans.len() + involved.demands.len() + involved.kept;
+    if removable.len() + others > 1 {
         let remove =
             |it: &Subscription| Repair::RemoveSubscription { subscription: it.name.clone() };
         all.push(removable.into_iter().map(remove).collect());
     }
+    let drop = |package: &&str| Repair::DropDemand { package: (*package).to_owned() };
+    all.push(involved.demands.iter().map(drop).collect());
     let remove = |csv: &&str| Repair::RemoveCsv { csv: (*csv).to_owned() };
     all.push(involved.orphans.iter().map(remove).collect());
 }

@@ -1,6 +1,6 @@
 //! Changes that mend a failure.
 
-use crate::world::{CatalogKey, Prohibited, Subscription, World};
+use crate::world::{CatalogKey, OperatorGroup, Prohibited, Subscription, World};
 use mainstay_version::Version;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -79,6 +79,21 @@ pub enum Repair {
         /// The OperatorGroup.
         operator_group: String,
     },
+    /// Make an OperatorGroup.
+    AddOperatorGroup {
+        /// The namespace that has none.
+        namespace: String,
+    },
+    /// Delete an OperatorGroup that is one too many.
+    RemoveOperatorGroup {
+        /// The OperatorGroup.
+        operator_group: String,
+    },
+    /// Do without what an annotation says about an existing operator, because it cannot be read.
+    DropProperties {
+        /// The ClusterServiceVersion.
+        csv: String,
+    },
     /// Take back the wish for a package that no Subscription asks for.
     DropDemand {
         /// The package.
@@ -111,6 +126,15 @@ pub enum Repair {
         /// The catalog.
         catalog: CatalogKey,
     },
+    /// Give a channel an order. Not tried: there is more than one way.
+    MendChannel {
+        /// The catalog.
+        catalog: CatalogKey,
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: String,
+    },
     /// Add a catalog that holds what is missing. Not tried.
     AddCatalog {
         /// What is missing, as text.
@@ -121,7 +145,10 @@ pub enum Repair {
 impl Repair {
     /// Whether it was tried and seen to work.
     pub const fn is_certain(&self) -> bool {
-        !matches!(self, Self::RestoreCatalog { .. } | Self::AddCatalog { .. })
+        !matches!(
+            self,
+            Self::RestoreCatalog { .. } | Self::MendChannel { .. } | Self::AddCatalog { .. }
+        )
     }
 
     /// Makes the change in a world; false if the world does not have what is to be changed, or if
@@ -181,6 +208,20 @@ impl Repair {
                 found
             }
             Self::RemoveCsv { csv } => shrinks(&mut world.csvs, |it| it.name != *csv),
+            Self::AddOperatorGroup { .. } => {
+                world.operator_groups.push(OperatorGroup::default());
+                true
+            }
+            Self::RemoveOperatorGroup { operator_group } => {
+                let mut first = true;
+                shrinks(&mut world.operator_groups, |it| {
+                    it.name != *operator_group || !std::mem::take(&mut first)
+                })
+            }
+            Self::DropProperties { csv } => {
+                let mut its = world.csvs.iter_mut().filter(|it| it.name == *csv);
+                its.any(|it| it.properties.take().is_some())
+            }
             Self::DropDemand { package } => {
                 shrinks(&mut world.demands, |it| it.package != *package)
             }
@@ -200,7 +241,9 @@ impl Repair {
             Self::UpgradeKubernetes { version } => {
                 world.kube_version.replace(version.clone()).is_some()
             }
-            Self::RestoreCatalog { .. } | Self::AddCatalog { .. } => false,
+            Self::RestoreCatalog { .. } | Self::MendChannel { .. } | Self::AddCatalog { .. } => {
+                false
+            }
         }
     }
 }
@@ -274,6 +317,17 @@ impl fmt::Display for Repair {
                 "remove the annotation `olm.operatorframework.io/exclude-global-namespace-resolution` \
                  from OperatorGroup `{operator_group}`"
             ),
+            Self::AddOperatorGroup { namespace } => {
+                write!(f, "create an OperatorGroup in namespace `{namespace}`")
+            }
+            Self::RemoveOperatorGroup { operator_group } => {
+                write!(f, "delete OperatorGroup `{operator_group}`")
+            }
+            Self::DropProperties { csv } => write!(
+                f,
+                "remove the annotation `operatorframework.io/properties` from \
+                 ClusterServiceVersion `{csv}`"
+            ),
             Self::DropDemand { package } => {
                 write!(f, "take back the demand for package `{package}`")
             }
@@ -306,7 +360,13 @@ impl fmt::Display for Repair {
             Self::RemoveCsv { csv } => write!(f, "delete ClusterServiceVersion `{csv}`"),
             Self::RestoreCatalog { catalog } => write!(
                 f,
-                "mend CatalogSource `{}` in namespace `{}`, which may hold what is missing",
+                "mend CatalogSource `{}` in namespace `{}`",
+                catalog.name, catalog.namespace
+            ),
+            Self::MendChannel { catalog, package, channel } => write!(
+                f,
+                "give the entries of channel `{channel}` of package `{package}` in CatalogSource \
+                 `{}` of namespace `{}` one order",
                 catalog.name, catalog.namespace
             ),
             Self::AddCatalog { missing } => write!(f, "add a catalog that offers {missing}"),

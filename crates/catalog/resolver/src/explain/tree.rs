@@ -11,7 +11,7 @@ use super::core::{Core, Fault, Need, Shared};
 use super::names::{self, Who};
 use super::node::Node;
 use crate::problem::{Reason, Rule, Var};
-use crate::world::Subscription;
+use crate::world::{Demand, Subscription};
 use mainstay_cause::Cause;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -38,12 +38,16 @@ impl<'c> Teller<'c> {
     pub(super) fn tell(mut self) -> Cause {
         let mut roots = self.core.roots.clone();
         // What is not installed yet was asked for last, so it is what fails.
-        roots.sort_by_key(|root| match self.core.subscription(*root) {
-            Some(subscription) => {
-                let installed = absent::is_installed(self.core.world, subscription);
-                (u8::from(installed), Reverse(subscription.name.as_str()), String::new())
+        roots.sort_by_key(|root| {
+            let label = self.core.label(*root);
+            match self.core.subscription(*root) {
+                Some(subscription) => {
+                    let installed = absent::is_installed(self.core.world, subscription);
+                    (2 * u8::from(installed), Reverse(subscription.name.as_str()), label)
+                }
+                None if self.core.demand(*root).is_some() => (1, Reverse(""), label),
+                None => (3, Reverse(""), label),
             }
-            None => (2, Reverse(""), self.core.label(*root)),
         });
         let mut nodes = Vec::new();
         for root in roots {
@@ -55,28 +59,38 @@ impl<'c> Teller<'c> {
     }
 
     fn headline(&self) -> String {
-        let subscriptions: BTreeSet<&str> = self
-            .core
-            .roots
-            .iter()
-            .filter_map(|it| Some(&*self.core.subscription(*it)?.name))
-            .collect();
-        let subscriptions = names::quoted(subscriptions);
-        match subscriptions.as_slice() {
-            [] => {
-                let existing: BTreeSet<String> =
-                    self.core.roots.iter().map(|it| self.core.label(*it)).collect();
-                let existing: Vec<String> = existing.into_iter().collect();
-                let together = if existing.len() > 1 { " together" } else { "" };
-                format!("{} cannot stay{together}", names::some(&existing, "and"))
+        let label = |root: &Var| self.core.label(*root);
+        let roots = || self.core.roots.iter();
+        let subscriptions: BTreeSet<&str> =
+            roots().filter_map(|it| Some(&*self.core.subscription(*it)?.name)).collect();
+        let demands: BTreeSet<String> =
+            roots().filter(|it| self.core.demand(**it).is_some()).map(label).collect();
+        let count = subscriptions.len() + demands.len();
+        let mut wishes = Vec::new();
+        match names::quoted(subscriptions).as_slice() {
+            [] => {}
+            [one] => wishes.push(format!("Subscription {one}")),
+            some if demands.is_empty() => {
+                wishes.push(format!("Subscriptions {}", names::some(some, "and")));
             }
-            [one] => format!("Subscription {one} cannot be met"),
-            some => format!("Subscriptions {} cannot be met together", names::some(some, "and")),
+            some => wishes.extend(some.iter().map(|it| format!("Subscription {it}"))),
         }
+        wishes.extend(demands);
+        if count == 0 {
+            let existing: BTreeSet<String> = roots().map(label).collect();
+            let existing: Vec<String> = existing.into_iter().collect();
+            let together = if existing.len() > 1 { " together" } else { "" };
+            return format!("{} cannot stay{together}", names::some(&existing, "and"));
+        }
+        let together = if count > 1 { " together" } else { "" };
+        format!("{} cannot be met{together}", names::some(&wishes, "and"))
     }
 
     /// Why something that must be there cannot be there.
     fn root(&mut self, root: Var) -> Vec<Node> {
+        if let Some(demand) = self.core.demand(root) {
+            return self.demand(root, demand);
+        }
         let Some(subscription) = self.core.subscription(root) else {
             let faults = self.core.faults(root, &[]);
             if self.core.roots.len() > 1 {
@@ -98,6 +112,26 @@ impl<'c> Teller<'c> {
                 }
                 _ => {}
             }
+        }
+        nodes
+    }
+
+    /// Why a demand gets nothing.
+    fn demand(&mut self, root: Var, demand: &Demand) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        for at in self.core.about(root) {
+            if !matches!(self.core.constraint(at).rule, Rule::Dependency(_)) || !self.tell_once(at)
+            {
+                continue;
+            }
+            let what = names::demand(demand);
+            nodes.push(if self.core.members(at).is_empty() {
+                let near = absent::of_requirement(self.core.world, &absent::demanded(demand));
+                Node::new(format!("nothing offers {what}")).because(near)
+            } else {
+                let fallen = self.fallen(&[at], &[]);
+                Node::new(format!("nothing that is {what} can be installed")).because(fallen)
+            });
         }
         nodes
     }
@@ -275,10 +309,7 @@ impl<'c> Teller<'c> {
         let mut ats: BTreeSet<usize> = BTreeSet::new();
         for var in vars {
             if self.core.roots.contains(var) && self.told_roots.insert(*var) {
-                nodes.push(Node::new(format!(
-                    "{} exists, and no Subscription has it as its installed version",
-                    self.core.label(*var)
-                )));
+                nodes.push(Node::new(self.core.stays(*var)));
             }
             ats.extend(self.core.naming(*var));
         }
@@ -294,6 +325,11 @@ impl<'c> Teller<'c> {
             let text = if let Some(subscription) = self.core.subscription(subject) {
                 self.told_roots.insert(subject);
                 self.asks(subscription, &these, &who.text, only)
+            } else if let Some(demand) = self.core.demand(subject) {
+                self.told_roots.insert(subject);
+                let only = if only { "only " } else { "" };
+                let what = names::demand(demand);
+                format!("{what} is demanded, which {only}{} can meet", who.text)
             } else {
                 let needing = self.core.who(&[subject], &[], false, "and").text;
                 let what = self.core.requirement(at).map(names::requirement).unwrap_or_default();
@@ -301,10 +337,9 @@ impl<'c> Teller<'c> {
                 format!("{needing} needs {what}, which {only}{} can meet", who.text)
             };
             let fallen = self.fallen(&[at], &these);
-            let above = if self.core.subscription(subject).is_some() {
-                Vec::new()
-            } else {
-                self.needs(&[subject], &[at])
+            let above = match self.core.requirement(at) {
+                Some(_) => self.needs(&[subject], &[at]),
+                None => Vec::new(),
             };
             nodes.push(Node::new(text).because(fallen).because(above));
         }

@@ -1,23 +1,25 @@
 //! Repairs, found by trying.
 //!
-//! Each proposal is made in a copy of the world; those with which it resolves are offered, nearest
-//! first. How many are tried is bounded, and the order in which they are tried is fixed.
+//! Each proposal is made in a copy of the world; those with which what failed does not fail any
+//! more, and nothing else does either, are offered, nearest first. How much is tried is bounded, and
+//! the order in which it is tried is fixed.
+//!
+//! In large namespaces the copy does not hold the wishes of others: what they have installed stays
+//! as it is there, and an answer that touches what they get is tried again in a whole copy.
 
 use super::absent::is_installed;
-use super::proposals::{self, Involved};
+use super::proposals::Involved;
 use super::repair::Repair;
-use crate::candidates::Candidates;
-use crate::outcome::{FailureKind, Outcome};
-use crate::property::Facts;
+use crate::outcome::{Chosen, FailureKind, Outcome};
+use crate::property::{Api, Facts};
 use crate::resolution;
-use crate::world::{Content, Csv, Subscription, World};
+use crate::snapshot::Entry;
+use crate::world::{CatalogKey, Content, Csv, Subscription, World};
 use serde_json::{Value, json};
+use std::collections::{BTreeSet, HashSet};
 
 /// How many repairs are offered at most.
 const OFFERED: usize = 5;
-
-/// How many worlds are tried at most for one failure.
-const TRIED: usize = 24;
 
 /// How many of one kind are offered for one object.
 const ALIKE: usize = 2;
@@ -25,81 +27,178 @@ const ALIKE: usize = 2;
 /// How many upgrades are waited for at most.
 const HOPS: usize = 6;
 
-struct Trial<'t, 'a> {
-    world: &'t World<'a>,
-    left: usize,
+/// How many Subscriptions a namespace may have so that others are tried along.
+const SMALL: usize = 24;
+
+/// What trying may cost for one failure, and for all of them; a small world costs one.
+const COST: u64 = 32;
+const ALL_COST: u64 = 160;
+
+/// A resolution whose failures are explained.
+pub(crate) struct Situation<'s, 'a> {
+    pub world: &'s World<'a>,
+    /// What is done about what did not fail.
+    outcome: &'s Outcome,
+    /// All Subscriptions that are blocked.
+    blocked: BTreeSet<String>,
+    /// How many contradictions block nobody.
+    loose: usize,
+    left: u64,
 }
 
-/// Repairs of a contradiction, nearest first.
-pub(super) fn repairs(
-    world: &World<'_>,
-    candidates: &Candidates<'_>,
-    core: &[usize],
-) -> Vec<Repair> {
-    let involved = Involved::of(candidates, core);
-    let mut trial = Trial { world, left: TRIED };
-    let mut found: Vec<Repair> = Vec::new();
-    for proposals in proposals::all(world, &involved) {
-        let mut alike = 0;
-        for proposal in proposals {
-            if alike == ALIKE || found.len() == OFFERED || found.contains(&proposal) {
-                continue;
-            }
-            // What cannot be tried is for want of something better.
-            let works =
-                if proposal.is_certain() { trial.works(&proposal) } else { found.is_empty() };
-            if !works {
-                continue;
-            }
-            alike += 1;
-            if let Repair::RemoveSubscription { subscription } = &proposal
-                && let Some(first) = trial.upgrade_first(subscription, &involved)
-                && found.len() + 1 < OFFERED
-            {
-                found.push(first);
-            }
-            found.push(proposal);
-        }
+impl<'s, 'a> Situation<'s, 'a> {
+    pub(crate) fn new(
+        world: &'s World<'a>,
+        outcome: &'s Outcome,
+        failures: &[crate::outcome::Failure],
+    ) -> Self {
+        let blocked = failures.iter().flat_map(|it| it.subscriptions.iter().cloned()).collect();
+        let loose = failures.iter().filter(|it| is_loose(it)).count();
+        Self { world, outcome, blocked, loose, left: ALL_COST }
     }
-    found
+
+    /// Those proposals that mend a failure of some Subscriptions, nearest first.
+    pub(super) fn mending(
+        &mut self,
+        ours: &[String],
+        involved: &Involved<'_>,
+        proposals: Vec<Vec<Repair>>,
+    ) -> Vec<Repair> {
+        let mut trial = Trial::new(self, ours);
+        let mut found: Vec<Repair> = Vec::new();
+        for proposals in proposals {
+            let mut alike = 0;
+            for proposal in proposals {
+                if alike == ALIKE || found.len() == OFFERED || found.contains(&proposal) {
+                    continue;
+                }
+                // What cannot be tried is for want of something better.
+                let certain = proposal.is_certain();
+                let works = if certain {
+                    trial.works(&proposal)
+                } else {
+                    !found.iter().any(Repair::is_certain)
+                };
+                if !works {
+                    continue;
+                }
+                alike += 1;
+                if let Repair::RemoveSubscription { subscription } = &proposal
+                    && found.len() + 1 < OFFERED
+                    && let Some(first) = trial.upgrade_first(subscription, involved)
+                {
+                    found.push(first);
+                }
+                found.push(proposal);
+            }
+        }
+        found
+    }
 }
 
-/// Whether nothing that is wished for fails.
-fn resolves(outcome: &Outcome) -> bool {
-    outcome
-        .failures
-        .iter()
-        .all(|failure| failure.subscriptions.is_empty() && failure.kind == FailureKind::Error)
+/// Whether a failure is a contradiction that blocks nobody.
+fn is_loose(failure: &crate::outcome::Failure) -> bool {
+    failure.subscriptions.is_empty() && failure.kind == FailureKind::NotSatisfiable
 }
 
-impl Trial<'_, '_> {
+/// The search for repairs of one failure.
+struct Trial<'t, 's, 'a> {
+    situation: &'t mut Situation<'s, 'a>,
+    ours: HashSet<&'t str>,
+    /// The world that changes are made in.
+    base: World<'a>,
+    /// The Subscriptions that are left out of it.
+    others: HashSet<String>,
+    left: u64,
+}
+
+impl<'t, 's, 'a> Trial<'t, 's, 'a> {
+    fn new(situation: &'t mut Situation<'s, 'a>, ours: &'t [String]) -> Self {
+        let ours: HashSet<&str> = ours.iter().map(String::as_str).collect();
+        let mut base = situation.world.clone();
+        let mut others = HashSet::new();
+        if base.subscriptions.len() > SMALL {
+            for it in &mut base.subscriptions {
+                if !ours.contains(&*it.name) {
+                    // What cannot be met leaves what is installed as it is.
+                    it.catalog = CatalogKey::new("-", "-");
+                    others.insert(it.name.clone());
+                }
+            }
+            base.subscriptions
+                .retain(|it| !others.contains(&it.name) || !it.installed_csv.is_empty());
+        }
+        Self { situation, ours, base, others, left: COST }
+    }
+
+    /// Resolves a world, if there is something left to spend.
     fn attempt(&mut self, world: &World<'_>) -> Option<Outcome> {
-        self.left = self.left.checked_sub(1)?;
+        let cost = 1 + world.subscriptions.len() as u64 / 8;
+        self.left = self.left.checked_sub(cost)?;
+        self.situation.left = self.situation.left.checked_sub(cost)?;
         Some(resolution::attempt(world))
     }
 
-    /// Whether the world resolves with a repair.
+    /// Whether what failed does not fail any more, and nothing else does either.
+    fn is_mended(&self, outcome: &Outcome) -> bool {
+        let loose = outcome.failures.iter().filter(|it| is_loose(it)).count();
+        let before = self.situation.loose;
+        let fewer = if self.ours.is_empty() { loose < before } else { loose <= before };
+        let known = |name: &String| {
+            !self.ours.contains(&**name)
+                && (self.situation.blocked.contains(name) || self.others.contains(name))
+        };
+        fewer && outcome.failures.iter().all(|it| it.subscriptions.iter().all(known))
+    }
+
+    /// Whether a repair mends the failure.
     fn works(&mut self, repair: &Repair) -> bool {
-        let mut changed = self.world.clone();
-        repair.apply(&mut changed) && self.attempt(&changed).is_some_and(|it| resolves(&it))
+        let mut changed = self.base.clone();
+        if !repair.apply(&mut changed) {
+            return false;
+        }
+        let Some(outcome) = self.attempt(&changed).filter(|it| self.is_mended(it)) else {
+            return false;
+        };
+        if self.others.is_empty() || !self.touches_others(&outcome) {
+            return true;
+        }
+        let mut whole = self.situation.world.clone();
+        repair.apply(&mut whole) && self.attempt(&whole).is_some_and(|it| self.is_mended(&it))
+    }
+
+    /// Whether what is chosen may not be possible beside what others get.
+    fn touches_others(&self, outcome: &Outcome) -> bool {
+        let others = &self.situation.outcome.resolved;
+        let new: Vec<&Chosen> = outcome.resolved.iter().filter(|it| !others.contains(it)).collect();
+        let apis: HashSet<&Api> = new.iter().flat_map(|it| self.apis(it)).collect();
+        others.iter().any(|other| {
+            new.iter().any(|it| it.package == other.package)
+                || self.apis(other).iter().any(|api| apis.contains(api))
+        })
+    }
+
+    fn apis(&self, chosen: &Chosen) -> &[Api] {
+        found(self.situation.world, chosen).map_or(&[], |(_, facts)| &facts.apis)
     }
 
     /// Whether a Subscription can be met as soon as another one's operator is upgraded.
     fn upgrade_first(&mut self, waiting: &str, involved: &Involved<'_>) -> Option<Repair> {
-        let wish = self.world.subscriptions.iter().find(|it| it.name == waiting)?.clone();
-        if is_installed(self.world, &wish) {
+        let wish = self.base.subscriptions.iter().find(|it| it.name == waiting)?.clone();
+        if is_installed(&self.base, &wish) {
             return None;
         }
         let other = involved
             .subscriptions
             .iter()
-            .find(|it| it.name != waiting && is_installed(self.world, it))?;
-        let mut changed = self.world.clone();
+            .find(|it| it.name != waiting && is_installed(&self.base, it))?;
+        let mut changed = self.base.clone();
         changed.subscriptions.retain(|it| it.name != waiting);
         for _ in 0..HOPS {
             let csv = self.upgrade(&mut changed, &other.name)?;
             changed.subscriptions.push(wish.clone());
-            if resolves(&self.attempt(&changed)?) {
+            let outcome = self.attempt(&changed)?;
+            if self.is_mended(&outcome) {
                 return Some(Repair::UpgradeFirst {
                     waiting: waiting.to_owned(),
                     subscription: other.name.clone(),
@@ -116,20 +215,14 @@ impl Trial<'_, '_> {
         let outcome = self.attempt(world)?;
         let next = outcome.updated_subscriptions.iter().find(|it| it.name == subscription)?;
         let chosen = outcome.resolved.iter().find(|it| it.name == next.current_csv)?;
-        let csv = world.catalogs.iter().find_map(|catalog| match catalog.content {
-            Content::Ready(snapshot) if catalog.key == chosen.catalog => {
-                let at = *snapshot.named(&chosen.name).first()?;
-                let (entry, facts) = snapshot.entry(at);
-                Some(Csv {
-                    name: chosen.name.clone(),
-                    version: entry.version.clone(),
-                    phase: "Succeeded".to_owned(),
-                    properties: Some(annotation(facts)),
-                    ..Csv::default()
-                })
-            }
-            _ => None,
-        })?;
+        let (entry, facts) = found(world, chosen)?;
+        let csv = Csv {
+            name: chosen.name.clone(),
+            version: entry.version.clone(),
+            phase: "Succeeded".to_owned(),
+            properties: Some(annotation(facts)),
+            ..Csv::default()
+        };
         let upgraded: &mut Subscription =
             world.subscriptions.iter_mut().find(|it| it.name == subscription)?;
         world.csvs.retain(|it| it.name != upgraded.installed_csv && it.name != csv.name);
@@ -138,6 +231,16 @@ impl Trial<'_, '_> {
         world.csvs.push(csv);
         Some(chosen.name.clone())
     }
+}
+
+/// What was chosen, in its catalog.
+fn found<'a>(world: &World<'a>, chosen: &Chosen) -> Option<(&'a Entry, &'a Facts)> {
+    world.catalogs.iter().find_map(|catalog| match catalog.content {
+        Content::Ready(snapshot) if catalog.key == chosen.catalog => {
+            snapshot.named(&chosen.name).first().map(|at| snapshot.entry(*at))
+        }
+        _ => None,
+    })
 }
 
 /// The annotation that an installed bundle has.

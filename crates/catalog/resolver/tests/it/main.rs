@@ -3,6 +3,7 @@
 
 mod answers;
 mod dsl;
+mod explanations;
 mod extension;
 mod laws;
 mod laws_worlds;

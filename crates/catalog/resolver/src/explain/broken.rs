@@ -1,0 +1,411 @@
+//! What is broken, and where.
+//!
+//! The texts of broken things are the original's and say little about the place; the place is found
+//! by looking at the world again.
+
+use super::absent::{catalogs, is_visible};
+use super::names;
+use super::proposals::{self, Involved};
+use super::remedies;
+use super::repair::Repair;
+use super::trial::Situation;
+use crate::candidates::{Candidates, What, using};
+use crate::existing;
+use crate::outcome::Failure;
+use crate::problem::{Subject, Var};
+use crate::snapshot::{Entry, Snapshot};
+use crate::world::{CatalogKey, CatalogView, Content, Csv, Subscription, World};
+use mainstay_cause::Cause;
+use mainstay_updates::{Unordered, chain};
+use mainstay_version::quote;
+use std::collections::BTreeSet;
+
+/// How many places are named.
+const PLACES: usize = 4;
+
+/// Explains the failure of a whole namespace.
+pub(crate) fn whole(world: &World<'_>, failure: &mut Failure) {
+    if world.operator_groups.len() == 1 {
+        of_existing(world, failure);
+    } else {
+        of_groups(world, failure);
+    }
+}
+
+/// Explains the failure of a namespace without exactly one OperatorGroup.
+fn of_groups(world: &World<'_>, failure: &mut Failure) {
+    let namespace = &world.namespace;
+    let mut groups: Vec<&str> = world.operator_groups.iter().map(|it| it.name.as_str()).collect();
+    groups.sort_unstable();
+    let quoted = names::quoted(groups.iter().copied());
+    let (what, repairs) = if groups.is_empty() {
+        let add = Repair::AddOperatorGroup { namespace: namespace.clone() };
+        (format!("namespace `{namespace}` has no OperatorGroup"), vec![add])
+    } else {
+        let what = format!(
+            "namespace `{namespace}` has {} OperatorGroups: {}",
+            groups.len(),
+            names::some(&quoted, "and")
+        );
+        let remove = |name: &str| Repair::RemoveOperatorGroup { operator_group: name.to_owned() };
+        // Of more than two it takes several deletions.
+        let two: Vec<&str> = if groups.len() == 2 { groups } else { Vec::new() };
+        (what, two.into_iter().map(remove).collect())
+    };
+    let cause = Cause::new("nothing in the namespace can be resolved").because(Cause::new(what));
+    failure.cause =
+        if repairs.is_empty() { cause.remedy("delete all OperatorGroups but one") } else { cause };
+    failure.repairs = repairs;
+    remedies(failure);
+}
+
+/// Explains the failure of a namespace whose existing operators cannot be told.
+fn of_existing(world: &World<'_>, failure: &mut Failure) {
+    let own = CatalogKey::new(existing::CATALOG, &*world.namespace);
+    let prefix = using(&own, "");
+    let cause = Cause::new("nothing in the namespace can be resolved");
+    let Some(text) = failure.message.strip_prefix(&prefix) else {
+        failure.cause = cause.because(Cause::new(failure.message.clone()));
+        return;
+    };
+    let mut csvs: Vec<&Csv> = world.csvs.iter().filter(|csv| !csv.copied).collect();
+    csvs.sort_by(|a, b| a.name.cmp(&b.name));
+    let named = |before: &str, after: &str| {
+        csvs.iter().copied().find(|csv| text.starts_with(&format!("{before}{}{after}", csv.name)))
+    };
+    let namespace = &world.namespace;
+    let quoted = |csv: &&Csv| {
+        let name = quote(&csv.name);
+        text.starts_with(&format!("failed to retrieve properties of csv {name}: "))
+    };
+    if let Some(csv) = csvs.iter().copied().find(quoted) {
+        let reason = text.rsplit_once("annotation: ").map_or(text, |(_, reason)| reason);
+        failure.cause = cause.because(Cause::new(format!(
+            "the annotation `operatorframework.io/properties` of ClusterServiceVersion `{}` cannot \
+             be read: {reason}",
+            csv.name
+        )));
+        failure.repairs = vec![Repair::DropProperties { csv: csv.name.clone() }];
+    } else if let Some(crd) = text.strip_prefix("error parsing crd name: ") {
+        let has =
+            |csv: &&&Csv| csv.owned_crds.iter().chain(&csv.required_crds).any(|it| it.name == crd);
+        let who: Vec<String> = names::quoted(csvs.iter().filter(has).map(|csv| csv.name.as_str()));
+        failure.cause = cause.because(
+            Cause::new(format!(
+                "ClusterServiceVersion {} names a custom resource definition `{crd}`, without a \
+                 group",
+                names::some(&who, "and")
+            ))
+            .remedy("name it `plural.group`"),
+        );
+    } else if let Some(csv) = named(&format!("csv {namespace}/"), " in phase ") {
+        let next = csvs.iter().find(|it| it.replaces == csv.name);
+        let by = next.map(|it| format!(" by `{}`", it.name)).unwrap_or_default();
+        failure.cause = cause.because(
+            Cause::new(format!(
+                "ClusterServiceVersion `{}` is being replaced{by}, but its phase is {} instead of \
+                 Replacing",
+                csv.name,
+                if csv.phase.is_empty() { "unknown" } else { &csv.phase }
+            ))
+            .remedy("wait until its phase is Replacing, or delete the one that replaces it"),
+        );
+    } else if let Some(csv) = named(&format!("csv {namespace}/"), " has already been seen") {
+        failure.cause = cause.because(
+            Cause::new(format!(
+                "the ClusterServiceVersions from `{}` on replace each other in a circle",
+                csv.name
+            ))
+            .remedy("delete the one that must not replace another"),
+        );
+    } else {
+        failure.cause = cause.because(Cause::new(text.to_owned()));
+    }
+    remedies(failure);
+}
+
+/// Explains what is broken in one part of a namespace.
+pub(super) fn explain(
+    situation: &mut Situation<'_, '_>,
+    candidates: &Candidates<'_>,
+    failure: &mut Failure,
+) {
+    let world = situation.world;
+    let of: Vec<&Subscription> = candidates
+        .subscriptions
+        .iter()
+        .copied()
+        .filter(|it| failure.subscriptions.contains(&it.name))
+        .collect();
+    let mut causes = Vec::new();
+    let mut proposals = Vec::new();
+    for catalog in catalogs(world) {
+        if let Some(text) = fault(world, catalog)
+            && failure.message.contains(&text)
+        {
+            causes.push(catalog_cause(world, catalog, &of));
+            proposals.push(vec![Repair::RestoreCatalog { catalog: catalog.key.clone() }]);
+        }
+    }
+    let (mut changes, mut mends) = (false, Vec::new());
+    if causes.is_empty() {
+        for (mend, cause) in channels_without_order(world, &failure.message) {
+            causes.push(cause);
+            mends.push(mend);
+        }
+        if causes.is_empty() {
+            causes.extend(mixed(world, &failure.message));
+        }
+        causes.extend(bundle_causes(world, candidates, &failure.message));
+        changes = !causes.is_empty();
+    }
+    if causes.is_empty() {
+        causes.extend(answer_causes(world, candidates, failure));
+        changes = !causes.is_empty();
+    }
+    if causes.is_empty() {
+        failure.cause = Cause::new(failure.message.clone());
+        return;
+    }
+    if changes {
+        for subscription in &of {
+            proposals::changes(world, subscription, &mut proposals);
+        }
+        if of.len() > 1 {
+            let remove =
+                |it: &&Subscription| Repair::RemoveSubscription { subscription: it.name.clone() };
+            proposals.push(of.iter().map(remove).collect());
+        }
+        proposals.push(mends);
+    }
+    failure.repairs = situation.mending(&failure.subscriptions, &Involved::default(), proposals);
+    let names: BTreeSet<&str> = failure.subscriptions.iter().map(String::as_str).collect();
+    let names = names::quoted(names);
+    let what = match names.as_slice() {
+        [] => None,
+        [one] => Some(format!("Subscription {one} cannot be resolved")),
+        some => Some(format!("Subscriptions {} cannot be resolved", names::some(some, "and"))),
+    };
+    failure.cause = match (what, causes.len()) {
+        (None, 1) => causes.remove(0),
+        (what, _) => {
+            let what = what.unwrap_or_else(|| "something is broken, but blocks nobody".to_owned());
+            Cause::new(what).because_all(causes)
+        }
+    };
+    remedies(failure);
+}
+
+/// What the original says of a catalog that resolution cannot look at.
+fn fault(world: &World<'_>, catalog: &CatalogView<'_>) -> Option<String> {
+    if !is_visible(world, &catalog.key) {
+        return None;
+    }
+    let CatalogKey { name, namespace } = &catalog.key;
+    let reason = match &catalog.content {
+        Content::Ready(_) => return None,
+        Content::NotConnected => {
+            format!("no registry client established for catalogsource {namespace}/{name}")
+        }
+        Content::Failed(reason) => format!("failed to list bundles: {reason}"),
+    };
+    Some(using(&catalog.key, &reason))
+}
+
+fn catalog_cause(world: &World<'_>, catalog: &CatalogView<'_>, of: &[&Subscription]) -> Cause {
+    let name = names::catalog(world, &catalog.key);
+    let cause = Cause::new(match &catalog.content {
+        Content::Failed(reason) => format!("catalog {name} cannot be read: {reason}"),
+        _ => format!("catalog {name} was not read so far: there is no connection to it yet"),
+    });
+    let any = CatalogKey::default();
+    let named = |it: &&&Subscription| it.catalog == catalog.key || it.catalog == any;
+    let other: Vec<String> =
+        names::quoted(of.iter().filter(|it| !named(it)).map(|it| it.name.as_str()));
+    if other.is_empty() {
+        return cause;
+    }
+    // An outage must not change what is installed.
+    cause.because(Cause::new(format!(
+        "it comes before the catalogs that have what Subscription {} needs, and an outage must not \
+         change what is installed",
+        names::some(&other, "and")
+    )))
+}
+
+/// Channels without order that a message is about, and how to mend them.
+pub(super) fn channels_without_order(world: &World<'_>, message: &str) -> Vec<(Repair, Cause)> {
+    let mut causes = Vec::new();
+    let mut seen = BTreeSet::new();
+    for part in message.split(" of package \"").skip(1) {
+        let Some((package, _)) = part.split_once('"') else { continue };
+        for catalog in catalogs(world) {
+            let Content::Ready(snapshot) = catalog.content else { continue };
+            if !is_visible(world, &catalog.key) || !seen.insert((package, &catalog.key)) {
+                continue;
+            }
+            let place = names::catalog(world, &catalog.key);
+            for (channel, cause) in unordered(snapshot, package, message, &place) {
+                let mend = Repair::MendChannel {
+                    catalog: catalog.key.clone(),
+                    package: package.to_owned(),
+                    channel: channel.to_owned(),
+                };
+                causes.push((mend, cause));
+            }
+        }
+    }
+    causes.truncate(PLACES);
+    causes
+}
+
+/// The channels of a package in one catalog.
+fn channels<'s>(snapshot: &'s Snapshot, package: &str) -> Vec<(&'s str, Vec<&'s Entry>)> {
+    let mut channels: Vec<(&str, Vec<&Entry>)> = Vec::new();
+    for &at in snapshot.of_package(package) {
+        let entry = snapshot.entry(at).0;
+        match channels.iter_mut().find(|(name, _)| *name == &*entry.channel) {
+            Some((_, entries)) => entries.push(entry),
+            None => channels.push((&entry.channel, vec![entry])),
+        }
+    }
+    channels.sort_by_key(|(name, _)| *name);
+    channels
+}
+
+/// The channels of a package without order that a message is about.
+fn unordered<'s>(
+    snapshot: &'s Snapshot,
+    package: &str,
+    message: &str,
+    place: &str,
+) -> Vec<(&'s str, Cause)> {
+    let mut causes = Vec::new();
+    for (channel, mut entries) in channels(snapshot, package) {
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        let Err(why) = chain(&entries) else { continue };
+        if !message.contains(&why.text(package, channel)) {
+            continue;
+        }
+        let of = format!("channel `{channel}` of package `{package}` in catalog {place}");
+        let what = match &why {
+            Unordered::NoHead => {
+                format!(
+                    "{of} has no head: each of its entries is replaced or skipped by another one"
+                )
+            }
+            Unordered::Cycle { head } => {
+                format!("in {of} the entries below `{head}` replace each other in a circle")
+            }
+            Unordered::Several { chains } => {
+                let heads: Vec<&str> = chains
+                    .iter()
+                    .map(|it| it.split_once("...").map_or(it.as_str(), |(head, _)| head))
+                    .collect();
+                let twice = heads.windows(2).find(|pair| pair[0] == pair[1]);
+                match twice {
+                    Some(pair) => format!("{of} has the entry `{}` more than once", pair[0]),
+                    None => format!(
+                        "{of} has {} heads, {}: one of them has to replace or skip the others",
+                        heads.len(),
+                        names::some(&names::quoted(heads), "and")
+                    ),
+                }
+            }
+        };
+        let cause = Cause::new(what);
+        causes.push((channel, cause));
+    }
+    causes
+}
+
+/// A channel that several catalogs have, so that together it has no order.
+fn mixed(world: &World<'_>, message: &str) -> Option<Cause> {
+    let (_, package) = message.split_once(" of package \"")?;
+    let (package, _) = package.split_once('"')?;
+    let mut of: Vec<(String, String)> = Vec::new();
+    for catalog in catalogs(world).into_iter().filter(|it| is_visible(world, &it.key)) {
+        let Content::Ready(snapshot) = catalog.content else { continue };
+        for (channel, _) in channels(snapshot, package) {
+            let text = format!("in channel {} of package {}", quote(channel), quote(package));
+            if message.contains(&text) {
+                of.push((channel.to_owned(), names::catalog(world, &catalog.key)));
+            }
+        }
+    }
+    let (channel, _) = of.first()?.clone();
+    let catalogs: Vec<String> =
+        of.into_iter().filter(|(name, _)| *name == channel).map(|(_, catalog)| catalog).collect();
+    (catalogs.len() > 1).then(|| {
+        Cause::new(format!(
+            "channel `{channel}` of package `{package}` is in catalogs {}, and together they have no \
+             order",
+            names::some(&catalogs, "and")
+        ))
+        .remedy("say in the Subscription which catalog is meant")
+    })
+}
+
+/// Bundles that say something that cannot be read.
+fn bundle_causes(world: &World<'_>, candidates: &Candidates<'_>, message: &str) -> Vec<Cause> {
+    let mut causes: Vec<(String, Cause)> = Vec::new();
+    for fault in &candidates.faults {
+        let What::Bundle(var) = fault.what else { continue };
+        let Subject::Bundle(at) = candidates.problem.subjects[var.index()] else { continue };
+        if !message.contains(&fault.text) {
+            continue;
+        }
+        let name = &candidates.entry(at).0.name;
+        let of = if at.source == 0 {
+            format!("ClusterServiceVersion `{name}`")
+        } else {
+            let catalog = names::catalog(world, candidates.catalog(at));
+            format!("bundle `{name}` in catalog {catalog}")
+        };
+        let text = names::shortened(&fault.text);
+        let what = format!("{of} states a requirement that cannot be read: {text}");
+        if !causes.iter().any(|(known, _)| *known == what) {
+            let cause = Cause::new(what.clone()).remedy("correct the requirement there");
+            causes.push((what, cause));
+        }
+    }
+    causes.sort_by(|a, b| a.0.cmp(&b.0));
+    causes.truncate(PLACES);
+    causes.into_iter().map(|(_, cause)| cause).collect()
+}
+
+/// What is wrong with what was chosen.
+fn answer_causes(world: &World<'_>, candidates: &Candidates<'_>, failure: &Failure) -> Vec<Cause> {
+    let mut causes: BTreeSet<String> = BTreeSet::new();
+    let message = &failure.message;
+    let twice = message.contains("expected exactly one operator, got ");
+    for (at, subject) in candidates.problem.subjects.iter().enumerate() {
+        let Subject::Bundle(entry) = *subject else { continue };
+        if entry.source == 0 {
+            continue;
+        }
+        let (it, facts) = candidates.entry(entry);
+        let catalog = names::catalog(world, candidates.catalog(entry));
+        let of =
+            format!("channel `{}` of package `{}` in catalog {catalog}", it.channel, it.package);
+        let times = candidates.occurrences(entry);
+        if twice && times > 1 {
+            causes.insert(format!(
+                "catalog {catalog} has `{}` {times} times in channels named `{}`",
+                it.name, it.channel
+            ));
+        } else if candidates.is_unreadable(entry)
+            && message.contains(&candidates.identifier(Var(u32::try_from(at).unwrap_or(u32::MAX))))
+        {
+            causes.insert(format!("a name in {of} has a `/`, which no name may have"));
+        } else if let Some(reason) = &facts.unwritable
+            && message.contains(&format!("operator properties for {}", quote(&it.name)))
+        {
+            causes.insert(format!(
+                "bundle `{}` in catalog {catalog} has a property that is no JSON: {reason}",
+                it.name
+            ));
+        }
+    }
+    causes.into_iter().take(PLACES).map(Cause::new).collect()
+}
