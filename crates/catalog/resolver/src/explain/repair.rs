@@ -7,8 +7,9 @@ use std::fmt;
 
 /// One change that mends a failure; its text is an instruction for people.
 ///
-/// A repair that [is certain](Self::is_certain) was tried: the part of the namespace that fails
-/// resolves with it. The others are about things that cannot be tried from here.
+/// A repair that [is certain](Self::is_certain) was tried: what fails does not fail any more with it,
+/// and nothing else does. The others are about things that cannot be tried from here, or make a
+/// namespace resolvable at all, which may bring other failures to light.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
     /// Say that a ClusterServiceVersion is what a Subscription has installed.
@@ -147,12 +148,17 @@ impl Repair {
     pub const fn is_certain(&self) -> bool {
         !matches!(
             self,
-            Self::RestoreCatalog { .. } | Self::MendChannel { .. } | Self::AddCatalog { .. }
+            Self::RestoreCatalog { .. }
+                | Self::MendChannel { .. }
+                | Self::AddCatalog { .. }
+                | Self::AddOperatorGroup { .. }
+                | Self::RemoveOperatorGroup { .. }
+                | Self::DropProperties { .. }
         )
     }
 
     /// Makes the change in a world; false if the world does not have what is to be changed, or if
-    /// the repair is not one that can be tried.
+    /// the change is one that cannot be made in a world.
     ///
     /// Of [`Self::UpgradeFirst`] only the first step is made: what is to wait is taken away.
     pub fn apply(&self, world: &mut World<'_>) -> bool {

@@ -827,6 +827,22 @@ fn the_namespace_as_a_whole() {
 }
 
 #[test]
+fn repairs_of_a_whole_namespace_are_a_first_step() {
+    for text in ["no-group", "group \n group", "csv x.v1 1.0.0 \n annotation {"] {
+        let scene = Scene::read(text);
+        let world = scene.world();
+        let outcome = resolve(&world);
+        let [failure] = outcome.failures.as_slice() else { panic!("{text}") };
+        for repair in &failure.repairs {
+            let mut mended = world.clone();
+            assert!(!repair.is_certain() && repair.apply(&mut mended), "{repair}");
+            assert!(resolve(&mended).failures.iter().all(|it| it.message != failure.message));
+        }
+        assert!(!failure.repairs.is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn one_failure_does_not_hide_another() {
     assert_snapshot!(with_catalog("sub s a/stabel cat \n sub t abacuss/stable cat"), @r"
     [s]
