@@ -1,12 +1,10 @@
 //! One catalog: which bundles fit, which is the best, and why the others fell.
 
-use super::offer::Offer;
+use super::offer::{Offer, Offered};
 use super::request::{Installed, Policy, Request};
 use mainstay_updates::{Channel, Entry};
 use mainstay_version::VersionRelease;
 use mainstay_version::{Constraint, Version, parse_strict};
-use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What is asked, read once for all catalogs.
@@ -54,7 +52,7 @@ pub struct Verdict {
     /// Why it does not fit.
     pub fell: Fell,
     /// Its place in the offer.
-    pub(super) at: usize,
+    pub(super) at: u32,
 }
 
 /// Why a bundle does not fit. All false if it does.
@@ -80,75 +78,41 @@ impl Fell {
     }
 }
 
-impl Verdict {
-    /// The order of preference in one catalog: not deprecated, then version and release from the
-    /// highest down; what has no version comes last. Where upstream's order is that of the file,
-    /// this one is by name from the last up.
-    fn order(&self, other: &Self) -> Ordering {
-        let by_version = match (&self.version, &other.version) {
-            (Ok(this), Ok(that)) => that.cmp(this),
-            (Ok(_), Err(_)) => Ordering::Less,
-            (Err(_), Ok(_)) => Ordering::Greater,
-            (Err(_), Err(_)) => Ordering::Equal,
-        };
-        self.deprecated
-            .cmp(&other.deprecated)
-            .then(by_version)
-            .then_with(|| other.bundle.cmp(&self.bundle))
-            .then(other.at.cmp(&self.at))
-    }
-
-    /// Whether it comes before another in the order of preference.
-    pub(super) fn before(&self, other: &Self) -> bool {
-        self.order(other).is_lt()
-    }
-}
-
 /// The verdicts about all bundles of an offer, the preferred ones first.
 pub(super) fn judge(offer: &Offer, rules: &Rules<'_>) -> Vec<Verdict> {
-    let request = rules.request;
+    let Rules { request, range, start } = rules;
     let any = request.channels.is_empty();
-    let mut offered = HashSet::new();
-    let mut follow = HashSet::new();
+    let channels = offer.graph().channels();
+    let asked: Vec<bool> = channels.iter().map(|channel| asks_for(request, channel)).collect();
     // Edges count in the channels that are asked for only. They are direct ones: what was itself
     // skipped by something newer is a target like any other (PATH-03, PATH-05).
-    for entry in entries(offer, request) {
-        offered.insert(&*entry.name);
-        let covers = |start: &Start| entry.covers(&start.name, Some(&start.version)).is_some();
-        if rules.start.as_ref().is_some_and(covers) {
-            follow.insert(&*entry.name);
-        }
-    }
-    let mut verdicts: Vec<Verdict> = offer
-        .bundles()
-        .iter()
-        .enumerate()
-        .map(|(at, bundle)| {
-            let version = match &bundle.release {
-                Some(release) if request.explicit_releases => {
-                    VersionRelease::explicit(&bundle.version, release).map_err(|it| it.to_string())
-                }
-                _ => VersionRelease::legacy(&bundle.version).map_err(|it| it.to_string()),
-            };
-            let within = |range: &Constraint| {
-                version.as_ref().is_ok_and(|version| range.contains(version.version()))
-            };
-            let follows = |start: &Start| {
-                follow.contains(&*bundle.name)
-                    || version.as_ref().is_ok_and(|it| *it == start.exact)
-            };
-            let fell = Fell {
-                channel: !any && !offered.contains(&*bundle.name),
-                range: !rules.range.as_ref().is_none_or(within),
-                successor: !rules.start.as_ref().is_none_or(follows),
-            };
-            let known = offer.graph().bundle(&bundle.name);
-            let deprecated = known.is_some_and(|it| it.deprecation.is_some());
-            Verdict { bundle: bundle.name.clone(), version, deprecated, fell, at }
-        })
-        .collect();
-    verdicts.sort_by(Verdict::order);
-    verdicts
+    let entries = |offered: &'_ Offered| -> Vec<&Entry> {
+        let places = offered.places.iter().filter(|(channel, _)| asked[*channel as usize]);
+        places.map(|&(channel, at)| &channels[channel as usize].entries()[at as usize]).collect()
+    };
+    let verdict = |(at, offered): (u32, &Offered)| {
+        let version = offered.version(request.explicit_releases);
+        let in_range = |range: &Constraint| {
+            version.as_ref().is_ok_and(|version| range.contains(version.version()))
+        };
+        let entries = if any && start.is_none() { Vec::new() } else { entries(offered) };
+        let follows = |start: &Start| {
+            let covers = |it: &&Entry| it.covers(&start.name, Some(&start.version)).is_some();
+            version.as_ref().is_ok_and(|it| *it == start.exact) || entries.iter().any(covers)
+        };
+        let fell = Fell {
+            channel: !any && entries.is_empty(),
+            range: !range.as_ref().is_none_or(in_range),
+            successor: !start.as_ref().is_none_or(follows),
+        };
+        let (bundle, version) = (offered.bundle.name.clone(), version.clone());
+        Verdict { bundle, version, deprecated: offered.deprecated, fell, at }
+    };
+    offer.preferred(request.explicit_releases).map(verdict).collect()
+}
+
+fn asks_for(request: &Request, channel: &Channel) -> bool {
+    request.channels.is_empty() || request.channels.iter().any(|it| **it == *channel.name)
 }
 
 /// The entries of the channels that are asked for.
@@ -156,10 +120,8 @@ pub(super) fn entries<'o>(
     offer: &'o Offer,
     request: &'o Request,
 ) -> impl Iterator<Item = &'o Entry> {
-    let asked = |channel: &&Channel| {
-        request.channels.is_empty() || request.channels.iter().any(|it| **it == *channel.name)
-    };
-    offer.graph().channels().iter().filter(asked).flat_map(Channel::entries)
+    let channels = offer.graph().channels().iter();
+    channels.filter(|channel| asks_for(request, channel)).flat_map(Channel::entries)
 }
 
 /// Whether edges matter.

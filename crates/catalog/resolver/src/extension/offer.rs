@@ -2,8 +2,10 @@
 
 use crate::property::GoFields;
 use mainstay_updates::Graph;
+use mainstay_version::VersionRelease;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// A package of a catalog as extensions choose from it: its update graph, and what its bundles say
@@ -16,8 +18,45 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Offer {
     graph: Graph,
-    /// Sorted.
-    bundles: Vec<Bundle>,
+    /// By bundle.
+    offered: Vec<Offered>,
+    /// Places in `offered`, the preferred ones first: by versions whose build metadata is the
+    /// release, and where a release that is stated counts.
+    orders: [Vec<u32>; 2],
+}
+
+/// A bundle with what is asked of it again and again.
+#[derive(Clone, Debug)]
+pub(super) struct Offered {
+    pub bundle: Bundle,
+    pub deprecated: bool,
+    /// As the two orders see it; the error is upstream's text.
+    versions: [Result<VersionRelease, String>; 2],
+    /// Its entries: which channel of the graph, which entry of that.
+    pub places: Vec<(u32, u32)>,
+}
+
+impl Offered {
+    /// Its version, where a release that is stated counts or not.
+    pub(super) const fn version(&self, explicit: bool) -> &Result<VersionRelease, String> {
+        &self.versions[explicit as usize]
+    }
+
+    /// The order of preference in one catalog: not deprecated, then version and release from the
+    /// highest down; what has no version comes last. Where upstream's order is that of the file,
+    /// this one is by name from the last up.
+    fn order(&self, other: &Self, explicit: bool) -> Ordering {
+        let by_version = match (self.version(explicit), other.version(explicit)) {
+            (Ok(this), Ok(that)) => that.cmp(this),
+            (Ok(_), Err(_)) => Ordering::Less,
+            (Err(_), Ok(_)) => Ordering::Greater,
+            (Err(_), Err(_)) => Ordering::Equal,
+        };
+        self.deprecated
+            .cmp(&other.deprecated)
+            .then(by_version)
+            .then_with(|| other.bundle.cmp(&self.bundle))
+    }
 }
 
 /// What a bundle says about itself.
@@ -71,9 +110,37 @@ impl Offer {
     /// Bundles, and the graph with the edges between them and with what is deprecated. The versions
     /// that count are those of the bundles.
     pub fn new(graph: Graph, bundles: impl IntoIterator<Item = Bundle>) -> Self {
+        let mut entries: HashMap<&str, Vec<(u32, u32)>> = HashMap::new();
+        for (channel, at) in graph.channels().iter().zip(0..) {
+            for (entry, place) in channel.entries().iter().zip(0..) {
+                entries.entry(&entry.name).or_default().push((at, place));
+            }
+        }
         let mut bundles: Vec<Bundle> = bundles.into_iter().collect();
         bundles.sort();
-        Self { graph, bundles }
+        let offered = bundles.into_iter().map(|bundle| {
+            let legacy = VersionRelease::legacy(&bundle.version).map_err(|it| it.to_string());
+            let stated = match &bundle.release {
+                Some(release) => {
+                    VersionRelease::explicit(&bundle.version, release).map_err(|it| it.to_string())
+                }
+                None => legacy.clone(),
+            };
+            let known = graph.bundle(&bundle.name);
+            Offered {
+                deprecated: known.is_some_and(|it| it.deprecation.is_some()),
+                versions: [legacy, stated],
+                places: entries.get(&*bundle.name).cloned().unwrap_or_default(),
+                bundle,
+            }
+        });
+        let offered: Vec<Offered> = offered.collect();
+        let orders = [false, true].map(|explicit| {
+            let mut order: Vec<u32> = (0..).take(offered.len()).collect();
+            order.sort_by(|&a, &b| offered[a as usize].order(&offered[b as usize], explicit));
+            order
+        });
+        Self { graph, offered, orders }
     }
 
     /// The update graph.
@@ -81,9 +148,18 @@ impl Offer {
         &self.graph
     }
 
-    /// The bundles, sorted.
-    pub fn bundles(&self) -> &[Bundle] {
-        &self.bundles
+    /// The bundles, by name.
+    pub fn bundles(&self) -> impl ExactSizeIterator<Item = &Bundle> {
+        self.offered.iter().map(|it| &it.bundle)
+    }
+
+    /// The bundles, the preferred ones first.
+    pub(super) fn preferred(&self, explicit: bool) -> impl Iterator<Item = (u32, &Offered)> {
+        self.orders[usize::from(explicit)].iter().map(|&at| (at, &self.offered[at as usize]))
+    }
+
+    pub(super) fn at(&self, at: u32) -> &Bundle {
+        &self.offered[at as usize].bundle
     }
 
     /// What should no longer be used.

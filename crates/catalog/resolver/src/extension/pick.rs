@@ -294,7 +294,7 @@ fn finish(
     offer: Option<&Offer>,
 ) -> Result<Choice, Refusal> {
     let best = considered[at].best().zip(offer);
-    let (kind, message) = match best.map(|(best, offer)| (best, &offer.bundles()[best.at], offer)) {
+    let (kind, message) = match best.map(|(best, offer)| (best, offer.at(best.at), offer)) {
         Some((best, bundle, offer)) => match (&best.version, &bundle.dependency) {
             (Ok(version), None) => {
                 return Ok(Choice {

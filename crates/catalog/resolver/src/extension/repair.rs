@@ -15,8 +15,11 @@ use std::sync::Arc;
 
 /// How many repairs are named.
 const MOST: usize = 4;
-/// How many things are tried to find them.
+/// How many things are tried to find them …
 const TRIALS: usize = 32;
+/// … fewer where there are many bundles, so that an explanation does not take longer than this many
+/// looks at one.
+const LOOKS: usize = 200_000;
 
 /// Changes after which the extension gets a bundle.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,8 +151,9 @@ pub(super) fn repairs(
         })
         .collect();
     ready.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut shop =
-        Workshop { request, installed, catalogs: ready, trials: TRIALS, found: Vec::new() };
+    let bundles: usize = offers.iter().flatten().map(|offer| offer.bundles().len()).sum();
+    let trials = (LOOKS / bundles.max(1)).clamp(4, TRIALS);
+    let mut shop = Workshop { request, installed, catalogs: ready, trials, found: Vec::new() };
     let named = |at: &usize| refusal.considered[*at].catalog.clone();
     match refusal.kind {
         // There is nothing to go by.
@@ -187,7 +191,7 @@ pub(super) fn repairs(
             }
             // What the wishes leave out is nearer than what the catalogs leave out.
             let elsewhere = std::mem::take(&mut shop.found);
-            shop.search();
+            shop.search(refusal);
             shop.found.extend(elsewhere);
         }
     }
@@ -249,9 +253,20 @@ impl Workshop<'_> {
     }
 
     /// Looks for the fewest changes of wishes that help.
-    fn search(&mut self) {
-        let mut queue = VecDeque::from([Vec::new()]);
+    fn search(&mut self, refusal: &Refusal) {
+        let mut queue: VecDeque<Vec<Change>> = VecDeque::new();
         let mut seen = BTreeSet::new();
+        let mut add = |queue: &mut VecDeque<_>, changes: &[Change], steps: Vec<Change>| {
+            for change in steps {
+                let more: Vec<Change> = changes.iter().cloned().chain([change]).collect();
+                let mut key: Vec<String> = more.iter().map(ToString::to_string).collect();
+                key.sort();
+                if seen.insert(key) {
+                    queue.push_back(more);
+                }
+            }
+        };
+        add(&mut queue, &[], self.steps(self.request, refusal));
         let mut fewest = usize::MAX;
         while let Some(changes) = queue.pop_front() {
             // One more than all kinds of wishes never helps.
@@ -266,15 +281,7 @@ impl Workshop<'_> {
                     self.found.push(repair);
                 }
                 Err((request, refusal)) => {
-                    for change in self.steps(&request, &refusal) {
-                        let mut more: Vec<Change> = changes.clone();
-                        more.push(change);
-                        let mut key: Vec<String> = more.iter().map(ToString::to_string).collect();
-                        key.sort();
-                        if seen.insert(key) {
-                            queue.push_back(more);
-                        }
-                    }
+                    add(&mut queue, &changes, self.steps(&request, &refusal));
                 }
             }
         }
@@ -306,7 +313,7 @@ impl Workshop<'_> {
         for (catalog, verdict) in all().filter(|(_, it)| it.fell.count() == least) {
             match nearest.iter_mut().find(|(_, it)| it.fell == verdict.fell) {
                 None => nearest.push((catalog, verdict)),
-                Some(known) if verdict.before(known.1) => *known = (catalog, verdict),
+                Some(known) if before(verdict, known.1) => *known = (catalog, verdict),
                 Some(_) => {}
             }
         }
@@ -334,7 +341,8 @@ impl Workshop<'_> {
         }
         if range {
             // Of several steps the one that leads to where the request wants to go.
-            let step = self.route(request).and_then(|route| route.steps.into_iter().next());
+            let route = self.route(request, catalog);
+            let step = route.and_then(|route| route.steps.into_iter().next());
             changes.extend(step.or_else(|| asked(verdict)).map(Change::Version));
         }
         if successor {
@@ -342,13 +350,14 @@ impl Workshop<'_> {
         }
     }
 
-    /// A way into the range by several updates.
-    fn route(&self, request: &Request) -> Option<Route> {
+    /// A way into the range by several updates along what a catalog offers.
+    fn route(&self, request: &Request, catalog: &str) -> Option<Route> {
         let installed = self.installed.filter(|_| follows_edges(request))?;
-        self.catalogs.iter().find_map(|catalog| match catalog.content {
-            Content::Offer(Some(offer)) if catalog.available => route(offer, request, installed),
+        let catalog = self.catalogs.iter().find(|it| it.name == catalog)?;
+        match catalog.content {
+            Content::Offer(Some(offer)) => route(offer, request, installed),
             _ => None,
-        })
+        }
     }
 
     /// Says where a step leads.
@@ -360,7 +369,7 @@ impl Workshop<'_> {
         let mut catalogs = self.catalogs.clone();
         repair.apply(&mut request, &mut catalogs);
         request.version.clone_from(&self.request.version);
-        if let Some(route) = self.route(&request)
+        if let Some(route) = self.route(&request, &repair.catalog)
             && route.first == repair.bundle
         {
             repair.onward = route.steps.into_iter().skip(1).collect();
@@ -371,4 +380,14 @@ impl Workshop<'_> {
 /// How to ask for exactly the version of a bundle.
 fn asked(verdict: &Verdict) -> Option<String> {
     verdict.version.as_ref().ok().map(pin)
+}
+
+/// Whether a bundle comes before one of another catalog: catalogs have no order of preference here.
+fn before(this: &Verdict, that: &Verdict) -> bool {
+    match (&this.version, &that.version) {
+        (Ok(version), Ok(other)) => {
+            (that.deprecated, version, &this.bundle) > (this.deprecated, other, &that.bundle)
+        }
+        (this, that) => this.is_ok() && that.is_err(),
+    }
 }

@@ -8,8 +8,8 @@ use mainstay_version::{Constraint, Version};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// From how many bundles successors are looked for; explanations are to be quick.
-const VISITS: usize = 256;
+/// How many entries are looked at; explanations are to be quick.
+const LOOKS: usize = 200_000;
 
 /// A way from what is installed into the range that is asked for.
 pub(super) struct Route {
@@ -26,13 +26,12 @@ pub(super) fn route(offer: &Offer, request: &Request, installed: &Installed) -> 
     let edges: Vec<_> = entries(offer, request).collect();
     let versions: HashMap<&str, VersionRelease> = offer
         .bundles()
-        .iter()
         .filter_map(|it| Some((&*it.name, VersionRelease::legacy(&it.version).ok()?)))
         .collect();
     let mut seen: HashSet<&str> = HashSet::from([&*start.name]);
     let mut queue: VecDeque<(Arc<str>, Version, Vec<Arc<str>>)> =
         VecDeque::from([(start.name.as_str().into(), start.version, Vec::new())]);
-    for _ in 0..VISITS {
+    for _ in 0..LOOKS / edges.len().max(1) {
         let (name, version, way) = queue.pop_front()?;
         if !way.is_empty() && range.contains(versions.get(&*name)?.version()) {
             let steps = way.iter().filter_map(|it| versions.get(&**it)).map(pin);

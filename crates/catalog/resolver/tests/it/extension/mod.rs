@@ -2,6 +2,7 @@
 
 mod laws;
 mod prose;
+mod real;
 mod scene;
 
 use mainstay_resolver::extension::{FailureKind, State};
