@@ -136,8 +136,8 @@ impl Text<'_> {
             End::Held { next, why } => {
                 let words = format!("held at {last}: {} cannot be taken", plain(next));
                 line(out, "end", &self.paint("33", &words));
-                if let Some(failure) = why {
-                    tree(out, &failure.cause, "             ");
+                if let Some(cause) = why {
+                    tree(out, cause, "               ");
                 }
             }
             End::Failed => line(out, "end", &self.paint("31", "part of what fails, see below")),

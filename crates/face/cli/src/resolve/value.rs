@@ -44,8 +44,8 @@ fn operator(it: &Operator) -> Value {
         End::Stranded(head) if !head.is_empty() => value["end"]["head"] = json!(head),
         End::Held { next, why } => {
             value["end"]["next"] = json!(next);
-            if let Some(failure) = why {
-                value["end"]["explanation"] = cause_json(&failure.cause);
+            if let Some(cause) = why {
+                value["end"]["explanation"] = cause_json(cause);
             }
         }
         _ => {}

@@ -62,7 +62,7 @@ pub(super) enum End {
     /// At a version that the channel does not have, and that it has no update for.
     Outside,
     /// There is an update, and it cannot be taken; what stands in the way, if that is known.
-    Held { next: String, why: Option<Box<Failure>> },
+    Held { next: String, why: Option<Cause> },
     /// The Subscription is part of what fails.
     Failed,
     /// It is installed, and no Subscription asks for upgrades.
@@ -326,25 +326,25 @@ fn end(operator: &mut Operator, world: &World<'_>, entries: &Entries<'_>, first:
 }
 
 /// Why an entry cannot be taken: what fails when it is demanded.
-fn held(world: &World<'_>, next: EntryView<'_>) -> Option<Box<Failure>> {
+fn held(world: &World<'_>, next: EntryView<'_>) -> Option<Cause> {
     let range = Range::parse(&format!("={}", next.version()?)).ok()?;
-    let before = resolve(world).failures;
     let mut world = world.clone();
+    // What cannot be read would be all that is told.
+    world.catalogs.retain(|view| is_ready(&view.content));
+    let before = resolve(&world).failures;
     world.demands.push(Demand { package: next.package().to_owned(), range: Some(range) });
     let new = |failure: &Failure| before.iter().all(|it| it.message != failure.message);
-    let mut failure = resolve(&world).failures.into_iter().find(new)?;
-    failure.cause = undemanded(&failure.cause);
-    Some(Box::new(failure))
+    let cause = resolve(&world).failures.into_iter().find(new)?.cause;
+    Some(about(&cause, &format!("`{}`", next.name())).unwrap_or(&cause).clone())
 }
 
-/// A cause without what it says about the demand, which nobody has but the one who asked why.
-fn undemanded(cause: &Cause) -> Cause {
-    let ours = |it: &&Cause| !it.what().starts_with("the demand for ");
-    let mut kept = Cause::new(cause.what());
-    if let Some(place) = cause.place() {
-        kept = kept.at(place.clone());
+/// The first part of a cause that begins with a name: the rest is about the demand, which nobody
+/// has but the one who asked why.
+fn about<'c>(cause: &'c Cause, name: &str) -> Option<&'c Cause> {
+    if cause.what().starts_with(name) {
+        return Some(cause);
     }
-    kept.because_all(cause.children().iter().filter(ours).map(undemanded))
+    cause.children().iter().find_map(|child| about(child, name))
 }
 
 /// Whether a catalog has content.

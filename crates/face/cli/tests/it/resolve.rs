@@ -264,10 +264,9 @@ fn what_if_shows_the_difference() {
         installed  tea.v1
         now        tea.v2
         end        held at tea.v2: tea.v3 cannot be taken
-                 Subscription `kettle` cannot be met
-                   because it cannot keep `kettle.v1`, which is installed, and channel `old` of package `kettle` in catalog `shop` of namespace `olm` has no upgrade from it
-                     because the installed `kettle.v1` is not possible beside `kettle.v2`: a namespace has only one operator of package `kettle`
-                       because `tea.v3` needs version `>=2.0.0` of package `kettle`, which `kettle.v2` can meet
+                   `tea.v3` needs version `>=2.0.0` of package `kettle`, but nothing that meets this can be installed
+                     because `kettle.v2` is not possible beside the installed `kettle.v1`: a namespace has only one operator of package `kettle`
+                       because Subscription `kettle` has `kettle.v1` installed
       stays spoon.v1 (Subscription my-spoon)
         end        stranded: channel gold neither has spoon.v1 nor an update for it
       fails Subscription cup
@@ -341,9 +340,12 @@ fn catalogs_without_content_and_broken_ones_are_told() {
       stays tea.v1 (Subscription my-tea)
         end        part of what fails, see below
       fails Subscriptions my-spoon, my-tea
-        error using catalogsource olm/shop: failed to list bundles: its content is not at hand here
+        Subscriptions `my-spoon` and `my-tea` cannot be resolved
+          because catalog `shop` of namespace `olm` cannot be read: its content is not at hand here
+          → mend CatalogSource `shop` in namespace `olm`
       fails; nothing that is asked for depends on it
-        error using catalogsource olm/bad: failed to list bundles: the folder broken cannot be used
+        catalog `bad` of namespace `olm` cannot be read: the folder broken cannot be used
+          → mend CatalogSource `bad` in namespace `olm`
     ");
 }
 
