@@ -54,6 +54,7 @@
 mod build;
 mod chain;
 mod graph;
+mod ranges;
 mod route;
 mod search;
 mod switch;

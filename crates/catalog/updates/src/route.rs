@@ -2,6 +2,7 @@
 
 use crate::chain::Link;
 use crate::graph::{Bundle, Channel, Entry};
+use crate::ranges::first_two;
 use crate::view::{Installed, Semantics, Step, View};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -195,14 +196,9 @@ impl<'g> View<'g> {
                 named.entry(name).or_default().push(at);
             }
         }
-        let ranged = (0..list.len()).filter(|&at| list[at].entry.skip_range.is_some()).collect();
-        Nevers { list, named, ranged }
-    }
-
-    /// The rank that is chosen from a bundle of the graph, if it is another bundle.
-    pub(crate) fn next_of(&self, place: usize) -> Option<u32> {
-        let rank = self.choice[place]?;
-        (self.ranks[rank as usize].place() != place).then_some(rank)
+        let entries = (0u32..).zip(list.iter().map(|never| never.entry));
+        let by_range = first_two(&self.graph.bundles, entries);
+        Nevers { list, named, by_range }
     }
 
     /// For each bundle of the graph, where updates end and after how many.
@@ -261,20 +257,7 @@ impl<'g> View<'g> {
             };
             return End::Kept { instead_of, why };
         }
-        nevers.covering(installed).map_or(End::Uncovered, End::Never)
-    }
-
-    /// The best successor, also where none is chosen.
-    fn best_other(&self, installed: &Installed<'_>) -> Option<Step<'g>> {
-        let from = self.origin(installed);
-        let mut after = None;
-        loop {
-            let rank = self.covering(from, after, &mut 0)?;
-            if *self.ranks[rank as usize].entry.name != *installed.name {
-                return self.step(rank, installed);
-            }
-            after = Some(rank);
-        }
+        nevers.covering(installed, self.known(installed)).map_or(End::Uncovered, End::Never)
     }
 }
 
@@ -282,19 +265,26 @@ impl<'g> View<'g> {
 struct Nevers<'g> {
     list: Vec<Never<'g>>,
     named: HashMap<&'g str, Vec<usize>>,
-    ranged: Vec<usize>,
+    /// For each bundle of the graph the first two whose ranges hold its version.
+    by_range: Vec<[Option<u32>; 2]>,
 }
 
 impl<'g> Nevers<'g> {
-    /// The first one that covers what is installed, and is another bundle.
-    fn covering(&self, installed: &Installed<'_>) -> Option<Never<'g>> {
+    /// The first one that covers what is installed, and is another bundle. `known` is its place, if
+    /// it is a bundle of the graph.
+    fn covering(&self, installed: &Installed<'_>, known: Option<usize>) -> Option<Never<'g>> {
         let is_other = |at: &usize| *self.list[*at].entry.name != *installed.name;
         let named = self.named.get(installed.name).into_iter().flatten().copied().find(is_other);
-        let ranged = installed.version.and_then(|version| {
-            let holds = |at: &usize| self.list[*at].entry.skips_version(version);
-            self.ranged.iter().copied().find(|at| is_other(at) && holds(at))
-        });
-        let first = named.into_iter().chain(ranged).min()?;
+        let in_range = if let Some(place) = known {
+            let by_range = self.by_range[place].into_iter().flatten().map(|at| at as usize);
+            by_range.into_iter().find(is_other)
+        } else {
+            installed.version.and_then(|version| {
+                let holds = |at: &usize| self.list[*at].entry.skips_version(version);
+                (0..self.list.len()).find(|at| holds(at) && is_other(at))
+            })
+        };
+        let first = named.into_iter().chain(in_range).min()?;
         self.list.get(first).copied()
     }
 }

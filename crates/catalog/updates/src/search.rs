@@ -1,7 +1,8 @@
 //! All ways to the head, and the shortest one.
 
 use crate::graph::Bundle;
-use crate::view::{Candidate, Installed, Origin, Semantics, Step, Versions, View};
+use crate::ranges::Versions;
+use crate::view::{Candidate, Installed, Origin, Semantics, Step, View};
 use mainstay_version::{Release, Version};
 use std::collections::HashMap;
 

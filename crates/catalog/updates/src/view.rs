@@ -2,10 +2,10 @@
 
 use crate::chain::Unordered;
 use crate::graph::{Bundle, Channel, Edge, Entry, Graph};
+use crate::ranges::first_two;
 use mainstay_version::{Release, Version};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
-use std::ops::Bound;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// By whose rules updates are chosen.
@@ -89,8 +89,11 @@ pub struct View<'g> {
     ranged: Vec<u32>,
     /// From which rank on bundles are deprecated, where that is part of the order.
     deprecated_from: usize,
+    /// For each bundle of the graph the best two ranks, of different bundles, whose ranges hold its
+    /// version.
+    by_range: Vec<[Option<u32>; 2]>,
     /// What is chosen from each bundle of the graph: a rank, also one of the bundle itself.
-    pub(crate) choice: Vec<Option<u32>>,
+    choice: Vec<Option<u32>>,
 }
 
 /// Something that may be chosen.
@@ -206,6 +209,7 @@ impl<'g> View<'g> {
             named: HashMap::new(),
             ranged: Vec::new(),
             deprecated_from: ranks.partition_point(|it| it.entry.bundle.deprecation.is_none()),
+            by_range: Vec::new(),
             choice: Vec::new(),
             ranks: Vec::new(),
         };
@@ -223,27 +227,14 @@ impl<'g> View<'g> {
             }
         }
         view.ranks = ranks;
-        view.choice = view.choices();
+        let ranged = view.ranged.iter().map(|&rank| (rank, view.ranks[rank as usize].entry));
+        view.by_range = first_two(&graph.bundles, ranged);
+        let best = graph.bundles.iter().zip(&view.by_range).map(|(bundle, by_range)| {
+            let named = view.origin(&Installed::from(&**bundle)).best_named(None);
+            named.into_iter().chain(by_range[0]).min()
+        });
+        view.choice = best.collect();
         view
-    }
-
-    /// What is chosen from each bundle. Ranges take the versions that no better one has taken.
-    fn choices(&self) -> Vec<Option<u32>> {
-        let bundles = &self.graph.bundles;
-        let mut choice: Vec<Option<u32>> = bundles
-            .iter()
-            .map(|bundle| {
-                let from = self.origin(&Installed::from(&**bundle));
-                from.best_named(None)
-            })
-            .collect();
-        let mut left = Versions::of(bundles);
-        for &rank in &self.ranged {
-            left.take(self.ranks[rank as usize].entry, |place| {
-                choice[place] = Some(choice[place].map_or(rank, |known| known.min(rank)));
-            });
-        }
-        choice
     }
 
     /// The bundle to which updates lead: for OLM classic the head of the channel, or what follows it
@@ -280,9 +271,44 @@ impl<'g> View<'g> {
     /// the bundle itself: one whose own range holds its version stays (OLM classic), and so does one
     /// that is better than its successors (extensions).
     pub fn next(&self, installed: &Installed<'_>) -> Option<Step<'g>> {
-        let rank = self.covering(self.origin(installed), None, &mut 0)?;
+        let rank = match self.known(installed) {
+            Some(place) => self.choice[place],
+            None => self.covering(self.origin(installed), None, &mut 0),
+        }?;
         let is_other = *self.ranks[rank as usize].entry.name != *installed.name;
         if is_other { self.step(rank, installed) } else { None }
+    }
+
+    /// The rank that is chosen from a bundle of the graph, if it is another bundle.
+    pub(crate) fn next_of(&self, place: usize) -> Option<u32> {
+        let rank = self.choice[place]?;
+        (self.ranks[rank as usize].place() != place).then_some(rank)
+    }
+
+    /// The best successor, also where none is chosen.
+    pub(crate) fn best_other(&self, installed: &Installed<'_>) -> Option<Step<'g>> {
+        let is_other = |rank: &u32| *self.ranks[*rank as usize].entry.name != *installed.name;
+        let from = self.origin(installed);
+        let rank = if let Some(place) = self.known(installed) {
+            let first =
+                std::iter::successors(from.best_named(None), |&rank| from.best_named(Some(rank)));
+            let by_range = self.by_range[place].into_iter().flatten();
+            first.into_iter().find(is_other).into_iter().chain(by_range.filter(is_other)).min()
+        } else {
+            let first = self.covering(from, None, &mut 0);
+            std::iter::successors(first, |&rank| self.covering(from, Some(rank), &mut 0))
+                .find(is_other)
+        };
+        self.step(rank?, installed)
+    }
+
+    /// The place of what is installed, if it is a bundle of the graph with the same version.
+    pub(crate) fn known(&self, installed: &Installed<'_>) -> Option<usize> {
+        let place = self.graph.place_of(installed.name)?;
+        let bundle = &self.graph.bundles[place];
+        let is_same =
+            bundle.version.as_ref() == installed.version && bundle.release == installed.release;
+        is_same.then_some(place)
     }
 
     /// The step to a rank that covers what is installed.
@@ -346,33 +372,5 @@ impl<'g> View<'g> {
         from.named.binary_search(&rank).is_ok()
             || from.twins.iter().any(|&(start, end)| (start..end).contains(&(rank as usize)))
             || from.version.is_some_and(|version| entry.skips_version(version))
-    }
-}
-
-/// Bundles by version, to be taken once.
-pub(crate) struct Versions<'g>(BTreeMap<&'g Version, Vec<usize>>);
-
-impl<'g> Versions<'g> {
-    pub(crate) fn of(bundles: &'g [Arc<Bundle>]) -> Self {
-        let mut by_version: BTreeMap<&Version, Vec<usize>> = BTreeMap::new();
-        for (place, bundle) in bundles.iter().enumerate() {
-            if let Some(version) = &bundle.version {
-                by_version.entry(version).or_default().push(place);
-            }
-        }
-        Self(by_version)
-    }
-
-    /// Takes what is in the range of an entry.
-    pub(crate) fn take(&mut self, entry: &Entry, mut each: impl FnMut(usize)) {
-        let intervals = entry.skip_range.iter().flat_map(|range| range.set.intervals());
-        for interval in intervals {
-            // An interval ends above where it begins.
-            let end = interval.to.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-            let bounds = (Bound::Included(&interval.from), end);
-            while let Some((&version, _)) = self.0.range::<Version, _>(bounds).next() {
-                self.0.remove(version).into_iter().flatten().for_each(&mut each);
-            }
-        }
     }
 }

@@ -62,6 +62,31 @@ fn circles_of_five_thousand_entries_end() {
 }
 
 #[test]
+fn five_thousand_entries_that_each_end_by_themselves_are_told_apart() {
+    // Each skips the next in a circle beside the head, and its range holds nothing but itself.
+    let count = 5000;
+    let names: Vec<String> = (0..count).map(|at| format!("p.v{at:04}")).collect();
+    let mut builder = Graph::builder("p").entry("stable", "p.w", Edges::default());
+    for (at, name) in names.iter().enumerate() {
+        let version = format!("{at}.0.0");
+        let skips = [&*names[(at + 1) % count]];
+        let edges = Edges { skips: &skips, skip_range: Some(&version), ..Edges::default() };
+        builder = builder.bundle(name, &version).entry("stable", name, edges);
+    }
+    let graph = builder.finish();
+    let view = graph.view(Semantics::Classic, &["stable"]).unwrap();
+    let stranded = view.stranded();
+    assert_eq!(stranded.len(), count);
+    let reason = "only p.v4999 replaces or skips it, which is skipped by p.v4998";
+    assert_eq!(stranded[0].end.to_string(), reason);
+    // For extensions only the last leads on, to the first.
+    let stranded = graph.view(Semantics::Extension, &[]).unwrap().stranded();
+    let at_last = stranded.iter().filter(|it| &*it.at.name == "p.v4999").count();
+    assert_eq!((stranded.len(), at_last), (count - 1, 0));
+    assert_eq!(stranded[1].end.to_string(), "its successor p.v0000 is not newer");
+}
+
+#[test]
 fn every_package_of_published_catalogs_has_a_graph() {
     for name in ["certified-v4.14", "community-v4.19"] {
         let what = format!("update graphs of catalog {name}");
