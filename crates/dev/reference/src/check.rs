@@ -108,11 +108,17 @@ impl Checker<'_, '_> {
     fn contradictions(&mut self, parts: &[Vec<usize>], outcome: &Outcome) -> Vec<bool> {
         let mut contradicts = vec![false; parts.len()];
         for failure in outcome.failures.iter().filter(|it| it.kind != FailureKind::Error) {
-            let Some(thing) = self.contradiction(failure) else { continue };
-            for (part, contradicts) in parts.iter().zip(&mut contradicts) {
-                if part.contains(&thing) && std::mem::replace(contradicts, true) {
-                    self.wrong(format!("two failures in one part: {}", failure.message));
-                }
+            let of: Vec<usize> = self
+                .contradiction(failure)
+                .iter()
+                .filter_map(|thing| parts.iter().position(|part| part.contains(thing)))
+                .collect();
+            if of.is_empty() {
+                continue;
+            }
+            match of.into_iter().find(|part| !contradicts[*part]) {
+                Some(part) => contradicts[part] = true,
+                None => self.wrong(format!("two failures in one part: {}", failure.message)),
             }
         }
         contradicts
@@ -222,16 +228,17 @@ impl Checker<'_, '_> {
         true
     }
 
-    /// Checks the reasons of a contradiction and gives one of the things that they are about.
-    fn contradiction(&mut self, failure: &Failure) -> Option<usize> {
+    /// Checks the reasons of a contradiction and gives a thing that they are about: one for each way
+    /// in which the texts can be understood.
+    fn contradiction(&mut self, failure: &Failure) -> Vec<usize> {
         let message = &failure.message;
         let Some(list) = message.strip_prefix("constraints not satisfiable: ") else {
             self.wrong(format!("no list of reasons: {message}"));
-            return None;
+            return Vec::new();
         };
         let Some(texts) = self.split(list) else {
             self.wrong(format!("something is no reason: {message}"));
-            return None;
+            return Vec::new();
         };
         if !texts.is_sorted() {
             self.wrong(format!("reasons are not sorted: {message}"));
@@ -255,9 +262,10 @@ impl Checker<'_, '_> {
         let open = vec![None; self.rules.things.len()];
         let contradicts =
             |list: &[&Constraint]| matches!(possible(&open, list, &mut LIMIT.clone()), Ok(None));
-        let Some(core) = choices.iter().find(|list| contradicts(list)) else {
+        choices.retain(|list| contradicts(list));
+        let Some(first) = choices.first() else {
             self.wrong(format!("the reasons do not contradict each other: {message}"));
-            return None;
+            return Vec::new();
         };
         let in_vain = |list: &Vec<&Constraint>| {
             (0..list.len()).find(|at| {
@@ -266,11 +274,11 @@ impl Checker<'_, '_> {
                 contradicts(&fewer)
             })
         };
-        if !choices.iter().any(|list| contradicts(list) && in_vain(list).is_none()) {
-            let text = in_vain(core).map(|at| core[at].text.as_str()).unwrap_or_default();
+        if choices.iter().all(|list| in_vain(list).is_some()) {
+            let text = in_vain(first).map(|at| first[at].text.as_str()).unwrap_or_default();
             self.wrong(format!("the reason {text:?} is not needed: {message}"));
         }
-        core.iter().flat_map(|it| it.things()).next()
+        choices.iter().filter_map(|list| list.first()?.things().first().copied()).collect()
     }
 
     /// Takes a list of reasons apart; reasons have commas of their own.

@@ -5,7 +5,7 @@ use crate::laws_worlds::{Ground, Seed, Size, seeds, shuffle};
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_reference::{Stopped, check, solve};
 use mainstay_resolver::universe::{RealCatalog, Universe};
-use mainstay_resolver::{Failure, Outcome, Snapshot, resolve};
+use mainstay_resolver::{Failure, Snapshot, resolve};
 use mainstay_testdata::{ran, unpack};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -19,8 +19,10 @@ const LIMIT: u64 = 20_000;
 
 /// Small enough for trying.
 const SMALL: Size = Size { products: 6, releases: 3, wishes: 3, policies: false };
+/// The same with wishes of administrators.
+const RULED: Size = Size { policies: true, ..SMALL };
 /// Too large for trying.
-const MIDDLE: Size = Size { products: 10, releases: 5, wishes: 6, policies: false };
+const MIDDLE: Size = Size { products: 10, releases: 5, wishes: 6, policies: true };
 
 /// Holds a law to that many worlds, always the same ones.
 fn every_world(size: Size, cases: u32, law: impl Fn(&Seed, &Value) -> Result<(), TestCaseError>) {
@@ -56,18 +58,16 @@ fn shown(universe: &Value) -> String {
     lines.join("\n")
 }
 
-fn outcome(seed: &Seed, universe: &Value) -> Outcome {
-    resolve(&Ground::new(seed, universe).world(&HashMap::new()))
-}
-
 #[test]
 fn the_order_of_lists_changes_nothing() {
-    every_world(MIDDLE, 150, |seed, universe| {
-        let expected = outcome(seed, universe);
+    every_world(MIDDLE, 100, |seed, universe| {
+        let expected = resolve(&Ground::new(seed, universe).world(&HashMap::new()));
         for number in 0..3 {
             let mut other = universe.clone();
             shuffle(&mut other, number);
-            prop_assert_eq!(&outcome(seed, &other), &expected, "{}", shown(&other));
+            let ground = Ground::new(seed, &other).turned();
+            let none = HashMap::new();
+            prop_assert_eq!(&resolve(&ground.world(&none)), &expected, "{}", shown(&other));
         }
         Ok(())
     });
@@ -75,7 +75,7 @@ fn the_order_of_lists_changes_nothing() {
 
 #[test]
 fn the_checker_finds_nothing() {
-    every_world(MIDDLE, 300, |seed, universe| {
+    every_world(MIDDLE, 200, |seed, universe| {
         let ground = Ground::new(seed, universe);
         let none = HashMap::new();
         let world = ground.world(&none);
@@ -85,29 +85,37 @@ fn the_checker_finds_nothing() {
     });
 }
 
+/// The answer to a world is the first that trying finds.
+fn is_the_first(seed: &Seed, universe: &Value) -> Result<(), TestCaseError> {
+    let ground = Ground::new(seed, universe);
+    let none = HashMap::new();
+    let world = ground.world(&none);
+    let mut got = resolve(&world);
+    let expected = match solve(&world, LIMIT) {
+        Ok(expected) => expected,
+        Err(Stopped::TooLong) => return Ok(()),
+        Err(Stopped::Broken(_)) => {
+            prop_assert!(!got.failures.is_empty() && got.resolved.is_empty());
+            return Ok(());
+        }
+    };
+    let names = |it: &Failure| it.subscriptions.clone();
+    let blocked: BTreeSet<String> = got.failures.iter().flat_map(names).collect();
+    prop_assert_eq!(&blocked, &expected.blocked);
+    got.failures.clear();
+    got.summary = None;
+    prop_assert_eq!(got, expected.outcome);
+    Ok(())
+}
+
 #[test]
 fn the_answer_is_the_first_that_trying_finds() {
-    every_world(SMALL, 1_000, |seed, universe| {
-        let ground = Ground::new(seed, universe);
-        let none = HashMap::new();
-        let world = ground.world(&none);
-        let mut got = resolve(&world);
-        let expected = match solve(&world, LIMIT) {
-            Ok(expected) => expected,
-            Err(Stopped::TooLong) => return Ok(()),
-            Err(Stopped::Broken(_)) => {
-                prop_assert!(!got.failures.is_empty() && got.resolved.is_empty());
-                return Ok(());
-            }
-        };
-        let names = |it: &Failure| it.subscriptions.clone();
-        let blocked: BTreeSet<String> = got.failures.iter().flat_map(names).collect();
-        prop_assert_eq!(&blocked, &expected.blocked);
-        got.failures.clear();
-        got.summary = None;
-        prop_assert_eq!(got, expected.outcome);
-        Ok(())
-    });
+    every_world(SMALL, 600, is_the_first);
+}
+
+#[test]
+fn the_answer_within_rules_of_administrators_is_the_first_that_trying_finds() {
+    every_world(RULED, 600, is_the_first);
 }
 
 #[derive(Deserialize)]

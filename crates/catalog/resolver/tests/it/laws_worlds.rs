@@ -5,7 +5,7 @@
 
 use mainstay_resolver::universe::{RealCatalog, Universe};
 use mainstay_resolver::{Demand, Prohibited, Prohibition, Snapshot, World};
-use mainstay_version::Range;
+use mainstay_version::{Range, Version};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
@@ -81,6 +81,7 @@ pub(crate) struct Seed {
     alone: Vec<(u8, u8)>,
     demands: Vec<(u8, u8)>,
     prohibitions: Vec<(u8, u8)>,
+    kubernetes: u8,
 }
 
 /// Which parts a law wants.
@@ -161,15 +162,19 @@ pub(crate) fn seeds(size: Size) -> impl Strategy<Value = Seed> {
         pairs(1),
         pairs(policies),
         pairs(policies),
+        any::<u8>().prop_map(move |number| if size.policies { number } else { 0 }),
     )
-        .prop_map(|(products, priorities, wishes, alone, demands, prohibitions)| Seed {
-            products,
-            priorities,
-            wishes,
-            alone,
-            demands,
-            prohibitions,
-        })
+        .prop_map(
+            |(products, priorities, wishes, alone, demands, prohibitions, kubernetes)| Seed {
+                kubernetes,
+                products,
+                priorities,
+                wishes,
+                alone,
+                demands,
+                prohibitions,
+            },
+        )
 }
 
 /// One of several, by a number.
@@ -255,6 +260,10 @@ impl Product {
             }
         }
         list.extend(release.needs.iter().map(Need::property));
+        if release.deprecated.is_multiple_of(8) && release.deprecated > 0 {
+            let value = json!({"minKubeVersion": format!("1.{}.0", 20 + release.deprecated / 64)});
+            list.push(json!({"type": "olm.csv.metadata", "value": value}));
+        }
         if release.deprecated > 240 {
             list.push(json!({"type": "olm.deprecated", "value": {}}));
         }
@@ -444,9 +453,7 @@ impl Seed {
     }
 }
 
-/// Puts every list of a universe whose order means nothing into another order.
-///
-/// The order of a bundle's requirements is the order in which they are met, so it stays.
+/// Puts every list of a universe into another order.
 pub(crate) fn shuffle(universe: &mut Value, mut number: u64) {
     let mut next = move |below: usize| {
         // A linear congruential generator is random enough here.
@@ -457,27 +464,17 @@ pub(crate) fn shuffle(universe: &mut Value, mut number: u64) {
     mix(universe, &mut next);
 }
 
-fn is_requirement(item: &Value) -> bool {
-    item["type"].as_str().is_some_and(|it| it.ends_with(".required") || it == "olm.constraint")
-}
-
 fn mix(value: &mut Value, next: &mut impl FnMut(usize) -> usize) {
     match value {
         Value::Array(items) => {
-            let requirements: Vec<Value> =
-                items.iter().filter(|it| is_requirement(it)).cloned().collect();
             for at in (1..items.len()).rev() {
                 items.swap(at, next(at + 1));
-            }
-            let places = items.iter_mut().filter(|it| is_requirement(it));
-            for (place, requirement) in places.zip(requirements) {
-                *place = requirement;
             }
             for item in items {
                 mix(item, next);
             }
         }
-        // Constraints say what they say in their order.
+        // What a property says has an order of its own: that of compound constraints is told.
         Value::Object(fields) => {
             for (_, inner) in fields.iter_mut().filter(|(key, _)| *key != "value") {
                 mix(inner, next);
@@ -494,6 +491,7 @@ pub(crate) struct Ground {
     snapshots: Vec<Snapshot>,
     demands: Vec<Demand>,
     prohibitions: Vec<Prohibition>,
+    kubernetes: Option<Version>,
 }
 
 impl Ground {
@@ -502,7 +500,16 @@ impl Ground {
         let universe: Universe = serde_json::from_value(universe.clone()).unwrap();
         let snapshots = universe.snapshots();
         let (demands, prohibitions) = (seed.demands(), seed.prohibitions());
-        Self { universe, snapshots, demands, prohibitions }
+        let kubernetes = (seed.kubernetes % 4 > 1)
+            .then(|| Version::new(1, 20 + u64::from(seed.kubernetes / 64), 0));
+        Self { universe, snapshots, demands, prohibitions, kubernetes }
+    }
+
+    /// The same with the wishes of administrators in the opposite order.
+    pub(crate) fn turned(mut self) -> Self {
+        self.demands.reverse();
+        self.prohibitions.reverse();
+        self
     }
 
     /// The world.
@@ -510,6 +517,7 @@ impl Ground {
         let mut world = self.universe.world(&self.snapshots, real).unwrap();
         world.demands.clone_from(&self.demands);
         world.prohibitions.clone_from(&self.prohibitions);
+        world.kube_version.clone_from(&self.kubernetes);
         world
     }
 }
