@@ -16,6 +16,7 @@ mod candidates;
 mod channel;
 mod check;
 mod entries;
+pub mod hostile;
 mod json;
 mod requirement;
 mod rules;

@@ -1,0 +1,368 @@
+//! Worlds that are made to be hard, in any size.
+
+use mainstay_resolver::{
+    BundleFacts, CatalogKey, CatalogView, Content, Csv, EntryFacts, OperatorGroup, Property,
+    Snapshot, SnapshotBuilder, Subscription, World,
+};
+use serde_json::{Value, json};
+
+/// A property: its type and its value as JSON text.
+pub type Said = (&'static str, String);
+
+/// A catalog in the making.
+#[derive(Default)]
+pub struct Shelf(SnapshotBuilder);
+
+/// A version of a package in a channel.
+#[derive(Default)]
+pub struct Release<'a> {
+    pub package: &'a str,
+    pub name: &'a str,
+    pub version: &'a str,
+    pub channel: &'a str,
+    pub replaces: Option<&'a str>,
+    pub skips: &'a [&'a str],
+    pub said: &'a [Said],
+}
+
+impl Shelf {
+    pub fn put(&mut self, release: &Release<'_>) {
+        let Release { package, name, version, channel, replaces, skips, said } = *release;
+        let version = if version.is_empty() { "1.0.0" } else { version };
+        let identity = json!({"packageName": package, "version": version}).to_string();
+        let mut properties = vec![Property { kind: "olm.package", json: &identity }];
+        properties.extend(said.iter().map(|(kind, json)| Property { kind, json }));
+        let facts = BundleFacts { version, properties: &properties, ..BundleFacts::default() };
+        let bundle = self.0.bundle(package, &facts).unwrap();
+        self.0.entry(
+            &bundle,
+            &EntryFacts {
+                name,
+                channel: if channel.is_empty() { "stable" } else { channel },
+                default_channel: true,
+                replaces,
+                skips,
+                skip_range: None,
+            },
+        );
+    }
+
+    /// A package with one version.
+    pub fn one(&mut self, package: &str, said: &[Said]) {
+        let name = format!("{package}.v1");
+        self.put(&Release { package, name: &name, said, ..Release::default() });
+    }
+
+    /// A package with several versions in one channel; each is given what it says, the least
+    /// version first.
+    pub fn many(&mut self, package: &str, releases: &[Vec<Said>]) {
+        let name = |at: usize| format!("{package}.v{}", at + 1);
+        for (at, said) in releases.iter().enumerate() {
+            let before = at.checked_sub(1).map(name);
+            self.put(&Release {
+                package,
+                name: &name(at),
+                version: &format!("{}.0.0", at + 1),
+                replaces: before.as_deref(),
+                said,
+                ..Release::default()
+            });
+        }
+    }
+}
+
+/// What resolution looks at, with the content that it borrows.
+#[derive(Default)]
+pub struct Place {
+    pub catalogs: Vec<(CatalogKey, i64, Snapshot)>,
+    pub subscriptions: Vec<Subscription>,
+    pub csvs: Vec<Csv>,
+}
+
+impl Place {
+    /// One catalog, and a Subscription for each of these packages.
+    pub fn new(shelf: Shelf, packages: impl IntoIterator<Item = String>) -> Self {
+        let mut place = Self::default();
+        place.shelve(0, 0, shelf);
+        for package in packages {
+            place.subscribe(&package);
+        }
+        place
+    }
+
+    pub fn shelve(&mut self, number: usize, priority: i64, shelf: Shelf) {
+        self.catalogs.push((key(number), priority, shelf.0.finish()));
+    }
+
+    pub fn subscribe(&mut self, package: &str) {
+        self.subscriptions.push(Subscription {
+            name: package.to_owned(),
+            package: package.to_owned(),
+            catalog: key(0),
+            ..Subscription::default()
+        });
+    }
+
+    pub fn world(&self) -> World<'_> {
+        World {
+            namespace: "tenant".to_owned(),
+            global_namespace: "olm".to_owned(),
+            operator_groups: vec![OperatorGroup::default()],
+            catalogs: self
+                .catalogs
+                .iter()
+                .map(|(key, priority, snapshot)| CatalogView {
+                    key: key.clone(),
+                    priority: *priority,
+                    content: Content::Ready(snapshot),
+                })
+                .collect(),
+            subscriptions: self.subscriptions.clone(),
+            csvs: self.csvs.clone(),
+            ..World::default()
+        }
+    }
+}
+
+fn key(number: usize) -> CatalogKey {
+    CatalogKey::new(format!("cat-{number:03}"), "tenant")
+}
+
+fn gvk(kind: &str) -> Value {
+    json!({"group": "example.com", "version": "v1", "kind": kind})
+}
+
+/// Provides a kind.
+pub fn provides(kind: &str) -> Said {
+    ("olm.gvk", gvk(kind).to_string())
+}
+
+/// Requires a kind.
+pub fn requires(kind: &str) -> Said {
+    ("olm.gvk.required", gvk(kind).to_string())
+}
+
+/// Requires a package in any version.
+pub fn needs(package: &str) -> Said {
+    let value = json!({"packageName": package, "versionRange": ">=0.0.0"});
+    ("olm.package.required", value.to_string())
+}
+
+/// States a constraint.
+pub fn constraint(value: &Value) -> Said {
+    ("olm.constraint", value.to_string())
+}
+
+/// One more pigeon than there are holes: each version of a pigeon sits in another hole, and two in one
+/// hole provide the same kind.
+pub fn pigeons(holes: usize) -> Place {
+    let mut shelf = Shelf::default();
+    let names: Vec<String> = (0..=holes).map(|at| format!("pigeon-{at:02}")).collect();
+    for name in &names {
+        let releases: Vec<_> =
+            (0..holes).map(|hole| vec![provides(&format!("Hole{hole}"))]).collect();
+        shelf.many(name, &releases);
+    }
+    Place::new(shelf, names)
+}
+
+/// Three packages that must differ from each other and have two versions to do so: no conclusion
+/// sees that before one of them is tried. They are asked for by a package `knot`.
+fn knot(shelf: &mut Shelf) {
+    let sides = ["left", "middle", "right"];
+    for (at, side) in sides.iter().enumerate() {
+        let release = |version: usize| {
+            let meets = |other: usize| {
+                let (one, two) = (at.min(other), at.max(other));
+                provides(&format!("Edge{one}{two}{version}"))
+            };
+            (0..3).filter(|other| *other != at).map(meets).collect::<Vec<_>>()
+        };
+        shelf.many(side, &[release(0), release(1)]);
+    }
+    let needs: Vec<_> = sides.iter().map(|side| needs(side)).collect();
+    shelf.one("knot", &needs);
+}
+
+/// Many free choices, and behind them something impossible that has nothing to do with them.
+pub fn late_conflict(choices: usize, subscribed: bool) -> Place {
+    let mut shelf = Shelf::default();
+    knot(&mut shelf);
+    let names: Vec<String> = (0..choices).map(|at| format!("free-{at:03}")).collect();
+    for name in &names {
+        shelf.many(name, &[Vec::new(), Vec::new(), Vec::new()]);
+    }
+    let mut all: Vec<_> = names.iter().map(|name| needs(name)).collect();
+    all.push(needs("knot"));
+    shelf.one("root", &all);
+    if subscribed {
+        // The same choices as wishes of their own.
+        Place::new(shelf, names.into_iter().chain(["root".to_owned()]))
+    } else {
+        Place::new(shelf, ["root".to_owned()])
+    }
+}
+
+/// A tree of requirements, each met by two packages, whose leaves all lead to something impossible.
+pub fn deep_tree(depth: usize) -> Place {
+    let mut shelf = Shelf::default();
+    knot(&mut shelf);
+    for level in 0..depth {
+        for side in ["a", "b"] {
+            let next = if level + 1 == depth {
+                vec![needs("knot")]
+            } else {
+                vec![
+                    requires(&format!("Left{}", level + 1)),
+                    requires(&format!("Right{}", level + 1)),
+                ]
+            };
+            let mut said = next.clone();
+            said.push(provides(&format!("Left{level}")));
+            shelf.one(&format!("left-{level:02}-{side}"), &said);
+            let mut said = next;
+            said.push(provides(&format!("Right{level}")));
+            shelf.one(&format!("right-{level:02}-{side}"), &said);
+        }
+    }
+    shelf.one("root", &[requires("Left0"), requires("Right0")]);
+    Place::new(shelf, ["root".to_owned()])
+}
+
+/// A ring of packages, each of which requires the next.
+pub fn cycle(length: usize) -> Place {
+    let mut shelf = Shelf::default();
+    for at in 0..length {
+        shelf.one(&format!("ring-{at:05}"), &[needs(&format!("ring-{:05}", (at + 1) % length))]);
+    }
+    Place::new(shelf, ["ring-00000".to_owned()])
+}
+
+/// A ring of kinds, each offered by two packages; each package offers two kinds, so every second one
+/// has to go. An odd ring cannot be done.
+pub fn rivals(length: usize) -> Place {
+    let mut shelf = Shelf::default();
+    for at in 0..length {
+        let kinds = [at, (at + 1) % length].map(|kind| provides(&format!("Kind{kind:04}")));
+        shelf.one(&format!("rival-{at:04}"), &kinds);
+    }
+    let all: Vec<_> = (0..length).map(|kind| requires(&format!("Kind{kind:04}"))).collect();
+    shelf.one("root", &all);
+    Place::new(shelf, ["root".to_owned()])
+}
+
+/// A channel with that many versions, the newest of which is wanted.
+pub fn long_channel(length: usize) -> Place {
+    let mut shelf = Shelf::default();
+    shelf.many("long", &vec![vec![provides("Long")]; length]);
+    Place::new(shelf, ["long".to_owned()])
+}
+
+/// A channel whose head skips everything, with ever longer lists below.
+pub fn skipping_channel(length: usize) -> Place {
+    let mut shelf = Shelf::default();
+    let names: Vec<String> = (0..length).map(|at| format!("skip.v{at}")).collect();
+    for (at, name) in names.iter().enumerate() {
+        let skips: Vec<&str> = names[..at].iter().map(String::as_str).collect();
+        let version = format!("{at}.0.0");
+        let replaces = at.checked_sub(1).map(|at| names[at].as_str());
+        let release = Release { package: "skip", name, version: &version, ..Release::default() };
+        shelf.put(&Release { replaces, skips: &skips, ..release });
+    }
+    Place::new(shelf, ["skip".to_owned()])
+}
+
+/// Many catalogs with the same packages; something in the first needs something from any of them.
+pub fn catalogs(count: usize, packages: usize) -> Place {
+    let mut place = Place::default();
+    for number in 0..count {
+        let mut shelf = Shelf::default();
+        for package in 0..packages {
+            let next = requires(&format!("Kind{}", (package + 1) % packages));
+            let own = provides(&format!("Kind{package}"));
+            shelf.one(&format!("package-{package:03}"), &[own, next]);
+        }
+        place.shelve(number, 0, shelf);
+    }
+    place.subscribe("package-000");
+    place
+}
+
+/// Every bundle requires something that every bundle of another package is.
+pub fn everything_requires_everything(bundles: usize, alike: bool) -> Place {
+    let mut shelf = Shelf::default();
+    for at in 0..bundles {
+        let package = format!("p-{at:05}");
+        let not = if alike { "nobody".to_owned() } else { package.clone() };
+        let other = json!({"package": {"packageName": not, "versionRange": ">=0.0.0"}});
+        shelf.one(&package, &[constraint(&json!({"not": {"constraints": [other]}}))]);
+    }
+    Place::new(shelf, ["p-00000".to_owned()])
+}
+
+/// Independent Subscriptions, each with a chain of requirements.
+pub fn subscriptions(count: usize, depth: usize) -> Place {
+    let mut shelf = Shelf::default();
+    let name = |at: usize, level: usize| format!("s-{at:04}-{level}");
+    for at in 0..count {
+        for level in 0..depth {
+            let next = (level + 1 < depth).then(|| needs(&name(at, level + 1)));
+            let said = Vec::from_iter(next);
+            shelf.many(&name(at, level), &[said.clone(), said.clone(), said]);
+        }
+    }
+    Place::new(shelf, (0..count).map(|at| name(at, 0)))
+}
+
+/// One bundle that requires very much, each of it offered by two packages.
+pub fn many_requirements(count: usize, offered: bool) -> Place {
+    let mut shelf = Shelf::default();
+    let all: Vec<_> = (0..count).map(|at| requires(&format!("Kind{at:05}"))).collect();
+    shelf.one("root", &all);
+    for at in (0..count).filter(|_| offered) {
+        for side in ["x", "y"] {
+            shelf.one(&format!("offer-{at:05}-{side}"), &[provides(&format!("Kind{at:05}"))]);
+        }
+    }
+    Place::new(shelf, ["root".to_owned()])
+}
+
+/// A rule that goes through all properties once more on each level, in a catalog of that many bundles.
+pub fn costly_rule(depth: usize, bundles: usize) -> Place {
+    let rule = (0..depth)
+        .rev()
+        .fold("true".to_owned(), |inner, at| format!("properties.all(p{at}, {inner})"));
+    rules(&rule, bundles)
+}
+
+/// A rule in a catalog of that many bundles, each with ten more properties.
+pub fn rules(rule: &str, bundles: usize) -> Place {
+    let mut shelf = Shelf::default();
+    shelf.one("root", &[constraint(&json!({"cel": {"rule": rule}, "failureMessage": "hard"}))]);
+    let said: Vec<Said> = (0..10).map(|at| ("own.kind", at.to_string())).collect();
+    for at in 0..bundles {
+        shelf.one(&format!("other-{at:05}"), &said);
+    }
+    Place::new(shelf, ["root".to_owned()])
+}
+
+/// A constraint that nests as deep as JSON may, and as wide as it may, in a catalog of that many bundles.
+pub fn nests(bundles: usize, constraints: usize) -> Place {
+    let mut shelf = Shelf::default();
+    let said: Vec<Said> = (0..constraints)
+        .map(|number| {
+            let leaf = |at: usize| json!({"gvk": {"group": "g", "version": "v", "kind": format!("{number}-{at}")}});
+            let mut nest = json!({"any": {"constraints": (0..2_000).map(leaf).collect::<Vec<_>>()}});
+            for level in 0..35 {
+                let key = if level % 2 == 0 { "all" } else { "any" };
+                nest = json!({key: {"constraints": [nest]}});
+            }
+            constraint(&nest)
+        })
+        .collect();
+    shelf.one("root", &said);
+    for at in 0..bundles {
+        shelf.one(&format!("other-{at:05}"), &[provides(&format!("Other{at}"))]);
+    }
+    Place::new(shelf, ["root".to_owned()])
+}
