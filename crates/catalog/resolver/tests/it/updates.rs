@@ -2,7 +2,7 @@
 //! graph decides.
 
 use mainstay_catalog::{Catalog, Keep, LoadOptions, Package};
-use mainstay_resolver::extension::{self, Bundle, Deprecation, Edge, Offer, Request};
+use mainstay_resolver::extension::{self, Bundle, Offer, Request};
 use mainstay_resolver::{
     BundleFacts, CatalogKey, CatalogView, Content, Csv, EntryFacts, OperatorGroup, Outcome,
     Property, Snapshot, SnapshotBuilder, Subscription, World, resolve,
@@ -130,7 +130,7 @@ proptest! {
         let version = |bundle: u8| format!("{}.0.0+{}", bundle / 2, bundle % 2);
         let name = |bundle: u8| format!("p.v{bundle}");
         let mut graph = Graph::builder("p");
-        let mut offer = Offer::default();
+        let mut bundles = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
         for (channel, bundle, replaces, skips, range) in &entries {
             let channel = CHANNELS[usize::from(*channel)];
@@ -140,20 +140,16 @@ proptest! {
             let range = range.map(|(from, to)| format!(">={from}.0.0 <{to}.0.0"));
             let edges = Edges { replaces: replaces.as_deref(), skips: &skips, skip_range: range.as_deref() };
             graph = graph.bundle(&name, &version(*bundle)).entry(channel, &name, edges);
-            let edge = Edge::new(&name, replaces.as_deref(), &skips, range.as_deref());
-            offer.channel(channel, [edge]);
             if seen.insert(*bundle) {
                 let version = version(*bundle).into();
-                offer.bundle(Bundle { name: (*name).into(), version, ..Bundle::default() });
+                bundles.push(Bundle { name: (*name).into(), version, ..Bundle::default() });
             }
         }
-        let mut said = Deprecation::default();
         for bundle in deprecated.iter().filter(|bundle| seen.contains(bundle)) {
             graph = graph.deprecate_bundle(&name(*bundle), "old");
-            said.bundles.insert((*name(*bundle)).into(), "old".into());
         }
-        offer.deprecate(said);
         let graph = graph.finish();
+        let offer = Offer::new(graph.clone(), bundles);
         let catalogs = [extension::Catalog::new("c", extension::Content::Offer(Some(&offer)))];
         for channels in [&["fast"][..], &["stable"], &["fast", "stable"], &[]] {
             let request = Request {
