@@ -21,6 +21,15 @@ pub(crate) fn asking<'a>(rules: &Rules<'a>, thing: usize) -> Vec<&'a Subscriptio
     rules.subscriptions.iter().copied().filter(asks).collect()
 }
 
+/// The Subscriptions to the package of a thing, which is an entry of a catalog, whatever their
+/// channel and catalog.
+pub(crate) fn claims<'a>(rules: &Rules<'a>, thing: usize) -> Vec<&'a Subscription> {
+    let Thing::Entry(entry) = rules.things[thing] else { return Vec::new() };
+    let entry = &rules.entries[entry];
+    let claims = |it: &&Subscription| entry.source != 0 && it.package == entry.package;
+    rules.subscriptions.iter().copied().filter(claims).collect()
+}
+
 /// Whether everybody who is about a thing has it already.
 fn is_current(rules: &Rules<'_>, thing: usize) -> bool {
     let Thing::Entry(entry) = rules.things[thing] else { return false };

@@ -75,7 +75,7 @@ impl Checker<'_, '_> {
                 continue;
             }
             expected.extend(of_part);
-            let excused = broken && self.is_excused(part, &blocked);
+            let excused = (broken && self.is_broken(part)) || self.is_claimed(part, &blocked);
             if !contradicts && !excused {
                 let names: Vec<String> =
                     part.iter().take(9).map(|thing| rules.identifier(*thing)).collect();
@@ -125,7 +125,7 @@ impl Checker<'_, '_> {
     }
 
     /// Whether something that a part has to do with is broken.
-    fn is_excused(&self, part: &[usize], blocked: &BTreeSet<String>) -> bool {
+    fn is_broken(&self, part: &[usize]) -> bool {
         let rules = self.rules;
         let unasked = rules.sources.iter().any(|source| !source.ready);
         let requires = |at: &usize| {
@@ -138,16 +138,20 @@ impl Checker<'_, '_> {
         let mut constraints = (0..rules.constraints.len()).filter(of_part);
         let odd = |thing: &usize| match rules.things[*thing] {
             Thing::Entry(entry) => {
-                let others = answer::asking(rules, *thing);
                 !rules.has_one_place(entry)
                     || rules.unreadable.contains(thing)
                     || answer::is_unwritable(rules, *thing)
-                    || others.iter().any(|it| blocked.contains(&it.name))
             }
             Thing::Demand(_) | Thing::Subscription(_) => false,
         };
         constraints.any(|at| rules.gaps.contains(&at) || (unasked && requires(&at)))
             || part.iter().any(odd)
+    }
+
+    /// Whether a part may hold the package of a Subscription that is blocked.
+    fn is_claimed(&self, part: &[usize], blocked: &BTreeSet<String>) -> bool {
+        let claims = part.iter().flat_map(|thing| answer::claims(self.rules, *thing));
+        claims.into_iter().any(|it| blocked.contains(&it.name))
     }
 
     /// The thing that was chosen.

@@ -1,4 +1,6 @@
-//! Worlds that are made to be hard, in any size.
+//! Worlds that are made to be hard, in any size: for tests of budgets, and for measuring.
+//!
+//! Each is a catalog or more on a [`Shelf`], with Subscriptions to what is hard in it.
 
 use mainstay_resolver::{
     BundleFacts, CatalogKey, CatalogView, Content, Csv, EntryFacts, OperatorGroup, Property,
@@ -16,16 +18,24 @@ pub struct Shelf(SnapshotBuilder);
 /// A version of a package in a channel.
 #[derive(Default)]
 pub struct Release<'a> {
+    /// The package.
     pub package: &'a str,
+    /// Name of the bundle.
     pub name: &'a str,
+    /// Its version; 1.0.0 if empty.
     pub version: &'a str,
+    /// The channel, which is its package's default one; `stable` if empty.
     pub channel: &'a str,
+    /// The bundle it replaces.
     pub replaces: Option<&'a str>,
+    /// Bundles it also replaces.
     pub skips: &'a [&'a str],
+    /// Its properties, besides the package.
     pub said: &'a [Said],
 }
 
 impl Shelf {
+    /// Adds a version of a package.
     pub fn put(&mut self, release: &Release<'_>) {
         let Release { package, name, version, channel, replaces, skips, said } = *release;
         let version = if version.is_empty() { "1.0.0" } else { version };
@@ -33,7 +43,10 @@ impl Shelf {
         let mut properties = vec![Property { kind: "olm.package", json: &identity }];
         properties.extend(said.iter().map(|(kind, json)| Property { kind, json }));
         let facts = BundleFacts { version, properties: &properties, ..BundleFacts::default() };
-        let bundle = self.0.bundle(package, &facts).unwrap();
+        let Some(bundle) = self.0.bundle(package, &facts) else {
+            // Only older forms of requirements can be refused.
+            return;
+        };
         self.0.entry(
             &bundle,
             &EntryFacts {
@@ -74,8 +87,11 @@ impl Shelf {
 /// What resolution looks at, with the content that it borrows.
 #[derive(Default)]
 pub struct Place {
+    /// Catalogs with their priorities.
     pub catalogs: Vec<(CatalogKey, i64, Snapshot)>,
+    /// Subscriptions of the namespace.
     pub subscriptions: Vec<Subscription>,
+    /// What exists in the namespace.
     pub csvs: Vec<Csv>,
 }
 
@@ -90,10 +106,12 @@ impl Place {
         place
     }
 
+    /// Adds a catalog.
     pub fn shelve(&mut self, number: usize, priority: i64, shelf: Shelf) {
         self.catalogs.push((key(number), priority, shelf.0.finish()));
     }
 
+    /// Adds a Subscription to a package of the first catalog.
     pub fn subscribe(&mut self, package: &str) {
         self.subscriptions.push(Subscription {
             name: package.to_owned(),
@@ -103,6 +121,7 @@ impl Place {
         });
     }
 
+    /// The world.
     pub fn world(&self) -> World<'_> {
         World {
             namespace: "tenant".to_owned(),

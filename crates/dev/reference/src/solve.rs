@@ -54,15 +54,15 @@ pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
             }
         }
     }
-    // What a Subscription that is not resolved asks for is not installed for others.
+    // The package of a Subscription that is not resolved is not installed for others.
     loop {
         let before = solved.len();
         solved.retain(|(part, chosen)| {
             let fine = part.iter().filter(|thing| chosen[**thing]).all(|thing| {
                 !answer::is_unwritable(&rules, *thing)
-                    && !answer::asking(&rules, *thing)
+                    && !answer::claims(&rules, *thing)
                         .iter()
-                        .any(|asking| answer.blocked.contains(&asking.name))
+                        .any(|claims| answer.blocked.contains(&claims.name))
             });
             if !fine {
                 answer.blocked.extend(rules.subscriptions_of(part));

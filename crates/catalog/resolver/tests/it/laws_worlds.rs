@@ -166,13 +166,13 @@ pub(crate) fn seeds(size: Size) -> impl Strategy<Value = Seed> {
     )
         .prop_map(
             |(products, priorities, wishes, alone, demands, prohibitions, kubernetes)| Seed {
-                kubernetes,
                 products,
                 priorities,
                 wishes,
                 alone,
                 demands,
                 prohibitions,
+                kubernetes,
             },
         )
 }
