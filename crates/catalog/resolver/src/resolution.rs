@@ -407,10 +407,14 @@ impl<'r> Resolution<'r, '_> {
             for at in 0..self.parts.len() {
                 let State::Solved(answer) = &self.parts[at].state else { continue };
                 let wish = answer.iter().find_map(|(_, entry)| {
-                    let mut asking = candidates.subscriptions.iter();
+                    let mut all = candidates.subscriptions.iter();
+                    if all.any(|it| !blocked.contains(&it.name) && self.asks(it, *entry)) {
+                        return None;
+                    }
                     // Whatever its channel or catalog: there can be one operator of a package.
                     let package = &candidates.entry(*entry).0.package;
-                    asking.find(|it| blocked.contains(&it.name) && *it.package == **package)
+                    let mut all = candidates.subscriptions.iter();
+                    all.find(|it| blocked.contains(&it.name) && *it.package == **package)
                 });
                 let unwritable = answer.iter().find_map(|(_, entry)| self.unwritable(*entry));
                 let names = self.names(&self.parts[at].subscriptions);
