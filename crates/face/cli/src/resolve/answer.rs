@@ -1,5 +1,6 @@
 //! The answer about a state: one world for each namespace, and another one if something is supposed.
 
+use super::extension::Extensions;
 use super::shelf::{Said, Shelf, Stock};
 use super::state::State;
 use super::text::{Text, differences};
@@ -83,17 +84,28 @@ pub(super) fn run(
         let after = Some(Journey::of(&world));
         answers.push(Answer { before, after, manual });
     }
+    // Extensions belong to no namespace.
+    let extensions = if arguments.namespace.is_none() {
+        Extensions::of(io, &state, &said)?
+    } else {
+        Extensions::default()
+    };
     let shown = if arguments.changes.is_empty() { &shelf } else { &supposed };
     let text = match arguments.output {
         Format::Text => {
-            format!("{}{}", catalogs_text(shown), answers_text(arguments, io, &answers))
+            let mut texts = answers_texts(arguments, io, &answers);
+            texts.extend((!extensions.is_empty()).then(|| extensions.text(io.colour)));
+            format!("{}{}", catalogs_text(shown), texts.join("\n"))
         }
         Format::Json => {
-            let value = json!({
+            let mut value = json!({
                 "catalogs": catalogs_value(shown),
                 "namespaces": answers.iter().map(Answer::value).collect::<Vec<_>>(),
                 "whatIf": arguments.changes.iter().map(|it| &*it.typed).collect::<Vec<_>>(),
             });
+            if !extensions.is_empty() {
+                value["extensions"] = extensions.value();
+            }
             format!("{value:#}\n")
         }
     };
@@ -101,6 +113,7 @@ pub(super) fn run(
     // A broken folder that somebody named is never passed over, even if nothing depends on it.
     let broken = shown.items.values().any(|item| matches!(&*item.stock, Stock::Failed(..)));
     let exit = exit(arguments, answers.iter().map(Answer::counts));
+    let exit = extensions.exit(arguments, exit);
     Ok(if broken { Exit::Unresolved } else { exit })
 }
 
@@ -140,6 +153,14 @@ fn namespaces(arguments: &ResolveArguments, state: &State) -> Result<Vec<String>
         return Ok(vec![namespace.clone()]);
     }
     let mut subscribed = state.subscribed();
+    let only_extensions = !state.extensions.is_empty()
+        && arguments.packages.is_empty()
+        && arguments.installed.is_empty()
+        && arguments.changes.is_empty()
+        && arguments.save.is_none();
+    if subscribed.is_empty() && only_extensions {
+        return Ok(subscribed);
+    }
     if subscribed.is_empty() {
         // A namespace with an OperatorGroup is one that is meant for operators.
         let mut grouped = state.namespaces.iter().filter(|(_, it)| !it.groups.is_empty());
@@ -243,10 +264,8 @@ impl Answer {
     }
 }
 
-fn answers_text(arguments: &ResolveArguments, io: &Io<'_>, answers: &[Answer]) -> String {
-    let texts: Vec<String> =
-        answers.iter().map(|answer| answer.text(&arguments.changes, io.colour)).collect();
-    texts.join("\n")
+fn answers_texts(arguments: &ResolveArguments, io: &Io<'_>, answers: &[Answer]) -> Vec<String> {
+    answers.iter().map(|answer| answer.text(&arguments.changes, io.colour)).collect()
 }
 
 /// The catalogs that have no content, with what to do.

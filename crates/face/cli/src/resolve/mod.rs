@@ -12,6 +12,7 @@
 
 mod answer;
 mod entries;
+mod extension;
 mod input;
 mod published;
 mod scene;
@@ -50,8 +51,8 @@ pub struct ResolveArguments {
     /// The priority of a catalog, instead of what its CatalogSource says (repeatable).
     #[arg(long = "priority", value_name = "[NAMESPACE/]NAME=N", conflicts_with = "universe")]
     priorities: Vec<Priority>,
-    /// A saved state: what `kubectl get sub,csv,og,catalogsource -A -o yaml` printed; `-` reads
-    /// standard input (repeatable).
+    /// A saved state: what `kubectl get sub,csv,og,catalogsource -A -o yaml` printed, or of OLM v1
+    /// `kubectl get clusterextension,clustercatalog -o yaml`; `-` reads standard input (repeatable).
     #[arg(long = "state", value_name = "FILE", conflicts_with_all = ["universe", "cluster"])]
     states: Vec<String>,
     /// Look at the cluster that the kubeconfig names, also when packages are given.

@@ -108,10 +108,10 @@ impl Shelf {
             let item = Item { priority: source.priority, from, stock: Arc::new(stock) };
             shelf.items.insert(key.clone(), item);
         }
-        for folder in said.folders {
+        for folder in said.folders.iter().filter(|it| !state.is_for_extensions(&it.name)) {
             shelf.put(io, folder, global)?;
         }
-        for given in said.priorities {
+        for given in said.priorities.iter().filter(|it| !state.is_for_extensions(&it.name)) {
             let key = shelf.find(&given.name).map_err(|why| {
                 Failure::usage(unusable(
                     &format!("--priority {}={}", given.name, given.priority),
@@ -174,7 +174,7 @@ fn give(key: &CatalogKey) -> String {
 }
 
 /// Loads a folder. One that does not hold a sound catalog is a catalog that fails.
-fn load(io: &Io<'_>, typed: &str) -> Result<Stock, Failure> {
+pub(super) fn load(io: &Io<'_>, typed: &str) -> Result<Stock, Failure> {
     let path = io.folder.join(typed);
     let refuse = |why: String| {
         let remedy = "name the folder of a file-based catalog";

@@ -1,6 +1,7 @@
 //! The state of a cluster, as far as resolution looks at it: read from objects, wherever these come
 //! from.
 
+use super::wish::CatalogName;
 use super::{Io, input};
 use crate::exit::Failure;
 use mainstay_api::names;
@@ -23,6 +24,10 @@ pub(super) struct State {
     /// Whether there is any OperatorGroup: a state that was saved without them says nothing.
     pub(super) has_groups: bool,
     pub(super) kube_version: Option<Version>,
+    /// Every ClusterExtension.
+    pub(super) extensions: Vec<Object>,
+    /// Every ClusterCatalog.
+    pub(super) cluster_catalogs: Vec<Object>,
 }
 
 /// A CatalogSource.
@@ -104,9 +109,19 @@ impl State {
             ("operators.coreos.com", "ClusterServiceVersion") => {
                 self.namespace(&object).csvs.push(csv(&object));
             }
+            ("olm.operatorframework.io", "ClusterExtension") => self.extensions.push(object),
+            ("olm.operatorframework.io", "ClusterCatalog") => self.cluster_catalogs.push(object),
             _ => {}
         }
         true
+    }
+
+    /// Whether a name on the command line means a catalog of extensions: where there are extensions,
+    /// it does unless a CatalogSource has it.
+    pub(super) fn is_for_extensions(&self, name: &CatalogName) -> bool {
+        name.namespace.is_none()
+            && !self.extensions.is_empty()
+            && !self.sources.keys().any(|key| name.is(key))
     }
 
     fn namespace(&mut self, object: &Object) -> &mut Namespace {

@@ -163,20 +163,20 @@ impl Text<'_> {
 }
 
 /// A tree of causes below a line.
-fn tree(out: &mut String, cause: &Cause, indent: &str) {
+pub(super) fn tree(out: &mut String, cause: &Cause, indent: &str) {
     for words in cause.render().lines() {
         let _ = writeln!(out, "{indent}{}", plain(words));
     }
 }
 
-fn line(out: &mut String, title: &str, words: &str) {
+pub(super) fn line(out: &mut String, title: &str, words: &str) {
     if !words.is_empty() {
         let _ = writeln!(out, "    {title:<10} {words}");
     }
 }
 
 /// Names one after the other, broken into lines.
-fn chain(out: &mut String, title: &str, names: &[String]) {
+pub(super) fn chain(out: &mut String, title: &str, names: &[String]) {
     let mut lines: Vec<String> = Vec::new();
     for name in names {
         match lines.last_mut() {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod bundles;
+mod extensions;
 mod fbc;
 mod findings;
 mod queries;

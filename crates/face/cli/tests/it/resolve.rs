@@ -145,7 +145,7 @@ fn kitchen() -> Place {
 
 impl Place {
     /// `mainstay resolve …`; the arguments are separated by blanks.
-    fn resolve(&self, arguments: &str) -> Answer {
+    pub(super) fn resolve(&self, arguments: &str) -> Answer {
         self.resolve_with(arguments, "")
     }
 
@@ -174,7 +174,7 @@ impl Place {
 }
 
 /// The text and what goes wrong, below the exit code.
-fn told(answer: &Answer) -> String {
+pub(super) fn told(answer: &Answer) -> String {
     format!("{}\n{}{}", answer.code, answer.out, answer.err)
 }
 

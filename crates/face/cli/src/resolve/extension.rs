@@ -1,0 +1,302 @@
+//! Extensions of OLM v1: which bundle each gets, and where updates lead from there.
+
+use super::shelf::{Origin, Said, Stock, load};
+use super::state::State;
+use super::text::{chain, line, tree};
+use super::{Io, ResolveArguments};
+use crate::catalog::{count, plain};
+use crate::exit::{Exit, Failure};
+use mainstay_cause::Cause;
+use mainstay_object::Object;
+use mainstay_resolver::extension::{
+    self, Catalog, Choice, Content, Installed, Offer, Policy, Request, resolve,
+};
+use mainstay_resolver::universe::cause_json;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// Most updates that are followed: more than any package has versions.
+const MOST_STEPS: usize = 1000;
+
+/// A ClusterCatalog with what was said about it.
+struct Shop {
+    object: Object,
+    priority: Option<i32>,
+    stock: Option<Stock>,
+}
+
+/// What becomes of all extensions.
+#[derive(Default)]
+pub(super) struct Extensions {
+    ways: Vec<Way>,
+    /// Catalogs that were named and cannot be used.
+    broken: Vec<(String, Cause)>,
+}
+
+/// What becomes of an extension.
+struct Way {
+    name: String,
+    package: String,
+    installed: Option<Installed>,
+    hops: Vec<Choice>,
+    end: End,
+}
+
+enum End {
+    /// At the best bundle that the request allows.
+    Best,
+    /// No edge leads on; the best bundle, which is not reached.
+    Stranded(String),
+    /// What comes next cannot be chosen, and why.
+    Fails(Box<extension::Failure>),
+}
+
+impl Extensions {
+    /// What becomes of the extensions of a state.
+    ///
+    /// # Errors
+    /// If a folder does not exist.
+    pub(super) fn of(io: &Io<'_>, state: &State, said: &Said<'_>) -> Result<Self, Failure> {
+        if state.extensions.is_empty() {
+            return Ok(Self::default());
+        }
+        let shops = shops(io, state, said)?;
+        let mut ways: Vec<Way> = state.extensions.iter().map(|it| Way::of(it, &shops)).collect();
+        ways.sort_by(|a, b| a.name.cmp(&b.name));
+        let broken = shops.into_iter().filter_map(|shop| match shop.stock {
+            Some(Stock::Failed(_, cause)) => Some((shop.object.name().to_owned(), cause)),
+            _ => None,
+        });
+        Ok(Self { ways, broken: broken.collect() })
+    }
+
+    /// Whether there is none.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.ways.is_empty()
+    }
+
+    /// The answer as JSON.
+    pub(super) fn value(&self) -> Value {
+        self.ways.iter().map(Way::value).collect()
+    }
+
+    /// The answer for people.
+    pub(super) fn text(&self, colour: bool) -> String {
+        let mut out = String::new();
+        for (name, cause) in &self.broken {
+            let _ = writeln!(out, "catalog {} cannot be used", plain(name));
+            tree(&mut out, cause, "  ");
+        }
+        let number = |is: &dyn Fn(&Way) -> bool| self.ways.iter().filter(|it| is(it)).count();
+        let mut parts = Vec::new();
+        for (number, words) in [
+            (number(&|it| !it.hops.is_empty() && it.installed.is_none()), "to install"),
+            (number(&|it| !it.hops.is_empty() && it.installed.is_some()), "to upgrade"),
+            (number(&|it| it.hops.is_empty() && !it.fails()), "to stay"),
+        ] {
+            if number > 0 {
+                parts.push(format!("{number} {words}"));
+            }
+        }
+        let failures = number(&Way::fails);
+        if failures > 0 {
+            parts.push(count(failures, "failure"));
+        }
+        let _ = writeln!(out, "extensions: {}", parts.join(", "));
+        for way in &self.ways {
+            way.text(&mut out, colour);
+        }
+        out
+    }
+
+    /// The exit code, given that of the namespaces.
+    pub(super) fn exit(&self, arguments: &ResolveArguments, exit: Exit) -> Exit {
+        if !self.broken.is_empty() || self.ways.iter().any(Way::fails) {
+            return Exit::Unresolved;
+        }
+        let changes = arguments.exit_code && self.ways.iter().any(|way| !way.hops.is_empty());
+        if exit == Exit::Done && changes { Exit::Changes } else { exit }
+    }
+}
+
+/// The catalogs of a state and those that were named, with their content.
+fn shops(io: &Io<'_>, state: &State, said: &Said<'_>) -> Result<Vec<Shop>, Failure> {
+    let mut shops: BTreeMap<String, Shop> = BTreeMap::new();
+    for object in &state.cluster_catalogs {
+        let shop = Shop { object: object.clone(), priority: None, stock: None };
+        shops.insert(object.name().to_owned(), shop);
+    }
+    for folder in said.folders.iter().filter(|it| state.is_for_extensions(&it.name)) {
+        let name = &folder.name.name;
+        let shop = shops.entry(name.clone()).or_insert_with(|| {
+            let gvk = mainstay_object::Gvk::new("olm.operatorframework.io", "v1", "ClusterCatalog");
+            Shop { object: Object::new(&gvk, name), priority: None, stock: None }
+        });
+        shop.stock = Some(load(io, &folder.folder)?);
+    }
+    for given in said.priorities.iter().filter(|it| state.is_for_extensions(&it.name)) {
+        let Some(shop) = shops.get_mut(&given.name.name) else {
+            let why = Cause::new(format!("there is no catalog `{}`", given.name));
+            let what = format!("--priority {}={} cannot be used", given.name, given.priority);
+            return Err(Failure::usage(Cause::new(what).because(why)));
+        };
+        let priority = i32::try_from(given.priority).map_err(|_| {
+            let why = "the priority of a ClusterCatalog has 32 bits";
+            let what = format!("--priority {}={} cannot be used", given.name, given.priority);
+            Failure::usage(Cause::new(what).because(Cause::new(why)))
+        })?;
+        shop.priority = Some(priority);
+    }
+    Ok(shops.into_values().collect())
+}
+
+impl Shop {
+    fn offer(&self, package: &str) -> Option<Offer> {
+        match &self.stock {
+            Some(Stock::Ready(_, Origin::Catalog(catalog))) => {
+                catalog.package(package).map(Offer::of)
+            }
+            _ => None,
+        }
+    }
+
+    /// The catalog as extensions see it.
+    fn view<'a>(&self, offer: Option<&'a Offer>) -> Catalog<'a> {
+        let content = match &self.stock {
+            Some(Stock::Ready(..)) => Content::Offer(offer),
+            Some(Stock::Failed(message, _)) => Content::Failed(message.clone()),
+            Some(Stock::Missing(_)) | None => {
+                let serves = self.object.condition("Serving") == Some("True");
+                let unknown = self.object.get(&["status", "conditions"]).is_none();
+                if serves || unknown {
+                    let name = self.object.name();
+                    let how = format!("give it with --catalog {name}=DIR");
+                    Content::Failed(format!("its content is not at hand here, {how}"))
+                } else {
+                    Content::NotServed
+                }
+            }
+        };
+        let catalog = Catalog::of(&self.object, content);
+        Catalog { priority: self.priority.unwrap_or(catalog.priority), ..catalog }
+    }
+}
+
+impl Way {
+    /// Follows an extension to its end.
+    fn of(object: &Object, shops: &[Shop]) -> Self {
+        let request = Request::of(object);
+        let offers: Vec<_> = shops.iter().map(|shop| shop.offer(&request.package)).collect();
+        let catalogs: Vec<Catalog<'_>> =
+            shops.iter().zip(&offers).map(|(shop, offer)| shop.view(offer.as_ref())).collect();
+        let installed = Installed::of(object);
+        let mut at = installed.clone();
+        let mut hops: Vec<Choice> = Vec::new();
+        let mut seen: BTreeSet<String> = BTreeSet::new();
+        let end = loop {
+            match resolve(&request, at.as_ref(), &catalogs) {
+                Err(failure) => break End::Fails(failure),
+                Ok(choice) => {
+                    let arrived = at.as_ref().is_some_and(|it| it.name == *choice.bundle);
+                    let again = !seen.insert(choice.bundle.to_string());
+                    if arrived || again || hops.len() == MOST_STEPS {
+                        break rest(&request, &choice, &catalogs);
+                    }
+                    at = Some(Installed {
+                        name: choice.bundle.to_string(),
+                        version: choice.version.to_string(),
+                        release: None,
+                    });
+                    hops.push(choice);
+                }
+            }
+        };
+        Self { name: object.name().to_owned(), package: request.package, installed, hops, end }
+    }
+
+    fn fails(&self) -> bool {
+        self.hops.is_empty() && matches!(self.end, End::Fails(_))
+    }
+
+    fn text(&self, out: &mut String, colour: bool) {
+        let paint = |code: &str, text: &str| {
+            if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        };
+        let word = match (&self.installed, self.hops.is_empty()) {
+            (_, true) if self.fails() => paint("31", "fails"),
+            (_, true) => paint("2", "stays"),
+            (None, false) => paint("32", "install"),
+            (Some(_), false) => paint("32", "upgrade"),
+        };
+        let _ = write!(out, "  {word} {} (package {}", plain(&self.name), plain(&self.package));
+        if let Some(first) = self.hops.first() {
+            let _ = write!(out, " from {}", plain(&first.catalog));
+        }
+        out.push_str(")\n");
+        if let Some(installed) = &self.installed {
+            line(out, "installed", &plain(&installed.name));
+        }
+        let names: Vec<String> = self.hops.iter().map(|hop| plain(&hop.bundle)).collect();
+        if let [now, then @ ..] = names.as_slice() {
+            line(out, "now", now);
+            chain(out, "then", then);
+        }
+        match &self.end {
+            End::Best => line(out, "end", "the best that it asks for"),
+            End::Stranded(best) => {
+                let words = format!("stranded: no update leads to {}", plain(best));
+                line(out, "end", &paint("33", &words));
+            }
+            End::Fails(failure) => {
+                if !self.hops.is_empty() {
+                    line(out, "end", &paint("33", "held: what comes next cannot be chosen"));
+                }
+                tree(out, &Cause::new(&failure.message), "    ");
+                tree(out, &failure.cause, "    ");
+            }
+        }
+    }
+
+    fn value(&self) -> Value {
+        let hops = self.hops.iter().zip(1..).map(|(hop, step)| {
+            json!({
+                "step": step, "catalog": hop.catalog, "bundle": hop.bundle,
+                "version": hop.version.to_string(), "image": hop.image,
+            })
+        });
+        let last = self.hops.last().map(|hop| hop.bundle.to_string());
+        let last = last.or_else(|| self.installed.as_ref().map(|it| it.name.clone()));
+        let (kind, best) = match &self.end {
+            End::Best => ("head", None),
+            End::Stranded(best) => ("stranded", Some(best)),
+            End::Fails(_) if self.hops.is_empty() => ("failed", None),
+            End::Fails(_) => ("held", None),
+        };
+        let mut value = json!({
+            "name": self.name,
+            "package": self.package,
+            "installed": self.installed.as_ref().map(|it| &it.name),
+            "hops": hops.collect::<Vec<_>>(),
+            "end": {"kind": kind, "bundle": last},
+        });
+        if let Some(best) = best {
+            value["end"]["head"] = json!(best);
+        }
+        if let End::Fails(failure) = &self.end {
+            value["error"] = json!(failure.message);
+            value["explanation"] = cause_json(&failure.cause);
+            value["repairs"] = failure.repairs.iter().map(ToString::to_string).collect();
+        }
+        value
+    }
+}
+
+/// Whether something better is there that no edge leads to.
+fn rest(request: &Request, last: &Choice, catalogs: &[Catalog<'_>]) -> End {
+    let free = Request { policy: Policy::SelfCertified, ..request.clone() };
+    match resolve(&free, None, catalogs) {
+        Ok(best) if best.bundle != last.bundle => End::Stranded(best.bundle.to_string()),
+        _ => End::Best,
+    }
+}

@@ -1,0 +1,181 @@
+//! `mainstay resolve` about extensions of OLM v1.
+
+use super::Place;
+use super::resolve::told;
+use serde_json::{Value, json};
+
+/// A package whose versions follow one another, and a newest one that nothing leads to.
+const TEA: &str = r#"
+{schema: olm.package, name: tea, defaultChannel: stable}
+---
+schema: olm.channel
+package: tea
+name: stable
+entries:
+- {name: tea.v1}
+- {name: tea.v2, replaces: tea.v1}
+- {name: tea.v3, skipRange: '>=2.0.0 <3.0.0', skips: [tea.v2]}
+- {name: tea.v4, skips: [tea.v1, tea.v3]}
+---
+{schema: olm.channel, package: tea, name: next, entries: [{name: tea.v5}]}
+---
+{schema: olm.bundle, package: tea, name: tea.v1, image: "x.io/tea:1", properties: [{type: olm.package, value: {packageName: tea, version: 1.0.0}}]}
+---
+{schema: olm.bundle, package: tea, name: tea.v2, image: "x.io/tea:2", properties: [{type: olm.package, value: {packageName: tea, version: 2.0.0}}]}
+---
+{schema: olm.bundle, package: tea, name: tea.v3, image: "x.io/tea:3", properties: [{type: olm.package, value: {packageName: tea, version: 3.0.0}}]}
+---
+{schema: olm.bundle, package: tea, name: tea.v4, image: "x.io/tea:4", properties: [{type: olm.package, value: {packageName: tea, version: 4.0.0}}]}
+---
+{schema: olm.bundle, package: tea, name: tea.v5, image: "x.io/tea:5", properties: [{type: olm.package, value: {packageName: tea, version: 5.0.0}}]}
+"#;
+
+/// What `kubectl get clusterextension,clustercatalog -o yaml` prints, shortened.
+const STATE: &str = "
+apiVersion: v1
+kind: List
+items:
+- apiVersion: olm.operatorframework.io/v1
+  kind: ClusterCatalog
+  metadata: {name: shop}
+  spec: {priority: 7}
+- apiVersion: olm.operatorframework.io/v1
+  kind: ClusterExtension
+  metadata: {name: new-tea}
+  spec: {source: {sourceType: Catalog, catalog: {packageName: tea, channels: [stable]}}}
+- apiVersion: olm.operatorframework.io/v1
+  kind: ClusterExtension
+  metadata: {name: old-tea}
+  spec: {source: {sourceType: Catalog, catalog: {packageName: tea}}}
+  status: {install: {bundle: {name: tea.v2, version: 2.0.0}}}
+- apiVersion: olm.operatorframework.io/v1
+  kind: ClusterExtension
+  metadata: {name: still-tea}
+  spec: {source: {sourceType: Catalog, catalog: {packageName: tea, version: 4.x}}}
+  status: {install: {bundle: {name: tea.v4, version: 4.0.0}}}
+";
+
+/// One that asks for too much.
+const GREEDY: &str = "
+apiVersion: olm.operatorframework.io/v1
+kind: ClusterExtension
+metadata: {name: greedy}
+spec: {source: {sourceType: Catalog, catalog: {packageName: tea, version: 4.x}}}
+status: {install: {bundle: {name: tea.v2, version: 2.0.0}}}
+";
+
+fn place() -> Place {
+    Place::new()
+        .file("shop/catalog.yaml", TEA)
+        .file("broken/catalog.yaml", "{schema: olm.package")
+        .file("state.yaml", STATE)
+        .file("greedy.yaml", GREEDY)
+}
+
+#[test]
+fn every_extension_is_followed_to_its_end() {
+    insta::assert_snapshot!(told(&place().resolve("--state state.yaml --catalog shop=shop")), @r"
+    0
+    extensions: 1 to install, 1 to upgrade, 1 to stay
+      install new-tea (package tea from shop)
+        now        tea.v4
+        end        the best that it asks for
+      upgrade old-tea (package tea from shop)
+        installed  tea.v2
+        now        tea.v3
+        then       tea.v4
+        end        stranded: no update leads to tea.v5
+      stays still-tea (package tea)
+        installed  tea.v4
+        end        the best that it asks for
+    ");
+}
+
+#[test]
+fn an_extension_that_gets_nothing_is_told_why() {
+    let answer = place().resolve("--state greedy.yaml --catalog shop=shop");
+    insta::assert_snapshot!(told(&answer), @r#"
+    3
+    extensions: 1 failure
+      fails greedy (package tea)
+        installed  tea.v2
+        error upgrading from currently installed version "2.0.0": no bundles found for package "tea" matching version "4.x"
+        no bundle of package `tea` fits
+          because catalog `shop` has 5 bundles
+            because `tea.v4` is no successor of the installed `tea.v2`
+            because `tea.v3`, `tea.v2` are outside version `4.x`
+            because `tea.v5`, `tea.v1` are outside version `4.x` and no successor of the installed `tea.v2`
+          → ask for version `3.0.0`: that gives `tea.v3` of catalog `shop`, from where updates lead to `4.0.0`
+          → if the jump is known to be safe, set the policy to `SelfCertified`: that gives `tea.v4` of catalog `shop`
+    "#);
+}
+
+#[test]
+fn catalogs_without_content_and_broken_ones_are_told() {
+    insta::assert_snapshot!(told(&place().resolve("--state state.yaml")), @r#"
+    3
+    extensions: 3 failures
+      fails new-tea (package tea)
+        error walking catalogs: error getting package "tea" from catalog "shop": its content is not at hand here, give it with --catalog shop=DIR
+        a catalog that may have package `tea` cannot be asked
+          because catalog `shop` cannot be asked
+            because its content is not at hand here, give it with --catalog shop=DIR
+          → mend the catalog, or switch it off (`spec.availabilityMode: Unavailable`)
+      fails old-tea (package tea)
+        installed  tea.v2
+        error walking catalogs: error getting package "tea" from catalog "shop": its content is not at hand here, give it with --catalog shop=DIR
+        a catalog that may have package `tea` cannot be asked
+          because catalog `shop` cannot be asked
+            because its content is not at hand here, give it with --catalog shop=DIR
+          → mend the catalog, or switch it off (`spec.availabilityMode: Unavailable`)
+      fails still-tea (package tea)
+        installed  tea.v4
+        error walking catalogs: error getting package "tea" from catalog "shop": its content is not at hand here, give it with --catalog shop=DIR
+        a catalog that may have package `tea` cannot be asked
+          because catalog `shop` cannot be asked
+            because its content is not at hand here, give it with --catalog shop=DIR
+          → mend the catalog, or switch it off (`spec.availabilityMode: Unavailable`)
+    "#);
+    let broken = "--state state.yaml --catalog shop=shop --catalog other=broken";
+    insta::assert_snapshot!(told(&place().resolve(broken)), @r"
+    3
+    catalog other cannot be used
+      broken: catalog.yaml:2:1: did not find expected ',' or '}' (correct the syntax, or list the file in .indexignore if it is no part of the catalog)
+        → see all problems with: mainstay catalog validate broken
+    extensions: 1 to install, 1 to upgrade, 1 to stay
+      install new-tea (package tea from shop)
+        now        tea.v4
+        end        the best that it asks for
+      upgrade old-tea (package tea from shop)
+        installed  tea.v2
+        now        tea.v3
+        then       tea.v4
+        end        stranded: no update leads to tea.v5
+      stays still-tea (package tea)
+        installed  tea.v4
+        end        the best that it asks for
+    ");
+}
+
+#[test]
+fn the_json_says_the_same() {
+    let answer = place().resolve("--state state.yaml --catalog shop=shop -o json --exit-code");
+    assert_eq!(answer.code, 4);
+    let value: Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!(value["namespaces"], json!([]));
+    let old = &value["extensions"][1];
+    assert_eq!(old["name"], "old-tea");
+    assert_eq!(old["installed"], "tea.v2");
+    let hops: Vec<&Value> =
+        old["hops"].as_array().unwrap().iter().map(|hop| &hop["bundle"]).collect();
+    assert_eq!(hops, ["tea.v3", "tea.v4"]);
+    assert_eq!(old["end"], json!({"kind": "stranded", "bundle": "tea.v4", "head": "tea.v5"}));
+
+    let answer = place().resolve("--state greedy.yaml --catalog shop=shop -o json");
+    assert_eq!(answer.code, 3);
+    let value: Value = serde_json::from_str(&answer.out).unwrap();
+    let greedy = &value["extensions"][0];
+    assert!(greedy["error"].as_str().unwrap().contains("no bundles found"));
+    assert!(greedy["repairs"][0].as_str().unwrap().contains("`tea.v3`"));
+    assert_eq!(greedy["end"]["kind"], "failed");
+}
