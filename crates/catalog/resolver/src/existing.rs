@@ -1,10 +1,11 @@
 //! Existing `ClusterServiceVersion`s as entries of a catalog of their own.
 
-use crate::property::{Api, Facts, Property, go_error};
+use crate::go_json;
+use crate::property::{Api, Facts, Property};
 use crate::snapshot::{EntryFacts, Snapshot, SnapshotBuilder};
 use crate::world::{CrdReference, Csv, World};
 use mainstay_version::{Version, quote};
-use serde::Deserialize;
+use serde::Deserializer as _;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -150,18 +151,78 @@ type Annotated = Vec<(String, Option<Box<RawValue>>)>;
 
 /// The properties in the text of the annotation.
 fn annotated(text: &str) -> Result<Annotated, String> {
-    #[derive(Deserialize)]
-    struct List {
-        properties: Option<Vec<Item>>,
+    if let Some(fault) = go_json::fault(text) {
+        return Err(fault);
     }
-    #[derive(Deserialize)]
-    struct Item {
-        #[serde(rename = "type", default)]
-        kind: String,
-        value: Option<Box<RawValue>>,
+    let wrong =
+        |raw: &str, of: &str| format!("json: cannot unmarshal {} into Go {of}", go_json::kind(raw));
+    let Some(list) = fields(text).map_err(|error| {
+        error.unwrap_or_else(|| wrong(text, "value of type projection.propertiesAnnotation"))
+    })?
+    else {
+        return Ok(Vec::new());
+    };
+    let Some(items) = list.get("properties") else { return Ok(Vec::new()) };
+    let place = "struct field propertiesAnnotation.properties of type";
+    let items: Vec<&RawValue> = match go_json::kind(items.get()) {
+        "null" => return Ok(Vec::new()),
+        "array" => serde_json::from_str(items.get()).map_err(|error| error.to_string())?,
+        _ => return Err(wrong(items.get(), &format!("{place} []projection.property"))),
+    };
+    items
+        .into_iter()
+        .map(|item| {
+            let fields = fields(item.get()).map_err(|error| {
+                let of = format!("{place} projection.property");
+                error.unwrap_or_else(|| wrong(item.get(), &of))
+            })?;
+            let fields = fields.unwrap_or_default();
+            let kind = match fields.get("type").map(|raw| raw.get()) {
+                None => String::new(),
+                Some(raw) => match go_json::kind(raw) {
+                    "null" => String::new(),
+                    "string" => serde_json::from_str(raw).map_err(|error| error.to_string())?,
+                    _ => {
+                        return Err(wrong(
+                            raw,
+                            "struct field property.properties.type of type string",
+                        ));
+                    }
+                },
+            };
+            Ok((kind, fields.get("value").map(|raw| (*raw).to_owned())))
+        })
+        .collect()
+}
+
+/// The fields of an object by their names in small letters, the last of a name; none for null, no
+/// text in the error for anything else.
+fn fields(text: &str) -> Result<Option<HashMap<String, &RawValue>>, Option<String>> {
+    struct Fields;
+    impl<'de> serde::de::Visitor<'de> for Fields {
+        type Value = HashMap<String, &'de RawValue>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(
+            self,
+            mut map: A,
+        ) -> Result<Self::Value, A::Error> {
+            let mut fields = HashMap::new();
+            while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
+                fields.insert(key.to_ascii_lowercase(), value);
+            }
+            Ok(fields)
+        }
     }
-    let list: List = serde_json::from_str(text).map_err(|error| go_error(text, &error))?;
-    Ok(list.properties.into_iter().flatten().map(|item| (item.kind, item.value)).collect())
+    match go_json::kind(text) {
+        "null" => Ok(None),
+        "object" => serde_json::Deserializer::from_str(text)
+            .deserialize_map(Fields)
+            .map(Some)
+            .map_err(|error| Some(error.to_string())),
+        _ => Err(None),
+    }
 }
 
 #[cfg(test)]

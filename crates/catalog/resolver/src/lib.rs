@@ -80,6 +80,7 @@ mod channel;
 mod existing;
 mod explain;
 pub mod extension;
+mod go_json;
 mod outcome;
 mod predicate;
 mod problem;

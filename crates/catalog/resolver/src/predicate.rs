@@ -1,5 +1,6 @@
 //! Requirements as conditions on one candidate.
 
+use crate::go_json;
 use crate::property::Facts;
 use crate::property::{Api, GoFields, go_error, go_kind};
 use crate::rule::Rule;
@@ -211,87 +212,110 @@ fn constraint(json: &str) -> Result<Predicate, String> {
     let value = match serde_json::Deserializer::from_str(json).into_iter::<Value>().next() {
         Some(Ok(value)) => value,
         Some(Err(error)) => {
-            return Err(format!("parse olm.constraint: {}", go_error(json, &error)));
+            let fault = go_json::fault_of_first(json).unwrap_or_else(|| error.to_string());
+            return Err(format!("parse olm.constraint: {fault}"));
         }
         None => return Err("parse olm.constraint: EOF".to_owned()),
     };
     // The JSON reader bounds the depth: what nests deeper than 127 levels is not read.
-    check_fields(&value, "constraints.Constraint")
+    check_fields(&value, Spot { around: "", path: "" })
         .map_err(|reason| format!("parse olm.constraint: {reason}"))?;
     tree(&value).map_err(|reason| format!("convert olm.constraint to resolver predicate: {reason}"))
 }
 
+/// Where a value stands in a constraint, as Go's decoder tells it: the type around it, and the
+/// fields on the way.
+#[derive(Clone, Copy)]
+struct Spot<'s> {
+    around: &'s str,
+    path: &'s str,
+}
+
+impl Spot<'_> {
+    fn wrong(self, value: &Value, target: &str) -> String {
+        let (kind, Self { around, path }) = (go_kind(value), self);
+        if path.is_empty() {
+            return format!("json: cannot unmarshal {kind} into Go value of type {target}");
+        }
+        format!(
+            "json: cannot unmarshal {kind} into Go struct field {around}.{path} of type {target}"
+        )
+    }
+
+    /// The path to a field below.
+    fn to(self, field: &str) -> String {
+        if self.path.is_empty() { field.to_owned() } else { format!("{}.{field}", self.path) }
+    }
+}
+
 /// Refuses fields that no constraint has, and values of the wrong type.
-fn check_fields(value: &Value, target: &str) -> Result<(), String> {
+fn check_fields(value: &Value, spot: Spot<'_>) -> Result<(), String> {
     let fields = match value {
         Value::Null => return Ok(()),
         Value::Object(fields) => fields,
-        other => {
-            let kind = go_kind(other);
-            return Err(format!("json: cannot unmarshal {kind} into Go value of type {target}"));
-        }
-    };
-    let texts = |value: &Value, known: &[&str], target: &str| {
-        let fields = match value {
-            Value::Null => return Ok(()),
-            Value::Object(fields) => fields,
-            other => {
-                let kind = go_kind(other);
-                return Err(format!(
-                    "json: cannot unmarshal {kind} into Go value of type {target}"
-                ));
-            }
-        };
-        for (key, value) in fields {
-            if !known.iter().any(|name| name.eq_ignore_ascii_case(key)) {
-                return Err(format!("json: unknown field {}", quote(key)));
-            }
-            if !value.is_string() && !value.is_null() {
-                let kind = go_kind(value);
-                return Err(format!(
-                    "json: cannot unmarshal {kind} into Go struct field .{key} of type string"
-                ));
-            }
-        }
-        Ok(())
+        other => return Err(spot.wrong(other, "constraints.Constraint")),
     };
     for (key, value) in fields {
-        match key.to_ascii_lowercase().as_str() {
-            "failuremessage" if value.is_string() || value.is_null() => {}
-            "failuremessage" => {
-                return Err(format!(
-                    "json: cannot unmarshal {} into Go struct field Constraint.failureMessage of \
-                     type string",
-                    go_kind(value)
-                ));
-            }
-            "gvk" => texts(value, &["group", "version", "kind"], "constraints.GVKConstraint")?,
+        let known = ["failureMessage", "gvk", "package", "cel", "all", "any", "not"]
+            .into_iter()
+            .find(|name| name.eq_ignore_ascii_case(key))
+            .ok_or_else(|| format!("json: unknown field {}", quote(key)))?;
+        let path = spot.to(known);
+        let spot = Spot { around: "Constraint", path: &path };
+        match known {
+            "failureMessage" if value.is_string() || value.is_null() => {}
+            "failureMessage" => return Err(spot.wrong(value, "string")),
+            "gvk" => check_texts(value, spot, "GVKConstraint", &["group", "version", "kind"])?,
             "package" => {
-                texts(value, &["packageName", "versionRange"], "constraints.PackageConstraint")?;
+                check_texts(value, spot, "PackageConstraint", &["packageName", "versionRange"])?;
             }
-            "cel" => texts(value, &["rule"], "constraints.Cel")?,
-            "all" | "any" | "not" => {
-                let inner = match value {
-                    Value::Null => continue,
-                    Value::Object(inner) => inner,
-                    other => {
-                        return Err(format!(
-                            "json: cannot unmarshal {} into Go value of type \
-                             constraints.CompoundConstraint",
-                            go_kind(other)
-                        ));
-                    }
-                };
-                for (key, value) in inner {
-                    if !key.eq_ignore_ascii_case("constraints") {
-                        return Err(format!("json: unknown field {}", quote(key)));
-                    }
-                    for child in value.as_array().into_iter().flatten() {
-                        check_fields(child, "constraints.Constraint")?;
-                    }
+            "cel" => check_texts(value, spot, "Cel", &["rule"])?,
+            _ => check_compound(value, spot)?,
+        }
+    }
+    Ok(())
+}
+
+/// The same for a struct of texts.
+fn check_texts(value: &Value, spot: Spot<'_>, name: &str, known: &[&str]) -> Result<(), String> {
+    let fields = match value {
+        Value::Null => return Ok(()),
+        Value::Object(fields) => fields,
+        other => return Err(spot.wrong(other, &format!("constraints.{name}"))),
+    };
+    for (key, value) in fields {
+        let field = known
+            .iter()
+            .find(|name| name.eq_ignore_ascii_case(key))
+            .ok_or_else(|| format!("json: unknown field {}", quote(key)))?;
+        if !value.is_string() && !value.is_null() {
+            return Err(Spot { around: name, path: &spot.to(field) }.wrong(value, "string"));
+        }
+    }
+    Ok(())
+}
+
+/// The same for a list of constraints.
+fn check_compound(value: &Value, spot: Spot<'_>) -> Result<(), String> {
+    let fields = match value {
+        Value::Null => return Ok(()),
+        Value::Object(fields) => fields,
+        other => return Err(spot.wrong(other, "constraints.CompoundConstraint")),
+    };
+    for (key, value) in fields {
+        if !key.eq_ignore_ascii_case("constraints") {
+            return Err(format!("json: unknown field {}", quote(key)));
+        }
+        let path = spot.to("constraints");
+        let spot = Spot { around: "CompoundConstraint", path: &path };
+        match value {
+            Value::Null => {}
+            Value::Array(children) => {
+                for child in children {
+                    check_fields(child, spot)?;
                 }
             }
-            _ => return Err(format!("json: unknown field {}", quote(key))),
+            other => return Err(spot.wrong(other, "[]constraints.Constraint")),
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Properties: what a bundle says about itself, decoded once.
 
+use crate::go_json;
 use crate::predicate::{self, Predicate};
 use crate::rule;
 use mainstay_version::{Version, parse_strict, parse_tolerant};
@@ -97,13 +98,12 @@ impl Facts {
     /// Takes note of one property.
     pub(crate) fn add(&mut self, property: Property<'_>) {
         self.said.push((property.kind.into(), property.json.into()));
-        let value = match serde_json::from_str::<Value>(property.json) {
-            Ok(value) => Some(value),
-            Err(error) => {
-                keep_least(&mut self.unwritable, go_error(property.json, &error));
-                None
-            }
-        };
+        let value = serde_json::from_str::<Value>(property.json).ok();
+        if value.is_none()
+            && let Some(fault) = go_json::fault(property.json)
+        {
+            keep_least(&mut self.unwritable, fault);
+        }
         let fields = value.as_ref().and_then(GoFields::new_or_null);
         match property.kind {
             "olm.package" => {
@@ -249,21 +249,7 @@ pub(crate) const fn go_kind(value: &Value) -> &'static str {
     }
 }
 
-/// Go's text for a syntax error, as far as it is the same question.
+/// What Go says of a text that ours cannot read.
 pub(crate) fn go_error(json: &str, error: &serde_json::Error) -> String {
-    if error.is_eof() {
-        return "unexpected end of JSON input".to_owned();
-    }
-    let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
-    if let Some(Ok(_)) = values.next()
-        && let Some(next) = json[values.byte_offset()..].trim_start().chars().next()
-    {
-        return format!("invalid character '{next}' after top-level value");
-    }
-    match json.trim_start().chars().next() {
-        Some(first) if !"{[\"-0123456789tfn".contains(first) => {
-            format!("invalid character '{first}' looking for beginning of value")
-        }
-        _ => error.to_string(),
-    }
+    go_json::fault(json).unwrap_or_else(|| error.to_string())
 }

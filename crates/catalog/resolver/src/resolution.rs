@@ -99,8 +99,8 @@ fn error(message: String, subscriptions: Vec<String>) -> Failure {
     }
 }
 
-/// What the original says of broken things. It looks at what exists first, then at Subscriptions,
-/// and tells of catalogs only when nothing else is wrong.
+/// What the original says of broken things. What exists comes first, then catalogs, then what
+/// stands in the way of Subscriptions.
 fn broken(candidates: &Candidates<'_>) -> Option<String> {
     let mut texts: BTreeMap<Asking, Vec<String>> = BTreeMap::new();
     let catalogs: Vec<String> =
@@ -114,7 +114,7 @@ fn broken(candidates: &Candidates<'_>) -> Option<String> {
         return Some(aggregate(existing));
     }
     let each: Vec<String> = texts.values().map(|texts| aggregate(texts)).collect();
-    [each, catalogs].iter().find(|texts| !texts.is_empty()).map(|texts| aggregate(texts))
+    [catalogs, each].iter().find(|texts| !texts.is_empty()).map(|texts| aggregate(texts))
 }
 
 /// A part of the problem that has nothing to do with the others.

@@ -98,6 +98,8 @@ pub(crate) struct Candidates<'a> {
     /// Whether looking for candidates took too long, so that some are missing.
     pub exhausted: bool,
     world: &'a World<'a>,
+    /// What Subscriptions have installed, as they say.
+    subscribed: FxHashSet<&'a str>,
     variables: FxHashMap<EntryRef, Var>,
     /// What meets a requirement of something in a source: many versions require the same.
     lists: FxHashMap<(usize, u32), Listed>,
@@ -130,6 +132,7 @@ impl<'a> Candidates<'a> {
             faults: Vec::new(),
             exhausted: false,
             world,
+            subscribed: world.subscriptions.iter().map(|it| it.installed_csv.as_str()).collect(),
             variables: FxHashMap::default(),
             lists: FxHashMap::default(),
             listed: 0,
@@ -380,14 +383,28 @@ impl<'a> Candidates<'a> {
     }
 
     /// Existing operators that meet a requirement. Those of one package need an order, which they
-    /// do not have.
+    /// do not have; of those without Subscription the first by name stands for all, since all of
+    /// them stay anyway.
     fn existing_providers(&self, requirement: &Predicate) -> Providers {
         let mut providers = Providers::default();
         let snapshot = self.sources[0].snapshot;
-        let matching = snapshot.matching(requirement, &mut providers.steps);
-        let package = |at: &u32| &snapshot.entry(*at).0.package;
-        for same in matching.chunk_by(|a, b| package(a) == package(b)) {
-            match channel::sort(same, |at| snapshot.entry(at).0) {
+        let mut matching = snapshot.matching(requirement, &mut providers.steps);
+        let entry = |at: u32| snapshot.entry(at).0;
+        matching.sort_by(|a, b| {
+            let key = |at: u32| (&entry(at).package, &entry(at).name);
+            key(*a).cmp(&key(*b))
+        });
+        for same in matching.chunk_by(|a, b| entry(*a).package == entry(*b).package) {
+            let mut loose = false;
+            let some: Vec<u32> = same
+                .iter()
+                .copied()
+                .filter(|at| {
+                    self.subscribed.contains(&*entry(*at).name)
+                        || !std::mem::replace(&mut loose, true)
+                })
+                .collect();
+            match channel::sort(&some, entry) {
                 Ok(chain) => providers.entries.extend(chain),
                 Err(fault) => providers.faults.push(fault),
             }

@@ -214,7 +214,11 @@ impl<'i, 'p> Search<'i, 'p> {
                 (Rule::Dependency(list), Some(subject)) if list.is_empty() => Some(subject),
                 (Rule::Conflict(other), Some(subject)) if *other == subject => Some(subject),
                 (Rule::AtMostOne(vars), _) => {
-                    vars.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+                    // What is named twice excludes itself.
+                    for pair in vars.windows(2).filter(|pair| pair[0] == pair[1]) {
+                        self.assign(pair[0], false, Why::Constraint(at));
+                    }
+                    None
                 }
                 _ => None,
             };
