@@ -4,6 +4,7 @@ mod registry;
 
 use crate::embedded::chain;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use mainstay_api::names;
 use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
 };
@@ -85,7 +86,8 @@ impl Live {
 
 fn unreachable(why: Cause) -> Cause {
     Cause::new("the cluster cannot be looked at").because(why).remedy(
-        "name its kubeconfig with --kubeconfig FILE, or give a saved state with --state FILE",
+        "name its kubeconfig with --kubeconfig FILE, give a saved state with --state FILE, or name \
+         packages and a --catalog to do without a cluster",
     )
 }
 
@@ -93,7 +95,12 @@ impl Remote for Live {
     fn objects(&mut self) -> Result<Vec<Object>, Cause> {
         let mut all = Vec::new();
         for kind in [&CATALOG_SOURCE, &OPERATOR_GROUP, &SUBSCRIPTION, &CLUSTER_SERVICE_VERSION] {
-            let params = ListParams::default();
+            // Copies of versions are many, large, and of no meaning here.
+            let params = if *kind == CLUSTER_SERVICE_VERSION {
+                ListParams::labels(format!("!{}", names::COPIED_FROM))
+            } else {
+                ListParams::default()
+            };
             let listed = self.cluster.list_pages(kind, None, &params);
             let list = self.runtime.block_on(listed).map_err(|error| {
                 let what = format!("the {} of the cluster cannot be read", kind.plural);

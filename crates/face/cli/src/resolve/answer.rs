@@ -277,9 +277,10 @@ fn catalogs_text(shelf: &Shelf) -> String {
             Stock::Missing(cause) => ("has no content here", cause),
             Stock::Failed(_, cause) => ("cannot be used", cause),
         };
-        let _ = writeln!(out, "catalog {}/{} {word}", key.namespace, key.name);
+        let _ =
+            writeln!(out, "catalog {} {word}", plain(&format!("{}/{}", key.namespace, key.name)));
         for line in cause.render().lines() {
-            let _ = writeln!(out, "  {line}");
+            let _ = writeln!(out, "  {}", plain(line));
         }
     }
     if !out.is_empty() {

@@ -64,7 +64,7 @@ impl Text<'_> {
         );
         self.asked_by(out, operator);
         if let Some(installed) = &operator.installed {
-            line(out, "installed", installed);
+            line(out, "installed", &plain(installed));
         }
         let names = |now: bool| -> Vec<String> {
             let of = operator.hops.iter().filter(|hop| (hop.step == 1) == now);
@@ -74,7 +74,7 @@ impl Text<'_> {
         line(out, "now", &now.join(" → "));
         chain(out, "then", &then);
         for (who, what) in &operator.needed_by {
-            line(out, "needed by", &format!("{who}, which asks for {what}"));
+            line(out, "needed by", &plain(&format!("{who}, which asks for {what}")));
         }
         if operator.needed_by.is_empty()
             && operator.subscriptions.is_empty()
