@@ -210,6 +210,9 @@ pub(super) fn demanded(demand: &Demand) -> Predicate {
 /// What is nearest to a requirement that nothing meets.
 pub(super) fn of_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<Node> {
     let mut nodes = Vec::new();
+    if let Some(range) = names::impossible_range(requirement) {
+        return vec![Node::new(format!("no version at all is in the range `{range}`"))];
+    }
     // Conditions that are hard to ask are not asked for long.
     let mut steps = BUDGET - STEPS;
     for catalog in catalogs(world) {

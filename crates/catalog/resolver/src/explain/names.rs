@@ -3,6 +3,7 @@
 use crate::predicate::Predicate;
 use crate::property::Api;
 use crate::world::{CatalogKey, Demand, World};
+use mainstay_version::Range;
 
 /// How many names a list shows.
 const SHOWN: usize = 4;
@@ -61,6 +62,16 @@ pub(super) fn package_in_range(predicate: &Predicate) -> Option<(&str, String)> 
             }
             _ => None,
         },
+        _ => None,
+    }
+}
+
+/// A range of a requirement that no version is in, where the requirement cannot do without.
+pub(super) fn impossible_range(predicate: &Predicate) -> Option<&Range> {
+    match predicate {
+        Predicate::InRange(range) if range.set().is_empty() => Some(range),
+        Predicate::All(all) => all.iter().find_map(impossible_range),
+        Predicate::Said { inner, .. } => impossible_range(inner),
         _ => None,
     }
 }
