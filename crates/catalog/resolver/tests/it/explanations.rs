@@ -365,7 +365,14 @@ fn a_range_that_is_empty() {
               channel b/stable* b.v1
             sub s a/stable cat
         "),
-        @""
+        @r"
+        [s]
+        Subscription `s` cannot be met
+          because nothing in channel `stable` of package `a` in catalog `cat` can be installed
+            because `a.v1` needs version `>2.0.0 <1.0.0` of package `b`, which nothing offers
+              because no version at all is in the range `>2.0.0 <1.0.0`
+          → add a catalog that offers version `>2.0.0 <1.0.0` of package `b`
+        "
     );
 }
 
