@@ -5,8 +5,10 @@ use crate::candidates::Candidates;
 use crate::predicate::Predicate;
 use crate::problem::{Constraint, Reason, Rule, Subject, Var};
 use crate::world::{Demand, Subscription, World};
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// Why a candidate falls.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +24,7 @@ pub(super) enum Fault {
     /// It would take the place of something that is needed.
     Replaces(Vec<Var>),
     /// It is not possible beside one of these.
-    Beside(Shared, Vec<Var>),
+    Beside(Shared, Rc<[Var]>),
     /// It provides something twice.
     Twice(Shared),
 }
@@ -74,6 +76,9 @@ pub(super) enum Shared {
     Api(String),
 }
 
+/// A constraint, and the requirements whose candidates it rules out.
+type Among = (usize, Vec<usize>);
+
 /// The reasons of a contradiction, with who is the subject and who a member of which.
 pub(super) struct Core<'c> {
     pub world: &'c World<'c>,
@@ -85,6 +90,9 @@ pub(super) struct Core<'c> {
     by_member: HashMap<Var, Vec<usize>>,
     /// What must be there for its own sake.
     pub roots: Vec<Var>,
+    is_root: HashSet<Var>,
+    /// For constraints and requirements, which of the former others than the latter need.
+    needed: RefCell<HashMap<Among, Rc<[Var]>>>,
     /// Of those, what stays because its Subscription, by its index, cannot be met.
     kept: HashMap<Var, usize>,
 }
@@ -122,7 +130,9 @@ impl<'c> Core<'c> {
                 }
             }
         }
-        Self { world, candidates, constraints, by_subject, by_member, roots, kept }
+        let is_root = roots.iter().copied().collect();
+        let needed = RefCell::default();
+        Self { world, candidates, constraints, by_subject, by_member, roots, is_root, needed, kept }
     }
 
     pub(super) fn constraint(&self, at: usize) -> &'c Constraint {
@@ -143,6 +153,11 @@ impl<'c> Core<'c> {
             Subject::Subscription(at) => Some(self.candidates.subscriptions[at]),
             Subject::Bundle(_) | Subject::Demand(_) => None,
         }
+    }
+
+    /// Whether something must be there for its own sake.
+    pub(super) fn is_root(&self, var: Var) -> bool {
+        self.is_root.contains(&var)
     }
 
     pub(super) fn demand(&self, var: Var) -> Option<&'c Demand> {
@@ -211,7 +226,6 @@ impl<'c> Core<'c> {
                 _ => {}
             }
         }
-        let below = self.below(var);
         for at in self.by_member.get(&var).into_iter().flatten() {
             let constraint = self.constraints[*at];
             match (&constraint.rule, &constraint.reason, constraint.subject) {
@@ -226,8 +240,7 @@ impl<'c> Core<'c> {
                         faults.push(Fault::Twice(shared));
                         continue;
                     }
-                    let needed = |it: &Var| *it != var && self.is_needed(*it, of, &below);
-                    let partners: Vec<Var> = vars.iter().copied().filter(needed).collect();
+                    let partners = self.partners(*at, var, of);
                     // What only it needs itself is told with what it needs.
                     if !partners.is_empty() {
                         faults.push(Fault::Beside(shared, partners));
@@ -237,6 +250,23 @@ impl<'c> Core<'c> {
             }
         }
         faults
+    }
+
+    /// Those of a constraint that are needed by others than a candidate of requirements.
+    fn partners(&self, at: usize, var: Var, of: &[usize]) -> Rc<[Var]> {
+        let Rule::AtMostOne(vars) = &self.constraints[at].rule else { return Rc::default() };
+        let needed = |below: &HashSet<Var>| -> Rc<[Var]> {
+            vars.iter().copied().filter(|it| self.is_needed(*it, of, below)).collect()
+        };
+        let requires = |at: &usize| matches!(self.constraints[*at].rule, Rule::Dependency(_));
+        let all = if self.by_subject.get(&var).is_some_and(|ats| ats.iter().any(requires)) {
+            needed(&self.below(var))
+        } else {
+            // The same for all of its like.
+            let mut known = self.needed.borrow_mut();
+            known.entry((at, of.to_vec())).or_insert_with(|| needed(&HashSet::new())).clone()
+        };
+        if all.contains(&var) { all.iter().copied().filter(|it| *it != var).collect() } else { all }
     }
 
     /// A candidate with everything that only follows from it.
@@ -253,7 +283,7 @@ impl<'c> Core<'c> {
 
     /// Whether something is needed by anything but some requirements, and what is below.
     pub(super) fn is_needed(&self, var: Var, except: &[usize], below: &HashSet<Var>) -> bool {
-        self.roots.contains(&var)
+        self.is_root(var)
             || self.by_member.get(&var).into_iter().flatten().any(|at| {
                 let constraint = self.constraints[*at];
                 matches!(constraint.rule, Rule::Dependency(_))

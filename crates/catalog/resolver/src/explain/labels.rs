@@ -22,7 +22,7 @@ impl Core<'_> {
             }
             Subject::Bundle(at) => {
                 let name = &self.candidates.entry(at).0.name;
-                match (at.source, self.roots.contains(&var)) {
+                match (at.source, self.is_root(var)) {
                     (0, true) => format!("ClusterServiceVersion `{name}`"),
                     (0, false) => format!("the installed `{name}`"),
                     _ => format!("`{name}`"),

@@ -26,6 +26,9 @@ pub(super) struct Teller<'c> {
     depth: usize,
 }
 
+/// How many reasons are told apart for the candidates of one requirement.
+const GROUPS: usize = 40;
+
 /// How deep a telling may be nested.
 const DEPTH: usize = 100;
 
@@ -172,24 +175,30 @@ impl<'c> Teller<'c> {
         self.depth += 1;
         let mut groups: Vec<(Vec<Fault>, Vec<Var>)> = Vec::new();
         let mut seen: HashSet<Var> = except.iter().copied().collect();
+        let mut more = 0;
         let vars: Vec<Var> = ats.iter().flat_map(|at| self.core.members(*at)).copied().collect();
         for var in vars.into_iter().filter(|var| seen.insert(*var)) {
             let faults = self.core.faults(var, ats);
-            match groups.iter_mut().find(|(known, _)| *known == faults) {
-                Some((known, group)) => {
-                    for pair in known.iter_mut().zip(&faults) {
-                        if let (Fault::Needs(known), Fault::Needs(other)) = pair {
-                            known.merge(other);
-                        }
+            if let Some(like) = groups.iter().position(|(known, _)| *known == faults) {
+                let (known, group) = &mut groups[like];
+                for pair in known.iter_mut().zip(&faults) {
+                    if let (Fault::Needs(known), Fault::Needs(other)) = pair {
+                        known.merge(other);
                     }
-                    group.push(var);
                 }
-                None => groups.push((faults, vec![var])),
+                group.push(var);
+            } else if groups.len() == GROUPS {
+                more += 1;
+            } else {
+                groups.push((faults, vec![var]));
             }
         }
         let all = groups.len() == 1 && except.is_empty();
-        let nodes =
+        let mut nodes: Vec<Node> =
             groups.into_iter().map(|(faults, vars)| self.group(&vars, &faults, ats, all)).collect();
+        if more > 0 {
+            nodes.push(Node::new(format!("{more} more candidates fall for reasons of their own")));
+        }
         self.depth -= 1;
         nodes
     }
@@ -243,7 +252,7 @@ impl<'c> Teller<'c> {
                 let mut other =
                     self.core.who(partners, of, false, "or").text.replacen("one of", "any of", 1);
                 let mut text = text.clone();
-                if let ([one], [partner]) = (vars, partners.as_slice())
+                if let ([one], [partner]) = (vars, &**partners)
                     && self.core.label(*one) == self.core.label(*partner)
                 {
                     text = self.core.full_label(*one);
@@ -308,7 +317,7 @@ impl<'c> Teller<'c> {
         let mut nodes = Vec::new();
         let mut ats: BTreeSet<usize> = BTreeSet::new();
         for var in vars {
-            if self.core.roots.contains(var) && self.told_roots.insert(*var) {
+            if self.core.is_root(*var) && self.told_roots.insert(*var) {
                 nodes.push(Node::new(self.core.stays(*var)));
             }
             ats.extend(self.core.naming(*var));
