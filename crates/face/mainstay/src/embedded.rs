@@ -302,12 +302,14 @@ pub(crate) fn io(error: &std::io::Error) -> Cause {
 /// An error and what is below it, as one tree.
 pub(crate) fn chain(error: &dyn Error) -> Cause {
     let text = error.to_string();
-    match error.source() {
-        // Some errors repeat the text of what they wrap.
-        Some(source) if text == source.to_string() => chain(source),
-        Some(source) if !text.contains(&source.to_string()) => {
-            Cause::new(text).because(chain(source))
-        }
-        _ => Cause::new(text),
+    // Some errors repeat the text of what they wrap.
+    let mut below = error.source();
+    while let Some(source) = below.filter(|source| text.contains(&source.to_string())) {
+        below = source.source();
+    }
+    let cause = Cause::new(text);
+    match below {
+        Some(source) => cause.because(chain(source)),
+        None => cause,
     }
 }

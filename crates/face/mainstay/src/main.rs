@@ -30,7 +30,12 @@ fn main() -> ExitCode {
         return opm::run(&arguments);
     }
     let arguments = Arguments::read();
-    if let Err(cause) = start_log(&arguments.log) {
+    let filter = match (&arguments.command, &*arguments.log) {
+        // What goes wrong with the cluster is part of the answer.
+        (Command::Resolve(_), "warn") => "warn,kube_client=off",
+        (_, filter) => filter,
+    };
+    if let Err(cause) = start_log(filter) {
         report::error(&cause);
         return Exit::Usage.into();
     }

@@ -44,6 +44,8 @@ pub(crate) fn run(arguments: &ResolveArguments) -> Exit {
 struct Live {
     runtime: Runtime,
     cluster: Cluster,
+    /// Where it is.
+    url: String,
 }
 
 impl Live {
@@ -59,7 +61,7 @@ impl Live {
             context: arguments.context().map(str::to_owned),
             ..KubeConfigOptions::default()
         };
-        let client = runtime.block_on(async {
+        let (client, url) = runtime.block_on(async {
             let mut config = match arguments.kubeconfig() {
                 Some(file) => {
                     let file = Kubeconfig::read_from(file).map_err(|error| refuse(&error))?;
@@ -78,9 +80,11 @@ impl Live {
             };
             config.connect_timeout = Some(PATIENCE);
             config.read_timeout = Some(PATIENCE);
-            kube::Client::try_from(config).map_err(|error| refuse(&error))
+            let url = config.cluster_url.to_string();
+            let client = kube::Client::try_from(config).map_err(|error| refuse(&error))?;
+            Ok::<_, Cause>((client, url))
         })?;
-        Ok(Self { runtime, cluster: Cluster::new(client).named("mainstay-resolve") })
+        Ok(Self { runtime, cluster: Cluster::new(client).named("mainstay-resolve"), url })
     }
 }
 
@@ -103,7 +107,7 @@ impl Remote for Live {
             };
             let listed = self.cluster.list_pages(kind, None, &params);
             let list = self.runtime.block_on(listed).map_err(|error| {
-                let what = format!("the {} of the cluster cannot be read", kind.plural);
+                let what = format!("the {} of {} cannot be read", kind.plural, self.url);
                 let cause = Cause::new(what).because(chain(&error));
                 if error.is_not_found() {
                     cause.remedy("install Operator Lifecycle Manager, or look at another cluster")
