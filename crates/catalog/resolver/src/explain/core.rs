@@ -101,9 +101,8 @@ impl<'c> Core<'c> {
     pub(super) fn new(
         world: &'c World<'c>,
         candidates: &'c Candidates<'c>,
-        core: &[usize],
+        constraints: Vec<&'c Constraint>,
     ) -> Self {
-        let constraints = alike(candidates, core);
         let mut by_subject: HashMap<Var, Vec<usize>> = HashMap::new();
         let mut by_member: HashMap<Var, Vec<usize>> = HashMap::new();
         let (mut roots, mut kept) = (Vec::new(), HashMap::new());
@@ -184,6 +183,14 @@ impl<'c> Core<'c> {
 
     pub(super) fn about(&self, var: Var) -> Vec<usize> {
         self.by_subject.get(&var).cloned().unwrap_or_default()
+    }
+
+    /// Whether two constraints are one, or the same requirement of two bundles.
+    pub(super) fn is_alike(&self, one: usize, other: usize) -> bool {
+        one == other
+            || (self.members(one) == self.members(other)
+                && self.requirement(one).is_some()
+                && self.requirement(one) == self.requirement(other))
     }
 
     /// The candidates of a requirement.
@@ -314,7 +321,7 @@ fn requirement<'c>(
 /// The constraints of a core, where what lacks several things lacks what others lack too.
 ///
 /// Each of the things that a candidate lacks is reason enough, so one may stand for another.
-fn alike<'c>(candidates: &'c Candidates<'c>, core: &[usize]) -> Vec<&'c Constraint> {
+pub(super) fn alike<'c>(candidates: &'c Candidates<'c>, core: &[usize]) -> Vec<&'c Constraint> {
     let all = &candidates.problem.constraints;
     let lacks = |it: &&Constraint| matches!((&it.rule, &it.reason), (Rule::Dependency(vars), Reason::Required(_)) if vars.is_empty());
     let mut core: Vec<&Constraint> = core.iter().map(|at| &all[*at]).collect();

@@ -44,10 +44,11 @@ pub(crate) fn explain(
         return broken::explain(situation, candidates, failure);
     };
     let world = situation.world;
-    let involved = Involved::of(world, candidates, reasons);
+    let constraints = core::alike(candidates, reasons);
+    let involved = Involved::of(world, candidates, &constraints, reasons);
     let proposals = proposals::all(world, &involved);
     failure.repairs = situation.mending(&failure.subscriptions, &involved, proposals);
-    failure.cause = tree::Teller::new(core::Core::new(world, candidates, reasons)).tell();
+    failure.cause = tree::Teller::new(core::Core::new(world, candidates, constraints)).tell();
     remedies(failure);
 }
 

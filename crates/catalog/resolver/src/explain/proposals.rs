@@ -38,9 +38,14 @@ pub(super) struct Involved<'a> {
 }
 
 impl<'a> Involved<'a> {
-    pub(super) fn of(world: &'a World<'a>, candidates: &'a Candidates<'a>, core: &[usize]) -> Self {
+    pub(super) fn of(
+        world: &'a World<'a>,
+        candidates: &'a Candidates<'a>,
+        constraints: &[&Constraint],
+        core: &[usize],
+    ) -> Self {
         let mut involved = Self::default();
-        for constraint in core.iter().map(|at| &candidates.problem.constraints[*at]) {
+        for constraint in constraints {
             involved.note(world, candidates, constraint);
         }
         for fault in &candidates.faults {

@@ -160,8 +160,14 @@ impl<'c> Teller<'c> {
             };
         }
         if !starting_csv.is_empty() {
-            let who = if alone { "its".to_owned() } else { format!("Subscription `{name}`: its") };
-            return format!("{who} `spec.startingCSV` asks for `{starting_csv}` from {wish}");
+            return if alone {
+                format!("its `spec.startingCSV` asks for `{starting_csv}` from {wish}")
+            } else {
+                format!(
+                    "Subscription `{name}` asks for `{starting_csv}`, its `spec.startingCSV`, from \
+                     {wish}"
+                )
+            };
         }
         let who = if alone { String::new() } else { format!(" for Subscription `{name}`") };
         format!("nothing in {wish} can be installed{who}")
@@ -298,14 +304,7 @@ impl<'c> Teller<'c> {
     }
 
     fn is_told(&self, at: usize) -> bool {
-        let vars = self.core.members(at);
-        let same = |told: &usize| {
-            *told == at
-                || (self.core.members(*told) == vars
-                    && self.core.requirement(*told).is_some()
-                    && self.core.requirement(*told) == self.core.requirement(at))
-        };
-        self.told.iter().any(same)
+        self.told.iter().any(|told| self.core.is_alike(*told, at))
     }
 
     /// Who needs one of these, apart from some requirements.
@@ -322,7 +321,7 @@ impl<'c> Teller<'c> {
             }
             ats.extend(self.core.naming(*var));
         }
-        for at in ats {
+        for &at in &ats {
             let Rule::Dependency(all) = &self.core.constraint(at).rule else { continue };
             if except.contains(&at) || !self.tell_once(at) {
                 continue;
@@ -330,6 +329,11 @@ impl<'c> Teller<'c> {
             let Some(subject) = self.core.constraint(at).subject else { continue };
             let these: Vec<Var> = all.iter().copied().filter(|it| vars.contains(it)).collect();
             let only = these.len() < all.len();
+            // Others may state the same requirement.
+            let alike: Vec<usize> =
+                ats.iter().copied().filter(|other| self.core.is_alike(*other, at)).collect();
+            let subjects: Vec<Var> =
+                alike.iter().filter_map(|at| self.core.constraint(*at).subject).collect();
             let who = self.core.who(&these, &[at], false, "or");
             let text = if let Some(subscription) = self.core.subscription(subject) {
                 self.told_roots.insert(subject);
@@ -340,14 +344,15 @@ impl<'c> Teller<'c> {
                 let what = names::demand(demand);
                 format!("{what} is demanded, which {only}{} can meet", who.text)
             } else {
-                let needing = self.core.who(&[subject], &[], false, "and").text;
+                let needing = self.core.who(&subjects, &[], false, "and");
                 let what = self.core.requirement(at).map(names::requirement).unwrap_or_default();
                 let only = if only { "only " } else { "" };
-                format!("{needing} needs {what}, which {only}{} can meet", who.text)
+                let needs = needing.verb("needs", "need");
+                format!("{} {needs} {what}, which {only}{} can meet", needing.text, who.text)
             };
             let fallen = self.fallen(&[at], &these);
             let above = match self.core.requirement(at) {
-                Some(_) => self.needs(&[subject], &[at]),
+                Some(_) => self.needs(&subjects, &alike),
                 None => Vec::new(),
             };
             nodes.push(Node::new(text).because(fallen).because(above));

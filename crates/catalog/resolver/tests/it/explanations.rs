@@ -878,6 +878,44 @@ fn one_failure_does_not_hide_another() {
     ");
 }
 
+/// A namespace with so many Subscriptions that trying leaves out those of others.
+fn large_namespace(rest: &str) -> String {
+    let mut text = "catalog cat\n".to_owned();
+    for at in 0..40 {
+        writeln!(text, "bundle p{at}.v1 1.0.0 provides Kind{at}").unwrap();
+        writeln!(text, "channel p{at}/c* p{at}.v1").unwrap();
+    }
+    text.push_str(rest);
+    for at in 0..40 {
+        writeln!(text, "\nsub s{at} p{at}/c cat").unwrap();
+    }
+    text
+}
+
+#[test]
+fn repairs_in_large_namespaces_leave_others_what_they_get() {
+    assert_snapshot!(
+        told(&large_namespace("
+            bundle a.v1 1.0.0 requires Bread
+            channel a/stable* a.v1
+            channel a/beta a.v2
+            sub a a/stable cat
+        ")),
+        @""
+    );
+    // The other channel would need what belongs to somebody else.
+    assert_snapshot!(
+        told(&large_namespace("
+            bundle a.v1 1.0.0 requires Bread
+            channel a/stable* a.v1
+            bundle a.v2 2.0.0 provides Kind7
+            channel a/beta a.v2
+            sub a a/stable cat
+        ")),
+        @""
+    );
+}
+
 /// A chain of packages, each of which needs the next one.
 fn chain(length: usize, versions: usize) -> String {
     let mut text = "catalog cat\n".to_owned();
