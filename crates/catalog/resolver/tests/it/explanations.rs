@@ -901,7 +901,13 @@ fn repairs_in_large_namespaces_leave_others_what_they_get() {
             channel a/beta a.v2
             sub a a/stable cat
         ")),
-        @""
+        @r"
+        [a]
+        Subscription `a` cannot be met
+          because nothing in channel `stable` of package `a` in catalog `cat` can be installed
+            because `a.v1` needs the API `Bread` (example.com/v1), which nothing offers
+          → set `spec.channel` of Subscription `a` to `beta`
+        "
     );
     // The other channel would need what belongs to somebody else.
     assert_snapshot!(
@@ -912,7 +918,13 @@ fn repairs_in_large_namespaces_leave_others_what_they_get() {
             channel a/beta a.v2
             sub a a/stable cat
         ")),
-        @""
+        @r"
+        [a]
+        Subscription `a` cannot be met
+          because nothing in channel `stable` of package `a` in catalog `cat` can be installed
+            because `a.v1` needs the API `Bread` (example.com/v1), which nothing offers
+          → add a catalog that offers the API `Bread` (example.com/v1)
+        "
     );
 }
 
