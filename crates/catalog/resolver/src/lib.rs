@@ -40,6 +40,8 @@
 //! assert!(outcome.failures.is_empty());
 //! ```
 //!
+//! Extensions of OLM v1 follow other rules, which are in [`extension`].
+//!
 //! `examples/` has more: `resolve` (an operator that needs another), `explain` (what is told when
 //! wishes contradict each other, and what mends it).
 //!

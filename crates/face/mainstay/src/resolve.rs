@@ -13,7 +13,7 @@ use mainstay_cli::exit::Exit;
 use mainstay_cli::report;
 use mainstay_cli::resolve::{self, Io, Remote, ResolveArguments};
 use mainstay_client::{Cluster, ListParams};
-use mainstay_object::Object;
+use mainstay_object::{Object, Resource};
 use mainstay_resolver::universe::CatalogData;
 use serde_json::Value;
 use std::error::Error;
@@ -23,6 +23,13 @@ use tokio::runtime::Runtime;
 
 /// How long a cluster may take to answer. An administrator rather reads that it does not.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is to be installed, in OLM v1.
+const CLUSTER_EXTENSION: Resource =
+    Resource::cluster("olm.operatorframework.io", "v1", "ClusterExtension", "clusterextensions");
+/// Where it comes from.
+const CLUSTER_CATALOG: Resource =
+    Resource::cluster("olm.operatorframework.io", "v1", "ClusterCatalog", "clustercatalogs");
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ResolveArguments) -> Exit {
@@ -116,6 +123,19 @@ impl Remote for Live {
                 }
             })?;
             all.extend(list.items);
+        }
+        // Few clusters have OLM v1.
+        for kind in [&CLUSTER_EXTENSION, &CLUSTER_CATALOG] {
+            let params = ListParams::default();
+            let listed = self.cluster.list_pages(kind, None, &params);
+            match self.runtime.block_on(listed) {
+                Ok(list) => all.extend(list.items),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => {
+                    let what = format!("the {} of the cluster cannot be read", kind.plural);
+                    return Err(Cause::new(what).because(chain(&error)));
+                }
+            }
         }
         Ok(all)
     }
