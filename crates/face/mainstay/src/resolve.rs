@@ -131,6 +131,10 @@ impl Remote for Live {
             match self.runtime.block_on(listed) {
                 Ok(list) => all.extend(list.items),
                 Err(error) if error.is_not_found() => {}
+                // Who looks after a namespace need not see what belongs to the cluster.
+                Err(error) if error.is_forbidden() => {
+                    tracing::info!(%error, "{} are left out", kind.plural);
+                }
                 Err(error) => {
                     let what = format!("the {} of the cluster cannot be read", kind.plural);
                     return Err(Cause::new(what).because(chain(&error)));
