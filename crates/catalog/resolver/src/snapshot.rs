@@ -8,7 +8,7 @@ use mainstay_version::{IntervalSet, Range, Version, parse_tolerant};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 /// The content of one catalog, ready to be asked. Make it once per content and share it.
@@ -361,6 +361,11 @@ impl Snapshot {
     /// How many entries have the same channel and name as this one.
     pub(crate) fn times(&self, at: u32) -> u32 {
         self.times[self.first(at) as usize]
+    }
+
+    /// The names of all packages, in order.
+    pub(crate) fn package_names(&self) -> BTreeSet<&str> {
+        self.packages.keys().map(|name| &**name).collect()
     }
 
     /// Entries of a package, by place or by property, in order.

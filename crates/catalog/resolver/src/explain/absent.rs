@@ -283,9 +283,7 @@ fn near(snapshot: &Snapshot, requirement: &Predicate) -> Option<String> {
         }
         Predicate::Said { inner, .. } => near(snapshot, inner),
         Predicate::Package(package) => {
-            let packages: BTreeSet<&str> =
-                snapshot.entries.iter().map(|entry| &*entry.package).collect();
-            let near: Vec<String> = names::nearest(package, packages)
+            let near: Vec<String> = names::nearest(package, snapshot.package_names())
                 .into_iter()
                 .map(|name| format!("`{name}`"))
                 .collect();

@@ -130,6 +130,9 @@ pub(super) fn explain(
     candidates: &Candidates<'_>,
     failure: &mut Failure,
 ) {
+    if !situation.is_patient() {
+        return;
+    }
     let world = situation.world;
     let of: Vec<&Subscription> = candidates
         .subscriptions

@@ -11,7 +11,8 @@
 //! Rules for the prose: a text names objects as the cluster does (``Subscription `foo` ``, ``channel
 //! `stable` of package `x` ``); every node says what is in the way of the node above it; what is told
 //! once is not told again; many candidates that fall for the same reason are one line; a tree fits on
-//! a screen. Everything is in a fixed order: the same world gives the same bytes.
+//! a screen. Where very much fails, only the first failures get repairs and what comes near to what is
+//! missing. Everything is in a fixed order: the same world gives the same bytes.
 
 mod absent;
 mod broken;
@@ -33,6 +34,9 @@ use crate::candidates::Candidates;
 use crate::outcome::Failure;
 use proposals::Involved;
 
+/// For how many things that are missing something near is looked for in one explanation.
+const LOOKS: usize = 8;
+
 /// Explains one failure; `reasons` are those of a contradiction, as indexes of constraints.
 pub(crate) fn explain(
     situation: &mut Situation<'_, '_>,
@@ -45,10 +49,15 @@ pub(crate) fn explain(
     };
     let world = situation.world;
     let constraints = core::alike(candidates, reasons);
-    let involved = Involved::of(world, candidates, &constraints, reasons);
-    let proposals = proposals::all(world, &involved);
-    failure.repairs = situation.mending(&failure.subscriptions, &involved, proposals);
-    failure.cause = tree::Teller::new(core::Core::new(world, candidates, constraints)).tell();
+    let detailed = situation.is_patient();
+    if detailed {
+        let involved = Involved::of(world, candidates, &constraints, reasons);
+        let proposals = proposals::all(world, &involved);
+        failure.repairs = situation.mending(&failure.subscriptions, &involved, proposals);
+    }
+    let looks = if detailed { LOOKS } else { 0 };
+    failure.cause =
+        tree::Teller::new(core::Core::new(world, candidates, constraints), looks).tell();
     remedies(failure);
 }
 

@@ -257,7 +257,7 @@ fn packages(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
         return Vec::new();
     }
     let names: BTreeSet<&str> =
-        snapshots.iter().flat_map(|it| it.entries.iter()).map(|entry| &*entry.package).collect();
+        snapshots.iter().flat_map(|snapshot| snapshot.package_names()).collect();
     names::nearest(&of.package, names).into_iter().map(str::to_owned).collect()
 }
 

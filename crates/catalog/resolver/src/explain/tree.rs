@@ -10,6 +10,7 @@ use super::absent;
 use super::core::{Core, Fault, Need, Shared};
 use super::names::{self, Who};
 use super::node::Node;
+use crate::predicate::Predicate;
 use crate::problem::{Reason, Rule, Var};
 use crate::world::{Demand, Subscription};
 use mainstay_cause::Cause;
@@ -24,6 +25,8 @@ pub(super) struct Teller<'c> {
     told: HashSet<usize>,
     /// How deep the telling is nested.
     depth: usize,
+    /// How many things that are missing are still looked for.
+    looks: usize,
 }
 
 /// How many reasons are told apart for the candidates of one requirement.
@@ -33,8 +36,9 @@ const GROUPS: usize = 40;
 const DEPTH: usize = 100;
 
 impl<'c> Teller<'c> {
-    pub(super) fn new(core: Core<'c>) -> Self {
-        Self { core, told_roots: HashSet::new(), told: HashSet::new(), depth: 0 }
+    /// `looks` bounds for how many things that are missing something near is looked for.
+    pub(super) fn new(core: Core<'c>, looks: usize) -> Self {
+        Self { core, told_roots: HashSet::new(), told: HashSet::new(), depth: 0, looks }
     }
 
     /// The whole tree.
@@ -129,7 +133,7 @@ impl<'c> Teller<'c> {
             }
             let what = names::demand(demand);
             nodes.push(if self.core.members(at).is_empty() {
-                let near = absent::of_requirement(self.core.world, &absent::demanded(demand));
+                let near = self.near(&absent::demanded(demand));
                 Node::new(format!("nothing offers {what}")).because(near)
             } else {
                 let fallen = self.fallen(&[at], &[]);
@@ -284,7 +288,7 @@ impl<'c> Teller<'c> {
             let requirement = need.ats.first().and_then(|at| self.core.requirement(*at));
             let new = need.ats.iter().filter(|at| self.tell_once(**at)).count() > 0;
             let near = match requirement {
-                Some(requirement) if new => absent::of_requirement(self.core.world, requirement),
+                Some(requirement) if new => self.near(requirement),
                 _ => Vec::new(),
             };
             return Node::new(format!("{text} {needs} {what}, which nothing offers")).because(near);
@@ -294,6 +298,13 @@ impl<'c> Teller<'c> {
         let above = if new.is_empty() { ", as told above" } else { "" };
         let nothing = "nothing that meets this can be installed";
         Node::new(format!("{text} {needs} {what}, but {nothing}{above}")).because(fallen)
+    }
+
+    /// What is nearest to a requirement that nothing meets; only the first ones are worth a look.
+    fn near(&mut self, requirement: &Predicate) -> Vec<Node> {
+        let Some(left) = self.looks.checked_sub(1) else { return Vec::new() };
+        self.looks = left;
+        absent::of_requirement(self.core.world, requirement)
     }
 
     /// Takes note that a requirement is told; false if it was told before, by whoever states it.

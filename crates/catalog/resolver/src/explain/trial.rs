@@ -32,7 +32,7 @@ const SMALL: usize = 24;
 
 /// What trying may cost for one failure, and for all of them; a small world costs one.
 const COST: u64 = 32;
-const ALL_COST: u64 = 160;
+const ALL_COST: u64 = 400;
 
 /// A resolution whose failures are explained.
 pub(crate) struct Situation<'s, 'a> {
@@ -44,7 +44,12 @@ pub(crate) struct Situation<'s, 'a> {
     /// How many contradictions block nobody.
     loose: usize,
     left: u64,
+    /// How many failures are still explained in full.
+    patience: usize,
 }
+
+/// How many failures of one resolution are explained in full.
+const PATIENCE: usize = 100;
 
 impl<'s, 'a> Situation<'s, 'a> {
     pub(crate) fn new(
@@ -54,7 +59,14 @@ impl<'s, 'a> Situation<'s, 'a> {
     ) -> Self {
         let blocked = failures.iter().flat_map(|it| it.subscriptions.iter().cloned()).collect();
         let loose = failures.iter().filter(|it| is_loose(it)).count();
-        Self { world, outcome, blocked, loose, left: ALL_COST }
+        Self { world, outcome, blocked, loose, left: ALL_COST, patience: PATIENCE }
+    }
+
+    /// Whether the next failure is explained in full.
+    pub(super) const fn is_patient(&mut self) -> bool {
+        let patient = self.patience > 0;
+        self.patience = self.patience.saturating_sub(1);
+        patient
     }
 
     /// Those proposals that mend a failure of some Subscriptions, nearest first.

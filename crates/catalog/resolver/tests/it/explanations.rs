@@ -928,6 +928,19 @@ fn repairs_in_large_namespaces_leave_others_what_they_get() {
     );
 }
 
+#[test]
+fn where_very_much_fails_only_the_first_failures_are_told_in_full() {
+    let mut text = "catalog cat\n".to_owned();
+    for at in 0..150 {
+        writeln!(text, "channel p{at}/stable* p{at}.v1\nsub s{at} p{at}/stabel cat").unwrap();
+    }
+    let scene = Scene::read(&text);
+    let outcome = resolve(&scene.world());
+    let with_repairs = outcome.failures.iter().filter(|it| !it.repairs.is_empty()).count();
+    assert_eq!((outcome.failures.len(), with_repairs), (150, 100));
+    assert!(outcome.failures.iter().all(|it| !it.cause.children().is_empty()));
+}
+
 /// A chain of packages, each of which needs the next one.
 fn chain(length: usize, versions: usize) -> String {
     let mut text = "catalog cat\n".to_owned();
