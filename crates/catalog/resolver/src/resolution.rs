@@ -50,15 +50,6 @@ fn run(world: &World<'_>, explained: bool) -> Outcome {
     }
     let existing = Existing::of(world, fail_forward);
     let candidates = Candidates::of(world, exclude_global, &existing);
-    if candidates.exhausted {
-        return whole(
-            world,
-            format!(
-                "finding all candidates takes more than {} steps, the namespace was given up",
-                crate::candidates::BUDGET
-            ),
-        );
-    }
     if existing.error.is_some() {
         let message = broken(&candidates).unwrap_or_default();
         return whole(world, message);
@@ -244,9 +235,9 @@ impl<'r> Resolution<'r, '_> {
                         self.cores.insert(self.failures.len(), core);
                         failure
                     }
-                    Err(Exhausted) => self.given_up(at),
+                    Err(Exhausted) => self.given_up(at, budget),
                 },
-                Err(Exhausted) => self.given_up(at),
+                Err(Exhausted) => self.given_up(at, budget),
             };
             self.parts[at].state = State::Failed;
             self.failures.push(failure);
@@ -260,8 +251,9 @@ impl<'r> Resolution<'r, '_> {
         }
     }
 
-    fn given_up(&mut self, part: usize) -> Failure {
-        let steps = solve::BUDGET;
+    /// The failure of a part whose search was ended, with so many steps left.
+    fn given_up(&mut self, part: usize, left: u64) -> Failure {
+        let steps = solve::BUDGET - left;
         let text = format!("no answer was found within {steps} steps, the search was given up");
         self.misfit.get_or_insert_with(|| text.clone());
         error(text, self.names(&self.parts[part].subscriptions))

@@ -4,6 +4,7 @@
 //! `value`, and may compare versions with `semver_compare(one, other)`. What goes wrong while a
 //! rule is asked about a bundle means that the bundle does not meet it.
 
+use crate::candidates::LOOK;
 use mainstay_cel::library::{Library, Overload};
 use mainstay_cel::types::Type;
 use mainstay_cel::value::{Error, Outcome, Value};
@@ -16,10 +17,6 @@ use std::sync::{Arc, LazyLock};
 
 /// What a bundle says about itself.
 const PROPERTIES: &str = "properties";
-
-/// What one look of a rule at a bundle may cost. The original has no limit; no rule that says
-/// something about the properties of one bundle comes near this one (a second or so).
-const BUDGET: u64 = 100_000_000;
 
 /// A compiled rule. Two are the same if their texts are.
 #[derive(Clone)]
@@ -86,12 +83,16 @@ impl Rule {
         &self.text
     }
 
-    /// Whether properties meet it, as [`told`] makes them; `steps` grows by what that costs.
+    /// Whether properties meet it, as [`told`] makes them; `steps` grows by what that costs. One look
+    /// that cannot be finished uses up all steps there are: it has no answer.
     pub(crate) fn holds(&self, properties: &Json, steps: &mut u64) -> bool {
         let variables = [(PROPERTIES, Value::of_json(properties))];
-        let mut budget = Budget::new(BUDGET);
+        let mut budget = Budget::new(LOOK);
         let outcome = self.program.eval(&variables, &mut budget);
-        *steps += budget.spent();
+        *steps = steps.saturating_add(match outcome {
+            Err(Error::CostLimit) => LOOK + 1,
+            _ => budget.spent(),
+        });
         matches!(outcome, Ok(Value::Bool(true)))
     }
 }

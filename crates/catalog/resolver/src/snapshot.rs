@@ -427,7 +427,7 @@ impl Snapshot {
     pub(crate) fn matching(&self, predicate: &Predicate, steps: &mut u64) -> Vec<u32> {
         let mut holds = |at: &u32| {
             // Nobody asks for the rest once the search is given up for it.
-            if *steps > crate::candidates::BUDGET {
+            if *steps > crate::candidates::LOOK {
                 return false;
             }
             let (entry, facts) = self.entry(*at);

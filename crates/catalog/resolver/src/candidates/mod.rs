@@ -29,7 +29,16 @@ use std::sync::LazyLock;
 
 /// How many steps it may take to find all candidates: looks of a requirement at a bundle, costs of
 /// expressions, candidates on lists. A step takes some nanoseconds.
-pub(crate) const BUDGET: u64 = 200_000_000;
+///
+/// Who is asked for first may use half of what is left, so that one world within the world that is
+/// made to be hard does not take the others with it.
+const BUDGET: u64 = 200_000_000;
+
+/// How many steps everybody may use, however much was used before.
+const FLOOR: u64 = 100_000;
+
+/// How many steps it may take to find what meets one requirement in one catalog.
+pub(crate) const LOOK: u64 = 20_000_000;
 
 /// How long all lists of candidates together may get.
 const MOST_LISTED: usize = 20_000_000;
@@ -95,8 +104,6 @@ pub(crate) struct Candidates<'a> {
     /// The existing operators, then the visible catalogs in order of preference.
     pub sources: Vec<Source<'a>>,
     pub faults: Vec<Fault>,
-    /// Whether looking for candidates took too long, so that some are missing.
-    pub exhausted: bool,
     world: &'a World<'a>,
     /// What Subscriptions have installed, as they say.
     subscribed: FxHashSet<&'a str>,
@@ -105,6 +112,10 @@ pub(crate) struct Candidates<'a> {
     lists: FxHashMap<(usize, u32), Listed>,
     listed: usize,
     steps: u64,
+    /// How many steps may have been made in all when what is asked for now is found.
+    limit: u64,
+    /// Whether a look took too long by itself.
+    gave_up: bool,
 }
 
 /// A list of candidates.
@@ -130,20 +141,24 @@ impl<'a> Candidates<'a> {
             replacements: FxHashMap::default(),
             sources: Vec::new(),
             faults: Vec::new(),
-            exhausted: false,
             world,
             subscribed: world.subscriptions.iter().map(|it| it.installed_csv.as_str()).collect(),
             variables: FxHashMap::default(),
             lists: FxHashMap::default(),
             listed: 0,
             steps: 0,
+            limit: 0,
+            gave_up: false,
         };
         this.add_sources(exclude_global, existing);
+        this.begin();
         this.add_existing(existing);
         for at in 0..this.demands.len() {
+            this.begin();
             this.add_demand(at);
         }
         for at in 0..this.subscriptions.len() {
+            this.begin();
             this.add_subscription(at);
         }
         this.add_kept();
@@ -301,23 +316,36 @@ impl<'a> Candidates<'a> {
 
     fn add_requirements(&mut self, mut stack: Vec<EntryRef>, asking: Asking) {
         stack.reverse();
+        let mut given_up = None;
         while let Some(at) = stack.pop() {
             let (var, _) = self.variable(at);
-            let facts = self.entry(at).1;
+            let (entry, facts) = self.entry(at);
+            if let Some(text) = &given_up {
+                let what = What::Bundle(var);
+                self.faults.push(Fault { asking, what, text: String::clone(text) });
+                continue;
+            }
             if let Some(reason) = &facts.unreadable {
                 let what = What::Bundle(var);
                 self.faults.push(Fault { asking, what, text: reason.clone() });
                 continue;
             }
             for (number, &requirement) in facts.known.iter().enumerate() {
-                if self.exhausted {
-                    return;
-                }
                 let key = (at.source, requirement);
                 let listed = if let Some(known) = self.lists.get(&key) {
                     known.clone()
                 } else {
                     let listed = self.list(at.source, requirement, &mut stack);
+                    if self.is_over() {
+                        let text = format!(
+                            "finding what bundle {} requires takes too many steps, it was given up",
+                            entry.name
+                        );
+                        let what = What::Bundle(var);
+                        self.faults.push(Fault { asking, what, text: text.clone() });
+                        given_up = Some(text);
+                        break;
+                    }
                     self.lists.insert(key, listed.clone());
                     listed
                 };
@@ -351,6 +379,9 @@ impl<'a> Candidates<'a> {
         let (mut vars, mut faults) = (Vec::new(), Vec::new());
         let mut seen = FxHashSet::default();
         for source in order {
+            if self.is_over() {
+                break;
+            }
             let snapshot = self.sources[source].snapshot;
             let found = match own {
                 _ if source == 0 => Cow::Owned(self.existing_providers(requirement)),
@@ -359,11 +390,9 @@ impl<'a> Candidates<'a> {
                 }
                 _ => Cow::Owned(snapshot.providers(requirement)),
             };
-            self.spend(found.steps + found.entries.len() as u64);
+            self.steps += found.steps + found.entries.len() as u64;
+            self.gave_up |= found.steps > LOOK;
             faults.extend(found.faults.iter().cloned());
-            if self.exhausted {
-                break;
-            }
             for &entry in &found.entries {
                 let at = EntryRef { source, entry };
                 let (var, made) = self.variable(at);
@@ -376,9 +405,6 @@ impl<'a> Candidates<'a> {
             }
         }
         self.listed += vars.len();
-        if self.listed > MOST_LISTED {
-            self.exhausted = true;
-        }
         Listed { vars: vars.into(), faults: faults.into() }
     }
 
@@ -412,11 +438,15 @@ impl<'a> Candidates<'a> {
         providers
     }
 
-    fn spend(&mut self, steps: u64) {
-        self.steps += steps;
-        if self.steps > BUDGET {
-            self.exhausted = true;
-        }
+    /// Begins to look for what somebody asks for.
+    fn begin(&mut self) {
+        self.limit = self.steps + (BUDGET.saturating_sub(self.steps) / 2).max(FLOOR);
+        self.gave_up = false;
+    }
+
+    /// Whether looking took too long.
+    fn is_over(&self) -> bool {
+        self.gave_up || self.steps > self.limit || self.listed > MOST_LISTED
     }
 
     fn add_demand(&mut self, at: usize) {
@@ -428,6 +458,10 @@ impl<'a> Candidates<'a> {
         let mut stack = Vec::new();
         let asking = Asking::Demand(at);
         let listed = self.list_of(None, &Predicate::All(parts), 0, &mut stack);
+        if self.is_over() {
+            let text = format!("finding package {} takes too many steps", demand.package);
+            self.faults.push(Fault { asking: Asking::Demand(at), what: What::Bundle(var), text });
+        }
         for text in listed.faults.iter() {
             let what = What::Channel(self.problem.constraints.len());
             self.faults.push(Fault { asking, what, text: text.clone() });

@@ -2,7 +2,7 @@
 
 use super::names;
 use super::node::Node;
-use crate::candidates::BUDGET;
+use crate::candidates::LOOK;
 use crate::predicate::Predicate;
 use crate::snapshot::{Entry, Snapshot};
 use crate::world::{CatalogKey, CatalogView, Content, Demand, Subscription, World};
@@ -214,7 +214,7 @@ pub(super) fn of_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<
         return vec![Node::new(format!("no version at all is in the range `{range}`"))];
     }
     // Conditions that are hard to ask are not asked for long.
-    let mut steps = BUDGET - STEPS;
+    let mut steps = LOOK - STEPS;
     for catalog in catalogs(world) {
         let name = names::catalog(world, &catalog.key);
         let Content::Ready(snapshot) = catalog.content else {

@@ -11,8 +11,8 @@
 //! is impossible is ever left out, the answer is the first one in the order of choices, as if they
 //! had been undone one by one.
 //!
-//! The search is over when it has made [`BUDGET`] steps: worlds that are made to be hard are given
-//! up with that as the reason, never with a wrong answer.
+//! The search is over when it has made [`BUDGET`] steps, or has learned more than it can keep: worlds
+//! that are made to be hard are given up with that as the reason, never with a wrong answer.
 
 mod index;
 mod lesson;
