@@ -56,19 +56,24 @@ impl Text<'_> {
             (Some(_), _) => "upgrade later",
         };
         let _ = write!(out, "  {} {}", self.paint("32", word), plain(&operator.package));
-        let _ = write!(
-            out,
-            " from {}, channel {}",
-            catalog(&operator.catalog),
-            plain(&operator.channel)
-        );
+        let channel = operator.hops.first().map_or(&operator.channel, |hop| &hop.channel);
+        let _ = write!(out, " from {}, channel {}", catalog(&operator.catalog), plain(channel));
         self.asked_by(out, operator);
         if let Some(installed) = &operator.installed {
             line(out, "installed", &plain(installed));
         }
+        let before = std::iter::once(channel).chain(operator.hops.iter().map(|hop| &hop.channel));
+        let hops: Vec<(bool, String)> = before
+            .zip(&operator.hops)
+            .map(|(before, hop)| {
+                let other = *before != hop.channel;
+                let channel =
+                    if other { format!(" (channel {})", hop.channel) } else { String::new() };
+                (hop.step == 1, plain(&format!("{}{channel}", hop.bundle)))
+            })
+            .collect();
         let names = |now: bool| -> Vec<String> {
-            let of = operator.hops.iter().filter(|hop| (hop.step == 1) == now);
-            of.map(|hop| plain(&hop.bundle)).collect()
+            hops.iter().filter(|(first, _)| *first == now).map(|(_, name)| name.clone()).collect()
         };
         let (now, then) = (names(true), names(false));
         line(out, "now", &now.join(" → "));

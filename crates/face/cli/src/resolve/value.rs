@@ -26,7 +26,7 @@ fn operator(it: &Operator) -> Value {
     let hops = it
         .hops
         .iter()
-        .map(|hop| json!({"step": hop.step, "bundle": hop.bundle, "version": hop.version}));
+        .map(|hop| json!({"step": hop.step, "bundle": hop.bundle, "version": hop.version, "channel": hop.channel}));
     let needed_by =
         it.needed_by.iter().map(|(who, what)| json!({"bundle": who, "requirement": what}));
     let mut value = json!({

@@ -31,6 +31,7 @@ pub(super) struct Journey {
 #[derive(Debug)]
 pub(super) struct Operator {
     pub(super) package: String,
+    /// The channel where its way ends.
     pub(super) channel: String,
     pub(super) catalog: CatalogKey,
     /// The Subscriptions that ask for it.
@@ -50,6 +51,8 @@ pub(super) struct Hop {
     pub(super) step: usize,
     pub(super) bundle: String,
     pub(super) version: Option<String>,
+    /// The channel it is taken from; a Subscription that names none may change it on the way.
+    pub(super) channel: String,
 }
 
 /// Where the way ends.
@@ -201,7 +204,12 @@ fn ends_at(operator: &Operator, chosen: &Chosen) -> bool {
 
 /// Writes down what is chosen in a step.
 fn note(operators: &mut Vec<Operator>, step: usize, chosen: &Chosen, asking: &[String]) {
-    let hop = Hop { step, bundle: chosen.name.clone(), version: chosen.version.clone() };
+    let hop = Hop {
+        step,
+        bundle: chosen.name.clone(),
+        version: chosen.version.clone(),
+        channel: chosen.channel.clone(),
+    };
     let before = chosen.replaces.as_deref();
     let known = operators.iter_mut().find(|it| {
         it.package == chosen.package && before.is_some() && it.last() == before
