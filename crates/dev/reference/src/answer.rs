@@ -5,6 +5,7 @@ use crate::rules::{Rules, Thing};
 use mainstay_resolver::{
     CatalogKey, Chosen, Install, NewSubscription, Outcome, Subscription, UpdatedSubscription,
 };
+use std::collections::BTreeSet;
 
 /// The Subscriptions that are about a thing, which is an entry of a catalog.
 pub(crate) fn asking<'a>(rules: &Rules<'a>, thing: usize) -> Vec<&'a Subscription> {
@@ -21,13 +22,15 @@ pub(crate) fn asking<'a>(rules: &Rules<'a>, thing: usize) -> Vec<&'a Subscriptio
     rules.subscriptions.iter().copied().filter(asks).collect()
 }
 
-/// The Subscriptions to the package of a thing, which is an entry of a catalog, whatever their
-/// channel and catalog.
-pub(crate) fn claims<'a>(rules: &Rules<'a>, thing: usize) -> Vec<&'a Subscription> {
-    let Thing::Entry(entry) = rules.things[thing] else { return Vec::new() };
+/// Whether a thing is the package of a blocked Subscription, and no other one asks for it: then it
+/// must not be installed as a dependency.
+pub(crate) fn is_claimed(rules: &Rules<'_>, thing: usize, blocked: &BTreeSet<String>) -> bool {
+    let Thing::Entry(entry) = rules.things[thing] else { return false };
     let entry = &rules.entries[entry];
-    let claims = |it: &&Subscription| entry.source != 0 && it.package == entry.package;
-    rules.subscriptions.iter().copied().filter(claims).collect()
+    let mut claims = rules.subscriptions.iter().filter(|it| it.package == entry.package);
+    entry.source != 0
+        && claims.any(|it| blocked.contains(&it.name))
+        && asking(rules, thing).iter().all(|it| blocked.contains(&it.name))
 }
 
 /// Whether everybody who is about a thing has it already.
@@ -47,8 +50,9 @@ pub(crate) fn is_unwritable(rules: &Rules<'_>, thing: usize) -> bool {
     entry.source != 0 && entry.said.unwritable && !is_current(rules, thing)
 }
 
-/// The lists of an outcome that follow from the things that were chosen; its failures are empty.
-pub(crate) fn outcome(rules: &Rules<'_>, chosen: &[bool]) -> Outcome {
+/// The lists of an outcome that follow from the things that were chosen, where some Subscriptions are
+/// blocked; its failures are empty.
+pub(crate) fn outcome(rules: &Rules<'_>, chosen: &[bool], blocked: &BTreeSet<String>) -> Outcome {
     let mut things: Vec<(Chosen, usize)> = Vec::new();
     for (thing, _) in chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {
         let Thing::Entry(entry) = rules.things[thing] else { continue };
@@ -73,7 +77,8 @@ pub(crate) fn outcome(rules: &Rules<'_>, chosen: &[bool]) -> Outcome {
         if is_current(rules, thing) {
             continue;
         }
-        let asking = asking(rules, thing);
+        let mut asking = asking(rules, thing);
+        asking.retain(|it| !blocked.contains(&it.name));
         let names = asking.iter().map(|asking| asking.name.clone()).collect();
         outcome.installs.push(Install { chosen: at, subscriptions: names });
         if asking.is_empty() {

@@ -91,7 +91,7 @@ impl Checker<'_, '_> {
         if !broken && rules.sources.iter().any(|source| !source.ready) {
             self.wrong("a catalog cannot be asked, which is not told".to_owned());
         }
-        let told = answer::outcome(rules, &chosen);
+        let told = answer::outcome(rules, &chosen, &blocked);
         for (what, fine) in [
             ("what is resolved", told.resolved == outcome.resolved),
             ("installations", told.installs == outcome.installs),
@@ -150,8 +150,7 @@ impl Checker<'_, '_> {
 
     /// Whether a part may hold the package of a Subscription that is blocked.
     fn is_claimed(&self, part: &[usize], blocked: &BTreeSet<String>) -> bool {
-        let claims = part.iter().flat_map(|thing| answer::claims(self.rules, *thing));
-        claims.into_iter().any(|it| blocked.contains(&it.name))
+        part.iter().any(|thing| answer::is_claimed(self.rules, *thing, blocked))
     }
 
     /// The thing that was chosen.

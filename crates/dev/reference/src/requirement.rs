@@ -90,7 +90,7 @@ impl Requirement {
     pub(crate) fn shape(&self) -> String {
         let all = |name: &str, parts: &[Self]| {
             let parts: Vec<String> = parts.iter().map(Self::shape).collect();
-            format!("{name}({parts:?})")
+            format!("{name}([{}])", parts.join(", "))
         };
         match self {
             Self::Api(api) => format!("Api({api:?})"),

@@ -60,9 +60,7 @@ pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
         solved.retain(|(part, chosen)| {
             let fine = part.iter().filter(|thing| chosen[**thing]).all(|thing| {
                 !answer::is_unwritable(&rules, *thing)
-                    && !answer::claims(&rules, *thing)
-                        .iter()
-                        .any(|claims| answer.blocked.contains(&claims.name))
+                    && !answer::is_claimed(&rules, *thing, &answer.blocked)
             });
             if !fine {
                 answer.blocked.extend(rules.subscriptions_of(part));
@@ -79,7 +77,7 @@ pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
             chosen[thing] = its[thing];
         }
     }
-    answer.outcome = answer::outcome(&rules, &chosen);
+    answer.outcome = answer::outcome(&rules, &chosen, &answer.blocked);
     Ok(answer)
 }
 
