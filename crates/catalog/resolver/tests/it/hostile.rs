@@ -1,0 +1,217 @@
+//! Worlds that are made to be hard: they come to the right end, or to a clear error; no time is
+//! measured. What takes all of a budget is tried in release builds only.
+
+use mainstay_reference::check;
+use mainstay_reference::hostile::{
+    Place, Release, Said, Shelf, catalogs, constraint, costly_rule, cycle, deep_tree,
+    everything_requires_everything, late_conflict, long_channel, many_requirements, needs, nests,
+    pigeons, provides, requires, rivals, rules, skipping_channel, subscriptions,
+};
+use mainstay_resolver::{Csv, FailureKind, Outcome, resolve};
+use mainstay_testdata::skipped;
+use serde_json::json;
+
+/// What is to come of a world.
+#[derive(Debug, PartialEq)]
+enum End {
+    /// So much is resolved, nothing fails.
+    Resolved(usize),
+    /// The wishes contradict each other, with so many reasons.
+    Contradiction(usize),
+    /// It fails for another reason, whose text has this in it.
+    Error(&'static str),
+}
+
+fn end_of(outcome: &Outcome, expected: &End) -> End {
+    let Some(failure) = outcome.failures.first() else {
+        return End::Resolved(outcome.resolved.len());
+    };
+    assert!(outcome.resolved.is_empty(), "{}", failure.message);
+    match (failure.kind, expected) {
+        (FailureKind::NotSatisfiable, _) => {
+            let reasons = ["requires", "exists", "provide", "originate"];
+            let of = |word: &str| failure.message.matches(&format!(" {word} ")).count();
+            let exists = failure.message.matches(" exists").count() - of("exists");
+            End::Contradiction(reasons.iter().map(|word| of(word)).sum::<usize>() + exists)
+        }
+        (FailureKind::Error, End::Error(text)) if failure.message.contains(text) => {
+            End::Error(text)
+        }
+        (FailureKind::Error, _) => panic!("{}", failure.message),
+    }
+}
+
+fn ends(name: &str, place: &Place, expected: &End) {
+    let outcome = resolve(&place.world());
+    assert_eq!(end_of(&outcome, expected), *expected, "{name}");
+    for failure in &outcome.failures {
+        let told = failure.cause.render();
+        assert!(told.len() < 20_000, "{name}: {} bytes of explanation", told.len());
+    }
+}
+
+#[test]
+fn hard_worlds_come_to_their_end() {
+    for (name, place, expected) in [
+        // Six exist and want a hole each, and for each hole there is one pigeon at most.
+        ("pigeons", pigeons(5), End::Contradiction(6 + 6 + 5)),
+        // The choices before it are no reasons: `root` wants `knot`, which wants three others.
+        ("late conflict", late_conflict(200, false), End::Contradiction(2 + 1 + 3 + 6)),
+        (
+            "late conflict behind wishes",
+            late_conflict(200, true),
+            End::Contradiction(2 + 1 + 3 + 6),
+        ),
+        ("ring of requirements", cycle(3_000), End::Resolved(3_000)),
+        ("even ring of rivals", rivals(60), End::Resolved(31)),
+        ("long channel", long_channel(5_000), End::Resolved(1)),
+        ("skips of everything below", skipping_channel(300), End::Resolved(1)),
+        ("many catalogs", catalogs(100, 8), End::Resolved(8)),
+        ("all require alike", everything_requires_everything(3_000, true), End::Resolved(1)),
+        ("each requires another way", everything_requires_everything(150, false), End::Resolved(2)),
+        ("many Subscriptions", subscriptions(1_000, 2), End::Resolved(2_000)),
+        ("many requirements", many_requirements(1_500, true), End::Resolved(1_501)),
+        ("many requirements in vain", many_requirements(10_000, false), End::Contradiction(3)),
+        ("costly rule", costly_rule(3, 20), End::Resolved(1)),
+        ("nests", nests(200, 1), End::Contradiction(3)),
+    ] {
+        ends(name, &place, &expected);
+    }
+}
+
+#[test]
+fn depth_is_no_obstacle() {
+    let outcome = resolve(&deep_tree(40).world());
+    assert_eq!(outcome.failures.len(), 1);
+    assert_eq!(outcome.failures[0].kind, FailureKind::NotSatisfiable);
+    let outcome = resolve(&rivals(61).world());
+    assert_eq!(outcome.failures[0].kind, FailureKind::NotSatisfiable);
+}
+
+#[test]
+fn the_checker_finds_nothing_in_small_worlds_of_the_same_make() {
+    for (name, place) in [
+        ("pigeons", pigeons(3)),
+        ("late conflict", late_conflict(4, true)),
+        ("tree", deep_tree(4)),
+        ("ring", cycle(20)),
+        ("even rivals", rivals(8)),
+        ("odd rivals", rivals(7)),
+        ("long channel", long_channel(30)),
+        ("skips", skipping_channel(20)),
+        ("catalogs", catalogs(5, 4)),
+        ("alike", everything_requires_everything(10, true)),
+        ("unlike", everything_requires_everything(10, false)),
+        ("subscriptions", subscriptions(6, 3)),
+        ("requirements", many_requirements(10, true)),
+        ("in vain", many_requirements(10, false)),
+        ("rule", costly_rule(2, 4)),
+        ("nests", nests(3, 2)),
+    ] {
+        let world = place.world();
+        let wrong = check(&world, &resolve(&world));
+        assert!(wrong.is_empty(), "{name}: {}", wrong.join("\n"));
+    }
+}
+
+#[test]
+fn what_ends_a_budget_is_never_called_a_contradiction() {
+    if cfg!(debug_assertions) {
+        skipped("worlds that take all of a budget: only in release builds");
+        return;
+    }
+    let levels = |depth: usize| {
+        (0..depth)
+            .rev()
+            .fold("false".to_owned(), |inner, at| format!("properties.exists(p{at}, {inner})"))
+    };
+    for (name, place, expected) in [
+        ("pigeons", pigeons(30), End::Error("given up")),
+        ("many pigeons", pigeons(100), End::Error("given up")),
+        // The bundle that asks does not meet it; whether the other one does cannot be told.
+        (
+            "one look",
+            rules(&format!("size(properties) > 5 && {}", levels(12)), 1),
+            End::Error("given up"),
+        ),
+        ("many looks", costly_rule(9, 20_000), End::Error("given up")),
+        ("many ways", everything_requires_everything(20_000, false), End::Error("given up")),
+    ] {
+        ends(name, &place, &expected);
+    }
+}
+
+/// One package with one version that says this, and a Subscription to it.
+fn alone(said: &[Said]) -> Place {
+    let mut shelf = Shelf::default();
+    shelf.one("root", said);
+    Place::new(shelf, ["root".to_owned()])
+}
+
+#[test]
+fn names_and_numbers_may_be_anything() {
+    let long = "x".repeat(10_000);
+    for package in [&*long, "Ωmega-包-🦀", "a b\tc\nd\0e", "\u{202e}txen", "%s{}\"'\\", ".", "-"]
+    {
+        let mut shelf = Shelf::default();
+        let name = format!("{package}.v1");
+        shelf.put(&Release {
+            package,
+            name: &name,
+            version: "18446744073709551615.18446744073709551615.18446744073709551615",
+            channel: package,
+            replaces: Some(&name),
+            said: &[requires(package)],
+            ..Release::default()
+        });
+        shelf.one("other", &[needs(package)]);
+        let mut place = Place::new(shelf, [package.to_owned(), "other".to_owned()]);
+        place.shelve(1, i64::MIN, Shelf::default());
+        place.shelve(2, i64::MAX, Shelf::default());
+        let outcome = resolve(&place.world());
+        // What replaces itself has no head; so the other one lacks something.
+        assert_eq!(outcome.failures.len(), 2, "{package:.40}");
+        assert!(outcome.failures.iter().all(|it| it.kind == FailureKind::Error));
+        for failure in outcome.failures {
+            assert!(failure.cause.render().len() < 200_000);
+        }
+    }
+}
+
+#[test]
+fn json_may_be_as_deep_and_as_long_as_it_likes() {
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let nots = |levels: usize| {
+        let leaf = r#"{"gvk": {"group": "g", "version": "v", "kind": "k"}}"#;
+        let open = r#"{"not": {"constraints": ["#.repeat(levels);
+        vec![("olm.constraint", format!("{open}{leaf}{}", "]}}".repeat(levels)))]
+    };
+    let long = |bytes: usize| {
+        let text = constraint(&json!({"failureMessage": "", "all": {"constraints": []}})).1;
+        let message = "m".repeat(bytes - text.len());
+        let value = json!({"failureMessage": message, "all": {"constraints": []}});
+        vec![constraint(&value)]
+    };
+    let many = |kind: &'static str, count: usize| -> Vec<Said> {
+        (0..count).map(|at| (kind, json!({"label": at.to_string()}).to_string())).collect()
+    };
+    for (name, said, expected) in [
+        ("deep value", vec![("own.kind", deep(100))], End::Resolved(1)),
+        ("deeper value", vec![("own.kind", deep(5_000))], End::Resolved(1)),
+        // An even number of denials of something that nobody offers.
+        ("deep denial", nots(40), End::Contradiction(3)),
+        ("deep denial, odd", nots(41), End::Resolved(1)),
+        ("deeper denial", nots(1_000), End::Error("parse olm.constraint")),
+        ("longest constraint", long(131_072), End::Resolved(1)),
+        ("longer constraint", long(131_073), End::Error("greater than max constraint size")),
+        ("many labels", many("olm.label", 10_000), End::Resolved(1)),
+        ("many unknown properties", many("own.kind", 10_000), End::Resolved(1)),
+        ("a kind that is offered twice", vec![provides("K"), provides("K")], End::Contradiction(3)),
+    ] {
+        ends(name, &alone(&said), &expected);
+    }
+    let mut place = alone(&[]);
+    let properties = Some(format!("{{\"properties\":{}}}", deep(100_000)));
+    place.csvs.push(Csv { name: "there".to_owned(), properties, ..Csv::default() });
+    ends("deep annotation", &place, &End::Error("failed to unmarshal properties annotation"));
+}
