@@ -1,11 +1,11 @@
-//! Extensions on published catalogs, where they are at hand.
+//! Extensions on catalogs: on published ones, where they are at hand.
 
-use mainstay_catalog::{Catalog, Keep, LoadOptions};
+use mainstay_catalog::{Catalog, Files, Keep, LoadOptions};
 use mainstay_resolver::extension::{
     self, Choice, Content, Failure, FailureKind, Installed, Offer, Request,
 };
 use mainstay_updates::Semantics;
-use mainstay_version::VersionRelease;
+use mainstay_version::{Release, VersionRelease};
 
 const CATALOGS: [&str; 2] = ["catalog-certified-v4.14", "catalog-community-v4.19"];
 
@@ -66,5 +66,47 @@ fn updates_go_where_the_graph_says() {
         }
         assert!(chosen * 2 > asked, "{chosen} of {asked}");
         mainstay_testdata::ran(name);
+    }
+}
+
+/// What bundles of a catalog say about themselves.
+#[test]
+fn an_offer_has_what_its_bundles_state() {
+    let text = r#"
+{schema: olm.package, name: tea, defaultChannel: stable}
+---
+{schema: olm.channel, package: tea, name: stable, entries: [{name: tea.v1}, {name: tea.v2, replaces: tea.v1}, {name: tea-v3.0.0-7, replaces: tea.v2}]}
+---
+{schema: olm.bundle, package: tea, name: tea.v1, image: "x.io/tea:1", properties: [{type: olm.package, value: {packageName: tea, version: 1.0.0+4}}]}
+---
+{schema: olm.bundle, package: tea, name: tea.v2, image: "x.io/tea:2", properties: [{type: olm.package, value: {packageName: tea, version: 2.0.0+4, release: ""}}]}
+---
+{schema: olm.bundle, package: tea, name: tea-v3.0.0-7, image: "x.io/tea:3", properties: [{type: olm.package, value: {packageName: tea, version: 3.0.0, release: "7"}}, {type: olm.gvk.required, value: {group: x.io, version: v1, kind: Pot}}, {type: olm.constraint, value: {failureMessage: no, cel: {rule: "true"}}}]}
+"#;
+    let files: Files = [("catalog.yaml", text)].into_iter().collect();
+    let catalog = Catalog::load_from(&files, &LoadOptions::default()).unwrap();
+    let offer = Offer::of(catalog.package("tea").unwrap());
+    let said: Vec<_> = offer
+        .bundles()
+        .map(|it| (&*it.name, &*it.version, it.release.as_deref(), it.dependency.as_deref()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("tea-v3.0.0-7", "3.0.0", Some("7"), Some("olm.gvk.required")),
+            ("tea.v1", "1.0.0+4", None, None),
+            ("tea.v2", "2.0.0+4", Some(""), None),
+        ]
+    );
+    let catalogs = [extension::Catalog::new("c", Content::Ready(&catalog))];
+    for (explicit_releases, release) in [(false, Some("4")), (true, None)] {
+        let request = Request {
+            package: "tea".to_owned(),
+            version: "2.0.0".to_owned(),
+            explicit_releases,
+            ..Request::default()
+        };
+        let choice = extension::resolve(&request, None, &catalogs).unwrap();
+        assert_eq!(choice.version.release().map(Release::as_str), release);
     }
 }
