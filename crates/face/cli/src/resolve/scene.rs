@@ -102,15 +102,21 @@ fn subscribe(world: &mut World<'_>, wish: &Wish) -> Result<(), Cause> {
         None => None,
     };
     let at = world.subscriptions.iter().position(|it| it.package == wish.package);
-    let at = at.unwrap_or_else(|| {
+    let at = if let Some(at) = at {
+        at
+    } else {
+        let catalog = match &catalog {
+            Some(named) => named.clone(),
+            None => preferred(world, &entries, wish)?,
+        };
         world.subscriptions.push(Subscription {
             name: free_name(world, &wish.package),
             package: wish.package.clone(),
-            catalog: only_offer(&entries, &wish.package),
+            catalog,
             ..Subscription::default()
         });
         world.subscriptions.len() - 1
-    });
+    };
     let subscription = &mut world.subscriptions[at];
     if let Some(channel) = &wish.channel {
         subscription.channel.clone_from(channel);
@@ -134,14 +140,36 @@ fn free_name(world: &World<'_>, package: &str) -> String {
     name
 }
 
-/// The catalog of a package that only one has; otherwise the choice is left to resolution.
-fn only_offer(entries: &Entries<'_>, package: &str) -> CatalogKey {
-    let mut offering: Vec<&CatalogKey> = entries.of_package(package).map(|(key, _)| key).collect();
+/// The catalog that a new Subscription names if nobody says it: the preferred one of those that
+/// have the package.
+fn preferred(world: &World<'_>, entries: &Entries<'_>, wish: &Wish) -> Result<CatalogKey, Cause> {
+    let mut offering: Vec<(i64, &CatalogKey)> = world
+        .catalogs
+        .iter()
+        .filter(|view| entries.of_package(&wish.package).any(|(key, _)| *key == view.key))
+        .map(|view| (-view.priority, &view.key))
+        .collect();
     offering.sort();
-    offering.dedup();
     match offering.as_slice() {
-        [one] => (*one).clone(),
-        _ => CatalogKey::default(),
+        [] => Ok(CatalogKey::default()),
+        [(first, _), (second, _), ..] if first == second => {
+            let names: Vec<String> = offering
+                .iter()
+                .take_while(|(priority, _)| priority == first)
+                .map(|(_, key)| format!("{}/{}", key.namespace, key.name))
+                .collect();
+            let message = format!("several catalogs have package {}", quote(&wish.package));
+            let remedy = format!(
+                "name one as {}, or give one a --priority",
+                names
+                    .iter()
+                    .map(|name| format!("{name}/{}", wish.package))
+                    .collect::<Vec<_>>()
+                    .join(" or ")
+            );
+            Err(Cause::new(message).remedy(remedy))
+        }
+        [(_, key), ..] => Ok((*key).clone()),
     }
 }
 

@@ -9,6 +9,7 @@ mod findings;
 mod queries;
 mod resolve;
 mod shown;
+mod universes;
 mod unwritten;
 
 use clap::Parser;

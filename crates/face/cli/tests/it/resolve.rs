@@ -149,7 +149,7 @@ impl Place {
         self.resolve_with(arguments, "")
     }
 
-    fn resolve_with(&self, arguments: &str, stdin: &str) -> Answer {
+    pub(super) fn resolve_with(&self, arguments: &str, stdin: &str) -> Answer {
         let words = ["mainstay", "resolve"].into_iter();
         let words = words.chain(arguments.split(' ').filter(|word| !word.is_empty()));
         let parsed = match Arguments::try_parse_from(words) {
@@ -414,6 +414,8 @@ fn a_universe_is_answered_in_one_line_with_its_time() {
 fn exit_codes_tell_what_came_out() {
     for (arguments, code) in [
         ("--catalog shop=shop tea", 0),
+        ("--catalog shop=shop --catalog other=shop other/tea", 0),
+        ("--catalog shop=shop --catalog other=shop --priority other=1 tea", 0),
         ("--catalog shop=shop tea --exit-code", 4),
         ("--catalog shop=shop spoon --installed spoon.v2 --exit-code", 0),
         ("--catalog shop=shop cup --exit-code", 3),
@@ -435,6 +437,7 @@ fn what_cannot_be_used_is_refused_with_a_remedy() {
         "--catalog shop=shop tea:beta",
         "--catalog shop=shop tea@9.9.9",
         "--catalog shop=shop store/tea",
+        "--catalog shop=shop --catalog other=shop tea",
         "--catalog shop=shop tea --installed tea.v9",
         "--catalog shop=nowhere tea",
         "--catalog shop=state.yaml tea",
@@ -468,6 +471,9 @@ fn what_cannot_be_used_is_refused_with_a_remedy() {
     $ --catalog shop=shop store/tea
     error: `store/tea` cannot be used
       because there is no catalog `store`
+    $ --catalog shop=shop --catalog other=shop tea
+    error: several catalogs have package "tea"
+      → name one as olm/other/tea or olm/shop/tea, or give one a --priority
     $ --catalog shop=shop tea --installed tea.v9
     error: no catalog has a bundle "tea.v9"
       → see which there are with: mainstay catalog list bundles DIR
