@@ -3,8 +3,11 @@
 use crate::dsl::Scene;
 use crate::laws_worlds::{Ground, Size, seeds, shuffle};
 use insta::assert_snapshot;
+use mainstay_resolver::universe::Universe;
 use mainstay_resolver::{Failure, Outcome, Repair, World, resolve};
+use mainstay_testdata::{ran, unpack};
 use proptest::prelude::*;
+use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
@@ -985,6 +988,33 @@ fn much_is_told_in_few_lines() {
                   because `p39.v2` and `p39.v1` need the API `Bread` (example.com/v1), which nothing offers
       → add a catalog that offers the API `Bread` (example.com/v1)
     ");
+}
+
+#[test]
+fn repairs_of_recorded_failures_mend_them() {
+    let Some(root) = unpack("answers/resolver", "repairs of recorded failures") else { return };
+    let (mut failures, mut repairs, mut longest) = (0, 0, 0);
+    for folder in ["hand", "random", "large"] {
+        for entry in std::fs::read_dir(root.path().join("resolver").join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let mut case: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            let universe: Universe = serde_json::from_value(case["universe"].take()).unwrap();
+            let (snapshots, real) = (universe.snapshots(), HashMap::new());
+            let world = universe.world(&snapshots, &real).unwrap();
+            let outcome = resolve(&world);
+            for failure in &outcome.failures {
+                failures += 1;
+                longest = longest.max(failure.cause.render().lines().count());
+                for repair in failure.repairs.iter().filter(|it| it.is_certain()) {
+                    repairs += 1;
+                    let broken = broken_promise(&world, &outcome, failure, repair);
+                    assert_eq!(broken, None, "{}", path.display());
+                }
+            }
+        }
+    }
+    assert!(longest <= 32, "{longest} lines");
+    ran(&format!("repairs of recorded failures: {repairs} for {failures} failures, all mend"));
 }
 
 proptest! {
