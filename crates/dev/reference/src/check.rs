@@ -246,22 +246,26 @@ impl Checker<'_, '_> {
         if !texts.is_sorted() {
             self.wrong(format!("reasons are not sorted: {message}"));
         }
-        // Several constraints can share a text: any choice among them will do.
-        let mut choices: Vec<Vec<&Constraint>> = vec![Vec::new()];
+        // Several constraints can share a text: any choice among them will do, each once. Equal texts
+        // stand beside each other and are taken in the order of the constraints.
+        let mut choices: Vec<Vec<usize>> = vec![Vec::new()];
         for text in &texts {
-            let same = self.rules.constraints.iter().filter(|it| it.text == *text);
-            let same: Vec<&Constraint> = same.collect();
+            let all = &self.rules.constraints;
+            let same: Vec<usize> = (0..all.len()).filter(|at| all[*at].text == *text).collect();
             choices = choices
                 .iter()
                 .flat_map(|before| {
-                    let new = same
-                        .iter()
-                        .filter(|it| !before.iter().any(|other| std::ptr::eq(*other, **it)));
-                    new.map(|it| [before.as_slice(), &[*it]].concat())
+                    let last = before.last().filter(|last| all[**last].text == *text);
+                    let new = same.iter().filter(move |at| last.is_none_or(|last| last < at));
+                    new.map(|at| [before.as_slice(), &[*at]].concat())
                 })
                 .take(1_000)
                 .collect();
         }
+        let mut choices: Vec<Vec<&Constraint>> = choices
+            .iter()
+            .map(|list| list.iter().map(|at| &self.rules.constraints[*at]).collect())
+            .collect();
         let open = vec![None; self.rules.things.len()];
         let contradicts =
             |list: &[&Constraint]| matches!(possible(&open, list, &mut LIMIT.clone()), Ok(None));
