@@ -339,7 +339,8 @@ impl<'c> Teller<'c> {
             }
             let Some(subject) = self.core.constraint(at).subject else { continue };
             let these: Vec<Var> = all.iter().copied().filter(|it| vars.contains(it)).collect();
-            let only = these.len() < all.len();
+            let others: Vec<Var> = all.iter().copied().filter(|it| !these.contains(it)).collect();
+            let only = self.only(&others, at);
             // Others may state the same requirement.
             let alike: Vec<usize> =
                 ats.iter().copied().filter(|other| self.core.is_alike(*other, at)).collect();
@@ -351,13 +352,11 @@ impl<'c> Teller<'c> {
                 self.asks(subscription, &these, &who.text, only)
             } else if let Some(demand) = self.core.demand(subject) {
                 self.told_roots.insert(subject);
-                let only = if only { "only " } else { "" };
                 let what = names::demand(demand);
                 format!("{what} is demanded, which {only}{} can meet", who.text)
             } else {
                 let needing = self.core.who(&subjects, &[], false, "and");
                 let what = self.core.requirement(at).map(names::requirement).unwrap_or_default();
-                let only = if only { "only " } else { "" };
                 let needs = needing.verb("needs", "need");
                 format!("{} {needs} {what}, which {only}{} can meet", needing.text, who.text)
             };
@@ -372,8 +371,21 @@ impl<'c> Teller<'c> {
         nodes
     }
 
+    /// How sure it is that other candidates of a requirement fall: some only do beside others.
+    fn only(&self, others: &[Var], at: usize) -> &'static str {
+        let depends = |var: &Var| {
+            let faults = self.core.faults(*var, &[at]);
+            faults.iter().any(|it| matches!(it, Fault::Beside(..) | Fault::Replaces(_)))
+        };
+        match others {
+            [] => "",
+            others if others.iter().any(depends) => "at best ",
+            _ => "only ",
+        }
+    }
+
     /// What a Subscription asks for, and what is left of it.
-    fn asks(&self, of: &Subscription, these: &[Var], who: &str, only: bool) -> String {
+    fn asks(&self, of: &Subscription, these: &[Var], who: &str, only: &str) -> String {
         let Subscription { name, starting_csv, installed_csv, .. } = of;
         let wish = absent::wish(self.core.world, of);
         if absent::is_installed(self.core.world, of) {
@@ -381,9 +393,11 @@ impl<'c> Teller<'c> {
                 && self.core.exists(*one)
             {
                 let text = format!("Subscription `{name}` has `{installed_csv}` installed");
-                return if only { format!("{text} and no upgrade that is possible") } else { text };
+                return match only {
+                    "" => text,
+                    _ => format!("{text} and no upgrade that is possible"),
+                };
             }
-            let only = if only { "only " } else { "" };
             return format!(
                 "Subscription `{name}` has `{installed_csv}` installed and asks for {wish}: \
                  {only}{who}"
@@ -392,8 +406,8 @@ impl<'c> Teller<'c> {
         if !starting_csv.is_empty() {
             return format!("Subscription `{name}` asks for `{starting_csv}` from {wish}");
         }
-        let leaves = if only { ", which leaves only" } else { ":" };
-        format!("Subscription `{name}` asks for {wish}{leaves} {who}")
+        let leaves = if only.is_empty() { ":" } else { ", which leaves" };
+        format!("Subscription `{name}` asks for {wish}{leaves} {only}{who}")
     }
 }
 

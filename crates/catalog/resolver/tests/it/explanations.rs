@@ -511,6 +511,64 @@ fn two_wishes_that_exclude_each_other() {
 }
 
 #[test]
+fn what_is_left_of_a_wish_is_told_with_what_fell() {
+    assert_snapshot!(
+        told("
+            catalog cat
+              bundle a.v1 1.0.0 provides Bread
+              bundle a.v2 2.0.0 requires Oven
+              channel a/stable* a.v2>a.v1 a.v1
+              bundle b.v1 1.0.0 provides Bread
+              channel b/stable* b.v1
+            sub one a/stable cat
+            sub two b/stable cat
+        "),
+        @r"
+        [one two]
+        Subscriptions `one` and `two` cannot be met together
+          because nothing in channel `stable` of package `b` in catalog `cat` can be installed for Subscription `two`
+            because `b.v1` is not possible beside `a.v1`: only one operator provides the API `Bread` (example.com/v1)
+              because Subscription `one` asks for channel `stable` of package `a` in catalog `cat`, which leaves only `a.v1`
+                because `a.v2` needs the API `Oven` (example.com/v1), which nothing offers
+          → add a catalog that offers the API `Oven` (example.com/v1)
+          → delete Subscription `one`
+          → delete Subscription `two`
+        "
+    );
+    // Three wishes for two things: each candidate falls only beside others.
+    assert_snapshot!(
+        told("
+            catalog cat
+              bundle a.v1 1.0.0 provides Bread
+              bundle a.v2 2.0.0 provides Cheese
+              channel a/stable* a.v2>a.v1 a.v1
+              bundle b.v1 1.0.0 provides Bread
+              bundle b.v2 2.0.0 provides Cheese
+              channel b/stable* b.v2>b.v1 b.v1
+              bundle c.v1 1.0.0 provides Bread
+              bundle c.v2 2.0.0 provides Cheese
+              channel c/stable* c.v2>c.v1 c.v1
+            sub a a/stable cat
+            sub b b/stable cat
+            sub c c/stable cat
+        "),
+        @r"
+        [a b c]
+        Subscriptions `a`, `b` and `c` cannot be met together
+          because nothing in channel `stable` of package `c` in catalog `cat` can be installed for Subscription `c`
+            because `c.v2` is not possible beside `a.v2` or `b.v2`: only one operator provides the API `Cheese` (example.com/v1)
+              because Subscription `a` asks for channel `stable` of package `a` in catalog `cat`, which leaves at best `a.v2`
+                because `a.v1` is not possible beside `b.v1` or `c.v1`: only one operator provides the API `Bread` (example.com/v1)
+                  because Subscription `b` asks for channel `stable` of package `b` in catalog `cat`, which leaves at best `b.v1`
+                    because `b.v2` is not possible beside `a.v2` or `c.v2`: only one operator provides the API `Cheese` (example.com/v1)
+            because `c.v1` is not possible beside `a.v1` or `b.v1`: only one operator provides the API `Bread` (example.com/v1)
+          → delete Subscription `a`
+          → delete Subscription `b`
+        "
+    );
+}
+
+#[test]
 fn what_exists_and_belongs_to_nobody() {
     assert_snapshot!(with_catalog("csv a.v2 of cat \n sub s a/stable cat"), @r"
     [s]
