@@ -10,6 +10,7 @@
 //! and is informational, so that is an acceptable price for one consistent order of events.
 
 use jiff::{SignedDuration, Timestamp};
+use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -59,6 +60,16 @@ impl Clock {
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
+}
+
+/// What all threads of this process have used of processors so far, user and system time.
+///
+/// It says what work costs where other programs are busy, too. Not for waiting: it stands still while
+/// the process does.
+pub fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
 /// `metav1.Time` as JSON: RFC 3339 in UTC, truncated to whole seconds.

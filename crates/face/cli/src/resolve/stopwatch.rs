@@ -1,20 +1,16 @@
 //! How long a resolution takes.
 
+use mainstay_clock::processor_time;
 use mainstay_resolver::{Outcome, World, resolve};
-use rustix::time::{ClockId, clock_gettime};
 
 /// After this many milliseconds nothing is repeated any more.
 const PATIENCE: f64 = 500.0;
 /// How often a resolution is repeated at most.
 const REPETITIONS: usize = 9;
 
-/// What all threads of this process have used so far, user and system, in milliseconds.
+/// What this process has used so far, in milliseconds.
 fn used() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    // Milliseconds of a process fit into 52 bits.
-    #[expect(clippy::cast_precision_loss, reason = "below 2^52 for thousands of years")]
-    let (seconds, nanoseconds) = (time.tv_sec as f64, time.tv_nsec as f64);
-    seconds * 1e3 + nanoseconds / 1e6
+    processor_time().as_secs_f64() * 1e3
 }
 
 /// Resolves, and says how many CPU milliseconds that takes: the median of up to nine
