@@ -20,6 +20,7 @@ mod multiplex;
 mod process;
 mod redb_engine;
 mod registry;
+mod resolver;
 mod rules;
 mod store;
 mod table;
@@ -46,6 +47,8 @@ enum Subject {
     Rules(rules::Arguments),
     /// Catalogs and bundle folders read, judged, rendered and listed, beside libyaml and opm.
     Catalogs(catalogs::Arguments),
+    /// Resolution: published catalogs, recorded worlds, explanations, worlds made to be hard.
+    Resolver(resolver::Arguments),
     /// The registry API of a served catalog, from the start of the program on.
     Registry(registry::Arguments),
     /// The store, the API and the cluster, against our own server, and beside a real one where there is one.
@@ -62,6 +65,7 @@ fn main() -> anyhow::Result<()> {
             Subject::Cluster(arguments) => cluster::run(&arguments).await,
             Subject::Rules(arguments) => rules::run(&arguments),
             Subject::Catalogs(arguments) => catalogs::run(&arguments),
+            Subject::Resolver(arguments) => resolver::run(&arguments),
             Subject::Registry(arguments) => registry::run(&arguments).await,
             Subject::All(arguments) => all::run(&arguments).await,
         }

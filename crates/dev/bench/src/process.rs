@@ -32,8 +32,19 @@ impl Usage {
     }
 }
 
+/// What this process has resident now, and the most that it had at one time, in bytes.
+pub(crate) fn own_memory() -> Result<(u64, u64)> {
+    let status = fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
+    let now = memory(&status).context("a process without memory")?;
+    Ok((now, kilobytes(&status, "VmHWM:").unwrap_or(now)))
+}
+
 fn memory(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    kilobytes(status, "VmRSS:")
+}
+
+fn kilobytes(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
@@ -51,6 +62,8 @@ mod tests {
     #[test]
     fn the_kernel_s_texts_are_read_whatever_the_program_is_called() {
         assert_eq!(memory("Name:\tx\nVmRSS:\t    1234 kB\n"), Some(1234 * 1024));
+        let (now, most) = own_memory().unwrap();
+        assert!(now > 0 && most > 0);
         let stat = "7 (a) (b c) S 1 7 7 0 -1 4194304 90 0 0 0 150 50 0 0 20 0 1 0 100";
         assert_eq!(processor(stat), Some(Duration::from_secs(2)));
         assert!(Usage::of(&[std::process::id()]).unwrap().memory > 0);

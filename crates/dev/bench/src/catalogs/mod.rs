@@ -60,6 +60,9 @@ struct Contest {
     work: TempDir,
 }
 
+/// What is in the archives.
+const WHAT: &str = "published catalogs";
+
 /// How often the large catalog holds the certified one.
 const TIMES: usize = 4;
 
@@ -68,13 +71,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let given = [&arguments.certified, &arguments.community];
     let mut catalogs = Vec::new();
     for ((archive, below), given) in recorded::CATALOGS.iter().zip(given) {
-        catalogs.push(input(given.as_deref(), archive, below, &mut unpacked)?);
+        catalogs.push(input(given.as_deref(), archive, below, WHAT, &mut unpacked)?);
     }
     let [certified, community] = catalogs.as_slice() else { return Ok(()) };
     if let Some(file) = &arguments.write_fourfold {
         return fourfold::write(certified, file, TIMES);
     }
-    let bundles = input(arguments.bundles.as_deref(), "bundles-249", ".", &mut unpacked)?;
+    let bundles = input(arguments.bundles.as_deref(), "bundles-249", ".", WHAT, &mut unpacked)?;
     let contest = Contest {
         ours: fs::canonicalize(arguments.program.path()?)?,
         theirs: arguments.opm.as_ref().map(fs::canonicalize).transpose().context("finding opm")?,
@@ -94,17 +97,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The folder that was given, or that of an archive.
-fn input(
+/// The folder that was given, or one below that of an archive, which holds `what`.
+pub(crate) fn input(
     given: Option<&Path>,
     archive: &str,
     below: &str,
+    what: &str,
     unpacked: &mut Vec<TempDir>,
 ) -> Result<PathBuf> {
     if let Some(folder) = given {
         return fs::canonicalize(folder).with_context(|| folder.display().to_string());
     }
-    let folder = mainstay_testdata::unpack(archive, "published catalogs");
+    let folder = mainstay_testdata::unpack(archive, what);
     let folder = folder.context("name the folders, see --help")?;
     let path = folder.path().join(below);
     unpacked.push(folder);

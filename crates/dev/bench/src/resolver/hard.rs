@@ -1,0 +1,141 @@
+//! Worlds that are made to be hard; each is resolved in a process of its own.
+
+use super::measure::fine;
+use crate::process::own_memory;
+use crate::table::{Table, megabytes};
+use anyhow::{Context, Result, ensure};
+use mainstay_clock::processor_time;
+use mainstay_reference::hostile::{self, Place, Shelf};
+use mainstay_resolver::{FailureKind, Outcome, resolve};
+use serde::{Deserialize, Serialize};
+use std::hint::black_box;
+use std::process::Command;
+use std::time::Duration;
+
+/// A kind of hard world: what it is, and how it is made.
+type Maker = (&'static str, fn() -> Place);
+
+/// All of them.
+const WORLDS: [Maker; 11] = [
+    ("1,000 Subscriptions, each with a chain of 4 packages of 3 versions", || {
+        hostile::subscriptions(1_000, 4)
+    }),
+    ("20,000 bundles, every one of which is needed", tree),
+    ("a channel of 5,000 entries", || hostile::long_channel(5_000)),
+    ("a channel of 5,000 entries, none of which can be met", lacking_channel),
+    ("100 catalogs with the same 100 packages, in a ring of requirements", || {
+        hostile::catalogs(100, 100)
+    }),
+    ("a ring of 5,000 packages", || hostile::cycle(5_000)),
+    ("a ring of 501 rivals, of which every second has to go", || hostile::rivals(501)),
+    ("7 pigeons in 6 holes", || hostile::pigeons(6)),
+    ("13 pigeons in 12 holes", || hostile::pigeons(12)),
+    ("a CEL rule of 6 nested loops, 1,000 bundles of 11 properties", || {
+        hostile::costly_rule(6, 1_000)
+    }),
+    ("20 constraints, nested 36 deep, of 2,000 kinds each, 1,000 bundles", || {
+        hostile::nests(1_000, 20)
+    }),
+];
+
+/// What was measured of one.
+#[derive(Serialize, Deserialize)]
+struct Figures {
+    made: Duration,
+    first: Duration,
+    again: Duration,
+    /// Before the first resolution.
+    before: u64,
+    /// The most.
+    most: u64,
+    result: String,
+}
+
+/// Measures all of them.
+pub(super) fn measure() -> Result<()> {
+    let own = std::env::current_exe().context("finding out where this program is")?;
+    let mut table = Table::new(&[
+        "a world made to be hard",
+        "snapshots",
+        "first",
+        "again",
+        "result",
+        "memory with the snapshots",
+        "most",
+    ]);
+    for (at, (name, _)) in WORLDS.iter().enumerate() {
+        let number = at.to_string();
+        let output = Command::new(&own).args(["resolver", "--hard", &number]).output();
+        let output = output.context("starting a process of its own")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{name}: {} {said}", output.status);
+        let figures: Figures = serde_json::from_slice(&output.stdout).context(*name)?;
+        table.row([
+            (*name).to_owned(),
+            fine(figures.made),
+            fine(figures.first),
+            fine(figures.again),
+            figures.result,
+            megabytes(figures.before),
+            megabytes(figures.most),
+        ]);
+    }
+    println!("{table}");
+    Ok(())
+}
+
+/// Measures one, and prints what [`measure`] reads.
+pub(super) fn one(number: usize) -> Result<()> {
+    let (_, make) = WORLDS.get(number).context("there is no such world")?;
+    let start = processor_time();
+    let place = make();
+    let made = processor_time();
+    let world = place.world();
+    let (before, _) = own_memory()?;
+    let begin = processor_time();
+    let outcome = black_box(resolve(&world));
+    let middle = processor_time();
+    black_box(resolve(&world));
+    let figures = Figures {
+        made: made.saturating_sub(start),
+        first: middle.saturating_sub(begin),
+        again: processor_time().saturating_sub(middle),
+        before,
+        most: own_memory()?.1,
+        result: result(&outcome),
+    };
+    println!("{}", serde_json::to_string(&figures)?);
+    Ok(())
+}
+
+fn result(outcome: &Outcome) -> String {
+    let resolved = match outcome.resolved.len() {
+        1 => "1 bundle".to_owned(),
+        many => format!("{many} bundles"),
+    };
+    match outcome.failures.as_slice() {
+        [] => resolved,
+        [first, ..] if first.kind == FailureKind::NotSatisfiable => "not satisfiable".to_owned(),
+        // What comes after the first comma explains it.
+        [first, ..] => first.message.split(", ").next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// A tree: each bundle provides its own kind and requires the two below it.
+fn tree() -> Place {
+    const COUNT: usize = 20_000;
+    let mut shelf = Shelf::default();
+    for at in 0..COUNT {
+        let below = [2 * at + 1, 2 * at + 2].into_iter().filter(|below| *below < COUNT);
+        let mut said = vec![hostile::provides(&format!("Kind{at}"))];
+        said.extend(below.map(|below| hostile::requires(&format!("Kind{below}"))));
+        shelf.one(&format!("b{at:05}"), &said);
+    }
+    Place::new(shelf, ["b00000".to_owned()])
+}
+
+fn lacking_channel() -> Place {
+    let mut shelf = Shelf::default();
+    shelf.many("long", &vec![vec![hostile::requires("Nothing")]; 5_000]);
+    Place::new(shelf, ["long".to_owned()])
+}

@@ -1,0 +1,119 @@
+//! How long a piece of work keeps the processor busy.
+
+use crate::table::percentile;
+use mainstay_clock::processor_time;
+use std::hint::black_box;
+use std::time::Duration;
+
+/// After so much time a piece of work is not repeated any more.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The middle of so many runs after one that does not count; if that one takes long, it counts.
+/// With it what the work has made.
+pub(super) fn middle<T>(rounds: usize, mut work: impl FnMut() -> T) -> (T, Duration) {
+    let begin = processor_time();
+    let made = black_box(work());
+    let first = processor_time().saturating_sub(begin);
+    let mut times = Vec::new();
+    while times.len() < rounds && processor_time().saturating_sub(begin) < PATIENCE {
+        let before = processor_time();
+        let again = black_box(work());
+        times.push(processor_time().saturating_sub(before));
+        drop(again);
+    }
+    times.sort_unstable();
+    (made, times.get(times.len() / 2).copied().unwrap_or(first))
+}
+
+/// Times of many pieces of work, each with its name.
+#[derive(Debug, Default)]
+pub(super) struct Times(Vec<(Duration, String)>);
+
+impl Times {
+    pub(super) fn note(&mut self, time: Duration, name: impl Into<String>) {
+        self.0.push((time, name.into()));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The middle, that which 99 of 100 do not exceed, and the most with its name.
+    pub(super) fn summary(&self) -> (Duration, Duration, Duration, &str) {
+        let mut sorted: Vec<Duration> = self.0.iter().map(|it| it.0).collect();
+        sorted.sort_unstable();
+        let most = self.0.iter().max();
+        let (most, name) = most.map_or((Duration::ZERO, "–"), |it| (it.0, &it.1));
+        (percentile(&sorted, 50), percentile(&sorted, 99), most, name)
+    }
+}
+
+/// How many times as long one time is as another, of many pairs: what each adds counts the same.
+#[derive(Debug, Default)]
+pub(super) struct Ratios(Vec<f64>);
+
+impl Ratios {
+    /// Takes note of a pair, and says how many times as long; none of a time that is nothing, which
+    /// is not compared.
+    pub(super) fn note(&mut self, theirs: Duration, ours: Duration) -> Option<f64> {
+        let ratio = theirs.as_secs_f64() / ours.as_secs_f64();
+        let compared = ratio.is_finite() && ratio > 0.0;
+        compared.then(|| self.0.push(ratio)).map(|()| ratio)
+    }
+
+    /// The geometric mean; none of no pairs.
+    pub(super) fn mean(&self) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "some thousands of pairs")]
+        let count = self.0.len() as f64;
+        let sum: f64 = self.0.iter().map(|ratio| ratio.ln()).sum();
+        (count > 0.0).then(|| (sum / count).exp())
+    }
+}
+
+/// How many times, with as many decimals as say something.
+pub(super) fn times(ratio: f64) -> String {
+    if ratio < 10.0 { format!("{ratio:.1}") } else { format!("{ratio:.0}") }
+}
+
+/// A time in milliseconds down to the microsecond.
+pub(super) fn fine(time: Duration) -> String {
+    let millis = time.as_secs_f64() * 1000.0;
+    if millis < 1.0 { format!("{millis:.3} ms") } else { crate::table::millis(time) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_done_again_and_its_result_kept() {
+        let mut count = 0;
+        let (made, _) = middle(5, || {
+            count += 1;
+            count
+        });
+        assert_eq!((made, count), (1, 6));
+    }
+
+    #[test]
+    fn a_summary_names_the_slowest() {
+        let mut times = Times::default();
+        for ms in 1..=200 {
+            times.note(Duration::from_millis(ms), format!("w{ms}"));
+        }
+        let (middle, p99, most, name) = times.summary();
+        assert_eq!((middle.as_millis(), p99.as_millis(), most.as_millis()), (101, 199, 200));
+        assert_eq!((name, times.len()), ("w200", 200));
+        assert_eq!(Times::default().summary().3, "–");
+    }
+
+    #[test]
+    fn half_and_double_are_one_in_the_mean() {
+        let mut ratios = Ratios::default();
+        assert_eq!(ratios.mean(), None);
+        ratios.note(Duration::from_secs(2), Duration::from_secs(1));
+        ratios.note(Duration::from_secs(1), Duration::from_secs(2));
+        assert_eq!(ratios.note(Duration::ZERO, Duration::from_secs(1)), None);
+        assert_eq!(ratios.mean().map(times).as_deref(), Some("1.0"));
+    }
+}

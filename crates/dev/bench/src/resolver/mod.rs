@@ -1,0 +1,108 @@
+//! Resolution: how long it takes for published catalogs, for recorded worlds, and for worlds that are
+//! made to be hard.
+//!
+//! All times are processor time of this process. A world is resolved once before anything counts, as
+//! in a program that runs: what a catalog has been asked once it remembers. The middle of several runs
+//! is told.
+//!
+//! Beside it stand two others. What the original resolver took was recorded on another machine, so
+//! that says something about orders of magnitude only. The reference is our own: the same rules
+//! without indexes, and an answer found by trying.
+
+mod hard;
+mod measure;
+mod naive;
+mod published;
+mod recorded;
+
+use crate::catalogs::input;
+use crate::table::Table;
+use anyhow::Result;
+use measure::{Times, fine};
+use published::Published;
+use std::path::PathBuf;
+
+/// What to measure.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The certified catalog as a folder. Without it, and without the two below, they are taken from
+    /// the archives in the folder that `MAINSTAY_TESTDATA` names.
+    #[arg(long, value_name = "DIR")]
+    certified: Option<PathBuf>,
+    /// The community catalog as a folder.
+    #[arg(long, value_name = "DIR")]
+    community: Option<PathBuf>,
+    /// The recorded worlds: a folder with `hand`, `random`, `large` and `real`.
+    #[arg(long, value_name = "DIR")]
+    answers: Option<PathBuf>,
+    /// How often each world is resolved, after one time that does not count.
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// How many choices the reference may make for a world.
+    #[arg(long, default_value_t = 20_000)]
+    limit: u64,
+    /// Leave the reference out.
+    #[arg(long)]
+    skip_reference: bool,
+    /// Print the figures of every recorded world, too.
+    #[arg(long)]
+    all: bool,
+    /// Measure only the worlds that are made to be hard.
+    #[arg(long)]
+    only_hard: bool,
+    /// Measure one of them in this process; for the program itself.
+    #[arg(long, hide = true, value_name = "NUMBER")]
+    hard: Option<usize>,
+}
+
+/// The published catalogs: name, folder in the archive.
+const CATALOGS: [(&str, &str); 2] = [("certified-v4.14", "v4.14"), ("community-v4.19", "v4.19")];
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(number) = arguments.hard {
+        return hard::one(number);
+    }
+    hard::measure()?;
+    if arguments.only_hard {
+        return Ok(());
+    }
+    let mut unpacked = Vec::new();
+    let mut published = Published::default();
+    for ((name, below), given) in CATALOGS.iter().zip([&arguments.certified, &arguments.community])
+    {
+        let archive = format!("catalog-{name}");
+        let what = "published catalogs";
+        let folder = input(given.as_deref(), &archive, below, what, &mut unpacked)?;
+        published.load(name, &folder)?;
+    }
+    let what = "recorded worlds";
+    let answers = arguments.answers.as_deref();
+    let answers = input(answers, "answers/resolver", "resolver", what, &mut unpacked)?;
+
+    let mut of_packages = Times::default();
+    published.measure(arguments.rounds, &mut of_packages);
+    let mut of_worlds = Times::default();
+    recorded::measure(&answers, &published, arguments, &mut of_worlds)?;
+    explanations(&[
+        ("packages of published catalogs", of_packages),
+        ("recorded worlds", of_worlds),
+    ]);
+    Ok(())
+}
+
+/// How long resolutions take that fail, with their explanations and repairs.
+fn explanations(all: &[(&str, Times)]) {
+    let mut table = Table::new(&["failing", "how many", "median", "p99", "max", "which"]);
+    for (name, times) in all {
+        let (median, p99, most, which) = times.summary();
+        table.row([
+            (*name).to_owned(),
+            times.len().to_string(),
+            fine(median),
+            fine(p99),
+            fine(most),
+            which.to_owned(),
+        ]);
+    }
+    println!("{table}");
+}

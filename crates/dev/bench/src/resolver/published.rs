@@ -1,0 +1,127 @@
+//! The packages of published catalogs, one by one and all in one namespace.
+
+use super::measure::{Times, fine, middle};
+use crate::table::{Table, millis};
+use anyhow::{Context, Result};
+use mainstay_catalog::{Catalog, Keep, LoadOptions};
+use mainstay_resolver::universe::RealCatalog;
+use mainstay_resolver::{
+    CatalogKey, CatalogView, Content, OperatorGroup, Snapshot, Subscription, World, resolve,
+};
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// Catalogs by name, ready for resolution.
+#[derive(Default)]
+pub(super) struct Published {
+    pub(super) all: HashMap<String, RealCatalog>,
+    /// Their names, as they came.
+    names: Vec<String>,
+}
+
+/// What was measured of a catalog.
+struct Figures {
+    snapshot: Duration,
+    single: Times,
+    together: Duration,
+    resolved: usize,
+    failing: usize,
+}
+
+impl Published {
+    /// Loads one from a folder.
+    pub(super) fn load(&mut self, name: &str, folder: &Path) -> Result<()> {
+        let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
+        let catalog = Catalog::load(folder, &options)
+            .ok()
+            .with_context(|| format!("{} cannot be loaded", folder.display()))?;
+        let snapshot = Snapshot::of(&catalog);
+        self.names.push(name.to_owned());
+        self.all.insert(name.to_owned(), RealCatalog { catalog, snapshot });
+        Ok(())
+    }
+
+    /// Measures all of them, and notes the failures.
+    pub(super) fn measure(&self, rounds: usize, failures: &mut Times) {
+        let mut table = Table::new(&[
+            "catalog",
+            "packages",
+            "entries",
+            "snapshot",
+            "one package: median",
+            "p99",
+            "max",
+            "which",
+            "all together",
+            "resolved",
+            "failures",
+        ]);
+        for name in &self.names {
+            let Some(real) = self.all.get(name) else { continue };
+            let figures = measure(name, real, rounds, failures);
+            let (median, p99, most, which) = figures.single.summary();
+            table.row([
+                name.clone(),
+                figures.single.len().to_string(),
+                real.snapshot.len().to_string(),
+                millis(figures.snapshot),
+                fine(median),
+                fine(p99),
+                fine(most),
+                which.to_owned(),
+                fine(figures.together),
+                figures.resolved.to_string(),
+                figures.failing.to_string(),
+            ]);
+        }
+        println!("{table}");
+    }
+}
+
+fn measure(name: &str, real: &RealCatalog, rounds: usize, failures: &mut Times) -> Figures {
+    // What is measured first is a snapshot that knows nothing yet.
+    let (_, snapshot) = middle(rounds, || Snapshot::of(&real.catalog));
+    let key = CatalogKey::new("published", "olm");
+    let all: Vec<Subscription> = real
+        .catalog
+        .packages()
+        .map(|package| Subscription {
+            name: package.name.to_string(),
+            package: package.name.to_string(),
+            catalog: key.clone(),
+            ..Subscription::default()
+        })
+        .collect();
+    let world = |subscriptions: Vec<Subscription>| World {
+        namespace: "operators".to_owned(),
+        global_namespace: "olm".to_owned(),
+        operator_groups: vec![OperatorGroup::default()],
+        catalogs: vec![CatalogView {
+            key: key.clone(),
+            priority: 0,
+            content: Content::Ready(&real.snapshot),
+        }],
+        subscriptions,
+        ..World::default()
+    };
+    let mut single = Times::default();
+    for subscription in &all {
+        let package = &subscription.package;
+        let world = world(vec![subscription.clone()]);
+        let (outcome, time) = middle(rounds, || resolve(&world));
+        if !outcome.failures.is_empty() {
+            failures.note(time, format!("{package} of {name}"));
+        }
+        single.note(time, package);
+    }
+    let world = world(all);
+    let (outcome, together) = middle(rounds, || resolve(&world));
+    Figures {
+        snapshot,
+        single,
+        together,
+        resolved: outcome.resolved.len(),
+        failing: outcome.failures.len(),
+    }
+}
