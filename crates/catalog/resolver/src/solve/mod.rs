@@ -14,6 +14,7 @@
 //! The search is over when it has made [`BUDGET`] steps, or has learned more than it can keep: worlds
 //! that are made to be hard are given up with that as the reason, never with a wrong answer.
 
+mod core;
 mod index;
 mod lesson;
 mod search;
@@ -61,36 +62,5 @@ impl<'i, 'p> Solver<'i, 'p> {
     ) -> Result<Option<Vec<Choice>>, Exhausted> {
         self.search.enable(part, true);
         self.search.run(part, budget)
-    }
-
-    /// The constraints of a part without an answer that contradict each other, none of which can be
-    /// left out; in order.
-    pub(crate) fn core(&mut self, part: &[u32], budget: &mut u64) -> Result<Vec<u32>, Exhausted> {
-        self.search.trace();
-        self.search.enable(part, true);
-        let mut kept = part.to_vec();
-        if self.search.run(part, budget)?.is_none() {
-            kept = self.search.culprits();
-        }
-        self.search.enable(part, false);
-        self.search.enable(&kept, true);
-        // Leave them out one by one; each time what was not even used goes too.
-        let mut at = 0;
-        while let Some(&tried) = kept.get(at) {
-            self.search.enable(&[tried], false);
-            let without: Vec<u32> = kept.iter().copied().filter(|it| *it != tried).collect();
-            if self.search.run(&without, budget)?.is_none() {
-                let used = self.search.culprits();
-                self.search.enable(&kept, false);
-                self.search.enable(&used, true);
-                // What stood before it is needed.
-                at = used.iter().filter(|it| **it < tried).count();
-                kept = used;
-            } else {
-                self.search.enable(&[tried], true);
-                at += 1;
-            }
-        }
-        Ok(kept)
     }
 }

@@ -57,6 +57,8 @@ pub(super) struct Search<'i, 'p> {
     pub(super) limits: Vec<usize>,
     /// For each list, how many candidates are not known to be false.
     pub(super) open: Vec<u32>,
+    /// Lists to look at, because at most one candidate is left.
+    pub(super) due: Vec<u32>,
     pub(super) chosen: Vec<bool>,
     /// What was chosen, also what was undone since.
     pub(super) picked: Vec<Var>,
@@ -88,6 +90,7 @@ impl<'i, 'p> Search<'i, 'p> {
             derived: 0,
             limits: Vec::new(),
             open: open.collect(),
+            due: Vec::new(),
             chosen: vec![false; count],
             picked: Vec::new(),
             lessons: Vec::new(),
@@ -278,7 +281,11 @@ impl<'i, 'p> Search<'i, 'p> {
         self.trail.push(var);
         if !value {
             for &list in self.index.on.of(at) {
-                self.open[list as usize] -= 1;
+                let open = &mut self.open[list as usize];
+                *open -= 1;
+                if *open <= 1 {
+                    self.due.push(list);
+                }
             }
         }
         None
@@ -300,19 +307,27 @@ impl<'i, 'p> Search<'i, 'p> {
             }
         }
         self.derived = length;
+        self.due.clear();
     }
 
     /// Derives everything that follows from what was assigned.
     fn derive(&mut self, budget: &mut u64) -> Result<Option<Contradiction>, Exhausted> {
-        while let Some(&var) = self.trail.get(self.derived) {
+        loop {
+            if let Some(list) = self.due.pop() {
+                let found = self.derive_from_list(list, budget)?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+                continue;
+            }
+            let Some(&var) = self.trail.get(self.derived) else { return Ok(None) };
             self.derived += 1;
-            let found = if self.values[var.index()] == Some(true) {
-                self.derive_from_true(var, budget)?
-            } else {
-                self.derive_from_false(var, budget)?
-            };
-            if found.is_some() {
-                return Ok(found);
+            spend(budget, 1)?;
+            if self.values[var.index()] == Some(true) {
+                let found = self.derive_from_true(var, budget)?;
+                if found.is_some() {
+                    return Ok(found);
+                }
             }
             if !self.lessons.is_empty() {
                 let found = self.derive_from_lessons(var, budget)?;
@@ -321,7 +336,6 @@ impl<'i, 'p> Search<'i, 'p> {
                 }
             }
         }
-        Ok(None)
     }
 
     fn derive_from_true(
@@ -339,7 +353,7 @@ impl<'i, 'p> Search<'i, 'p> {
             let constraint = &index.problem.constraints[at as usize];
             let found = match (&constraint.rule, constraint.subject) {
                 (Rule::Dependency(_), _) => {
-                    self.derive_from_list(at, index.list_of[at as usize], budget)?
+                    self.derive_from_dependency(at, index.list_of[at as usize], budget)?
                 }
                 (Rule::Conflict(other), Some(subject)) => {
                     let out = if subject == var { *other } else { subject };
@@ -360,34 +374,28 @@ impl<'i, 'p> Search<'i, 'p> {
         Ok(None)
     }
 
-    fn derive_from_false(
+    /// What follows from a list of which at most one candidate is left.
+    fn derive_from_list(
         &mut self,
-        var: Var,
+        list: u32,
         budget: &mut u64,
     ) -> Result<Option<Contradiction>, Exhausted> {
         let index = self.index;
-        let on = index.on.of(var.index());
-        spend(budget, on.len() + 1)?;
-        for &list in on {
-            if self.open[list as usize] > 1 {
-                continue;
-            }
-            let dependents = index.dependents.of(list as usize);
-            spend(budget, dependents.len())?;
-            for &at in dependents {
-                if self.enabled[at as usize] {
-                    let found = self.derive_from_list(at, list, budget)?;
-                    if found.is_some() {
-                        return Ok(found);
-                    }
+        let dependents = index.dependents.of(list as usize);
+        spend(budget, dependents.len() + 1)?;
+        for &at in dependents {
+            if self.enabled[at as usize] {
+                let found = self.derive_from_dependency(at, list, budget)?;
+                if found.is_some() {
+                    return Ok(found);
                 }
             }
         }
         Ok(None)
     }
 
-    /// What follows from a dependency of which at most one candidate is left.
-    fn derive_from_list(
+    /// What follows from a dependency, if at most one candidate is left.
+    fn derive_from_dependency(
         &mut self,
         at: u32,
         list: u32,

@@ -1,0 +1,173 @@
+//! The reasons of a contradiction, none of which can be left out.
+//!
+//! What the search found to contradict each other is thinned out: a constraint goes if the others
+//! still have no answer. If they have one, the constraint is needed, and so is every other one that
+//! such an answer can be turned against by changing one variable (recursive model rotation, after
+//! Belov and Marques-Silva): of a thousand candidates that fall for like reasons only the first is
+//! searched for.
+
+use super::search::spend;
+use super::{Choice, Exhausted, Index, Solver};
+use crate::problem::{Rule, Var};
+use rustc_hash::FxHashSet;
+
+impl Solver<'_, '_> {
+    /// The constraints of a part without an answer that contradict each other, none of which can be
+    /// left out; in order.
+    pub(crate) fn core(&mut self, part: &[u32], budget: &mut u64) -> Result<Vec<u32>, Exhausted> {
+        self.search.trace();
+        self.search.enable(part, true);
+        let mut kept = part.to_vec();
+        if self.search.run(part, budget)?.is_none() {
+            kept = self.search.culprits();
+        }
+        self.search.enable(part, false);
+        self.search.enable(&kept, true);
+        let mut needed = FxHashSet::default();
+        // Leave them out one by one; each time what was not even used goes too.
+        let mut at = 0;
+        while let Some(&tried) = kept.get(at) {
+            if needed.contains(&tried) {
+                at += 1;
+                continue;
+            }
+            self.search.enable(&[tried], false);
+            let without: Vec<u32> = kept.iter().copied().filter(|it| *it != tried).collect();
+            if let Some(answer) = self.search.run(&without, budget)? {
+                self.search.enable(&[tried], true);
+                let enabled = &self.search.enabled;
+                Rotation::new(self.search.index, enabled, &answer).turn(
+                    tried,
+                    &mut needed,
+                    budget,
+                )?;
+                at += 1;
+            } else {
+                let used = self.search.culprits();
+                self.search.enable(&kept, false);
+                self.search.enable(&used, true);
+                // What stood before it is needed.
+                at = used.iter().filter(|it| **it < tried).count();
+                kept = used;
+            }
+        }
+        Ok(kept)
+    }
+}
+
+/// How many variables are changed at most to turn an answer against a constraint.
+const TURNS: usize = 4;
+
+/// An answer to all but one constraint, to be turned against others.
+struct Rotation<'s, 'p> {
+    index: &'s Index<'p>,
+    enabled: &'s [bool],
+    values: Vec<bool>,
+    /// For each list, how many candidates are in the answer.
+    filled: Vec<u32>,
+}
+
+impl<'s, 'p> Rotation<'s, 'p> {
+    fn new(index: &'s Index<'p>, enabled: &'s [bool], answer: &[Choice]) -> Self {
+        let mut this = Self {
+            index,
+            enabled,
+            values: vec![false; index.problem.subjects.len()],
+            filled: vec![0; index.lists.len()],
+        };
+        for choice in answer {
+            if !this.values[choice.chosen.index()] {
+                this.flip(choice.chosen);
+            }
+        }
+        this
+    }
+
+    fn flip(&mut self, var: Var) {
+        let value = &mut self.values[var.index()];
+        *value = !*value;
+        for &list in self.index.on.of(var.index()) {
+            let filled = &mut self.filled[list as usize];
+            *filled = if *value { *filled + 1 } else { *filled - 1 };
+        }
+    }
+
+    fn holds(&self, at: u32) -> bool {
+        let constraint = &self.index.problem.constraints[at as usize];
+        let has = |var: Var| self.values[var.index()];
+        let subject = constraint.subject.is_some_and(has);
+        match &constraint.rule {
+            Rule::Mandatory => subject,
+            Rule::Prohibited => !subject,
+            Rule::Dependency(_) => {
+                !subject || self.filled[self.index.list_of[at as usize] as usize] > 0
+            }
+            Rule::Conflict(other) => !subject || !has(*other),
+            Rule::AtMostOne(vars) => vars.iter().filter(|var| has(**var)).count() <= 1,
+        }
+    }
+
+    /// The one constraint that does not hold, when a variable was changed and `before` was the one
+    /// that did not hold before.
+    fn only_broken(
+        &self,
+        var: Var,
+        before: u32,
+        budget: &mut u64,
+    ) -> Result<Option<u32>, Exhausted> {
+        let mut broken = (!self.holds(before)).then_some(before);
+        let lists = self.index.on.of(var.index()).iter();
+        let dependents = lists.flat_map(|list| self.index.dependents.of(*list as usize));
+        for &at in self.index.wakes.of(var.index()).iter().chain(dependents) {
+            spend(budget, 1)?;
+            if self.enabled[at as usize] && broken != Some(at) && !self.holds(at) {
+                if broken.is_some() {
+                    return Ok(None);
+                }
+                broken = Some(at);
+            }
+        }
+        Ok(broken)
+    }
+
+    /// Notes everything that is needed as `first` is, the only constraint that does not hold.
+    fn turn(
+        &mut self,
+        first: u32,
+        needed: &mut FxHashSet<u32>,
+        budget: &mut u64,
+    ) -> Result<(), Exhausted> {
+        needed.insert(first);
+        let mut pending = vec![(first, Vec::new())];
+        while let Some((broken, flips)) = pending.pop() {
+            for &var in &flips {
+                self.flip(var);
+            }
+            let constraint = &self.index.problem.constraints[broken as usize];
+            let others: &[Var] = match &constraint.rule {
+                Rule::Mandatory | Rule::Prohibited => &[],
+                Rule::Dependency(vars) => vars,
+                Rule::Conflict(other) => std::slice::from_ref(other),
+                Rule::AtMostOne(vars) => vars,
+            };
+            for &var in constraint.subject.iter().chain(others) {
+                self.flip(var);
+                let found = self.only_broken(var, broken, budget)?;
+                self.flip(var);
+                if let Some(found) = found
+                    && found != broken
+                    && needed.insert(found)
+                    && flips.len() + 1 < TURNS
+                {
+                    let mut further = flips.clone();
+                    further.push(var);
+                    pending.push((found, further));
+                }
+            }
+            for &var in &flips {
+                self.flip(var);
+            }
+        }
+        Ok(())
+    }
+}
