@@ -15,10 +15,12 @@ impl Solver<'_, '_> {
     /// The constraints of a part without an answer that contradict each other, none of which can be
     /// left out; in order.
     pub(crate) fn core(&mut self, part: &[u32], budget: &mut u64) -> Result<Vec<u32>, Exhausted> {
+        let mut kept = part.to_vec();
+        // Usually it was this part that was searched last, without a lesson that was not traced.
+        let known = self.search.has_failed(part);
         self.search.trace();
         self.search.enable(part, true);
-        let mut kept = part.to_vec();
-        if self.search.run(part, budget)?.is_none() {
+        if known || self.search.run(part, budget)?.is_none() {
             kept = self.search.culprits();
         }
         self.search.enable(part, false);

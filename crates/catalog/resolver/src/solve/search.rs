@@ -70,6 +70,8 @@ pub(super) struct Search<'i, 'p> {
     pub(super) traced: bool,
     /// The contradiction that ended the last search without an answer.
     pub(super) last: Option<Contradiction>,
+    /// The first of the constraints that the last search was about; parts have none in common.
+    pub(super) first: Option<u32>,
 }
 
 pub(super) const fn literal_index((var, value): Literal) -> usize {
@@ -99,12 +101,18 @@ impl<'i, 'p> Search<'i, 'p> {
             marks: vec![false; count],
             traced: false,
             last: None,
+            first: None,
         }
     }
 
     /// From now on contradictions are traced to the constraints they follow from.
     pub(super) fn trace(&mut self) {
         self.traced = true;
+    }
+
+    /// Whether the last search was about these constraints, found no answer, and knows why.
+    pub(super) fn has_failed(&self, constraints: &[u32]) -> bool {
+        self.last.is_some() && self.lessons.is_empty() && self.first == constraints.first().copied()
     }
 
     pub(super) fn enable(&mut self, constraints: &[u32], enabled: bool) {
@@ -121,6 +129,7 @@ impl<'i, 'p> Search<'i, 'p> {
         budget: &mut u64,
     ) -> Result<Option<Vec<Choice>>, Exhausted> {
         self.reset();
+        self.first = constraints.first().copied();
         let mut choices: VecDeque<Open> = VecDeque::new();
         let mut guesses: Vec<Guess> = Vec::new();
         let mut trouble = self.begin(constraints, budget, &mut choices)?;
