@@ -259,7 +259,7 @@ impl Checker<'_, '_> {
                     let new = same.iter().filter(move |at| last.is_none_or(|last| last < at));
                     new.map(|at| [before.as_slice(), &[*at]].concat())
                 })
-                .take(1_000)
+                .take(200_000)
                 .collect();
         }
         let mut choices: Vec<Vec<&Constraint>> = choices
