@@ -110,6 +110,10 @@ pub(crate) struct Candidates<'a> {
     variables: FxHashMap<EntryRef, Var>,
     /// What meets a requirement of something in a source: many versions require the same.
     lists: FxHashMap<(usize, u32), Listed>,
+    /// For each variable, the last list that it was put on.
+    seen: Vec<u32>,
+    /// How many lists were made.
+    round: u32,
     listed: usize,
     steps: u64,
     /// How many steps may have been made in all when what is asked for now is found.
@@ -145,6 +149,8 @@ impl<'a> Candidates<'a> {
             subscribed: world.subscriptions.iter().map(|it| it.installed_csv.as_str()).collect(),
             variables: FxHashMap::default(),
             lists: FxHashMap::default(),
+            seen: Vec::new(),
+            round: 0,
             listed: 0,
             steps: 0,
             limit: 0,
@@ -377,7 +383,7 @@ impl<'a> Candidates<'a> {
         let mut order: Vec<usize> = (0..self.sources.len()).collect();
         order.sort_by_key(|source| Self::rank(of, *source));
         let (mut vars, mut faults) = (Vec::new(), Vec::new());
-        let mut seen = FxHashSet::default();
+        self.round += 1;
         for source in order {
             if self.is_over() {
                 break;
@@ -399,7 +405,10 @@ impl<'a> Candidates<'a> {
                 if made {
                     stack.push(at);
                 }
-                if seen.insert(var) {
+                if self.seen.len() <= var.index() {
+                    self.seen.resize(var.index() + 1, 0);
+                }
+                if std::mem::replace(&mut self.seen[var.index()], self.round) != self.round {
                     vars.push(var);
                 }
             }

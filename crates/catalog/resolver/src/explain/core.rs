@@ -5,9 +5,9 @@ use crate::candidates::Candidates;
 use crate::predicate::Predicate;
 use crate::problem::{Constraint, Reason, Rule, Subject, Var};
 use crate::world::{Demand, Subscription, World};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// Why a candidate falls.
@@ -55,7 +55,7 @@ impl Need {
         let ranges = other.ranges.iter().filter(|it| new(&self.ranges, it)).cloned();
         let ranges: Vec<String> = ranges.collect();
         self.ranges.extend(ranges);
-        let known: HashSet<Var> = self.vars.iter().copied().collect();
+        let known: FxHashSet<Var> = self.vars.iter().copied().collect();
         self.vars.extend(other.vars.iter().filter(|it| !known.contains(it)));
         self.ats.extend(&other.ats);
     }
@@ -85,16 +85,16 @@ pub(super) struct Core<'c> {
     pub candidates: &'c Candidates<'c>,
     constraints: Vec<&'c Constraint>,
     /// For each variable, the constraints that it is the subject of.
-    by_subject: HashMap<Var, Vec<usize>>,
+    by_subject: FxHashMap<Var, Vec<usize>>,
     /// For each variable, those that name it otherwise.
-    by_member: HashMap<Var, Vec<usize>>,
+    by_member: FxHashMap<Var, Vec<usize>>,
     /// What must be there for its own sake.
     pub roots: Vec<Var>,
-    is_root: HashSet<Var>,
+    is_root: FxHashSet<Var>,
     /// For constraints and requirements, which of the former others than the latter need.
-    needed: RefCell<HashMap<Among, Rc<[Var]>>>,
+    needed: RefCell<FxHashMap<Among, Rc<[Var]>>>,
     /// Of those, what stays because its Subscription, by its index, cannot be met.
-    kept: HashMap<Var, usize>,
+    kept: FxHashMap<Var, usize>,
 }
 
 impl<'c> Core<'c> {
@@ -103,9 +103,9 @@ impl<'c> Core<'c> {
         candidates: &'c Candidates<'c>,
         constraints: Vec<&'c Constraint>,
     ) -> Self {
-        let mut by_subject: HashMap<Var, Vec<usize>> = HashMap::new();
-        let mut by_member: HashMap<Var, Vec<usize>> = HashMap::new();
-        let (mut roots, mut kept) = (Vec::new(), HashMap::new());
+        let mut by_subject: FxHashMap<Var, Vec<usize>> = FxHashMap::default();
+        let mut by_member: FxHashMap<Var, Vec<usize>> = FxHashMap::default();
+        let (mut roots, mut kept) = (Vec::new(), FxHashMap::default());
         for (at, constraint) in constraints.iter().enumerate() {
             if let Some(subject) = constraint.subject {
                 by_subject.entry(subject).or_default().push(at);
@@ -262,7 +262,7 @@ impl<'c> Core<'c> {
     /// Those of a constraint that are needed by others than a candidate of requirements.
     fn partners(&self, at: usize, var: Var, of: &[usize]) -> Rc<[Var]> {
         let Rule::AtMostOne(vars) = &self.constraints[at].rule else { return Rc::default() };
-        let needed = |below: &HashSet<Var>| -> Rc<[Var]> {
+        let needed = |below: &FxHashSet<Var>| -> Rc<[Var]> {
             vars.iter().copied().filter(|it| self.is_needed(*it, of, below)).collect()
         };
         let requires = |at: &usize| matches!(self.constraints[*at].rule, Rule::Dependency(_));
@@ -271,14 +271,14 @@ impl<'c> Core<'c> {
         } else {
             // The same for all of its like.
             let mut known = self.needed.borrow_mut();
-            known.entry((at, of.to_vec())).or_insert_with(|| needed(&HashSet::new())).clone()
+            known.entry((at, of.to_vec())).or_insert_with(|| needed(&FxHashSet::default())).clone()
         };
         if all.contains(&var) { all.iter().copied().filter(|it| *it != var).collect() } else { all }
     }
 
     /// A candidate with everything that only follows from it.
-    fn below(&self, var: Var) -> HashSet<Var> {
-        let mut below = HashSet::from([var]);
+    fn below(&self, var: Var) -> FxHashSet<Var> {
+        let mut below = FxHashSet::from_iter([var]);
         let mut stack = vec![var];
         while let Some(next) = stack.pop() {
             for at in self.by_subject.get(&next).into_iter().flatten() {
@@ -289,7 +289,7 @@ impl<'c> Core<'c> {
     }
 
     /// Whether something is needed by anything but some requirements, and what is below.
-    pub(super) fn is_needed(&self, var: Var, except: &[usize], below: &HashSet<Var>) -> bool {
+    pub(super) fn is_needed(&self, var: Var, except: &[usize], below: &FxHashSet<Var>) -> bool {
         self.is_root(var)
             || self.by_member.get(&var).into_iter().flatten().any(|at| {
                 let constraint = self.constraints[*at];
@@ -325,13 +325,13 @@ pub(super) fn alike<'c>(candidates: &'c Candidates<'c>, core: &[usize]) -> Vec<&
     let all = &candidates.problem.constraints;
     let lacks = |it: &&Constraint| matches!((&it.rule, &it.reason), (Rule::Dependency(vars), Reason::Required(_)) if vars.is_empty());
     let mut core: Vec<&Constraint> = core.iter().map(|at| &all[*at]).collect();
-    let lacking: HashSet<Var> =
+    let lacking: FxHashSet<Var> =
         core.iter().copied().filter(lacks).filter_map(|it| it.subject).collect();
     if lacking.len() < 2 {
         return core;
     }
-    let mut choices: HashMap<Var, Vec<(String, &Constraint)>> = HashMap::new();
-    let mut counts: HashMap<String, usize> = HashMap::new();
+    let mut choices: FxHashMap<Var, Vec<(String, &Constraint)>> = FxHashMap::default();
+    let mut counts: FxHashMap<String, usize> = FxHashMap::default();
     for constraint in all.iter().filter(lacks) {
         let Some(subject) = constraint.subject.filter(|it| lacking.contains(it)) else { continue };
         let text = requirement(candidates, constraint).map(names::requirement).unwrap_or_default();

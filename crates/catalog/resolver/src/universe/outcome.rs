@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// An outcome in the shape of the recorded ones.
 ///
+/// What is installed stands in the order of names, what is resolved in the order of the resolution.
 /// With a failure there are `error` and `errorKind` of the [`Outcome::summary`] beside the results of
 /// the parts that do not fail; empty lists are left out then.
 pub fn to_json(outcome: &Outcome) -> Value {
@@ -22,7 +23,9 @@ pub fn to_json(outcome: &Outcome) -> Value {
     let complete = outcome.failures.is_empty();
     put("resolved", outcome.resolved.iter().map(chosen).collect(), complete);
     let installs = outcome.installs.iter().filter_map(|it| outcome.resolved.get(it.chosen));
-    put("install", installs.map(|it| json!(it.name)).collect(), false);
+    let mut names: Vec<&str> = installs.map(|it| &*it.name).collect();
+    names.sort_unstable();
+    put("install", names.into_iter().map(|it| json!(it)).collect(), false);
     let new = outcome.new_subscriptions.iter().map(|it| {
         json!({
             "name": it.name, "package": it.package, "channel": it.channel,
