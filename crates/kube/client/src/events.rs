@@ -86,6 +86,12 @@ impl Recorder {
         Self { sender, component: component.into(), stop: stopped }
     }
 
+    /// The same, for a part that signs its events with another name.
+    #[must_use]
+    pub fn signed(&self, component: &str) -> Self {
+        Self { component: component.into(), ..self.clone() }
+    }
+
     /// Records an event about an object, which needs `apiVersion`, `kind` and `metadata`.
     pub fn publish(
         &self,

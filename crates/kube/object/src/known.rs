@@ -23,8 +23,11 @@ known! {
     ENDPOINTS = namespaced("", "v1", "Endpoints", "endpoints");
     DEPLOYMENT = namespaced("apps", "v1", "Deployment", "deployments");
     REPLICA_SET = namespaced("apps", "v1", "ReplicaSet", "replicasets");
+    REPLICATION_CONTROLLER = namespaced("", "v1", "ReplicationController", "replicationcontrollers");
     STATEFUL_SET = namespaced("apps", "v1", "StatefulSet", "statefulsets");
     DAEMON_SET = namespaced("apps", "v1", "DaemonSet", "daemonsets");
+    CONTROLLER_REVISION = namespaced("apps", "v1", "ControllerRevision", "controllerrevisions");
+    CRON_JOB = namespaced("batch", "v1", "CronJob", "cronjobs");
     JOB = namespaced("batch", "v1", "Job", "jobs");
     ENDPOINT_SLICE = namespaced("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
     LEASE = namespaced("coordination.k8s.io", "v1", "Lease", "leases");

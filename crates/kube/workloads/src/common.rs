@@ -21,6 +21,11 @@ impl Context {
         Self { cluster: self.cluster.clone().named(agent), ..self.clone() }
     }
 
+    /// The same for a controller that signs its events with its own name.
+    pub(crate) fn signed(&self, component: &str) -> Self {
+        Self { recorder: self.recorder.signed(component), ..self.clone() }
+    }
+
     /// Replaces the status of an object that was just read, unless it is that already. The
     /// `resourceVersion` that was read is the precondition.
     pub(crate) async fn write_status(

@@ -107,6 +107,10 @@ pub(crate) struct PodView {
     pub(crate) simulate: Option<Arc<str>>,
     /// Whether it waits for nodes: the scheduler found none.
     pub(crate) unschedulable: bool,
+    /// The annotation `controller.kubernetes.io/pod-deletion-cost`: dearer pods go later.
+    pub(crate) deletion_cost: i64,
+    /// How often the container that restarted most has restarted.
+    pub(crate) restarts: i64,
 }
 
 impl PodView {
@@ -150,6 +154,16 @@ impl PodView {
             simulate: pod.annotation(crate::simulate::ANNOTATION).map(Arc::from),
             unschedulable: scheduled.and_then(|it| it.get("reason")).and_then(Value::as_str)
                 == Some("Unschedulable"),
+            deletion_cost: pod
+                .annotation("controller.kubernetes.io/pod-deletion-cost")
+                .and_then(|cost| cost.parse::<i32>().ok())
+                .map_or(0, i64::from),
+            restarts: pod
+                .array(&["status", "containerStatuses"])
+                .iter()
+                .filter_map(|status| status.get("restartCount")?.as_i64())
+                .max()
+                .unwrap_or_default(),
         }
     }
 
@@ -191,6 +205,8 @@ pub(crate) struct ReplicaSetView {
     pub(crate) annotations: BTreeMap<String, String>,
     /// Wanted.
     pub(crate) replicas: i64,
+    /// `spec.minReadySeconds`.
+    pub(crate) min_ready: i64,
     pub(crate) status_replicas: i64,
     pub(crate) ready: i64,
     pub(crate) available: i64,
@@ -228,6 +244,7 @@ impl ReplicaSetView {
             created: object.creation_timestamp(),
             annotations: pairs(&mut object.annotations()),
             replicas: object.i64(&["spec", "replicas"]).unwrap_or(1),
+            min_ready: object.i64(&["spec", "minReadySeconds"]).unwrap_or_default(),
             status_replicas: count("replicas"),
             ready: count("readyReplicas"),
             available: count("availableReplicas"),
@@ -247,11 +264,11 @@ pub(crate) struct Trigger {
 }
 
 impl Trigger {
-    fn of(object: &Object) -> Self {
+    fn of(object: &Object, selector: Option<LabelSelector>) -> Self {
         Self {
             uid: object.uid().into(),
             resource_version: object.resource_version().into(),
-            selector: selector(object),
+            selector,
         }
     }
 }
@@ -293,6 +310,15 @@ impl NodeView {
     }
 }
 
+/// `spec.selector` of a `ReplicationController`, which is a plain map.
+pub(crate) fn plain_selector(object: &Object) -> Option<LabelSelector> {
+    let labels = object.get(&["spec", "selector"])?.as_object()?;
+    let pairs =
+        labels.iter().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()));
+    let selector = LabelSelector::from_pairs(pairs);
+    (!selector.is_everything()).then_some(selector)
+}
+
 /// `spec.selector` of a workload; none if absent or unreadable, which matches nothing.
 pub(crate) fn selector(object: &Object) -> Option<LabelSelector> {
     let selector = LabelSelector::from_value(object.get(&["spec", "selector"])?).ok()?;
@@ -309,6 +335,7 @@ pub(crate) struct Views {
     pub(crate) pods: Cache<PodView>,
     /// Indexed by the uid of the controller, or [`ORPHANS`].
     pub(crate) replica_sets: Cache<ReplicaSetView>,
+    pub(crate) replication_controllers: Cache<Trigger>,
     pub(crate) deployments: Cache<Trigger>,
     pub(crate) stateful_sets: Cache<Trigger>,
     pub(crate) daemon_sets: Cache<Trigger>,
@@ -320,8 +347,10 @@ impl Views {
     /// Starts them.
     pub(crate) fn start(context: &Context) -> Self {
         let triggers = |resource: Resource| {
-            Cache::builder(Selection::all(resource), |object| Some(Trigger::of(object)))
-                .start(&context.cluster, context.stop.clone())
+            Cache::builder(Selection::all(resource), |object| {
+                Some(Trigger::of(object, selector(object)))
+            })
+            .start(&context.cluster, context.stop.clone())
         };
         Self {
             pods: Cache::builder(Selection::all(known::POD), |pod| Some(PodView::of(pod)))
@@ -340,6 +369,11 @@ impl Views {
             .index(|set| {
                 vec![set.owner.as_ref().map_or_else(|| ORPHANS.into(), |it| Arc::clone(&it.uid))]
             })
+            .start(&context.cluster, context.stop.clone()),
+            replication_controllers: Cache::builder(
+                Selection::all(known::REPLICATION_CONTROLLER),
+                |object| Some(Trigger::of(object, plain_selector(object))),
+            )
             .start(&context.cluster, context.stop.clone()),
             deployments: triggers(known::DEPLOYMENT),
             stateful_sets: triggers(known::STATEFUL_SET),

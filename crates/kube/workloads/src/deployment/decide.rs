@@ -1,10 +1,11 @@
 //! Which `ReplicaSets` a Deployment needs, and how large each may be now.
 //!
 //! The rules are those of the original's rolling update: there are never more pods than wanted plus
-//! `maxSurge`, and never fewer available ones than wanted less `maxUnavailable`. While a rollout is
-//! paused or being scaled the newest set takes the difference; sets in between are not resized in
-//! proportion.
+//! `maxSurge`, and never fewer available ones than wanted less `maxUnavailable`. When the number of
+//! replicas changes in the middle of a rollout, or while it is paused, every set that has pods takes
+//! its share of the difference.
 
+use super::sizes::{Mode, Sizes};
 use super::{DESIRED, MAX, Named, REVISION, REVISION_HISTORY, fingerprint};
 use crate::common::int_or_percent;
 use crate::template;
@@ -28,11 +29,12 @@ const NOT_COPIED: [&str; 5] = [
 pub(crate) enum Step {
     /// A new set for the template.
     Create { name: String, hash: String, replicas: i64 },
-    /// A set gets another size, other annotations, or both.
+    /// A set gets another size, other annotations, another `minReadySeconds`, or some of these.
     Update {
         set: Arc<ReplicaSetView>,
         replicas: Option<i64>,
         annotations: BTreeMap<String, String>,
+        min_ready: Option<i64>,
     },
     /// An old set that nobody needs.
     Delete { set: Arc<ReplicaSetView> },
@@ -79,7 +81,7 @@ impl Bounds {
     }
 }
 
-fn is_recreate(deployment: &Object) -> bool {
+pub(super) fn is_recreate(deployment: &Object) -> bool {
     deployment.str(&["spec", "strategy", "type"]) == Some("Recreate")
 }
 
@@ -114,19 +116,21 @@ pub(crate) fn decide(
         .collect();
     old.sort_by_key(|(key, set)| (set.created, key.clone()));
     let bounds = Bounds::of(deployment);
-    let paused = deployment.bool(&["spec", "paused"]) == Some(true);
-    number(&mut decision, deployment, &old, &bounds);
+    let mode = Mode::of(deployment, &decision, &old, &bounds, pods_left);
+    number(&mut decision, deployment, &old, &bounds, mode);
 
-    let sizes = Sizes::plan(deployment, &decision, &old, &bounds, pods_left, paused);
+    let sizes = Sizes::plan(deployment, &decision, &old, &bounds, mode);
     match &decision.new {
-        None if paused => {}
-        None => create(&mut decision, deployment, sets, print, sizes.new),
+        None if mode.creates() => create(&mut decision, deployment, sets, print, sizes.new),
+        None => {}
         Some((_, new)) => {
             let replicas = (new.replicas != sizes.new).then_some(sizes.new);
             let annotations = changed(new, &decision.annotations);
-            if replicas.is_some() || !annotations.is_empty() {
+            let wanted = deployment.i64(&["spec", "minReadySeconds"]).unwrap_or_default();
+            let min_ready = (new.min_ready != wanted).then_some(wanted);
+            if replicas.is_some() || min_ready.is_some() || !annotations.is_empty() {
                 let set = Arc::clone(new);
-                decision.steps.push(Step::Update { set, replicas, annotations });
+                decision.steps.push(Step::Update { set, replicas, annotations, min_ready });
             }
         }
     }
@@ -137,11 +141,11 @@ pub(crate) fn decide(
         let replicas = (set.replicas != *size).then_some(*size);
         if replicas.is_some() || !annotations.is_empty() {
             let set = Arc::clone(set);
-            decision.steps.push(Step::Update { set, replicas, annotations });
+            decision.steps.push(Step::Update { set, replicas, annotations, min_ready: None });
         }
     }
-    if !paused {
-        clean(&mut decision, deployment, &old, &bounds);
+    if mode != Mode::Scaling {
+        clean(&mut decision, deployment, &old, &bounds, mode);
     }
     decision
 }
@@ -160,7 +164,13 @@ fn changed(set: &ReplicaSetView, wanted: &BTreeMap<String, String>) -> BTreeMap<
 }
 
 /// Numbers the present template: one more than any other, and what it was before goes on record.
-fn number(decision: &mut Decision, deployment: &Object, old: &[&Named], bounds: &Bounds) {
+fn number(
+    decision: &mut Decision,
+    deployment: &Object,
+    old: &[&Named],
+    bounds: &Bounds,
+    mode: Mode,
+) {
     let newest_old = old.iter().map(|(_, set)| revision_of(set)).max().unwrap_or_default();
     let mut annotations = sized(bounds);
     for (key, value) in deployment.annotations() {
@@ -180,9 +190,7 @@ fn number(decision: &mut Decision, deployment: &Object, old: &[&Named], bounds: 
             if history.is_empty() { present.to_string() } else { format!("{history},{present}") };
         annotations.insert(REVISION_HISTORY.to_owned(), history);
     }
-    decision.revision = (decision.new.is_some()
-        || deployment.bool(&["spec", "paused"]) != Some(true))
-    .then(|| revision.to_string());
+    decision.revision = (decision.new.is_some() || mode.creates()).then(|| revision.to_string());
     decision.annotations = annotations;
 }
 
@@ -200,102 +208,21 @@ fn create(decision: &mut Decision, deployment: &Object, sets: &[Named], print: u
     }
 }
 
-/// How large the new set and each old one shall be.
-struct Sizes {
-    new: i64,
-    old: Vec<i64>,
-}
-
-impl Sizes {
-    fn plan(
-        deployment: &Object,
-        decision: &Decision,
-        old: &[&Named],
-        bounds: &Bounds,
-        pods_left: &FxHashMap<Arc<str>, usize>,
-        paused: bool,
-    ) -> Self {
-        let new = decision.new.as_ref().map(|(_, set)| set);
-        let mut sizes = Self {
-            new: new.map_or(0, |set| set.replicas),
-            old: old.iter().map(|(_, set)| set.replicas).collect(),
-        };
-        if paused {
-            sizes.scale_paused(bounds.replicas, new.is_some());
-            return sizes;
-        }
-        if is_recreate(deployment) {
-            sizes.old.fill(0);
-            let gone = old.iter().all(|(_, set)| {
-                set.replicas == 0 && pods_left.get(&set.uid).copied().unwrap_or_default() == 0
-            });
-            if gone {
-                sizes.new = bounds.replicas;
-            }
-            return sizes;
-        }
-        let total = sizes.new + sizes.old.iter().sum::<i64>();
-        if sizes.new >= bounds.replicas {
-            sizes.new = bounds.replicas;
-        } else {
-            let room = bounds.replicas + bounds.surge - total;
-            sizes.new += room.clamp(0, bounds.replicas - sizes.new);
-        }
-        // What the new set is about to get is not available yet; judge it by what it had.
-        let (had, available) = new.map_or((0, 0), |set| (set.replicas, set.available));
-        sizes.shrink_old(old, bounds, had, available);
-        sizes
-    }
-
-    /// While paused only the size wanted is followed, by the newest set that has pods.
-    fn scale_paused(&mut self, wanted: i64, has_new: bool) {
-        let total = self.new + self.old.iter().sum::<i64>();
-        let mut missing = wanted - total;
-        if has_new && (self.new > 0 || self.old.iter().all(|size| *size == 0)) {
-            let before = self.new;
-            self.new = (self.new + missing).max(0);
-            missing -= self.new - before;
-        }
-        for size in self.old.iter_mut().rev() {
-            if missing == 0 || (*size == 0 && missing > 0) {
-                continue;
-            }
-            let before = *size;
-            *size = (*size + missing).max(0);
-            missing -= *size - before;
-        }
-    }
-
-    /// `had` and `available` are the pods that the new set was to have and those that were available.
-    fn shrink_old(&mut self, old: &[&Named], bounds: &Bounds, had: i64, available: i64) {
-        let min_available = bounds.replicas - bounds.unavailable;
-        let total = had + self.old.iter().sum::<i64>();
-        let mut room = total - min_available - (had - available).max(0);
-        if room <= 0 {
-            return;
-        }
-        // Pods that are not available serve nobody: they go first.
-        for ((_, set), size) in old.iter().zip(&mut self.old) {
-            let unhealthy = (*size - set.available).clamp(0, room);
-            *size -= unhealthy;
-            room -= unhealthy;
-        }
-        let old_available: i64 = old.iter().map(|(_, set)| set.available).sum();
-        let mut spare = (old_available + available - min_available).min(room);
-        for size in &mut self.old {
-            let cut = spare.clamp(0, *size);
-            *size -= cut;
-            spare -= cut;
-        }
-    }
-}
-
-/// Deletes the oldest of the old sets that history has no room for, once the rollout is complete.
-fn clean(decision: &mut Decision, deployment: &Object, old: &[&Named], bounds: &Bounds) {
-    let Some((_, new)) = &decision.new else { return };
-    let complete = new.available >= bounds.replicas
-        && new.status_replicas == bounds.replicas
-        && old.iter().all(|(_, set)| set.status_replicas == 0);
+/// Deletes the oldest of the old sets that history has no room for, once the rollout is complete or
+/// while it is paused.
+fn clean(
+    decision: &mut Decision,
+    deployment: &Object,
+    old: &[&Named],
+    bounds: &Bounds,
+    mode: Mode,
+) {
+    let complete = mode == Mode::Paused
+        || decision.new.as_ref().is_some_and(|(_, new)| {
+            new.available >= bounds.replicas
+                && new.status_replicas == bounds.replicas
+                && old.iter().all(|(_, set)| set.status_replicas == 0)
+        });
     let limit = deployment.i64(&["spec", "revisionHistoryLimit"]).unwrap_or(10);
     let Ok(limit) = usize::try_from(limit) else { return };
     let mut done: Vec<&Named> = old

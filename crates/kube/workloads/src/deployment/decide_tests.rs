@@ -103,6 +103,12 @@ fn a_rollout_keeps_between_its_bounds() {
 #[test]
 fn one_replica_is_replaced_without_a_gap() {
     let it = deployment(&json!({"replicas": 1}));
+    let set = |v, revision, replicas, available| {
+        let mut set = set(v, revision, replicas, available);
+        let bounds = Bounds { replicas: 1, surge: 1, unavailable: 0 };
+        Arc::make_mut(&mut set.1).annotations.extend(sized(&bounds));
+        set
+    };
     assert_eq!(sizes(&run(&it, &[set("old", 1, 1, 1)])), ["+1"]);
     assert_eq!(sizes(&run(&it, &[set("old", 1, 1, 1), set("new", 2, 1, 0)])), [""; 0]);
     assert_eq!(sizes(&run(&it, &[set("old", 1, 1, 1), set("new", 2, 1, 1)])), ["web-old=0"]);
@@ -110,20 +116,54 @@ fn one_replica_is_replaced_without_a_gap() {
 
 #[test]
 fn recreate_waits_for_the_last_old_pod() {
-    let it = deployment(&json!({"replicas": 2, "strategy": {"type": "Recreate"}}));
+    let it = deployment(&json!({"replicas": 4, "strategy": {"type": "Recreate"}}));
     let sets = |old, new| vec![set("old", 1, old, old), set("new", 2, new, new)];
     assert_eq!(sizes(&run(&it, &sets(2, 0))), ["web-old=0"]);
     let left = FxHashMap::from_iter([("old".into(), 1)]);
     assert_eq!(sizes(&decide(&it, &sets(0, 0), &left)), [""; 0]);
-    assert_eq!(sizes(&run(&it, &sets(0, 0))), ["web-new=2"]);
+    assert_eq!(sizes(&run(&it, &sets(0, 0))), ["web-new=4"]);
 }
 
 #[test]
 fn a_paused_deployment_is_scaled_but_not_rolled() {
     let it = deployment(&json!({"replicas": 4, "paused": true}));
     assert_eq!(sizes(&run(&it, &[set("old", 1, 2, 2)])), ["web-old=4"]);
-    assert_eq!(sizes(&run(&it, &[set("old", 1, 3, 3), set("new", 2, 1, 1)])), [""; 0]);
-    assert_eq!(sizes(&run(&it, &[set("old", 1, 3, 3), set("new", 2, 3, 3)])), ["web-new=1"]);
+    assert_eq!(sizes(&run(&it, &[set("old", 1, 3, 3), set("new", 2, 2, 2)])), [""; 0]);
+    assert_eq!(sizes(&run(&it, &[set("old", 1, 3, 3), set("new", 2, 3, 3)])), ["web-old=2"]);
+}
+
+#[test]
+fn scaling_in_the_middle_of_a_rollout_gives_every_set_its_share() {
+    // The sets know of four replicas and five pods at most.
+    for (replicas, old, new, expected) in [
+        (8, 3, 2, vec!["web-new=4", "web-old=6"]),
+        (2, 3, 2, vec!["web-new=1", "web-old=2"]),
+        (0, 3, 2, vec!["web-new=0", "web-old=0"]),
+        // One set with pods takes all.
+        (6, 4, 0, vec!["web-old=6"]),
+        (6, 0, 4, vec!["web-new=6"]),
+    ] {
+        let it = deployment(&json!({"replicas": replicas}));
+        let sets = [set("old", 1, old, old), set("new", 2, new, new)];
+        assert_eq!(sizes(&run(&it, &sets)), expected, "{replicas}: {old} and {new}");
+    }
+}
+
+#[test]
+fn a_change_of_size_comes_before_a_new_template() {
+    let it = deployment(&json!({"replicas": 6}));
+    let decision = run(&it, &[set("old", 1, 4, 4)]);
+    assert_eq!(sizes(&decision), ["web-old=6"]);
+    assert_eq!(decision.revision, None);
+}
+
+#[test]
+fn recreate_makes_no_set_before_the_old_pods_are_gone() {
+    let it = deployment(&json!({"replicas": 4, "strategy": {"type": "Recreate"}}));
+    let left = FxHashMap::from_iter([("old".into(), 1)]);
+    let decision = decide(&it, &[set("old", 1, 0, 0)], &left);
+    assert_eq!((decision.steps.len(), decision.revision), (0, None));
+    assert_eq!(sizes(&run(&it, &[set("old", 1, 0, 0)])), ["+4"]);
 }
 
 #[test]

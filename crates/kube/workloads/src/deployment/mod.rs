@@ -8,6 +8,7 @@
 //! its event brings the Deployment back.
 
 mod decide;
+mod sizes;
 mod status;
 
 use crate::Started;
@@ -54,7 +55,8 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
             }
         }
     });
-    let deployments = Deployments { context: context.clone(), views: views.clone() };
+    let context_of = context.signed("deployment-controller");
+    let deployments = Deployments { context: context_of, views: views.clone() };
     controller.start(deployments, context, started);
 }
 
@@ -71,7 +73,11 @@ impl Workload for Deployments {
         let sets = self.views.replica_sets.indexed(deployment.uid());
         let pods_left = sets
             .iter()
-            .map(|(_, set)| (Arc::clone(&set.uid), self.views.pods.count(&set.uid)))
+            .map(|(_, set)| {
+                let pods = self.views.pods.indexed(&set.uid);
+                let left = pods.iter().filter(|(_, pod)| !pod.is_finished()).count();
+                (Arc::clone(&set.uid), left)
+            })
             .collect();
         let now = self.context.clock.now();
         let decision = decide::decide(&deployment, &sets, &pods_left);
@@ -164,13 +170,16 @@ impl Deployments {
                 self.views.replica_sets.seen(created.resource_version()).await;
                 Ok(Some(name.clone()))
             }
-            Step::Update { set, replicas, annotations } => {
+            Step::Update { set, replicas, annotations, min_ready } => {
                 let mut patch = json!({"metadata": {"resourceVersion": &*set.resource_version}});
                 if !annotations.is_empty() {
                     patch["metadata"]["annotations"] = json!(annotations);
                 }
                 if let Some(replicas) = replicas {
-                    patch["spec"] = json!({"replicas": replicas});
+                    patch["spec"]["replicas"] = (*replicas).into();
+                }
+                if let Some(seconds) = min_ready {
+                    patch["spec"]["minReadySeconds"] = (*seconds).into();
                 }
                 let patch = Patch::Merge(patch);
                 let updated =

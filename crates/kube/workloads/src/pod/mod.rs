@@ -8,12 +8,12 @@ use crate::Started;
 use crate::common::{Context, overtaken};
 use crate::simulate::{self, Place};
 use crate::views::{NodeView, PodView, Views};
-use mainstay_client::{Action, Controller, DeleteOptions, Error, Patch, Reconciler};
+use mainstay_client::{Action, Controller, DeleteOptions, Error, Reconciler};
 use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use schedule::Choice;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 
 /// Starts scheduler and kubelet.
@@ -220,27 +220,6 @@ impl Reconcile {
         }
         Ok(())
     }
-}
-
-/// Makes a pod follow its owner: adds the reference of a controller that selects it.
-pub(crate) async fn adopt(
-    context: &Context,
-    owner: &Object,
-    key: &NamespacedName,
-    pod: &PodView,
-) -> Result<(), Error> {
-    let cluster = &context.cluster;
-    let live = cluster.get(&known::POD, key.namespace(), &key.name).await?;
-    if live.uid() != &*pod.uid || live.controller_owner().is_some() || live.is_terminating() {
-        return Ok(());
-    }
-    let mut owners: Vec<Value> = live.array(&["metadata", "ownerReferences"]).to_vec();
-    owners.push(crate::common::controller_reference_value(owner));
-    let patch = Patch::Merge(json!({"metadata": {
-        "resourceVersion": live.resource_version(), "ownerReferences": owners,
-    }}));
-    cluster.patch(&known::POD, key.namespace(), &key.name, &patch).await?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@ use crate::views::PodView;
 use crate::workload::Named;
 use jiff::Timestamp;
 use mainstay_object::Object;
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
-use std::cmp::Reverse;
+use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// What is decided on.
 pub(crate) struct Observed<'a> {
@@ -38,8 +40,12 @@ pub(crate) struct Decision {
     pub(crate) again: Option<u64>,
 }
 
-/// Decides.
-pub(crate) fn decide(observed: &Observed<'_>) -> Decision {
+/// Decides. `neighbours` says how many pods of the same workload each node has; it is only asked when
+/// pods are too many.
+pub(crate) fn decide(
+    observed: &Observed<'_>,
+    neighbours: impl FnOnce() -> FxHashMap<Arc<str>, usize>,
+) -> Decision {
     let set = observed.set;
     let wanted = usize::try_from(set.i64(&["spec", "replicas"]).unwrap_or(1)).unwrap_or(0);
     let min_ready = set.i64(&["spec", "minReadySeconds"]).unwrap_or_default();
@@ -74,7 +80,8 @@ pub(crate) fn decide(observed: &Observed<'_>) -> Decision {
     } else if active.len() > wanted {
         let surplus = active.len() - wanted;
         let mut active = active;
-        active.sort_by_key(|(key, pod)| (worth(pod), key.clone()));
+        let neighbours = neighbours();
+        active.sort_by(|(_, a), (_, b)| worth(a, b, &neighbours, observed.now));
         decision.delete = active.into_iter().take(surplus).cloned().collect();
     }
     decision
@@ -84,30 +91,69 @@ fn count<'a>(pods: impl Iterator<Item = &'a Named>) -> i64 {
     i64::try_from(pods.count()).unwrap_or(i64::MAX)
 }
 
-/// Pods of little worth go first: without a node, not running, not ready, then the youngest.
-fn worth(pod: &PodView) -> (bool, crate::views::Phase, bool, Reverse<Option<Timestamp>>) {
-    (pod.node.is_some(), pod.phase, pod.is_ready(), Reverse(pod.created))
+/// Which of two pods goes first (the lesser one): without a node, not running, not ready, of a lower
+/// deletion cost, on a node with more pods of the workload, ready for a shorter time, restarted more
+/// often, younger. Times are only told apart by their order of magnitude, so that not always the
+/// youngest goes.
+fn worth(
+    a: &PodView,
+    b: &PodView,
+    neighbours: &FxHashMap<Arc<str>, usize>,
+    now: Timestamp,
+) -> Ordering {
+    let crowd = |pod: &PodView| {
+        pod.node.as_ref().and_then(|node| neighbours.get(node)).copied().unwrap_or_default()
+    };
+    let since = |a: Option<Timestamp>, b: Option<Timestamp>| match (a, b) {
+        (Some(first), Some(second)) if first != second => {
+            magnitude(first, now).cmp(&magnitude(second, now))
+        }
+        _ => Ordering::Equal,
+    };
+    (a.node.is_some().cmp(&b.node.is_some()))
+        .then_with(|| a.phase.cmp(&b.phase))
+        .then_with(|| a.is_ready().cmp(&b.is_ready()))
+        .then_with(|| a.deletion_cost.cmp(&b.deletion_cost))
+        .then_with(|| crowd(b).cmp(&crowd(a)))
+        .then_with(|| match since(a.ready_since, b.ready_since) {
+            Ordering::Equal if a.ready_since != b.ready_since => a.uid.cmp(&b.uid),
+            order => order,
+        })
+        .then_with(|| b.restarts.cmp(&a.restarts))
+        .then_with(|| since(a.created, b.created))
+        .then_with(|| a.uid.cmp(&b.uid))
+}
+
+/// How long ago something was, as a power of two of nanoseconds; minus one for the future.
+fn magnitude(since: Timestamp, now: Timestamp) -> i64 {
+    let ago = now.as_nanosecond() - since.as_nanosecond();
+    if ago <= 0 { -1 } else { i64::from(ago.ilog2()) }
 }
 
 /// The status of the set.
-pub(crate) fn status(set: &Object, counts: &Counts, failure: Option<&str>, now: &str) -> Value {
+pub(crate) fn status(
+    set: &Object,
+    counts: &Counts,
+    counts_leaving: bool,
+    failure: Option<&str>,
+    now: &str,
+) -> Value {
     let old = set.get(&["status"]).and_then(Value::as_object).cloned().unwrap_or_default();
     let mut status: Map<String, Value> = old;
     status.insert("replicas".to_owned(), counts.replicas.into());
     put_count(&mut status, "fullyLabeledReplicas", counts.fully_labeled);
     put_count(&mut status, "readyReplicas", counts.ready);
     put_count(&mut status, "availableReplicas", counts.available);
-    status.insert("terminatingReplicas".to_owned(), counts.terminating.into());
+    if counts_leaving {
+        status.insert("terminatingReplicas".to_owned(), counts.terminating.into());
+    }
     put_count(&mut status, "observedGeneration", set.generation());
     let mut conditions = set.array(&["status", "conditions"]).to_vec();
     let kind = "ReplicaFailure";
     match failure {
         Some(message) => {
-            let known = conditions
-                .iter()
-                .any(|it| it["type"] == kind && it["status"] == "True" && it["message"] == message);
-            if !known {
-                conditions.retain(|it| it["type"] != kind);
+            // The first reason stays for as long as it fails.
+            if !conditions.iter().any(|it| it["type"] == kind) {
                 conditions.push(json!({
                     "type": kind, "status": "True", "reason": "FailedCreate", "message": message,
                     "lastTransitionTime": now,
@@ -128,7 +174,6 @@ pub(crate) fn status(set: &Object, counts: &Counts, failure: Option<&str>, now: 
 mod tests {
     use super::*;
     use mainstay_object::NamespacedName;
-    use std::sync::Arc;
 
     const NOW: &str = "2026-01-01T00:01:00Z";
 
@@ -163,7 +208,7 @@ mod tests {
     }
 
     fn decide_on(set: &Object, pods: &[Named]) -> Decision {
-        decide(&Observed { set, pods, now: NOW.parse().unwrap() })
+        decide(&Observed { set, pods, now: NOW.parse().unwrap() }, FxHashMap::default)
     }
 
     #[test]
@@ -184,15 +229,23 @@ mod tests {
     #[test]
     fn the_least_worthy_pods_go_first() {
         let pods = [
+            pod(
+                "dear",
+                &json!({"metadata.annotations": {
+                    "controller.kubernetes.io/pod-deletion-cost": "5",
+                }}),
+            ),
             pod("ready-old", &json!({})),
-            pod("ready-young", &json!({"metadata.creationTimestamp": "2026-01-01T00:00:30Z"})),
+            pod("ready-young", &json!({"metadata.creationTimestamp": "2026-01-01T00:00:55Z"})),
+            pod("restarted", &json!({"status.containerStatuses": [{"restartCount": 2}]})),
             pod("unready", &json!({"status.conditions": []})),
             pod("pending", &json!({"status.phase": "Pending"})),
             pod("unscheduled", &json!({"spec.nodeName": "", "status.phase": "Pending"})),
         ];
-        let order = ["unscheduled", "pending", "unready", "ready-young", "ready-old"];
-        for surplus in 0..=5 {
-            let decision = decide_on(&set(5 - i64::try_from(surplus).unwrap(), 0), &pods);
+        let order =
+            ["unscheduled", "pending", "unready", "restarted", "ready-young", "ready-old", "dear"];
+        for surplus in 0..=7 {
+            let decision = decide_on(&set(7 - i64::try_from(surplus).unwrap(), 0), &pods);
             let names: Vec<&str> = decision.delete.iter().map(|(key, _)| &*key.name).collect();
             assert_eq!(names, order[..surplus]);
         }
@@ -217,11 +270,12 @@ mod tests {
     fn the_status_settles_and_remembers_a_failure() {
         let mut it = set(1, 0);
         let counts = Counts { replicas: 1, ..Counts::default() };
-        it.set(&["status"], status(&it, &counts, Some("quota"), NOW));
+        it.set(&["status"], status(&it, &counts, true, Some("quota"), NOW));
         assert_eq!(it.condition("ReplicaFailure"), Some("True"));
         assert_eq!(it.i64(&["status", "observedGeneration"]), Some(2));
-        assert_eq!(&status(&it, &counts, Some("quota"), "later"), it.get(&["status"]).unwrap());
-        it.set(&["status"], status(&it, &counts, None, NOW));
+        let again = status(&it, &counts, true, Some("more quota"), "later");
+        assert_eq!(Some(&again), it.get(&["status"]));
+        it.set(&["status"], status(&it, &counts, true, None, NOW));
         assert_eq!(it.get(&["status", "conditions"]), None);
     }
 }

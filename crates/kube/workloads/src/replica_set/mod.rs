@@ -1,4 +1,7 @@
-//! `ReplicaSets`: as many pods as wanted.
+//! `ReplicaSets` and `ReplicationControllers`: as many pods as wanted.
+//!
+//! Both are one controller; what differs is how they select, who signs their events, and that only
+//! `ReplicaSets` count the pods that go.
 
 mod decide;
 
@@ -9,44 +12,87 @@ use crate::views::Views;
 use crate::workload::{Pods, Workload, WorkloadController, again};
 use decide::Observed;
 use mainstay_client::{Action, Error};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, Resource, known};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
-/// Starts the controller of `ReplicaSets`.
+/// The most pods that one look at a set creates or deletes.
+const BURST: usize = 500;
+
+/// Starts the controllers of `ReplicaSets` and of `ReplicationControllers`.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
-    let sets = ReplicaSets { context: context.clone(), pods: Pods::new(context, views) };
+    let of = |resource, component| {
+        let context = context.signed(component);
+        let pods = Pods::new(&context, views);
+        Replicas { context, views: views.clone(), pods, resource }
+    };
     WorkloadController::new("replica-sets", known::REPLICA_SET, &views.replica_sets)
         .owns(&views.pods)
-        .start(sets, context, started);
+        .start(of(known::REPLICA_SET, "replicaset-controller"), context, started);
+    let resource = known::REPLICATION_CONTROLLER;
+    WorkloadController::new(
+        "replication-controllers",
+        resource.clone(),
+        &views.replication_controllers,
+    )
+    .owns(&views.pods)
+    .start(of(resource, "replication-controller"), context, started);
 }
 
-struct ReplicaSets {
+struct Replicas {
     context: Context,
+    views: Views,
     pods: Pods,
+    resource: Resource,
 }
 
-impl Workload for ReplicaSets {
+impl Workload for Replicas {
     async fn settle(&self, set: Object) -> Result<Action, Error> {
-        let pods = self.pods.of(&set).await?;
+        let pods = self.pods.all_of(&set).await?;
         let now = self.context.clock.now();
-        let decision = decide::decide(&Observed { set: &set, pods: &pods, now });
+        let neighbours = || self.neighbours(&set);
+        let decision = decide::decide(&Observed { set: &set, pods: &pods, now }, neighbours);
         let mut failure = None;
         if decision.create > 0 {
             let template = set.get(&["spec", "template"]).cloned().unwrap_or_default();
-            let wanted =
-                (0..decision.create).map(|_| template::generated_pod(&set, &template)).collect();
+            let wanted = (0..decision.create.min(BURST))
+                .map(|_| template::generated_pod(&set, &template))
+                .collect();
             failure = match self.pods.create(&set, wanted).await {
                 Err(error) if error.is_namespace_terminating() => return Err(error),
                 outcome => outcome.err(),
             };
-            if let Some(error) = &failure {
-                self.context.warning(&set, "FailedCreate", format!("Error creating: {error}"));
-            }
         }
         self.pods.delete(&set, &decision.delete).await?;
         let text = failure.as_ref().map(ToString::to_string);
         let now = mainstay_clock::rfc3339(now);
-        let status = decide::status(&set, &decision.counts, text.as_deref(), &now);
-        self.context.write_status(&known::REPLICA_SET, &set, status).await?;
+        let counts_leaving = self.resource == known::REPLICA_SET;
+        let status = decide::status(&set, &decision.counts, counts_leaving, text.as_deref(), &now);
+        self.context.write_status(&self.resource, &set, status).await?;
         failure.map_or(Ok(again(decision.again)), Err)
+    }
+}
+
+impl Replicas {
+    /// How many active pods each node has of this set and of others with the same owner.
+    fn neighbours(&self, set: &Object) -> FxHashMap<Arc<str>, usize> {
+        let mut uids: Vec<Arc<str>> = vec![set.uid().into()];
+        if let Some(owner) = set.controller_owner() {
+            let siblings = self.views.replica_sets.indexed(&owner.uid);
+            uids.extend(siblings.into_iter().map(|(_, sibling)| Arc::clone(&sibling.uid)));
+            uids.sort();
+            uids.dedup();
+        }
+        let mut counts: FxHashMap<Arc<str>, usize> = FxHashMap::default();
+        for uid in uids {
+            for (_, pod) in self.views.pods.indexed(&uid) {
+                if let Some(node) = &pod.node
+                    && pod.is_active()
+                {
+                    *counts.entry(Arc::clone(node)).or_default() += 1;
+                }
+            }
+        }
+        counts
     }
 }

@@ -1,13 +1,13 @@
-//! The pods of one owner: found and adopted, created, deleted.
+//! The pods of one owner: found, adopted and released, created, deleted.
 
-use crate::common::Context;
-use crate::pod;
-use crate::views::{ORPHANS, Owned, PodView, Views, selector};
+use crate::common::{Context, controller_reference_value};
+use crate::views::{ORPHANS, Owned, PodView, Views, plain_selector, selector};
 use futures::{StreamExt, stream};
-use mainstay_client::{DeleteOptions, Error};
+use mainstay_client::{DeleteOptions, Error, Patch};
 use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// How many pods are written at the same time; the store commits them in groups.
@@ -30,55 +30,169 @@ impl Pods {
     }
 
     /// The pods of an owner, without those that this process has deleted; adopts those that nobody
-    /// owns and the owner selects.
+    /// owns and the owner selects, and releases those that it selects no more.
     pub(crate) async fn of(&self, owner: &Object) -> Result<Vec<Named>, Error> {
-        if let Some(selector) = selector(owner)
+        let mut pods = self.all_of(owner).await?;
+        let deleted = self.deleted.lock();
+        if !deleted.is_empty() {
+            pods.retain(|(_, pod)| !deleted.contains(&pod.uid));
+        }
+        drop(deleted);
+        self.forget_gone();
+        Ok(pods)
+    }
+
+    /// As [`of`](Self::of), with those that this process has deleted and the cache still has; they
+    /// are marked as going.
+    pub(crate) async fn all_of(&self, owner: &Object) -> Result<Vec<Named>, Error> {
+        let selector = if owner.kind() == known::REPLICATION_CONTROLLER.kind {
+            plain_selector(owner)
+        } else {
+            selector(owner)
+        };
+        if let Some(selector) = selector
             && !owner.is_terminating()
         {
             for (key, orphan) in self.views.pods.indexed(ORPHANS) {
                 let near = *key.namespace == *owner.namespace();
                 if near && orphan.is_active() && orphan.matches(&selector) {
-                    pod::adopt(&self.context, owner, &key, &orphan).await?;
+                    self.adopt(owner, &key, &orphan).await?;
+                }
+            }
+            for (key, pod) in self.views.pods.indexed(owner.uid()) {
+                if !pod.matches(&selector) {
+                    self.release(owner, &key, &pod).await?;
                 }
             }
         }
         let mut pods = self.views.pods.indexed(owner.uid());
-        let mut deleted = self.deleted.lock();
+        let deleted = self.deleted.lock();
         if !deleted.is_empty() {
-            pods.retain(|(_, pod)| !deleted.contains(&pod.uid));
-            // What the cache knows as going, or knows no longer, needs no remembering.
-            if deleted.len() > 1000 {
-                let present: FxHashSet<Arc<str>> = self
-                    .views
-                    .pods
-                    .list(None)
-                    .into_iter()
-                    .filter(|(_, pod)| !pod.terminating)
-                    .map(|(_, pod)| Arc::clone(&pod.uid))
-                    .collect();
-                deleted.retain(|uid| present.contains(uid));
+            for (_, pod) in &mut pods {
+                if deleted.contains(&pod.uid) && !pod.terminating {
+                    Arc::make_mut(pod).terminating = true;
+                }
             }
         }
         Ok(pods)
     }
 
-    /// Creates pods and returns when the cache has them. Of several refusals the first is returned.
-    pub(crate) async fn create(&self, owner: &Object, pods: Vec<Object>) -> Result<(), Error> {
+    /// What the cache knows as going, or knows no longer, needs no remembering.
+    fn forget_gone(&self) {
+        let mut deleted = self.deleted.lock();
+        if deleted.len() > 1000 {
+            let pods = self.views.pods.list(None);
+            let present: FxHashSet<Arc<str>> = pods
+                .into_iter()
+                .filter(|(_, pod)| !pod.terminating)
+                .map(|(_, pod)| Arc::clone(&pod.uid))
+                .collect();
+            deleted.retain(|uid| present.contains(uid));
+        }
+    }
+
+    /// Makes a pod follow an owner: adds the reference of a controller that selects it.
+    async fn adopt(
+        &self,
+        owner: &Object,
+        key: &NamespacedName,
+        pod: &PodView,
+    ) -> Result<(), Error> {
         let cluster = &self.context.cluster;
-        let outcomes: Vec<Result<Object, Error>> = stream::iter(pods)
-            .map(|pod| async move { cluster.create(&known::POD, &pod).await })
-            .buffered(AT_ONCE)
-            .collect()
-            .await;
+        let Some(live) = cluster.find(&known::POD, key.namespace(), &key.name).await? else {
+            return Ok(());
+        };
+        if live.uid() != &*pod.uid || live.controller_owner().is_some() || live.is_terminating() {
+            return Ok(());
+        }
+        let mut owners: Vec<Value> = live.array(&["metadata", "ownerReferences"]).to_vec();
+        owners.push(controller_reference_value(owner));
+        self.set_owners(&live, owners).await
+    }
+
+    /// Lets a pod go whose labels were changed: it stays, and nobody owns it.
+    async fn release(
+        &self,
+        owner: &Object,
+        key: &NamespacedName,
+        pod: &PodView,
+    ) -> Result<(), Error> {
+        let cluster = &self.context.cluster;
+        let Some(live) = cluster.find(&known::POD, key.namespace(), &key.name).await? else {
+            return Ok(());
+        };
+        if live.uid() != &*pod.uid {
+            return Ok(());
+        }
+        let mut owners: Vec<Value> = live.array(&["metadata", "ownerReferences"]).to_vec();
+        owners.retain(|reference| reference["uid"] != owner.uid());
+        self.set_owners(&live, owners).await
+    }
+
+    async fn set_owners(&self, live: &Object, owners: Vec<Value>) -> Result<(), Error> {
+        let owners = if owners.is_empty() { Value::Null } else { Value::Array(owners) };
+        let patch = Patch::Merge(json!({"metadata": {
+            "uid": live.uid(), "resourceVersion": live.resource_version(),
+            "ownerReferences": owners,
+        }}));
+        let (namespace, name) = (Some(live.namespace()), live.name());
+        let written = self.context.cluster.patch(&known::POD, namespace, name, &patch).await?;
+        self.views.pods.seen(written.resource_version()).await;
+        Ok(())
+    }
+
+    /// Creates pods and returns when the cache has them. The first one alone, then two, then four
+    /// and so on, so that what refuses them is not asked for each. Of several refusals the first is
+    /// returned; nothing is asked for after one.
+    pub(crate) async fn create(&self, owner: &Object, pods: Vec<Object>) -> Result<(), Error> {
+        let mut pods = pods.into_iter();
+        let mut batch = 1;
+        loop {
+            let next: Vec<Object> = pods.by_ref().take(batch).collect();
+            if next.is_empty() {
+                return Ok(());
+            }
+            self.create_batch(owner, next).await?;
+            batch *= 2;
+        }
+    }
+
+    async fn create_batch(&self, owner: &Object, pods: Vec<Object>) -> Result<(), Error> {
+        let cluster = &self.context.cluster;
+        let outcomes: Vec<(String, Result<Object, Error>)> =
+            stream::iter(pods)
+                .map(|pod| async move {
+                    (pod.name().to_owned(), cluster.create(&known::POD, &pod).await)
+                })
+                .buffered(AT_ONCE)
+                .collect()
+                .await;
+        let stateful = owner.kind() == known::STATEFUL_SET.kind;
         let mut failure = None;
-        for outcome in outcomes {
+        for (name, outcome) in outcomes {
             match outcome {
                 Ok(pod) => {
-                    let message = format!("Created pod: {}", pod.name());
+                    let message = if stateful {
+                        let set = owner.name();
+                        format!("create Pod {name} in StatefulSet {set} successful")
+                    } else {
+                        format!("Created pod: {}", pod.name())
+                    };
                     self.context.normal(owner, "SuccessfulCreate", message);
                     self.views.pods.seen(pod.resource_version()).await;
                 }
-                Err(error) => failure = failure.or(Some(error)),
+                Err(error) => {
+                    if !error.is_namespace_terminating() && !error.is_already_exists() {
+                        let message = if stateful {
+                            let set = owner.name();
+                            format!("create Pod {name} in StatefulSet {set} failed error: {error}")
+                        } else {
+                            format!("Error creating: {error}")
+                        };
+                        self.context.warning(owner, "FailedCreate", message);
+                    }
+                    failure = failure.or(Some(error));
+                }
             }
         }
         failure.map_or(Ok(()), Err)
@@ -91,7 +205,11 @@ impl Pods {
             let cluster = &self.context.cluster;
             cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await?;
             self.deleted.lock().insert(Arc::clone(&pod.uid));
-            let message = format!("Deleted pod: {}", key.name);
+            let message = if owner.kind() == known::STATEFUL_SET.kind {
+                format!("delete Pod {} in StatefulSet {} successful", key.name, owner.name())
+            } else {
+                format!("Deleted pod: {}", key.name)
+            };
             self.context.normal(owner, "SuccessfulDelete", message);
         }
         Ok(())
