@@ -20,6 +20,7 @@ pub mod registry;
 mod server;
 
 pub mod authn;
+pub mod authz;
 pub mod health;
 pub mod pki;
 pub mod print;

@@ -1,6 +1,8 @@
 //! The server: what it is made of, and from an HTTP request to a handler.
 
 use crate::authn::Authenticator;
+use crate::authz::Authorizer;
+use crate::authz::request::RequestInfo;
 use crate::discovery::{self, Asked};
 use crate::handlers::{self, Request};
 use crate::http::answer::{Answer, Wishes};
@@ -17,7 +19,7 @@ use futures::future::BoxFuture;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, HOST, HeaderMap, HeaderName, IF_NONE_MATCH, USER_AGENT,
 };
-use http::{Method, Response, request};
+use http::{Method, Response, StatusCode, request};
 use mainstay_clock::Clock;
 use mainstay_object::{Object, Status};
 use mainstay_store::Store;
@@ -81,6 +83,16 @@ pub enum StartError {
         /// The refusal.
         status: Status,
     },
+    /// A role or binding that every cluster has could not be made.
+    #[error("creating the {kind} {name}: {status}")]
+    CreateRole {
+        /// Kind of the object.
+        kind: String,
+        /// Name of the object.
+        name: String,
+        /// The refusal.
+        status: Status,
+    },
 }
 
 /// A Kubernetes API server.
@@ -89,6 +101,7 @@ pub struct ApiServer {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pub(crate) authenticator: Arc<Authenticator>,
+    pub(crate) authorizer: Authorizer,
     pub(crate) registry: Registry,
     pub(crate) readiness: Readiness,
     pub(crate) version: VersionInfo,
@@ -114,11 +127,13 @@ impl Objects for Store {
 
 impl ApiServer {
     /// Starts a server on a store: serves the kinds of the definitions that the store has, finishes
-    /// deletions of definitions that were under way, and makes the namespaces that every cluster has.
+    /// deletions of definitions that were under way, and makes the namespaces, roles and bindings that
+    /// every cluster has.
     pub async fn start(config: Config) -> Result<Arc<Self>, StartError> {
         let Config { store, clock, authenticator, version, stop } = config;
         let server = Arc::new(Self {
             ledger: Ledger::new(store.clone(), clock),
+            authorizer: Authorizer::new(store.clone()),
             store,
             clock,
             authenticator,
@@ -131,6 +146,7 @@ impl ApiServer {
         });
         handlers::definitions::restore(&server);
         handlers::bootstrap::namespaces(&server).await?;
+        handlers::roles::settle(&server).await?;
         Ok(server)
     }
 
@@ -167,6 +183,11 @@ impl ApiServer {
     /// Cancelled when the server is to end.
     pub const fn stop(&self) -> &CancellationToken {
         &self.stop
+    }
+
+    /// Decides who may do what.
+    pub const fn authorizer(&self) -> &Authorizer {
+        &self.authorizer
     }
 
     /// The service as whoever connects uses it.
@@ -227,12 +248,35 @@ impl ApiServer {
         B: http_body::Body<Data: Buf, Error: fmt::Display> + Send,
     {
         let (parts, body) = request.into_parts();
+        // Before the body is read: who may not send it need not be listened to.
+        if let Some(refusal) = self.refusal(identity, &parts) {
+            return refusal;
+        }
         let body = if matches!(parts.method, Method::GET | Method::HEAD) {
             Ok(Bytes::new())
         } else {
             gather(body).await
         };
         self.respond(identity, &parts, body).await
+    }
+
+    /// The answer to whoever may not do what is asked.
+    fn refusal(&self, identity: &Identity, parts: &request::Parts) -> Option<Response<Body>> {
+        let path = path::decoded(parts.uri.path())?;
+        let Some(info) = RequestInfo::read(&parts.method, &path, parts.uri.query()) else {
+            let url = parts.uri.path_and_query().map_or("", |url| url.as_str());
+            let why = format!(
+                "Internal Server Error: {}: failed to create RequestInfo: unable to determine kind and namespace from url, {url}\n",
+                mainstay_quote::quote(url)
+            );
+            let answer = Answer::text(StatusCode::INTERNAL_SERVER_ERROR, why);
+            return Some(answer.into_response(Wishes::default()));
+        };
+        let refused = self.authorizer.require(&info.attributes(identity)).err()?;
+        Some(
+            Answer::refusal(&refused)
+                .into_response(wishes(parts, Query::parse(parts.uri.query()).ok().as_ref())),
+        )
     }
 
     async fn respond(
@@ -242,12 +286,7 @@ impl ApiServer {
         body: Result<Bytes, Status>,
     ) -> Response<Body> {
         let query = Query::parse(parts.uri.query());
-        let headers = &parts.headers;
-        let wishes = Wishes {
-            gzip: negotiate::accepts_gzip(text(headers, &ACCEPT_ENCODING)),
-            pretty: is_for_reading(query.as_ref().ok(), text(headers, &USER_AGENT)),
-            yaml: negotiate::prefers_yaml(text(headers, &ACCEPT)),
-        };
+        let wishes = wishes(parts, query.as_ref().ok());
         let answer = match (query, body) {
             (Ok(query), Ok(body)) => self.route(identity, parts, query, body).await,
             (Err(status), _) | (_, Err(status)) => Err(status),
@@ -263,7 +302,10 @@ impl ApiServer {
         query: Query,
         body: Bytes,
     ) -> Result<Answer, Status> {
-        let target = path::parse(parts.uri.path());
+        let Some(path) = path::decoded(parts.uri.path()) else {
+            return Ok(Answer::page_not_found());
+        };
+        let target = path::parse(&path);
         if let Target::Resource(path) = target {
             let Some(row) = self.registry.find(&path.group, &path.version, &path.plural) else {
                 return discovery::nothing_at(&self.registry.kinds(), &path.group);
@@ -314,6 +356,16 @@ impl ApiServer {
             Target::Health(path) => Ok(handlers::health(self, &path, &query)),
             Target::Resource(_) | Target::Unknown => Ok(Answer::page_not_found()),
         }
+    }
+}
+
+/// How the client wants the answer to be written.
+fn wishes(parts: &request::Parts, query: Option<&Query>) -> Wishes {
+    let headers = &parts.headers;
+    Wishes {
+        gzip: negotiate::accepts_gzip(text(headers, &ACCEPT_ENCODING)),
+        pretty: is_for_reading(query, text(headers, &USER_AGENT)),
+        yaml: negotiate::prefers_yaml(text(headers, &ACCEPT)),
     }
 }
 

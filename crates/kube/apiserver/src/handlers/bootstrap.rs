@@ -16,7 +16,7 @@ use crate::server::{ApiServer, StartError};
 use crate::strategy::Context;
 use crate::strategy::ledger::Claim;
 use mainstay_object::{Object, Status, known};
-use mainstay_store::{Change, CommitError, EventKind, Expect, Key, Stored};
+use mainstay_store::{Change, CommitError, EventKind, Expect, Key};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -128,25 +128,85 @@ async fn settle(
     wanted: Object,
     fields: &[&[&str]],
 ) -> Result<(), Status> {
+    let mend = |old: &Object, wanted: &Object| {
+        if fields.iter().all(|field| old.get(field) == wanted.get(field)) {
+            return Wanted::Same;
+        }
+        let mut object = old.clone();
+        for field in fields {
+            object.set(field, wanted.get(field).cloned().unwrap_or_default());
+        }
+        Wanted::Changed(object)
+    };
+    settle_row(server, row, &wanted, mend).await
+}
+
+/// What is to become of an object that is there.
+pub(super) enum Wanted {
+    /// Nothing.
+    Same,
+    /// This.
+    Changed(Object),
+    /// It is removed, and made anew.
+    Anew,
+}
+
+/// Creates an object, or makes of the one that is there what `mend` says.
+pub(super) async fn settle_with(
+    server: &Arc<ApiServer>,
+    group: &str,
+    plural: &str,
+    wanted: &Object,
+    mend: impl Fn(&Object, &Object) -> Wanted,
+) -> Result<(), Status> {
+    let row = row(server, group, plural)?;
+    settle_row(server, &row, wanted, mend).await
+}
+
+async fn settle_row(
+    server: &Arc<ApiServer>,
+    row: &KindRow,
+    wanted: &Object,
+    mend: impl Fn(&Object, &Object) -> Wanted,
+) -> Result<(), Status> {
     let key = Key::new(row.storage.clone(), wanted.namespace(), wanted.name());
     let claim = server.ledger.claim();
     loop {
         let stored = server.store.get(&key);
-        let (object, expect) = match &stored {
-            None => (fresh(server, row, &claim, wanted.clone())?, Expect::Absent),
-            Some(stored) => match changed(server, row, &claim, &wanted, fields, stored)? {
-                Some(object) => (object, Expect::Revision(stored.revision)),
-                None => return Ok(()),
-            },
+        let change = match &stored {
+            None => Some((fresh(server, row, &claim, wanted.clone())?, Expect::Absent)),
+            Some(stored) => {
+                let expect = Expect::Revision(stored.revision);
+                let mut old = convert::stored_form(row, stored);
+                match mend(&old, wanted) {
+                    Wanted::Same => return Ok(()),
+                    Wanted::Changed(object) => {
+                        Some((changed(server, row, &claim, object, &mut old)?, expect))
+                    }
+                    Wanted::Anew => None,
+                }
+            }
         };
-        let change = Change::Put { key: key.clone(), object: &object, expect, guard: None };
         let storing = claim.storing();
-        let outcome = server.store.commit(change).await;
+        let outcome = match (&change, &stored) {
+            (Some((object, expect)), _) => {
+                let expect = *expect;
+                let change = Change::Put { key: key.clone(), object, expect, guard: None };
+                server.store.commit(change).await.map(|_| true)
+            }
+            (None, Some(stored)) => {
+                let expect = Expect::Revision(stored.revision);
+                let change = Change::Delete { key: key.clone(), expect };
+                server.store.commit(change).await.map(|_| false)
+            }
+            (None, None) => Ok(true),
+        };
         storing.answered();
         match outcome {
-            Ok(_) => return Ok(()),
+            Ok(true) => return Ok(()),
             // Whoever was faster has got on, so this ends.
-            Err(
+            Ok(false)
+            | Err(
                 CommitError::AlreadyExists { .. }
                 | CommitError::Stale { .. }
                 | CommitError::Missing(_),
@@ -177,31 +237,22 @@ fn fresh(
     Ok(object)
 }
 
-/// A stored object with other values of some fields; none if it has them.
+/// A changed object as it is stored.
 fn changed(
     server: &Arc<ApiServer>,
     row: &KindRow,
     claim: &Claim,
-    wanted: &Object,
-    fields: &[&[&str]],
-    stored: &Stored,
-) -> Result<Option<Object>, Status> {
-    let mut old = convert::stored_form(row, stored);
-    if fields.iter().all(|field| old.get(field) == wanted.get(field)) {
-        return Ok(None);
-    }
-    let mut object = old.clone();
-    for field in fields {
-        object.set(field, wanted.get(field).cloned().unwrap_or_default());
-    }
+    mut object: Object,
+    old: &mut Object,
+) -> Result<Object, Status> {
     row.strategy.default(&mut object);
-    Tracker::own(server, row, Part::Main).changed(&mut old, &mut object);
+    Tracker::own(server, row, Part::Main).changed(old, &mut object);
     let identity = Identity::admin();
-    row.strategy.prepare_update(&mut object, &old, &context(server, &identity, claim, row))?;
+    row.strategy.prepare_update(&mut object, old, &context(server, &identity, claim, row))?;
     convert::complete(row, &mut object);
-    write::validate(row, Part::Main, &mut object, Some(&mut old), &mut Vec::new())?;
+    write::validate(row, Part::Main, &mut object, Some(old), &mut Vec::new())?;
     write::finish(row, &mut object);
-    Ok(Some(object))
+    Ok(object)
 }
 
 fn context<'a>(

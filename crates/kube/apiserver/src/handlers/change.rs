@@ -139,6 +139,9 @@ pub(super) async fn apply(
         meta::drop_repeated_owners(request, &mut object, true);
         check_name(request, &object)?;
         meta::match_namespace(request, &mut object)?;
+        if part == Part::Main {
+            request.confirm_grants(&object, Some(&old))?;
+        }
         let conditional = check_version(row, &object, &old, &stored)?;
         meta::keep_server_fields(&mut object, &old);
         let entries = object.remove(&ENTRIES);

@@ -45,6 +45,7 @@ pub(super) async fn store(
     options: &WriteOptions,
 ) -> Result<Answer, Status> {
     let row = &request.row;
+    request.confirm_grants(&sent, None)?;
     let generated = sent.name().is_empty()
         && sent.str(&["metadata", "generateName"]).is_some_and(|prefix| !prefix.is_empty());
     let mut attempts = if generated { write::ATTEMPTS } else { 1 };

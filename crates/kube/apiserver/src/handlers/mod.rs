@@ -21,6 +21,7 @@ mod patch;
 mod present;
 mod read;
 mod reviews;
+pub(crate) mod roles;
 mod scale;
 mod subresources;
 mod token;
@@ -30,10 +31,11 @@ mod write;
 
 use self::part::Part;
 use crate::Identity;
+use crate::authz::escalation::Write;
 use crate::discovery;
 use crate::http::answer::Answer;
 use crate::http::negotiate::{self, Form, Offer, Route};
-use crate::http::path::ResourcePath;
+use crate::http::path::{ResourcePath, Special};
 use crate::http::query::Query;
 use crate::registry::KindRow;
 use crate::server::{ApiServer, text};
@@ -42,7 +44,7 @@ use crate::strategy::ledger::Claim;
 use bytes::Bytes;
 use http::header::{ACCEPT, HeaderMap};
 use http::{Method, StatusCode};
-use mainstay_object::Status;
+use mainstay_object::{Object, Status};
 use mainstay_store::Key;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -109,6 +111,23 @@ impl Request<'_> {
         }
     }
 
+    /// Refuses a role or binding that grants what its sender does not hold.
+    fn confirm_grants(&self, object: &Object, old: Option<&Object>) -> Result<(), Status> {
+        let write = Write {
+            identity: self.identity,
+            group: &self.row.group,
+            plural: &self.row.plural,
+            namespace: &self.path.namespace,
+            name: &self.path.name,
+        };
+        if !write.matters() {
+            return Ok(());
+        }
+        let mut object = object.clone();
+        write::default(&self.row, &mut object);
+        self.server.authorizer.confirm(write, &object, old)
+    }
+
     /// What strategies may look at.
     fn context<'b>(&'b self, subresource: &'b str) -> Context<'b> {
         Context {
@@ -142,11 +161,14 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
     negotiate::choose(accept, Offer::Objects, request.route(method))?;
     let row = &request.row;
     let path = &request.path;
+    if path.is_odd || path.special == Special::Proxy {
+        return Err(Status::no_such_path());
+    }
     let of_all = path.namespace.is_empty() && row.is_namespaced();
     if !path.namespace.is_empty() && !row.is_namespaced() || of_all && !path.name.is_empty() {
         return discovery::nothing_at(&request.server.registry.kinds(), &row.group);
     }
-    if path.watches {
+    if path.special == Special::Watch {
         return watch_path(&request, method);
     }
     if !path.subresource.is_empty() {

@@ -30,7 +30,7 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
     if !sub.verbs.iter().any(|one| &**one == verb) {
         return Err(not_allowed());
     }
-    if request.path.has_more && name != "proxy" {
+    if !request.path.rest.is_empty() && name != "proxy" {
         return Err(Status::no_such_path());
     }
     let part = match name {

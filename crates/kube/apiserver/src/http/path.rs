@@ -1,5 +1,7 @@
 //! From a URL path to what is meant.
 
+use std::borrow::Cow;
+
 /// What a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -56,25 +58,68 @@ pub(crate) struct ResourcePath {
     pub(crate) name: String,
     /// Subresource; empty for the object itself.
     pub(crate) subresource: String,
-    /// Whether more followed that no subresource of ours takes (`proxy/…`).
-    pub(crate) has_more: bool,
-    /// Whether the path asks for a watch: `…/watch/…`, from before there was a parameter for it.
-    pub(crate) watches: bool,
+    /// What follows the subresource, joined by slashes: of `proxy/…` the path that is meant.
+    pub(crate) rest: String,
+    /// Whether segments are empty that no route has empty. Nothing is there, but whoever may not
+    /// ask for it is told that first.
+    pub(crate) is_odd: bool,
+    /// The word before it.
+    pub(crate) special: Special,
+}
+
+/// Words between the version and the resource, from before there were other ways to ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Special {
+    /// None.
+    #[default]
+    None,
+    /// `watch`: asks for a watch.
+    Watch,
+    /// `proxy`: nothing is there, but permission for it is asked in its own way.
+    Proxy,
+}
+
+impl ResourcePath {
+    /// The namespace that permission is asked in: of a namespace itself its own name.
+    pub(crate) fn scope(&self) -> &str {
+        if self.namespace.is_empty() && self.plural == "namespaces" {
+            &self.name
+        } else {
+            &self.namespace
+        }
+    }
 }
 
 /// Subresources of namespaces: in `/namespaces/x/status`, `x` is an object and not a namespace.
 const NAMESPACE_PARTS: [&str; 2] = ["status", "finalize"];
 
-/// Reads a path. Segments are percent-decoded one by one, so an encoded slash stays in its segment.
+/// A path as the original compares it: with escapes undone, so that an encoded slash is one. None
+/// if an escape is broken.
+pub(crate) fn decoded(path: &str) -> Option<Cow<'_, str>> {
+    if path.contains('%') {
+        super::query::percent_decode(path, false).map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(path))
+    }
+}
+
+/// The segments of a decoded path. Slashes around it do not count; those inside do, and make empty
+/// segments.
+pub(crate) fn segments(path: &str) -> Vec<&str> {
+    match path.trim_matches('/') {
+        "" => Vec::new(),
+        path => path.split('/').collect(),
+    }
+}
+
+/// Reads a decoded path. What names a resource is read in the way that permission for it is asked:
+/// there is no path that means one thing there and another here.
 pub(crate) fn parse(path: &str) -> Target {
-    let decoded: Option<Vec<String>> = path
-        .split('/')
-        .filter(|segment| !segment.is_empty())
-        .map(|segment| super::query::percent_decode(segment, false))
-        .collect();
-    let Some(decoded) = decoded else { return Target::Unknown };
-    let segments: Vec<&str> = decoded.iter().map(String::as_str).collect();
-    match segments.as_slice() {
+    if let Some(path) = resource(path) {
+        return Target::Resource(path);
+    }
+    match segments(path).as_slice() {
+        _ if path.starts_with("//") => Target::Unknown,
         [] => Target::Root,
         ["api"] => Target::CoreVersions,
         ["apis"] => Target::Groups,
@@ -83,47 +128,55 @@ pub(crate) fn parse(path: &str) -> Target {
         ["apis", group, version] => {
             Target::GroupVersion((*group).to_owned(), (*version).to_owned())
         }
-        ["api", version, rest @ ..] => resource("", version, rest),
-        ["apis", group, version, rest @ ..] => resource(group, version, rest),
         ["version"] => Target::Version,
         ["openapi", "v2"] => Target::OpenApiV2,
         // The original serves the index without a slash at the end only.
         ["openapi", "v3"] if !path.ends_with('/') => Target::OpenApiV3,
         ["openapi", "v3", rest @ ..] => Target::OpenApiV3Document(rest.join("/")),
-        ["healthz" | "livez" | "readyz", ..] => Target::Health(format!("/{}", segments.join("/"))),
+        segments @ ["healthz" | "livez" | "readyz", ..] => {
+            Target::Health(format!("/{}", segments.join("/")))
+        }
         _ => Target::Unknown,
     }
 }
 
-fn resource(group: &str, version: &str, rest: &[&str]) -> Target {
-    let (watches, rest) = match rest {
-        ["watch", watched @ ..] if !watched.is_empty() => (true, watched),
-        _ => (false, rest),
+/// The resource that a decoded path names, if it names one: anything below a group and a version.
+pub(crate) fn resource(path: &str) -> Option<ResourcePath> {
+    let segments = segments(path);
+    let (group, version, rest) = match segments.as_slice() {
+        ["api", version, rest @ ..] => ("", *version, rest),
+        ["apis", group, version, rest @ ..] => (*group, *version, rest),
+        _ => return None,
+    };
+    let (special, rest) = match rest {
+        [] => return None,
+        ["watch", rest @ ..] => (Special::Watch, rest),
+        ["proxy", rest @ ..] => (Special::Proxy, rest),
+        rest => (Special::None, rest),
     };
     let (namespace, rest) = match rest {
-        ["namespaces", name] => ("", &["namespaces", *name][..]),
-        ["namespaces", _, part, ..] if group.is_empty() && NAMESPACE_PARTS.contains(part) => {
-            ("", rest)
-        }
+        ["namespaces", _] => ("", rest),
+        ["namespaces", _, part, ..] if NAMESPACE_PARTS.contains(part) => ("", rest),
         ["namespaces", namespace, rest @ ..] => (*namespace, rest),
         _ => ("", rest),
     };
-    let (plural, name, subresource, has_more) = match rest {
-        [plural] => (*plural, "", "", false),
-        [plural, name] => (*plural, *name, "", false),
-        [plural, name, sub] => (*plural, *name, *sub, false),
-        [plural, name, sub, ..] => (*plural, *name, *sub, true),
-        [] => return Target::Unknown,
-    };
-    Target::Resource(ResourcePath {
+    let part = |at: usize| rest.get(at).copied().unwrap_or_default().to_owned();
+    Some(ResourcePath {
         group: group.to_owned(),
         version: version.to_owned(),
         namespace: namespace.to_owned(),
-        plural: plural.to_owned(),
-        name: name.to_owned(),
-        subresource: subresource.to_owned(),
-        has_more,
-        watches,
+        plural: part(0),
+        name: part(1),
+        subresource: if special == Special::Proxy { String::new() } else { part(2) },
+        rest: if special == Special::Proxy {
+            rest.get(2..).unwrap_or_default().join("/")
+        } else {
+            rest.get(3..).unwrap_or_default().join("/")
+        },
+        is_odd: path.starts_with("//")
+            || version.is_empty()
+            || rest.iter().any(|segment| segment.is_empty()),
+        special,
     })
 }
 
@@ -132,16 +185,17 @@ mod tests {
     use super::*;
 
     fn shown(path: &str) -> String {
-        match parse(path) {
+        match parse(&decoded(path).unwrap_or_default()) {
             Target::Resource(p) => format!(
-                "{}|{}|{}|{}|{}|{}{}",
+                "{}|{}|{}|{}|{}|{}{}{}",
                 p.group,
                 p.version,
                 p.namespace,
                 p.plural,
                 p.name,
                 p.subresource,
-                if p.watches { "|watch" } else { "" }
+                if p.special == Special::Watch { "|watch" } else { "" },
+                if p.is_odd { "|odd" } else { "" },
             ),
             other => format!("{other:?}"),
         }
@@ -159,16 +213,34 @@ mod tests {
             ("/apis/apps/v1/namespaces/a/deployments/b/scale", "apps|v1|a|deployments|b|scale"),
             ("/api/v1/watch/namespaces/a/pods/b", "|v1|a|pods|b||watch"),
             ("/apis/apps/v1/watch/deployments", "apps|v1||deployments|||watch"),
-            ("/api/v1/watch", "|v1||watch||"),
-            ("/apis/g.io/v1/things/b%2Fc", "g.io|v1||things|b/c|"),
-            ("//api//v1//pods/", "|v1||pods||"),
-            ("/apis/g.io/v1/namespaces/a/status", "g.io|v1|a|status||"),
+            ("/api/v1/watch", "|v1|||||watch"),
+            ("/apis/g.io/v1/namespaces/a/status", "g.io|v1||namespaces|a|status"),
             ("/apis/g.io", "Group(\"g.io\")"),
             ("/openapi/v3/apis/apps/v1", "OpenApiV3Document(\"apis/apps/v1\")"),
             ("/readyz/x", "Health(\"/readyz/x\")"),
             ("/", "Root"),
-            ("/bad/%zz", "Unknown"),
+            ("/bad/%zz", "Root"),
             ("/nope", "Unknown"),
+        ] {
+            assert_eq!(shown(path), meant, "{path}");
+        }
+    }
+
+    /// As a real API server reads them: it compares paths with all escapes undone.
+    #[test]
+    fn an_encoded_slash_is_a_slash_and_empty_segments_are_nowhere() {
+        for (path, meant) in [
+            ("/api/v1/pods/", "|v1||pods||"),
+            ("/api/v1%2Fpods", "|v1||pods||"),
+            ("/api/v1/namespaces/a%2Fpods", "|v1|a|pods||"),
+            ("/api/v1/namespaces/a/pods/b%2Flog", "|v1|a|pods|b|log"),
+            ("/api/v1/namespaces//pods", "|v1||pods||"),
+            ("//api/v1/pods", "|v1||pods|||odd"),
+            ("/api//v1/pods", "|||v1|pods||odd"),
+            ("/api/v1//pods", "|v1|||pods||odd"),
+            ("/api/v1/namespaces/a//pods", "|v1|a||pods||odd"),
+            ("/api/v1/../v1/pods", "|v1||..|v1|pods"),
+            ("//version", "Unknown"),
         ] {
             assert_eq!(shown(path), meant, "{path}");
         }
