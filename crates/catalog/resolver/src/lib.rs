@@ -83,6 +83,7 @@ mod existing;
 mod explain;
 pub mod extension;
 mod go_json;
+mod memory;
 mod outcome;
 mod predicate;
 mod problem;
@@ -97,11 +98,12 @@ mod view;
 mod world;
 
 pub use explain::Repair;
+pub use memory::Memory;
 pub use outcome::{
     Chosen, Failure, FailureKind, Install, NewSubscription, Outcome, Summary, UpdatedSubscription,
 };
 pub use property::{Api, LegacyDependency, Property};
-pub use resolution::resolve;
+pub use resolution::{resolve, resolve_again};
 pub use snapshot::{BundleFacts, EntryFacts, KnownBundle, Snapshot, SnapshotBuilder};
 pub use view::EntryView;
 pub use world::{

@@ -13,6 +13,7 @@
 use crate::candidates::{Asking, Candidates, EntryRef, What};
 use crate::existing::Existing;
 use crate::explain::{self, Situation};
+use crate::memory::{Dead, Keys, Memory};
 use crate::outcome::{
     Chosen, Failure, FailureKind, Install, NewSubscription, Outcome, Summary, UpdatedSubscription,
 };
@@ -26,15 +27,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Resolves a namespace.
 pub fn resolve(world: &World<'_>) -> Outcome {
-    run(world, true)
+    run(world, true, &mut Memory::none())
+}
+
+/// Resolves a namespace that was resolved before, nearly as it is now: what failed then and would
+/// fail now for the same reasons is neither searched nor explained again.
+pub fn resolve_again(world: &World<'_>, memory: &mut Memory) -> Outcome {
+    run(world, true, memory)
 }
 
 /// The same without reasons: contradictions have neither message nor cause nor repairs.
 pub(crate) fn attempt(world: &World<'_>) -> Outcome {
-    run(world, false)
+    run(world, false, &mut Memory::none())
 }
 
-fn run(world: &World<'_>, explained: bool) -> Outcome {
+fn run(world: &World<'_>, explained: bool, memory: &mut Memory) -> Outcome {
     let (fail_forward, exclude_global) = match world.operator_groups.as_slice() {
         [group] => (group.fail_forward, group.exclude_global),
         groups => {
@@ -59,6 +66,7 @@ fn run(world: &World<'_>, explained: bool) -> Outcome {
         world,
         candidates: &candidates,
         explained,
+        memory,
         parts: index.parts().map(|part| Part::new(&candidates, part)).collect(),
         failures: Vec::new(),
         cores: BTreeMap::new(),
@@ -148,6 +156,7 @@ struct Resolution<'r, 'a> {
     world: &'r World<'a>,
     candidates: &'r Candidates<'r>,
     explained: bool,
+    memory: &'r mut Memory,
     parts: Vec<Part<'r>>,
     failures: Vec<Failure>,
     /// The reasons of those that are contradictions.
@@ -215,30 +224,56 @@ impl<'r> Resolution<'r, '_> {
     /// Searches the parts that are open.
     fn search(&mut self, index: &Index<'r>) {
         let mut solver = Solver::new(index);
+        let mut keys = Keys::new(self.candidates);
         for at in 0..self.parts.len() {
             let part = &self.parts[at];
             if !matches!(part.state, State::Open) || !part.asks {
                 continue;
             }
             let constraints = part.constraints;
+            if let Some(dead) = self.memory.dead(&mut keys, constraints).cloned() {
+                let mut failure = error(dead.message, self.names(&part.subscriptions));
+                failure.kind = dead.kind;
+                self.contradiction = self.contradiction.take().or(dead.contradiction);
+                self.misfit = self.misfit.take().or(dead.misfit);
+                self.parts[at].state = State::Failed;
+                self.failures.push(failure);
+                continue;
+            }
+            let (contradiction, misfit) = (self.contradiction.take(), self.misfit.take());
             let mut budget = solve::BUDGET;
             let failure = match solver.solve(constraints, &mut budget) {
                 Ok(Some(choices)) => match self.judge(&choices) {
                     Ok(answer) => {
                         self.parts[at].state = State::Solved(answer);
-                        continue;
+                        None
                     }
-                    Err(text) => error(text, self.names(&self.parts[at].subscriptions)),
+                    Err(text) => Some(error(text, self.names(&self.parts[at].subscriptions))),
                 },
-                Ok(None) => match self.contradiction(at, &mut solver, &mut budget) {
+                Ok(None) => Some(match self.contradiction(at, &mut solver, &mut budget) {
                     Ok((failure, core)) => {
                         self.cores.insert(self.failures.len(), core);
                         failure
                     }
                     Err(Exhausted) => self.given_up(at, budget),
-                },
-                Err(Exhausted) => self.given_up(at, budget),
+                }),
+                Err(Exhausted) => Some(self.given_up(at, budget)),
             };
+            self.memory.spend(solve::BUDGET - budget, constraints.len());
+            if let Some(failure) = &failure
+                && self.explained
+            {
+                let dead = Dead {
+                    kind: failure.kind,
+                    message: failure.message.clone(),
+                    contradiction: self.contradiction.clone(),
+                    misfit: self.misfit.clone(),
+                };
+                self.memory.bury(&mut keys, constraints, dead);
+            }
+            self.contradiction = contradiction.or(self.contradiction.take());
+            self.misfit = misfit.or(self.misfit.take());
+            let Some(failure) = failure else { continue };
             self.parts[at].state = State::Failed;
             self.failures.push(failure);
         }
@@ -365,10 +400,17 @@ impl<'r> Resolution<'r, '_> {
     fn finish(mut self) -> Outcome {
         let mut outcome = self.assemble();
         if self.explained {
-            let mut situation = Situation::new(self.world, &outcome, &self.failures);
+            let explained = self.memory.explained();
+            let mut situation = Situation::new(self.world, &outcome, &self.failures, explained);
             for (at, failure) in self.failures.iter_mut().enumerate() {
+                if let Some(told) = self.memory.told(&failure.message, &failure.subscriptions) {
+                    (failure.cause, failure.repairs) = told.clone();
+                    continue;
+                }
                 let reasons = self.cores.get(&at).map(Vec::as_slice);
                 explain::explain(&mut situation, self.candidates, failure, reasons);
+                let told = (&failure.cause, &*failure.repairs);
+                self.memory.tell(&failure.message, &failure.subscriptions, told);
             }
         }
         self.failures.sort_by(|a, b| {

@@ -2,7 +2,7 @@
 
 use crate::property::{Facts, Property};
 use crate::snapshot::{Entry, Snapshot};
-use mainstay_version::Version;
+use mainstay_version::{IntervalSet, Version};
 
 /// The place of a bundle in a channel, as a [`Snapshot`] holds it.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +57,11 @@ impl<'a> EntryView<'a> {
     /// Whether a version is in its `skipRange`.
     pub fn skips_version(self, version: &Version) -> bool {
         self.entry.skip_range.as_ref().is_some_and(|range| range.contains(version))
+    }
+
+    /// The versions that its `skipRange` holds, if it has one that can be read.
+    pub fn skip_range(self) -> Option<&'a IntervalSet> {
+        self.entry.skip_range.as_ref()
     }
 
     /// The version of the bundle, if it can be read.

@@ -3,7 +3,7 @@
 use crate::chain::chain;
 use crate::graph::{Bundle, Channel, Entry, Graph, SkipRange};
 use mainstay_catalog::Package;
-use mainstay_version::{Range, Release, Version, parse_tolerant};
+use mainstay_version::{IntervalSet, Range, Release, Version, parse_tolerant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -130,6 +130,16 @@ impl GraphBuilder {
             skip_range: edges.skip_range.map(Into::into).as_ref().and_then(range),
         };
         self.channels.entry(channel.into()).or_default().entries.insert(name.into(), arrows);
+        self
+    }
+
+    /// Says the range of an entry, after the entry, where it is known as a set.
+    #[must_use]
+    pub fn skip_range(mut self, channel: &str, name: &str, set: &IntervalSet) -> Self {
+        let draft = self.channels.get_mut(channel);
+        if let Some(arrows) = draft.and_then(|draft| draft.entries.get_mut(name)) {
+            arrows.skip_range = Some(SkipRange { text: set.to_string().into(), set: set.clone() });
+        }
         self
     }
 

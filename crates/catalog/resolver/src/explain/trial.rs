@@ -52,14 +52,23 @@ pub(crate) struct Situation<'s, 'a> {
 const PATIENCE: usize = 100;
 
 impl<'s, 'a> Situation<'s, 'a> {
+    /// `explained` are the failures that were explained in earlier resolutions.
     pub(crate) fn new(
         world: &'s World<'a>,
         outcome: &'s Outcome,
         failures: &[crate::outcome::Failure],
+        explained: usize,
     ) -> Self {
         let blocked = failures.iter().flat_map(|it| it.subscriptions.iter().cloned()).collect();
         let loose = failures.iter().filter(|it| is_loose(it)).count();
-        Self { world, outcome, blocked, loose, left: ALL_COST, patience: PATIENCE }
+        Self {
+            world,
+            outcome,
+            blocked,
+            loose,
+            left: ALL_COST,
+            patience: PATIENCE.saturating_sub(explained),
+        }
     }
 
     /// Whether the next failure is explained in full.

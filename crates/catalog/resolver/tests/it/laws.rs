@@ -3,9 +3,10 @@
 
 use crate::laws_worlds::{Ground, Seed, Size, seeds, shuffle};
 use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_cause::Cause;
 use mainstay_reference::{Stopped, check, solve};
 use mainstay_resolver::universe::{RealCatalog, Universe};
-use mainstay_resolver::{Failure, Snapshot, resolve};
+use mainstay_resolver::{Failure, Memory, Outcome, Snapshot, resolve, resolve_again};
 use mainstay_testdata::{ran, unpack};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -68,6 +69,33 @@ fn the_order_of_lists_changes_nothing() {
             let ground = Ground::new(seed, &other).turned();
             let none = HashMap::new();
             prop_assert_eq!(&resolve(&ground.world(&none)), &expected, "{}", shown(&other));
+        }
+        Ok(())
+    });
+}
+
+/// A resolution that remembers others of nearly the same world answers as one that does not.
+#[test]
+fn what_is_remembered_changes_no_answer() {
+    let plain = |mut outcome: Outcome| {
+        for failure in &mut outcome.failures {
+            (failure.cause, failure.repairs) = (Cause::new(""), Vec::new());
+        }
+        outcome
+    };
+    every_world(MIDDLE, 60, |_, universe| {
+        let universe: Universe = serde_json::from_value(universe.clone()).unwrap();
+        let snapshots = universe.snapshots();
+        let real = HashMap::new();
+        let world = universe.world(&snapshots, &real).unwrap();
+        let mut memory = Memory::default();
+        for left_out in 0..=world.subscriptions.len() {
+            let mut world = world.clone();
+            if left_out < world.subscriptions.len() {
+                world.subscriptions.remove(left_out);
+            }
+            let again = plain(resolve_again(&world, &mut memory));
+            prop_assert_eq!(again, plain(resolve(&world)));
         }
         Ok(())
     });

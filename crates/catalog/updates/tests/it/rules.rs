@@ -369,3 +369,20 @@ fn who_is_stranded_is_named_with_the_reason() {
         assert_eq!(stranded(&extension(&graph)), case.extension, "{}", case.rule);
     }
 }
+
+#[test]
+fn a_range_that_is_known_as_a_set_counts_like_its_text() {
+    let range = mainstay_version::Range::parse(">=1.0.0 <2.0.0").unwrap();
+    let edges = mainstay_updates::Edges::default;
+    let graph = Graph::builder("p")
+        .bundle("p.v1", "1.0.0")
+        .bundle("p.v2", "2.0.0")
+        .entry("stable", "p.v1", edges())
+        .entry("stable", "p.v2", edges())
+        .skip_range("stable", "p.v2", range.set())
+        .skip_range("other", "p.v2", range.set())
+        .finish();
+    let steps = graph.channel("stable").unwrap().entry("p.v2").unwrap();
+    let version = graph.bundle("p.v1").unwrap().version.clone();
+    assert_eq!(steps.covers("p.v1", version.as_ref()), Some(Edge::SkipRange));
+}

@@ -1,23 +1,25 @@
 //! What catalogs hold, as questions about bundles and channels ask for it.
 
 use mainstay_resolver::{CatalogKey, Content, EntryView, World};
-use mainstay_version::Version;
+use mainstay_updates::{Edges, Graph};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The entries of every catalog of a world that has content and that its namespace sees.
+#[derive(Default)]
 pub(super) struct Entries<'a> {
     catalogs: Vec<CatalogKey>,
     /// By name of the bundle; in the order of catalogs.
     names: HashMap<&'a str, Vec<(usize, EntryView<'a>)>>,
     /// By catalog, package and channel.
     channels: HashMap<(usize, &'a str, &'a str), Vec<EntryView<'a>>>,
+    /// Catalog and channel, by package.
+    packages: BTreeMap<&'a str, BTreeSet<(usize, &'a str)>>,
 }
 
 impl<'a> Entries<'a> {
     pub(super) fn of(world: &World<'a>) -> Self {
-        let mut entries =
-            Self { catalogs: Vec::new(), names: HashMap::new(), channels: HashMap::new() };
+        let mut entries = Self::default();
         for view in &world.catalogs {
             let seen = view.key.namespace == world.namespace
                 || view.key.namespace == world.global_namespace;
@@ -31,6 +33,8 @@ impl<'a> Entries<'a> {
                 entries.names.entry(entry.name()).or_default().push((at, entry));
                 let channel = (at, entry.package(), entry.channel());
                 entries.channels.entry(channel).or_default().push(entry);
+                let of_package = entries.packages.entry(entry.package()).or_default();
+                of_package.insert((at, entry.channel()));
             }
         }
         entries
@@ -48,86 +52,58 @@ impl<'a> Entries<'a> {
     }
 
     /// The entries of a package, in every catalog.
-    pub(super) fn of_package(
-        &self,
-        package: &str,
-    ) -> impl Iterator<Item = (&CatalogKey, EntryView<'a>)> {
-        self.channels
-            .iter()
-            .filter(move |((_, of, _), _)| *of == package)
-            .flat_map(|((at, _, _), list)| list.iter().map(|entry| (&self.catalogs[*at], *entry)))
+    pub(super) fn of_package<'e>(
+        &'e self,
+        package: &'e str,
+    ) -> impl Iterator<Item = (&'e CatalogKey, EntryView<'a>)> {
+        let channels = self.packages.get_key_value(package).into_iter();
+        let channels = channels.flat_map(|(name, channels)| channels.iter().map(|it| (*name, *it)));
+        channels.flat_map(move |(package, (at, channel))| {
+            let list = self.channels.get(&(at, package, channel)).map_or(&[][..], Vec::as_slice);
+            list.iter().map(move |entry| (&self.catalogs[at], *entry))
+        })
     }
 
     /// The names of packages, sorted.
     pub(super) fn packages(&self) -> Vec<&'a str> {
-        let mut names: Vec<&str> = self.channels.keys().map(|(_, package, _)| *package).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+        self.packages.keys().copied().collect()
     }
 
-    /// The channel that an operator follows. Where catalog or channel are left open, the one that
-    /// holds the bundle counts, with preference for the default channel.
-    pub(super) fn channel(
-        &self,
-        catalog: &CatalogKey,
-        package: &str,
-        channel: &str,
-        bundle: &str,
-    ) -> Option<Channel<'_, 'a>> {
-        let mut fitting: Vec<_> = self
-            .channels
+    /// The update graph of a package, as the first catalog of that name that has the package gives
+    /// it; any catalog will do if none is named.
+    pub(super) fn graph(&self, catalog: &CatalogKey, package: &str) -> Option<Graph> {
+        let any = catalog.name.is_empty();
+        let at = self
+            .packages
+            .get(package)?
             .iter()
-            .filter(|((at, of, name), _)| {
-                *of == package
-                    && (catalog.name.is_empty() || self.catalogs[*at] == *catalog)
-                    && (channel.is_empty() || *name == channel)
-            })
-            .map(|((at, _, name), list)| {
-                let holds = list.iter().any(|entry| entry.name() == bundle);
-                let default = list.first().is_some_and(|entry| entry.default_channel());
-                ((!holds, !default, *at, *name), list)
-            })
-            .collect();
-        fitting.sort_by_key(|(key, _)| *key);
-        fitting.first().map(|((.., name), list)| Channel { name, entries: list })
-    }
-}
-
-/// One channel of a package.
-pub(super) struct Channel<'e, 'a> {
-    pub(super) name: &'a str,
-    entries: &'e [EntryView<'a>],
-}
-
-impl<'a> Channel<'_, 'a> {
-    /// The one entry that no other replaces or skips.
-    pub(super) fn head(&self) -> Option<&'a str> {
-        let left = |name: &str| {
-            self.entries.iter().any(|other| {
-                other.name() != name
-                    && (other.replaces() == Some(name) || other.skips().any(|skip| skip == name))
-            })
-        };
-        let mut heads = self.entries.iter().filter(|entry| !left(entry.name()));
-        let head = heads.next()?;
-        heads.next().is_none().then(|| head.name())
-    }
-
-    /// Whether a bundle is in it.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.entries.iter().any(|entry| entry.name() == name)
-    }
-
-    /// The newest of the entries to which one gets from a version in one hop.
-    pub(super) fn successor(&self, name: &str, version: Option<&Version>) -> Option<EntryView<'a>> {
-        let follows = |entry: &&EntryView<'a>| {
-            entry.name() != name
-                && (entry.replaces() == Some(name)
-                    || entry.skips().any(|skip| skip == name)
-                    || version.is_some_and(|version| entry.skips_version(version)))
-        };
-        self.entries.iter().filter(follows).max_by_key(|entry| entry.version()).copied()
+            .filter(|(at, _)| any || self.catalogs[*at] == *catalog)
+            .map(|(at, _)| *at)
+            .min()?;
+        let mut default = "";
+        let mut graph = Graph::builder(package);
+        for (_, channel) in self.packages.get(package)?.iter().filter(|(of, _)| *of == at) {
+            let entries =
+                self.channels.get(&(at, package, *channel)).map_or(&[][..], Vec::as_slice);
+            for entry in entries {
+                if entry.default_channel() {
+                    default = entry.channel();
+                }
+                let skips: Vec<&str> = entry.skips().collect();
+                let edges = Edges { replaces: entry.replaces(), skips: &skips, skip_range: None };
+                graph = graph.entry(entry.channel(), entry.name(), edges);
+                if let Some(version) = entry.version() {
+                    graph = graph.bundle(entry.name(), &version.to_string());
+                }
+                if let Some(range) = entry.skip_range() {
+                    graph = graph.skip_range(entry.channel(), entry.name(), range);
+                }
+                if entry.properties().any(|it| it.kind == "olm.deprecated") {
+                    graph = graph.withdraw(entry.name());
+                }
+            }
+        }
+        Some(graph.default_channel(default).finish())
     }
 }
 

@@ -11,6 +11,7 @@
 //! are taken in that world.
 
 mod answer;
+mod ends;
 mod entries;
 mod extension;
 mod input;

@@ -1,6 +1,6 @@
 //! Answers as people read them.
 
-use super::walk::{End, Journey, Operator};
+use super::walk::{Cut, End, Journey, Operator};
 use crate::catalog::{count, plain};
 use mainstay_cause::Cause;
 use mainstay_resolver::{CatalogKey, Failure};
@@ -41,8 +41,24 @@ impl Text<'_> {
         for (step, failure) in &journey.later {
             self.failure(&mut out, failure, Some(*step));
         }
-        if journey.endless {
-            out.push_str("  these are the first steps only: it goes on and on\n");
+        if journey.unexplained > 0 {
+            let number = journey.unexplained;
+            let _ = writeln!(out, "  what holds {number} more of them was not looked into");
+        }
+        match journey.cut {
+            None => {}
+            Some(Cut::Circle { after, back_to }) => {
+                let _ = writeln!(
+                    out,
+                    "  from here it goes round and round: after step {after} everything is as after step {back_to}"
+                );
+            }
+            Some(Cut::Effort { after }) => {
+                let _ = writeln!(
+                    out,
+                    "  not followed any further than step {after}, which took long enough"
+                );
+            }
         }
         out
     }
@@ -126,11 +142,12 @@ impl Text<'_> {
         };
         match &operator.end {
             End::Head => line(out, "end", &format!("head of {channel}")),
-            End::Stranded(head) => {
+            End::Stranded { head, why } => {
                 let head =
                     if head.is_empty() { String::new() } else { format!(" {}", plain(head)) };
+                let why = if why.is_empty() { String::new() } else { format!("; {}", plain(why)) };
                 let words = format!(
-                    "stranded: nothing in {channel} updates {last}, the head{head} is not reached"
+                    "stranded: nothing in {channel} updates {last}, the head{head} is not reached{why}"
                 );
                 line(out, "end", &self.paint("33", &words));
             }
@@ -144,6 +161,10 @@ impl Text<'_> {
                 if let Some(cause) = why {
                     tree(out, cause, "               ");
                 }
+            }
+            End::Cut { next } => {
+                let words = format!("not followed further than {last}: next is {}", plain(next));
+                line(out, "end", &self.paint("33", &words));
             }
             End::Failed => line(out, "end", &self.paint("31", "part of what fails, see below")),
             End::Unsubscribed => line(out, "end", "no Subscription asks for upgrades of it"),
@@ -241,7 +262,8 @@ fn fate(operator: &Operator) -> String {
     let end = match &operator.end {
         End::Failed => ", fails",
         End::Held { .. } => ", held there",
-        End::Stranded(_) | End::Outside => ", stranded there",
+        End::Cut { .. } => ", not followed further",
+        End::Stranded { .. } | End::Outside => ", stranded there",
         End::Unsubscribed => ", without a Subscription",
         End::Head | End::Unknown => "",
     };

@@ -1,7 +1,7 @@
 //! Answers as JSON. The form is documented in `docs/resolving.md` and only grows.
 
 use super::text::differences;
-use super::walk::{End, Journey, Operator};
+use super::walk::{Cut, End, Journey, Operator};
 use mainstay_resolver::universe::{cause_json, failure_json, report};
 use serde_json::{Value, json};
 
@@ -12,14 +12,22 @@ pub(super) fn journey(it: &Journey) -> Value {
         value["afterStep"] = json!(step);
         value
     });
-    json!({
+    let mut value = json!({
         "namespace": it.namespace,
         "changes": it.changes(),
         "fails": it.fails(),
         "operators": it.operators.iter().map(operator).collect::<Vec<_>>(),
         "outcome": report(&it.outcome),
         "laterFailures": later.collect::<Vec<_>>(),
-    })
+    });
+    match it.cut {
+        None => {}
+        Some(Cut::Circle { after, back_to }) => {
+            value["cut"] = json!({"why": "circle", "afterStep": after, "backToStep": back_to});
+        }
+        Some(Cut::Effort { after }) => value["cut"] = json!({"why": "effort", "afterStep": after}),
+    }
+    value
 }
 
 fn operator(it: &Operator) -> Value {
@@ -41,7 +49,13 @@ fn operator(it: &Operator) -> Value {
         "end": {"kind": it.end.word(), "bundle": it.last()},
     });
     match &it.end {
-        End::Stranded(head) if !head.is_empty() => value["end"]["head"] = json!(head),
+        End::Stranded { head, why } => {
+            value["end"]["head"] = json!(head);
+            if !why.is_empty() {
+                value["end"]["why"] = json!(why);
+            }
+        }
+        End::Cut { next } => value["end"]["next"] = json!(next),
         End::Held { next, why } => {
             value["end"]["next"] = json!(next);
             if let Some(cause) = why {

@@ -1,16 +1,23 @@
 //! From what happens now to where it ends: what is resolved is taken for installed, again and again.
+//!
+//! Every step is a resolution of its own. What failed before and fails for the same reasons is not
+//! searched or explained again, and all steps together have a budget.
 
+use super::ends::Ends;
 use super::entries::Entries;
 use mainstay_cause::Cause;
 use mainstay_resolver::{
-    CatalogKey, Chosen, Content, Csv, Demand, EntryView, Failure, FailureKind, Outcome,
-    Subscription, World, resolve,
+    CatalogKey, Chosen, Content, Csv, Failure, FailureKind, Memory, Outcome, Subscription, World,
+    resolve_again,
 };
-use mainstay_version::Range;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Most steps that are followed: more than any channel is long.
-const MOST_STEPS: usize = 1000;
+/// What all steps after the first may take together, in steps of a search: some nanoseconds each.
+const BUDGET: u64 = 500_000_000;
+
+/// What a step takes for each Subscription and ClusterServiceVersion, in the same unit.
+const OBJECT: u64 = 200;
 
 /// What becomes of a namespace.
 #[derive(Debug)]
@@ -23,8 +30,19 @@ pub(super) struct Journey {
     pub(super) operators: Vec<Operator>,
     /// What fails later, and after which step.
     pub(super) later: Vec<(usize, Failure)>,
-    /// Whether it goes on for longer than anybody follows.
-    pub(super) endless: bool,
+    /// Why it was not followed to its end, if it was not.
+    pub(super) cut: Option<Cut>,
+    /// How many operators are held for reasons that were not looked into.
+    pub(super) unexplained: usize,
+}
+
+/// Why a world was not followed to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// After one step everything is as it was after another one.
+    Circle { after: usize, back_to: usize },
+    /// It would take too much after that step.
+    Effort { after: usize },
 }
 
 /// What becomes of one operator.
@@ -60,8 +78,8 @@ pub(super) struct Hop {
 pub(super) enum End {
     /// At the newest version of the channel.
     Head,
-    /// At a version from which no update leads on; the head that is not reached.
-    Stranded(String),
+    /// At a version from which no update leads on; the head that is not reached, and why.
+    Stranded { head: String, why: String },
     /// At a version that the channel does not have, and that it has no update for.
     Outside,
     /// There is an update, and it cannot be taken; what stands in the way, if that is known.
@@ -70,6 +88,8 @@ pub(super) enum End {
     Failed,
     /// It is installed, and no Subscription asks for upgrades.
     Unsubscribed,
+    /// There is an update, and the way was not followed that far.
+    Cut { next: String },
     /// There is no content to tell.
     Unknown,
 }
@@ -79,11 +99,12 @@ impl End {
     pub(super) const fn word(&self) -> &'static str {
         match self {
             Self::Head => "head",
-            Self::Stranded(_) => "stranded",
+            Self::Stranded { .. } => "stranded",
             Self::Outside => "outside",
             Self::Held { .. } => "held",
             Self::Failed => "failed",
             Self::Unsubscribed => "unsubscribed",
+            Self::Cut { .. } => "cut",
             Self::Unknown => "unknown",
         }
     }
@@ -121,9 +142,11 @@ impl Journey {
         let mut first: Option<Outcome> = None;
         let mut known: BTreeSet<String> = BTreeSet::new();
         let mut later = Vec::new();
-        let mut step = 1;
-        let endless = loop {
-            let outcome = resolve(&now);
+        let mut memory = Memory::default();
+        let mut seen = HashMap::from([(print(&now), 0)]);
+        let (mut step, mut taken, mut spent) = (1, 0, 0);
+        let cut = loop {
+            let outcome = resolve_again(&now, &mut memory);
             for failure in &outcome.failures {
                 if known.insert(failure.message.clone()) && first.is_some() {
                     later.push((step - 1, failure.clone()));
@@ -141,22 +164,34 @@ impl Journey {
             }
             let moves = !outcome.installs.is_empty();
             take(&mut now, &outcome, &entries);
-            first.get_or_insert(outcome);
-            if !moves || step == MOST_STEPS {
-                break moves;
+            if first.is_none() {
+                first = Some(outcome);
+                spent = memory.spent();
+            }
+            if !moves {
+                break None;
+            }
+            if let Some(back_to) = seen.insert(print(&now), step) {
+                break Some(Cut::Circle { after: step, back_to });
+            }
+            taken += OBJECT * (1 + now.subscriptions.len() + now.csvs.len()) as u64;
+            if memory.spent() - spent + taken > BUDGET {
+                break Some(Cut::Effort { after: step });
             }
             step += 1;
         };
         let outcome = first.unwrap_or_default();
+        let mut ends = Ends::new(now, &entries, &outcome, cut.is_some(), memory);
         for operator in &mut operators {
-            operator.end = end(operator, &now, &entries, &outcome);
+            operator.end = ends.of(operator);
         }
+        let unexplained = ends.unexplained();
         // What happens first comes first; what never moves comes last.
         operators.sort_by(|a, b| {
             let step = |it: &Operator| it.hops.first().map_or(usize::MAX, |hop| hop.step);
             (step(a), &a.package, a.last()).cmp(&(step(b), &b.package, b.last()))
         });
-        Self { namespace: world.namespace.clone(), outcome, operators, later, endless }
+        Self { namespace: world.namespace.clone(), outcome, operators, later, cut, unexplained }
     }
 }
 
@@ -303,56 +338,14 @@ pub(super) fn installed(
     }
 }
 
-/// Where the way of an operator ends, and why there.
-fn end(operator: &mut Operator, world: &World<'_>, entries: &Entries<'_>, first: &Outcome) -> End {
-    let fails =
-        |name: &String| first.failures.iter().any(|failure| failure.subscriptions.contains(name));
-    if operator.hops.is_empty() && operator.subscriptions.iter().any(fails) {
-        return End::Failed;
-    }
-    if operator.hops.is_empty() && operator.subscriptions.is_empty() {
-        return End::Unsubscribed;
-    }
-    let Some(last) = operator.last().map(str::to_owned) else { return End::Unknown };
-    let last = &*last;
-    let channel = entries.channel(&operator.catalog, &operator.package, &operator.channel, last);
-    let Some(channel) = channel else { return End::Unknown };
-    channel.name.clone_into(&mut operator.channel);
-    let head = channel.head();
-    if head == Some(last) {
-        return End::Head;
-    }
-    let version = world.csvs.iter().find(|csv| csv.name == last).and_then(|it| it.version.as_ref());
-    match channel.successor(last, version) {
-        Some(next) if !operator.subscriptions.is_empty() => {
-            End::Held { next: next.name().to_owned(), why: held(world, next) }
-        }
-        Some(_) => End::Unknown,
-        None if !channel.has(last) => End::Outside,
-        None => End::Stranded(head.unwrap_or_default().to_owned()),
-    }
-}
-
-/// Why an entry cannot be taken: what fails when it is demanded.
-fn held(world: &World<'_>, next: EntryView<'_>) -> Option<Cause> {
-    let range = Range::parse(&format!("={}", next.version()?)).ok()?;
-    let mut world = world.clone();
-    // What cannot be read would be all that is told.
-    world.catalogs.retain(|view| is_ready(&view.content));
-    let before = resolve(&world).failures;
-    world.demands.push(Demand { package: next.package().to_owned(), range: Some(range) });
-    let new = |failure: &Failure| before.iter().all(|it| it.message != failure.message);
-    let cause = resolve(&world).failures.into_iter().find(new)?.cause;
-    Some(about(&cause, &format!("`{}`", next.name())).unwrap_or(&cause).clone())
-}
-
-/// The first part of a cause that begins with a name: the rest is about the demand, which nobody
-/// has but the one who asked why.
-fn about<'c>(cause: &'c Cause, name: &str) -> Option<&'c Cause> {
-    if cause.what().starts_with(name) {
-        return Some(cause);
-    }
-    cause.children().iter().find_map(|child| about(child, name))
+/// What tells a state of a world from others on its way: what is installed, and for whom.
+fn print(world: &World<'_>) -> u64 {
+    let mut names: Vec<(&str, &str)> = world.csvs.iter().map(|it| (&*it.name, "")).collect();
+    names.extend(world.subscriptions.iter().map(|it| (&*it.name, &*it.installed_csv)));
+    names.sort_unstable();
+    let mut hasher = DefaultHasher::new();
+    names.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Whether a catalog has content.

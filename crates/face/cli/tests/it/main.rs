@@ -6,6 +6,7 @@ mod bundles;
 mod extensions;
 mod fbc;
 mod findings;
+mod journeys;
 mod queries;
 mod resolve;
 mod shown;

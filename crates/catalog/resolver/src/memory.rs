@@ -1,0 +1,166 @@
+//! What one resolution remembers for the next one of nearly the same world.
+//!
+//! Who follows a world step by step resolves it again and again, and most of it is the same each
+//! time. A part that has no answer is recognized by its constraints and not searched again, and what
+//! was explained is not explained again. Parts that have an answer are searched anew.
+
+use crate::candidates::Candidates;
+use crate::explain::Repair;
+use crate::outcome::FailureKind;
+use crate::problem::{Reason, Rule, Var};
+use mainstay_cause::Cause;
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// What arranging one constraint costs, in steps of a search.
+const CONSTRAINT: u64 = 16;
+
+/// What one resolution remembers for the next one. It belongs to one set of catalogs: the contents
+/// of catalogs must not change in between.
+#[derive(Debug, Default)]
+pub struct Memory {
+    parts: HashMap<Key, Dead>,
+    /// How many constraints the parts have, so that most others need no key.
+    sizes: BTreeSet<usize>,
+    told: HashMap<(String, Vec<String>), (Cause, Vec<Repair>)>,
+    spent: u64,
+    /// Whether nothing is kept, because nothing comes after.
+    forgets: bool,
+}
+
+impl Memory {
+    /// One for a resolution that is the last.
+    pub(crate) fn none() -> Self {
+        Self { forgets: true, ..Self::default() }
+    }
+
+    /// What the resolutions took so far, in steps of a search: some nanoseconds each.
+    pub const fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// How many failures were explained so far.
+    pub fn explained(&self) -> usize {
+        self.told.len()
+    }
+
+    pub(crate) fn spend(&mut self, steps: u64, constraints: usize) {
+        let arranged = CONSTRAINT.saturating_mul(constraints as u64);
+        self.spent = self.spent.saturating_add(steps).saturating_add(arranged);
+    }
+
+    /// What is known of a part that has no answer.
+    pub(crate) fn dead(&self, keys: &mut Keys<'_, '_>, part: &[u32]) -> Option<&Dead> {
+        if !self.sizes.contains(&part.len()) {
+            return None;
+        }
+        self.parts.get(&keys.of(part))
+    }
+
+    pub(crate) fn bury(&mut self, keys: &mut Keys<'_, '_>, part: &[u32], dead: Dead) {
+        if self.forgets {
+            return;
+        }
+        self.sizes.insert(part.len());
+        self.parts.insert(keys.of(part), dead);
+    }
+
+    pub(crate) fn told(&self, message: &str, names: &[String]) -> Option<&(Cause, Vec<Repair>)> {
+        self.told.get(&(message.to_owned(), names.to_vec()))
+    }
+
+    pub(crate) fn tell(&mut self, message: &str, names: &[String], told: (&Cause, &[Repair])) {
+        if self.forgets {
+            return;
+        }
+        let told = (told.0.clone(), told.1.to_vec());
+        self.told.insert((message.to_owned(), names.to_vec()), told);
+    }
+}
+
+/// A part that has no answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Dead {
+    pub kind: FailureKind,
+    pub message: String,
+    /// What the original says of it, if it is a contradiction that it sees.
+    pub contradiction: Option<String>,
+    /// What is wrong with the answer, or with the search for it.
+    pub misfit: Option<String>,
+}
+
+/// What a part is recognized by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key(u64, u64);
+
+/// Keys of the parts of one problem: hashes of their constraints, with names for variables.
+pub(crate) struct Keys<'k, 'c> {
+    candidates: &'k Candidates<'c>,
+    vars: Vec<Option<u64>>,
+    lists: FxHashMap<*const Var, u64>,
+}
+
+impl<'k, 'c> Keys<'k, 'c> {
+    pub(crate) fn new(candidates: &'k Candidates<'c>) -> Self {
+        let vars = vec![None; candidates.problem.subjects.len()];
+        Self { candidates, vars, lists: FxHashMap::default() }
+    }
+
+    fn of(&mut self, part: &[u32]) -> Key {
+        let candidates = self.candidates;
+        let mut hashers = [DefaultHasher::new(), DefaultHasher::new()];
+        hashers[1].write_u8(1);
+        for at in part {
+            let constraint = &candidates.problem.constraints[*at as usize];
+            let subject = constraint.subject.map(|var| self.var(var));
+            let (kind, rule) = match &constraint.rule {
+                Rule::Mandatory => (0_u8, 0),
+                Rule::Prohibited => (1, 0),
+                Rule::Dependency(vars) => {
+                    let known = self.lists.get(&vars.as_ptr()).copied();
+                    let hash = known.unwrap_or_else(|| self.list(vars));
+                    self.lists.insert(vars.as_ptr(), hash);
+                    (2, hash)
+                }
+                Rule::Conflict(var) => (3, self.var(*var)),
+                Rule::AtMostOne(vars) => (4, self.list(vars)),
+            };
+            let reason = match &constraint.reason {
+                Reason::Kept(at) => hash(&("kept", &candidates.subscriptions[*at].name)),
+                other => hash(&format!("{other:?}")),
+            };
+            for hasher in &mut hashers {
+                (subject, kind, rule, reason).hash(hasher);
+            }
+        }
+        Key(hashers[0].finish(), hashers[1].finish())
+    }
+
+    fn var(&mut self, var: Var) -> u64 {
+        if let Some(known) = self.vars[var.index()] {
+            return known;
+        }
+        let is_bundle = matches!(
+            self.candidates.problem.subjects[var.index()],
+            crate::problem::Subject::Bundle(_)
+        );
+        let made = hash(&(is_bundle, self.candidates.identifier(var)));
+        self.vars[var.index()] = Some(made);
+        made
+    }
+
+    fn list(&mut self, vars: &[Var]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for var in vars {
+            self.var(*var).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
