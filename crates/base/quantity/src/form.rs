@@ -15,11 +15,16 @@ pub fn canonical(text: &str) -> Result<String, Malformed> {
     Quantity::parse(text)?;
     let scanned = scan::scan(text)?;
     let (family, shift, power) = scan::suffix(scanned.suffix)?;
-    let Some((mut mantissa, mut exponent)) = amount(&scanned, shift, power) else {
+    let Some((mantissa, exponent)) = amount(&scanned, shift, power) else {
         return Ok(text.to_owned());
     };
+    Ok(written(mantissa, exponent, family))
+}
+
+/// The form of an amount that is written with suffixes of a family.
+pub(crate) fn written(mut mantissa: i128, mut exponent: i32, family: Family) -> String {
     if mantissa == 0 {
-        return Ok("0".to_owned());
+        return "0".to_owned();
     }
     // Nothing below a billionth: what is smaller is rounded away from zero.
     while exponent < -9 {
@@ -33,11 +38,11 @@ pub fn canonical(text: &str) -> Result<String, Malformed> {
         exponent += 1;
     }
     let binary = (family == Family::Binary).then(|| written_binary(mantissa, exponent)).flatten();
-    Ok(binary.unwrap_or_else(|| written_decimal(mantissa, exponent, family)))
+    binary.unwrap_or_else(|| written_decimal(mantissa, exponent, family))
 }
 
 /// The amount as an integer and a power of ten; none when it does not fit.
-fn amount(scanned: &Scanned<'_>, shift: u32, power: i32) -> Option<(i128, i32)> {
+pub(crate) fn amount(scanned: &Scanned<'_>, shift: u32, power: i32) -> Option<(i128, i32)> {
     let mut mantissa: i128 = 0;
     for byte in scanned.integer.bytes().chain(scanned.fraction.bytes()) {
         mantissa = mantissa.checked_mul(10)?.checked_add(i128::from(byte - b'0'))?;

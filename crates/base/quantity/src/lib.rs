@@ -8,11 +8,13 @@
 mod decimal;
 mod form;
 mod scan;
+mod tally;
 
 use decimal::Decimal;
 pub use form::canonical;
 use scan::{Family, Scanned};
 use std::cmp::Ordering;
+pub use tally::Tally;
 
 /// Why a text is no quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,0 +1,204 @@
+//! Defaults and bounds by `LimitRanges`.
+
+use crate::amounts::Amounts;
+use crate::pod;
+use mainstay_object::Object;
+use mainstay_quantity::Tally;
+use serde_json::{Value, json};
+
+/// Says which defaults were filled in.
+const ANNOTATION: &str = "kubernetes.io/limit-ranger";
+/// Above this, amounts are compared by units and not by thousandths.
+const MOST_THOUSANDTHS: i128 = (i64::MAX / 1000) as i128;
+
+/// Fills in what the containers of a Pod do not say, and says so in an annotation.
+pub fn fill_in(range: &Object, pod: &mut Object) {
+    let (mut requests, mut limits) = (Amounts::default(), Amounts::default());
+    for limit in range.array(&["spec", "limits"]).iter().filter(|it| is_for(it, "Container")) {
+        replace(&mut requests, &Amounts::read(limit.get("defaultRequest")));
+        replace(&mut limits, &Amounts::read(limit.get("default")));
+    }
+    let mut told = Vec::new();
+    for (list, what) in [("containers", "container"), ("initContainers", "init container")] {
+        let mut containers = pod.array(&["spec", list]).to_vec();
+        for container in &mut containers {
+            let name = container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            for (side, defaults, word) in
+                [("requests", &requests, "request"), ("limits", &limits, "limit")]
+            {
+                let set = complete(container, side, defaults);
+                if !set.is_empty() {
+                    told.push(format!("{} {word} for {what} {name}", set.join(", ")));
+                }
+            }
+        }
+        if !containers.is_empty() {
+            pod.set(&["spec", list], containers.into());
+        }
+    }
+    if !told.is_empty() {
+        pod.set_annotation(ANNOTATION, format!("LimitRanger plugin set: {}", told.join("; ")));
+    }
+}
+
+fn replace(all: &mut Amounts, by: &Amounts) {
+    for (name, amount) in by.iter() {
+        all.set(name, amount);
+    }
+}
+
+/// Adds what a container does not say; the names of that.
+fn complete(container: &mut Value, side: &str, defaults: &Amounts) -> Vec<String> {
+    let mut set = Vec::new();
+    for (name, amount) in defaults.iter() {
+        let Some(container) = container.as_object_mut() else { break };
+        let resources = container.entry("resources").or_insert_with(|| json!({}));
+        let Some(resources) = resources.as_object_mut() else { break };
+        let list = resources.entry(side).or_insert_with(|| json!({}));
+        let Some(list) = list.as_object_mut() else { break };
+        if !list.contains_key(name) {
+            list.insert(name.to_owned(), amount.to_string().into());
+            set.push(name.to_owned());
+        }
+    }
+    set
+}
+
+fn is_for(limit: &Value, kind: &str) -> bool {
+    limit.get("type").and_then(Value::as_str) == Some(kind)
+}
+
+/// What a Pod breaks, in the words of the plugin `LimitRanger`, in order.
+pub fn broken_by_pod(range: &Object, pod: &Object) -> Vec<String> {
+    let mut broken = Vec::new();
+    for limit in range.array(&["spec", "limits"]) {
+        if is_for(limit, "Container") {
+            let containers = pod.array(&["spec", "containers"]).iter();
+            for container in containers.chain(pod.array(&["spec", "initContainers"])) {
+                let part =
+                    |side| Amounts::read(container.get("resources").and_then(|it| it.get(side)));
+                bounds(limit, "Container", &part("requests"), &part("limits"), &mut broken);
+            }
+        } else if is_for(limit, "Pod") {
+            let (requests, limits) = (pod::specified_requests(pod), pod::specified_limits(pod));
+            bounds(limit, "Pod", &requests, &limits, &mut broken);
+        }
+    }
+    broken
+}
+
+/// What a claim of a volume breaks: bounds of its request.
+pub fn broken_by_claim(range: &Object, claim: &Object) -> Vec<String> {
+    const TYPE: &str = "PersistentVolumeClaim";
+    let mut broken = Vec::new();
+    let requests = Amounts::read(claim.get(&["spec", "resources", "requests"]));
+    for limit in range.array(&["spec", "limits"]).iter().filter(|it| is_for(it, TYPE)) {
+        for (name, least) in Amounts::read(limit.get("min")).iter() {
+            broken.extend(below(TYPE, name, least, requests.get(name), None));
+        }
+        for (name, most) in Amounts::read(limit.get("max")).iter() {
+            let start = format!("maximum {name} usage per {TYPE} is {most}");
+            broken.extend(match requests.get(name) {
+                None => Some(format!("{start}.  No request is specified")),
+                Some(request) if is_less(most, request) => {
+                    Some(format!("{start}, but request is {request}"))
+                }
+                Some(_) => None,
+            });
+        }
+    }
+    broken
+}
+
+fn bounds(
+    limit: &Value,
+    kind: &str,
+    requests: &Amounts,
+    limits: &Amounts,
+    broken: &mut Vec<String>,
+) {
+    let read = |field| Amounts::read(limit.get(field));
+    for (name, least) in read("min").iter() {
+        broken.extend(below(kind, name, least, requests.get(name), limits.get(name)));
+    }
+    for (name, most) in read("max").iter() {
+        broken.extend(above(kind, name, most, requests.get(name), limits.get(name)));
+    }
+    for (name, most) in read("maxLimitRequestRatio").iter() {
+        broken.extend(apart(kind, name, most, requests.get(name), limits.get(name)));
+    }
+}
+
+fn below(
+    kind: &str,
+    name: &str,
+    least: Tally,
+    request: Option<Tally>,
+    limit: Option<Tally>,
+) -> Option<String> {
+    let start = format!("minimum {name} usage per {kind} is {least}");
+    match (request, limit) {
+        (None, _) => Some(format!("{start}.  No request is specified")),
+        (Some(request), _) if is_less(request, least) => {
+            Some(format!("{start}, but request is {request}"))
+        }
+        (_, Some(limit)) if is_less(limit, least) => Some(format!("{start}, but limit is {limit}")),
+        _ => None,
+    }
+}
+
+fn above(
+    kind: &str,
+    name: &str,
+    most: Tally,
+    request: Option<Tally>,
+    limit: Option<Tally>,
+) -> Option<String> {
+    let start = format!("maximum {name} usage per {kind} is {most}");
+    match (limit, request) {
+        (None, _) => Some(format!("{start}.  No limit is specified")),
+        (Some(limit), _) if is_less(most, limit) => Some(format!("{start}, but limit is {limit}")),
+        (_, Some(request)) if is_less(most, request) => {
+            Some(format!("{start}, but request is {request}"))
+        }
+        _ => None,
+    }
+}
+
+fn apart(
+    kind: &str,
+    name: &str,
+    most: Tally,
+    request: Option<Tally>,
+    limit: Option<Tally>,
+) -> Option<String> {
+    let start = format!("{name} max limit to request ratio per {kind} is {most}");
+    let Some(request) = request.filter(|it| it.sign() != 0) else {
+        return Some(format!("{start}, but no request is specified or request is 0"));
+    };
+    let Some(limit) = limit.filter(|it| it.sign() != 0) else {
+        return Some(format!("{start}, but no limit is specified or limit is 0"));
+    };
+    let (limit, request) = if fits(limit) && fits(request) && fits(most) {
+        (limit.thousandths(), request.thousandths())
+    } else {
+        (limit.units(), request.units())
+    };
+    #[expect(clippy::cast_precision_loss, reason = "ratios are floats in the original, too")]
+    let (ratio, bound) = (limit as f64 / request as f64, most.thousandths() as f64 / 1000.0);
+    (ratio > bound).then(|| format!("{start}, but provided ratio is {ratio:.6}"))
+}
+
+/// Whether an amount is small enough to be told in thousandths.
+const fn fits(amount: Tally) -> bool {
+    amount.units() <= MOST_THOUSANDTHS
+}
+
+/// Whether one amount is less than another, at the precision that both have room for.
+const fn is_less(one: Tally, other: Tally) -> bool {
+    if fits(one) && fits(other) {
+        one.thousandths() < other.thousandths()
+    } else {
+        one.units() < other.units()
+    }
+}

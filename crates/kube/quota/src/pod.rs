@@ -1,0 +1,156 @@
+//! What a Pod asks of a node.
+
+use crate::amounts::Amounts;
+use mainstay_object::Object;
+use serde_json::Value;
+
+/// Which of a Pod's two lists of resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Requests,
+    Limits,
+}
+
+impl Side {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Limits => "limits",
+        }
+    }
+}
+
+/// What a Pod requests of its node: of all containers that run together, or of the init container
+/// that needs the most, with the Pod's own requests in place of theirs, its overhead, and what a
+/// node has already granted.
+pub fn requests(pod: &Object) -> Amounts {
+    let mut sum = of_containers(pod, Side::Requests, true);
+    replace_by_own(pod, Side::Requests, is_own, &mut sum);
+    sum.add(&overhead(pod));
+    sum
+}
+
+/// How much a Pod may take of its node at most; by the same rules.
+pub fn limits(pod: &Object) -> Amounts {
+    let mut sum = of_containers(pod, Side::Limits, true);
+    replace_by_own(pod, Side::Limits, is_own, &mut sum);
+    // What is not limited stays so.
+    let limited = overhead(pod).only(|name| sum.get(name).is_some_and(|it| it.sign() != 0));
+    sum.add(&limited);
+    sum
+}
+
+/// What a Pod's specification requests, without overhead: what limits of a namespace look at.
+pub(crate) fn specified_requests(pod: &Object) -> Amounts {
+    specified(pod, Side::Requests)
+}
+
+/// The most that a Pod's specification lets it take; as [`specified_requests`].
+pub(crate) fn specified_limits(pod: &Object) -> Amounts {
+    specified(pod, Side::Limits)
+}
+
+fn specified(pod: &Object, side: Side) -> Amounts {
+    let mut sum = of_containers(pod, side, false);
+    replace_by_own(pod, side, |name| matches!(name, "cpu" | "memory"), &mut sum);
+    sum
+}
+
+/// Whether a Pod has requests or limits of its own that stand for those of its containers.
+pub fn has_own(pod: &Object) -> bool {
+    [Side::Requests, Side::Limits]
+        .into_iter()
+        .any(|side| Amounts::read(pod.get(&["spec", "resources", side.name()])).names().any(is_own))
+}
+
+/// What a Pod may ask for as a whole.
+fn is_own(name: &str) -> bool {
+    matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
+}
+
+fn replace_by_own(pod: &Object, side: Side, may: impl Fn(&str) -> bool, sum: &mut Amounts) {
+    let own = Amounts::read(pod.get(&["spec", "resources", side.name()]));
+    for (name, amount) in own.iter().filter(|(name, _)| may(name)) {
+        sum.set(name, amount);
+    }
+}
+
+fn overhead(pod: &Object) -> Amounts {
+    Amounts::read(pod.get(&["spec", "overhead"]))
+}
+
+fn of_containers(pod: &Object, side: Side, with_status: bool) -> Amounts {
+    let mut sum = Amounts::default();
+    for container in pod.array(&["spec", "containers"]) {
+        let status = with_status.then(|| status(pod, "containerStatuses", container)).flatten();
+        sum.add(&of_container(pod, side, container, status));
+    }
+    let (mut sidecars, mut most) = (Amounts::default(), Amounts::default());
+    for container in pod.array(&["spec", "initContainers"]) {
+        let stays = container.get("restartPolicy").and_then(Value::as_str) == Some("Always");
+        let status = (with_status && stays)
+            .then(|| status(pod, "initContainerStatuses", container))
+            .flatten();
+        let mut own = of_container(pod, side, container, status);
+        if stays {
+            sum.add(&own);
+            sidecars.add(&own);
+            own = sidecars.clone();
+        } else {
+            own.add(&sidecars);
+        }
+        most.raise(&own);
+    }
+    sum.raise(&most);
+    sum
+}
+
+/// What a container is given: what it asks for, or what it has, whichever is more. What it asks for
+/// does not count while its node says that this can never be.
+fn of_container(pod: &Object, side: Side, container: &Value, status: Option<&Value>) -> Amounts {
+    let part =
+        |value: &Value| Amounts::read(value.get("resources").and_then(|it| it.get(side.name())));
+    let wanted = part(container);
+    let Some(status) = status.filter(|it| it.get("resources").is_some_and(Value::is_object)) else {
+        return wanted;
+    };
+    let mut given = part(status);
+    if side == Side::Requests {
+        given.raise(&Amounts::read(status.get("allocatedResources")));
+    }
+    if !is_impossible(pod) {
+        given.raise(&wanted);
+    }
+    given
+}
+
+fn is_impossible(pod: &Object) -> bool {
+    pod.array(&["status", "conditions"]).iter().any(|it| {
+        let text = |field| it.get(field).and_then(Value::as_str);
+        text("type") == Some("PodResizePending") && text("reason") == Some("Infeasible")
+    })
+}
+
+fn status<'a>(pod: &'a Object, list: &str, container: &Value) -> Option<&'a Value> {
+    let name = container.get("name")?;
+    pod.array(&["status", list]).iter().find(|it| it.get("name") == Some(name))
+}
+
+/// Whether a Pod asks for nothing at all: it is the first to go where there is too little.
+pub fn is_best_effort(pod: &Object) -> bool {
+    if let Some(class) = pod.str(&["status", "qosClass"]).filter(|it| !it.is_empty()) {
+        return class == "BestEffort";
+    }
+    let asks = |resources: Option<&Value>| {
+        [Side::Requests, Side::Limits].into_iter().any(|side| {
+            let amounts = Amounts::read(resources.and_then(|it| it.get(side.name())));
+            amounts.iter().any(|(name, it)| matches!(name, "cpu" | "memory") && it.sign() > 0)
+        })
+    };
+    if pod.get(&["spec", "resources"]).is_some() {
+        return !asks(pod.get(&["spec", "resources"]));
+    }
+    let containers = pod.array(&["spec", "containers"]).iter();
+    let all = containers.chain(pod.array(&["spec", "initContainers"]));
+    !all.into_iter().any(|it| asks(it.get("resources")))
+}

@@ -1,0 +1,287 @@
+//! Which objects use which resources, and how much.
+
+use crate::amounts::Amounts;
+use crate::pod;
+use jiff::{SignedDuration, Timestamp};
+use mainstay_object::Object;
+use mainstay_quantity::Tally;
+use serde_json::Value;
+
+/// A kind of objects that quotas count.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Counted {
+    /// Pods: by number, and by what they request and are limited to.
+    Pods,
+    /// Services: by number, node ports and load balancers.
+    Services,
+    /// `PersistentVolumeClaims`: by number and storage, also of single classes.
+    Claims,
+    /// Any other kind: by number.
+    Other {
+        /// Name under which its objects are counted, such as `count/deployments.apps`.
+        count: String,
+        /// A second name, of the few kinds that had one before there was the first.
+        alias: Option<&'static str>,
+    },
+}
+
+const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
+const CLAIMS: &str = "persistentvolumeclaims";
+const STORAGE: &str = "requests.storage";
+
+impl Counted {
+    /// The kind of a group and its plural name.
+    pub fn of(group: &str, plural: &str) -> Self {
+        match (group, plural) {
+            ("", "pods") => Self::Pods,
+            ("", "services") => Self::Services,
+            ("", CLAIMS) => Self::Claims,
+            ("", _) => Self::Other { count: format!("count/{plural}"), alias: alias(plural) },
+            _ => Self::Other { count: format!("count/{plural}.{group}"), alias: None },
+        }
+    }
+
+    /// The kind that a resource of a quota counts, as group and plural name. None for what is no
+    /// resource of objects.
+    pub fn counted_by(resource: &str) -> Option<(&str, &str)> {
+        if let Some(what) = resource.strip_prefix("count/") {
+            return Some(
+                what.split_once('.').map_or(("", what), |(plural, group)| (group, plural)),
+            );
+        }
+        let simple = ["configmaps", "resourcequotas", "replicationcontrollers", "secrets"];
+        if simple.contains(&resource) {
+            return Some(("", resource));
+        }
+        let plural = if Self::Pods.uses(resource) {
+            "pods"
+        } else if Self::Services.uses(resource) {
+            "services"
+        } else if Self::Claims.uses(resource) {
+            CLAIMS
+        } else {
+            return None;
+        };
+        Some(("", plural))
+    }
+
+    /// Whether objects of this kind can use a resource.
+    pub fn uses(&self, resource: &str) -> bool {
+        match self {
+            Self::Pods => {
+                matches!(
+                    resource,
+                    "count/pods"
+                        | "pods"
+                        | "cpu"
+                        | "memory"
+                        | "ephemeral-storage"
+                        | "requests.cpu"
+                        | "requests.memory"
+                        | "requests.ephemeral-storage"
+                        | "limits.cpu"
+                        | "limits.memory"
+                        | "limits.ephemeral-storage"
+                ) || resource.starts_with("hugepages-")
+                    || resource.strip_prefix("requests.").is_some_and(|name| {
+                        name.starts_with("hugepages-") || !is_native(resource) || is_device(name)
+                    })
+            }
+            Self::Services => matches!(
+                resource,
+                "count/services" | "services" | "services.nodeports" | "services.loadbalancers"
+            ),
+            Self::Claims => {
+                resource == "count/persistentvolumeclaims"
+                    || [CLAIMS, STORAGE].into_iter().any(|own| {
+                        resource
+                            .strip_suffix(own)
+                            .is_some_and(|class| class.is_empty() || class.ends_with(BY_CLASS))
+                    })
+            }
+            Self::Other { count, alias } => resource == count || Some(resource) == *alias,
+        }
+    }
+
+    /// Whether a write can change what is used. `old` is what was there before.
+    pub fn is_changed_by(&self, subresource: &str, old: Option<&Object>, new: &Object) -> bool {
+        match (self, subresource, old) {
+            (_, "", None)
+            | (Self::Services | Self::Claims, "", Some(_))
+            | (Self::Pods, "resize", Some(_)) => true,
+            (Self::Pods, "", Some(old)) => ends(old) != ends(new),
+            (Self::Claims, "status", Some(old)) => {
+                ["allocatedResources", "currentVolumeAttributesClassName", "modifyVolumeStatus"]
+                    .iter()
+                    .any(|field| old.get(&["status", field]) != new.get(&["status", field]))
+            }
+            _ => false,
+        }
+    }
+
+    /// What an object uses. `now` decides about Pods whose time to end is over.
+    pub fn usage(&self, object: &Object, now: Timestamp) -> Amounts {
+        let mut used = Amounts::default();
+        let one = Tally::count(1);
+        match self {
+            Self::Pods => {
+                used.set("count/pods", one);
+                if is_alive(object, now) {
+                    used.add(&of_lists(&pod::requests(object), &pod::limits(object)));
+                }
+            }
+            Self::Services => {
+                used.set("count/services", one);
+                used.set("services", one);
+                let (node_ports, balancers) = of_service(object);
+                used.set("services.nodeports", node_ports);
+                used.set("services.loadbalancers", balancers);
+            }
+            Self::Claims => {
+                used.set("count/persistentvolumeclaims", one);
+                used.set(CLAIMS, one);
+                let storage = storage(object);
+                if let Some(storage) = storage {
+                    used.set(STORAGE, storage);
+                }
+                if let Some(class) = class(object) {
+                    used.set(format!("{class}{BY_CLASS}{CLAIMS}"), one);
+                    if let Some(storage) = storage {
+                        used.set(format!("{class}{BY_CLASS}{STORAGE}"), storage);
+                    }
+                }
+            }
+            Self::Other { count, alias } => {
+                used.set(count.clone(), one);
+                if let Some(alias) = alias {
+                    used.set(*alias, one);
+                }
+            }
+        }
+        used
+    }
+
+    /// Which containers lack which of the resources that quotas bound: of these, every container
+    /// must say how much it wants. In the original's words; none if nothing is missing.
+    pub(crate) fn missing<'a>(
+        &self,
+        bounded: impl Iterator<Item = &'a str>,
+        object: &Object,
+    ) -> Option<String> {
+        if *self != Self::Pods || pod::has_own(object) {
+            return None;
+        }
+        let mut said = Vec::new();
+        for resource in bounded.filter(|it| MUST_BE_SAID.contains(it)) {
+            let containers = object.array(&["spec", "containers"]).iter();
+            let all = containers.chain(object.array(&["spec", "initContainers"]));
+            let mut lacking: Vec<&str> = all
+                .filter(|it| {
+                    let part =
+                        |side| Amounts::read(it.get("resources").and_then(|it| it.get(side)));
+                    of_lists(&part("requests"), &part("limits")).get(resource).is_none()
+                })
+                .filter_map(|it| it.get("name").and_then(Value::as_str))
+                .collect();
+            lacking.sort_unstable();
+            lacking.dedup();
+            if !lacking.is_empty() {
+                said.push(format!("{resource} for: {}", lacking.join(",")));
+            }
+        }
+        said.sort_unstable();
+        (!said.is_empty()).then(|| format!("must specify {}", said.join("; ")))
+    }
+}
+
+/// What Pods must say where a quota bounds it.
+const MUST_BE_SAID: [&str; 6] =
+    ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
+
+fn alias(plural: &str) -> Option<&'static str> {
+    Some(match plural {
+        "configmaps" => "configmaps",
+        "resourcequotas" => "resourcequotas",
+        "replicationcontrollers" => "replicationcontrollers",
+        "secrets" => "secrets",
+        _ => return None,
+    })
+}
+
+/// Whether a resource is one of Kubernetes' own.
+fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+/// Whether a resource is a class of devices.
+fn is_device(name: &str) -> bool {
+    name.starts_with("deviceclass.resource.kubernetes.io/")
+}
+
+fn ends(pod: &Object) -> bool {
+    pod.i64(&["spec", "activeDeadlineSeconds"]).is_some_and(|seconds| seconds >= 0)
+}
+
+/// Whether a Pod takes something: it has not ended, and did not outlive the time it was given to
+/// end.
+fn is_alive(pod: &Object, now: Timestamp) -> bool {
+    if matches!(pod.str(&["status", "phase"]), Some("Failed" | "Succeeded")) {
+        return false;
+    }
+    let grace = pod.i64(&["metadata", "deletionGracePeriodSeconds"]);
+    let (Some(deleted), Some(grace)) = (pod.deletion_timestamp(), grace) else { return true };
+    deleted.checked_add(SignedDuration::from_secs(grace)).is_ok_and(|end| now <= end)
+}
+
+/// Requests and limits under the names that quotas have for them.
+fn of_lists(requests: &Amounts, limits: &Amounts) -> Amounts {
+    let mut used = Amounts::default();
+    used.set("pods", Tally::count(1));
+    for (name, amount) in requests.iter() {
+        match name {
+            "cpu" | "memory" | "ephemeral-storage" => used.set(name, amount),
+            _ if name.starts_with("hugepages-") => used.set(name, amount),
+            _ if is_device(name) || (!is_native(name) && !name.starts_with("requests.")) => {}
+            _ => continue,
+        }
+        used.set(format!("requests.{name}"), amount);
+    }
+    for (name, amount) in limits.iter() {
+        if matches!(name, "cpu" | "memory" | "ephemeral-storage") {
+            used.set(format!("limits.{name}"), amount);
+        }
+    }
+    used
+}
+
+/// The node ports and load balancers that a Service takes.
+fn of_service(service: &Object) -> (Tally, Tally) {
+    let ports = service.array(&["spec", "ports"]);
+    let count = |number: usize| Tally::count(u32::try_from(number).unwrap_or(u32::MAX));
+    match service.str(&["spec", "type"]) {
+        Some("NodePort") => (count(ports.len()), Tally::ZERO),
+        Some("LoadBalancer") => {
+            let some = service.bool(&["spec", "allocateLoadBalancerNodePorts"]) == Some(false);
+            let asked = ports.iter().filter(|port| {
+                port.get("nodePort").and_then(Value::as_i64).is_some_and(|number| number != 0)
+            });
+            (count(if some { asked.count() } else { ports.len() }), Tally::count(1))
+        }
+        _ => (Tally::ZERO, Tally::ZERO),
+    }
+}
+
+/// The storage that a claim wants, or has if that is more; in whole bytes.
+fn storage(claim: &Object) -> Option<Tally> {
+    let read = |path| Amounts::read(claim.get(path)).get("storage");
+    let wanted = read(&["spec", "resources", "requests"])?;
+    let most = read(&["status", "allocatedResources"]).filter(|given| *given > wanted);
+    Some(most.unwrap_or(wanted).whole())
+}
+
+fn class(claim: &Object) -> Option<&str> {
+    claim
+        .annotation("volume.beta.kubernetes.io/storage-class")
+        .or_else(|| claim.str(&["spec", "storageClassName"]))
+        .filter(|class| !class.is_empty())
+}
