@@ -10,6 +10,7 @@
 //! Data flow: request ─► path and query ─► row ─► handler ─► strategy, schema ─► store ─► bytes,
 //! shared by all readers; other forms (table, metadata only, another version) are made on demand.
 
+mod admission;
 mod convert;
 mod discovery;
 mod filter;

@@ -3,7 +3,7 @@
 //! Data flow: body (YAML or JSON) ─► configuration ─► merged with the live object, or with an empty
 //! one ─► read as the kind's type ─► the same way as an update or a creation.
 
-use super::change::{self, Made};
+use super::change::{self, Made, Version};
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::{ENTRIES, Tracker};
@@ -23,14 +23,10 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, 
             let tracker = Tracker::new(request, part, &options);
             let make = |live: &Object| {
                 let config = Config::read(request)?;
-                let mut object = config.applied(request, &tracker, Some(live), &options)?;
-                // The revision that the object had anyway is no precondition: the configuration
-                // may be applied again to what somebody else made of it meanwhile.
-                if config.value.pointer("/metadata/resourceVersion").is_none_or(Value::is_null) {
-                    object.remove(&["metadata", "resourceVersion"]);
-                }
+                let object = config.applied(request, &tracker, Some(live), &options)?;
                 config.judge(request, &options)?;
-                Ok(Made { object, warnings: Vec::new(), tracked: true })
+                let version = config.version();
+                Ok(Made { object, warnings: Vec::new(), tracked: true, version })
             };
             return match change::apply(request, part, &options, make).await {
                 // Deleted in between: then it is created.
@@ -109,6 +105,14 @@ impl Config {
         Err(Status::bad_request(format!(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
         )))
+    }
+
+    /// What the revision of the outcome means.
+    pub(super) fn version(&self) -> Version {
+        match self.value.pointer("/metadata/resourceVersion") {
+            None | Some(Value::Null) => Version::Kept,
+            Some(_) => Version::IfSent,
+        }
     }
 
     /// What becomes of the object when the configuration is applied to it: in the request's

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// The namespaces of every cluster. Nobody may delete them: what runs the cluster lives there, and
 /// they are made at start only. (The original lets `kube-node-lease` go, and makes it again.)
-pub(super) const NAMESPACES: [&str; 4] =
+pub(crate) const NAMESPACES: [&str; 4] =
     ["default", "kube-node-lease", "kube-public", "kube-system"];
 /// The server's own Service, in the namespace `default`.
 const SERVICE: &str = "kubernetes";

@@ -5,7 +5,8 @@ use super::options::{Verb, WriteOptions};
 use super::part::{self, Part};
 use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
-use super::{Request, create, decode, definitions, meta};
+use super::{Request, create, decode, definitions, meta, scale};
+use crate::admission::{self, Operation};
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::KindRow;
@@ -36,12 +37,10 @@ pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<Answer, 
         return create::create(request, Decoded { object, warnings }, &options).await;
     }
     let unconditional = request.row.strategy.allows_unconditional_update();
+    let version = if unconditional { Version::IfSent } else { Version::Required };
     let make = |old: &Object| {
         check_uid(request, &object, old)?;
-        if !unconditional {
-            require_version(request, &object)?;
-        }
-        Ok(Made::sent(object.clone(), warnings.clone()))
+        Ok(Made::sent(object.clone(), warnings.clone(), version))
     };
     let changed = apply(request, part, &options, make).await?;
     changed.answer(request)
@@ -78,12 +77,26 @@ pub(super) struct Made {
     pub(super) warnings: Vec<String>,
     /// Whether its managers are settled already.
     pub(super) tracked: bool,
+    /// What the revision that it has means.
+    pub(super) version: Version,
+}
+
+/// What the revision of an object that is written means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    /// One is needed, and must be the stored one.
+    Required,
+    /// If there is one, it must be the stored one.
+    IfSent,
+    /// It is what the stored object had anyway, and no precondition: the change may be made again
+    /// to what somebody else made of it meanwhile.
+    Kept,
 }
 
 impl Made {
     /// An object whose managers follow from what differs.
-    pub(super) const fn sent(object: Object, warnings: Vec<String>) -> Self {
-        Self { object, warnings, tracked: false }
+    pub(super) const fn sent(object: Object, warnings: Vec<String>, version: Version) -> Self {
+        Self { object, warnings, tracked: false, version }
     }
 }
 
@@ -126,23 +139,23 @@ pub(super) async fn apply(
     let row = &request.row;
     let name = request.path.name.as_str();
     let tracker = Tracker::new(request, part, options);
+    let asked = request.asked(Operation::Update, part.name(), name, options.dry_run);
+    let listens = part != Part::Scale && admission::listens(asked);
     // Whoever is faster has got on, so this ends.
     loop {
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
         let mut old = convert::stored_form(row, &stored);
-        let made = if convert::is_identity(row) {
-            make(&old)?
-        } else {
-            make(&convert::object(row, &stored))?
-        };
-        let Made { mut object, mut warnings, tracked } = made;
-        meta::drop_repeated_owners(request, &mut object, true);
+        let spoken = (!convert::is_identity(row)).then(|| convert::object(row, &stored));
+        let current = spoken.as_ref().unwrap_or(&old);
+        let mut made = make(current)?;
+        if part == Part::Scale {
+            made = scale::admitted(asked, request, options, current, made).await?;
+        }
+        let Made { mut object, mut warnings, tracked, version } = made;
         check_name(request, &object)?;
         meta::match_namespace(request, &mut object)?;
-        if part == Part::Main {
-            request.confirm_grants(&object, Some(&old))?;
-        }
-        let conditional = check_version(row, &object, &old, &stored)?;
+        let conditional = check_version(request, version, &object, &old, &stored)?;
+        let sent = listens.then(|| meta::server_fields(&object));
         meta::keep_server_fields(&mut object, &old);
         let entries = object.remove(&ENTRIES);
         convert::to_storage(row, &mut object);
@@ -154,7 +167,22 @@ pub(super) async fn apply(
         } else if let Some(entries) = entries {
             object.set(&ENTRIES, entries);
         }
+        if let Some(sent) = sent {
+            // Admission sees what the client says of these fields, not what becomes of it.
+            meta::set_server_fields(&mut object, sent);
+            admission::mutate(asked, &mut object, Some(&old)).await?;
+            meta::keep_server_fields(&mut object, &old);
+        }
+        meta::drop_repeated_owners(request, &mut object, true);
+        if part == Part::Main {
+            request.confirm_grants(&object, Some(&old))?;
+        }
         let mut object = settle(request, part, object, &mut old, renewed, &mut warnings)?;
+        if part == Part::Scale {
+            scale::judge(asked, &object, &old).await?;
+        } else {
+            admission::validate(asked, &mut object, Some(&old)).await?;
+        }
         let outcome = if is_finished(row, &object, &old) {
             finish(request, &object, &stored, options.dry_run).await
         } else if is_same(row, &mut object, &old, &stored) {
@@ -198,12 +226,18 @@ pub(super) fn check_name(request: &Request<'_>, object: &Object) -> Result<(), S
 
 /// Checks the revision, if the body has one; whether one was demanded.
 fn check_version(
-    row: &KindRow,
+    request: &Request<'_>,
+    version: Version,
     object: &Object,
     old: &Object,
     stored: &Stored,
 ) -> Result<bool, Status> {
-    let name = old.name();
+    let (row, name) = (&request.row, old.name());
+    match version {
+        Version::Required => require_version(request, object)?,
+        Version::IfSent => {}
+        Version::Kept => return Ok(false),
+    }
     match object.resource_version() {
         "" | "0" => Ok(false),
         version if version.parse() == Ok(stored.revision) => Ok(true),

@@ -6,6 +6,7 @@ use super::part::Part;
 use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
 use super::{Request, decode, definitions, events, meta, present};
+use crate::admission::{self, Operation};
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::KindRow;
@@ -48,6 +49,11 @@ pub(super) async fn store(
     request.confirm_grants(&sent, None)?;
     let generated = sent.name().is_empty()
         && sent.str(&["metadata", "generateName"]).is_some_and(|prefix| !prefix.is_empty());
+    let asked_name = sent.name().to_owned();
+    let asked = request.asked(Operation::Create, "", &asked_name, options.dry_run);
+    admission::mutate(asked, &mut sent, None).await?;
+    meta::drop_repeated_owners(request, &mut sent, true);
+    meta::match_namespace(request, &mut sent)?;
     let mut attempts = if generated { write::ATTEMPTS } else { 1 };
     loop {
         attempts -= 1;
@@ -58,6 +64,7 @@ pub(super) async fn store(
             write::default(row, &mut object);
         }
         prepare(request, &mut object)?;
+        admission::validate(asked, &mut object, None).await?;
         let mut warnings = warnings.clone();
         let target = Target { group: &row.group, subresource: "" };
         warnings.extend(row.strategy.warnings(&object, None, target));

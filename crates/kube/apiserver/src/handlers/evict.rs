@@ -7,6 +7,7 @@
 
 use super::options::{Verb, WriteOptions};
 use super::{Request, decode, delete, subresources};
+use crate::admission::{self, Operation};
 use crate::http::answer::Answer;
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Gvk, Object, Reason, Status};
@@ -26,16 +27,19 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(request, Verb::Create)?;
     let gvk = Gvk::new("policy", "v1", "Eviction");
     let decoded = decode::object_of(request, &gvk, options.validation)?;
-    let sent = decoded.object;
+    let mut sent = decoded.object;
+    let asked = request.asked(Operation::Create, "eviction", &request.path.name, options.dry_run);
+    admission::mutate(asked, &mut sent, None).await?;
     if sent.name() != request.path.name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
+    admission::validate(asked, &mut sent, None).await?;
     let dry_run = options.dry_run;
     let options = sent.get(&["deleteOptions"]).cloned().unwrap_or_default();
     let options = delete::Options::from_value(&options)?.dry(dry_run);
     let pod = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
     ask_budget(request, &pod.object(), options.is_dry()).await?;
-    delete::remove(request.server, &request.row, &request.key(), &options).await?;
+    delete::remove(request.server, &request.row, &request.key(), &options, None).await?;
     Ok(subresources::created())
 }
 

@@ -245,6 +245,23 @@ pub(super) fn keep_server_fields(object: &mut Object, old: &Object) {
     }
 }
 
+/// What an object says of the fields that only the server sets.
+pub(super) fn server_fields(object: &Object) -> [Option<Value>; SERVER_FIELDS.len()] {
+    SERVER_FIELDS.map(|field| object.get(&["metadata", field]).cloned())
+}
+
+/// Gives an object what [`server_fields`] found.
+pub(super) fn set_server_fields(object: &mut Object, values: [Option<Value>; SERVER_FIELDS.len()]) {
+    for (field, value) in SERVER_FIELDS.into_iter().zip(values) {
+        match value {
+            Some(value) => object.set(&["metadata", field], value),
+            None => {
+                object.remove(&["metadata", field]);
+            }
+        }
+    }
+}
+
 /// Drops owners that are there already, and tells the client of it; `late` if they came with a
 /// patch, where the original looks only at the outcome.
 pub(super) fn drop_repeated_owners(request: &Request<'_>, object: &mut Object, late: bool) {

@@ -31,6 +31,7 @@ mod write;
 
 use self::part::Part;
 use crate::Identity;
+use crate::admission::{Asked, Operation, Options};
 use crate::authz::escalation::Write;
 use crate::discovery;
 use crate::http::answer::Answer;
@@ -137,6 +138,33 @@ impl Request<'_> {
             claim: &self.claim,
             row: &self.row,
             subresource,
+        }
+    }
+
+    /// What admission is told of the request. `name` is empty if the object's is to be generated.
+    fn asked<'b>(
+        &'b self,
+        operation: Operation,
+        subresource: &'b str,
+        name: &'b str,
+        dry_run: bool,
+    ) -> Asked<'b> {
+        let query = &self.query;
+        let is_namespace = &*self.row.storage == "namespaces";
+        Asked {
+            server: self.server,
+            identity: self.identity,
+            operation,
+            row: &self.row,
+            subresource,
+            namespace: if is_namespace { name } else { &self.path.namespace },
+            name,
+            options: match operation {
+                Operation::Update => Options::Update(query),
+                _ => Options::Create(query),
+            },
+            dry_run,
+            warnings: &self.warnings,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Patch.
 
-use super::change::{self, Made};
+use super::change::{self, Made, Version};
 use super::decode::FieldValidation;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
@@ -154,13 +154,10 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<Answer, 
     let builtin = matches!(row.source, Source::BuiltIn(_)).then_some(&gvk);
     let (patch, options) = Patch::read(request, builtin)?;
     let changed = change::apply(request, part, &options, |current| {
-        let mut object = patch.patched(request, current)?;
-        // The revision that the object had anyway is no precondition: the patch may be tried again
-        // on what somebody else made of it meanwhile.
-        if object.resource_version() == current.resource_version() && !patch.names_version() {
-            object.remove(&["metadata", "resourceVersion"]);
-        }
-        Ok(Made::sent(object, Vec::new()))
+        let object = patch.patched(request, current)?;
+        let same = object.resource_version() == current.resource_version();
+        let version = if same && !patch.names_version() { Version::Kept } else { Version::IfSent };
+        Ok(Made::sent(object, Vec::new(), version))
     })
     .await?;
     changed.answer(request)

@@ -6,6 +6,7 @@
 use super::options::{Verb, WriteOptions};
 use super::track::Tracker;
 use super::{Request, decode, present, subresources};
+use crate::admission::{self, Operation};
 use crate::http::answer::Answer;
 use http::StatusCode;
 use mainstay_object::{Object, Status};
@@ -20,6 +21,9 @@ pub(super) async fn answer(request: Request<'_>) -> Result<Answer, Status> {
     let decoded = decode::object(&request, options.validation)?;
     let mut review = decoded.object;
     Tracker::answered(&request, &options, &request.row.gvk(), "", &mut review);
+    let name = review.name().to_owned();
+    let asked = request.asked(Operation::Create, "", &name, options.dry_run);
+    admission::answered(asked, &mut review).await?;
     match &*request.row.kind {
         "SelfSubjectReview" => review.set(&["status"], json!({"userInfo": who(&request)})),
         "TokenReview" => {

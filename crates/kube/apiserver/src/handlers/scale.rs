@@ -1,13 +1,14 @@
 //! The scale subresource: one face for everything that has a number of replicas.
 
 use super::apply::Config;
-use super::change;
+use super::change::{self, Made, Version};
 use super::decode::Decoded;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::patch::{self, Patch};
 use super::track::ScaleManagers;
 use super::{Request, decode, present, read};
+use crate::admission::{self, Asked};
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::{KindRow, Source};
@@ -41,7 +42,7 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
             let managers = ScaleManagers::new(request, &options, current)?;
             let mut scale = sent.clone();
             managers.updated(&mut scale);
-            Ok(managers.made(scaled(row, current, &scale)?, &scale, warnings.clone()))
+            Ok(Made::sent(scale, warnings.clone(), Version::IfSent))
         })
         .await?
     } else if patch::is_apply(request) {
@@ -54,11 +55,8 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
                 return Err(no_version_of_custom(&config.value));
             }
             config.judge(request, &options)?;
-            let mut scale = read_scale(merged.into_value())?;
-            if config.value.pointer("/metadata/resourceVersion").is_none_or(Value::is_null) {
-                scale.remove(&["metadata", "resourceVersion"]);
-            }
-            Ok(managers.made(scaled(row, current, &scale)?, &scale, Vec::new()))
+            let scale = read_scale(merged.into_value())?;
+            Ok(Made::sent(scale, Vec::new(), config.version()))
         })
         .await?
     } else {
@@ -70,17 +68,47 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
             let text = value.to_string();
             let mut scale =
                 read_scale(value).map_err(|status| patch::spoils(&text, &status.message))?;
-            if !patch.names_version() {
-                scale.remove(&["metadata", "resourceVersion"]);
-            }
             managers.updated(&mut scale);
-            Ok(managers.made(scaled(row, current, &scale)?, &scale, Vec::new()))
+            let version = if patch.names_version() { Version::IfSent } else { Version::Kept };
+            Ok(Made::sent(scale, Vec::new(), version))
         })
         .await?
     };
     let mut answer = present::scale(request, scale_of(row, &changed.object(row)))?;
     answer.warnings = changed.warnings;
     Ok(answer)
+}
+
+/// The object of a scale that was sent, after admission of the scale. `current` and the object are
+/// in the request's version.
+pub(super) async fn admitted(
+    asked: Asked<'_>,
+    request: &Request<'_>,
+    options: &WriteOptions,
+    current: &Object,
+    made: Made,
+) -> Result<Made, Status> {
+    let row = &request.row;
+    let Made { object: mut scale, warnings, version, .. } = made;
+    if admission::listens(asked) {
+        let old = Object::from_value(scale_of(row, current)).unwrap_or_default();
+        admission::mutate(asked, &mut scale, Some(&old)).await?;
+    }
+    let managers = ScaleManagers::new(request, options, current)?;
+    Ok(managers.made(scaled(row, current, &scale)?, &scale, warnings, version))
+}
+
+/// Has the scale judged of an object that would be stored; both are in the stored form.
+pub(super) async fn judge(asked: Asked<'_>, object: &Object, old: &Object) -> Result<(), Status> {
+    if !admission::listens(asked) {
+        return Ok(());
+    }
+    let scale = |object: &Object| {
+        let mut object = object.clone();
+        convert::from_storage(asked.row, &mut object);
+        Object::from_value(scale_of(asked.row, &object)).unwrap_or_default()
+    };
+    admission::validate(asked, &mut scale(object), Some(&scale(old))).await
 }
 
 /// 500, as the original: it takes the scale of a custom object for a version of the object.

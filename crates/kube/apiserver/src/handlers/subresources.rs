@@ -5,6 +5,7 @@ use super::options::{Verb, WriteOptions};
 use super::part::Part;
 use super::track::{ENTRIES, Tracker};
 use super::{Request, decode, evict, not_allowed, patch, present, read, scale};
+use crate::admission::{self, Operation};
 use crate::http::answer::Answer;
 use http::{Method, StatusCode};
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
@@ -40,7 +41,7 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
         "ephemeralcontainers" => Part::Debug,
         "resize" => Part::Resize,
         "scale" => return scale::answer(&request, method).await,
-        "token" => return token(&request),
+        "token" => return token(&request).await,
         "eviction" => return evict::answer(&request).await,
         "binding" => return bind(&request, &request.path.name).await,
         _ => return Err(no_process(name)),
@@ -63,7 +64,7 @@ fn no_process(what: &str) -> Status {
 }
 
 /// `serviceaccounts/token`.
-fn token(request: &Request<'_>) -> Result<Answer, Status> {
+async fn token(request: &Request<'_>) -> Result<Answer, Status> {
     let account = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
     let options = WriteOptions::read(request, Verb::Create)?;
     let gvk = Gvk::new("authentication.k8s.io", "v1", "TokenRequest");
@@ -74,6 +75,8 @@ fn token(request: &Request<'_>) -> Result<Answer, Status> {
         sent.set(&["spec", "expirationSeconds"], 3600.into());
     }
     Tracker::answered(request, &options, &gvk, "token", &mut sent);
+    let asked = request.asked(Operation::Create, "token", &request.path.name, options.dry_run);
+    admission::answered(asked, &mut sent).await?;
     let entries = sent.remove(&ENTRIES);
     let mut issued = request.server.authenticator.answer_token_request(
         sent,
@@ -92,11 +95,18 @@ fn token(request: &Request<'_>) -> Result<Answer, Status> {
 pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<Answer, Status> {
     let options = WriteOptions::read(request, Verb::Create)?;
     let gvk = Gvk::new("", "v1", "Binding");
-    let sent = decode::object_of(request, &gvk, options.validation)?.object;
+    let mut sent = decode::object_of(request, &gvk, options.validation)?.object;
+    let (name, subresource) = match pod {
+        "" => (sent.name().to_owned(), ""),
+        pod => (pod.to_owned(), "binding"),
+    };
+    let asked = request.asked(Operation::Create, subresource, &name, options.dry_run);
+    admission::mutate(asked, &mut sent, None).await?;
     if !pod.is_empty() && sent.name() != pod {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
-    let pod = if pod.is_empty() { sent.name() } else { pod };
+    let pod = if pod.is_empty() { sent.name().to_owned() } else { pod.to_owned() };
+    let pod = pod.as_str();
     let target = |field: &str| sent.str(&["target", field]).unwrap_or_default();
     let node = target("name").to_owned();
     // The original takes these for faults of its own.
@@ -110,6 +120,7 @@ pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<Answer, Sta
         let error = FieldError::required(&path.child("name"), "");
         return Err(Status::new(Reason::Unknown, error.to_string()));
     }
+    admission::validate(asked, &mut sent, None).await?;
     let key = Key::new("pods", request.path.namespace.as_str(), pod);
     let mut attempts = super::write::ATTEMPTS;
     loop {

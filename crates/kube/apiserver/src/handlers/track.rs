@@ -1,7 +1,7 @@
 //! Who manages which field of an object that is written: the pipeline of
 //! [`mainstay_patch::managed`] with what it must know of a kind.
 
-use super::change::Made;
+use super::change::{Made, Version};
 use super::options::WriteOptions;
 use super::part::{self, Part};
 use super::{Request, scale};
@@ -340,17 +340,23 @@ impl<'a> ScaleManagers<'a> {
     }
 
     /// The object with a new number of replicas, and the managers that follow from its scale's.
-    pub(super) fn made(self, mut object: Object, scale: &Object, warnings: Vec<String>) -> Made {
+    pub(super) fn made(
+        self,
+        mut object: Object,
+        scale: &Object,
+        warnings: Vec<String>,
+        version: Version,
+    ) -> Made {
         // What was written can be read.
         let managed = Managed::read(scale.get(&ENTRIES)).unwrap_or_default();
-        let version = &*self.row.api_version;
-        match with_paths(self.row, |paths| of_parent(self.parent, managed, version, paths)) {
+        let spoken = &*self.row.api_version;
+        match with_paths(self.row, |paths| of_parent(self.parent, managed, spoken, paths)) {
             Some(entries) => object.set(&ENTRIES, entries),
             None => {
                 object.remove(&ENTRIES);
             }
         }
-        Made { object, warnings, tracked: true }
+        Made { object, warnings, tracked: true, version }
     }
 }
 

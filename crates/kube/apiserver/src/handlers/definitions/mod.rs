@@ -355,7 +355,7 @@ async fn empty(server: &Arc<ApiServer>, name: &str) -> Result<(), Status> {
             if stored.terminating {
                 continue;
             }
-            match delete::remove(server, &row, &stored.key, &Options::default()).await {
+            match delete::remove(server, &row, &stored.key, &Options::default(), None).await {
                 Ok(_) => {}
                 Err(status) if status.is_not_found() => {}
                 Err(status) => return Err(status),

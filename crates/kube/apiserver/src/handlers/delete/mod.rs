@@ -13,7 +13,8 @@ mod options;
 pub(super) use options::Options;
 
 use super::list_options::ListOptions;
-use super::{Request, bootstrap, change, definitions, present, read, write};
+use super::{Request, change, definitions, present, read, write};
+use crate::admission::{self, Asked, Operation};
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::KindRow;
@@ -22,6 +23,7 @@ use futures::{StreamExt, stream};
 use http::StatusCode;
 use mainstay_object::{Object, Status};
 use mainstay_store::{Change, CommitError, Expect, Key, Stored};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Deletions of a collection under way at the same time: they share commits.
@@ -66,7 +68,9 @@ type Held = bool;
 pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
     let options = Options::read(request)?;
     let row = &request.row;
-    let removed = remove(request.server, row, &request.key(), &options).await?;
+    let given = options.to_value();
+    let asked = asked(request, &request.path.name, &options, &given);
+    let removed = remove(request.server, row, &request.key(), &options, Some(asked)).await?;
     let mut answer = removed_answer(request, &removed, options.cascades)?;
     if &*row.storage == "batch/jobs" && options.propagation.is_none() {
         answer.warnings.push(
@@ -75,6 +79,17 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
         );
     }
     Ok(answer)
+}
+
+/// What admission is told of a deletion. `name` is empty for one of many.
+fn asked<'a>(
+    request: &'a Request<'_>,
+    name: &'a str,
+    options: &Options,
+    given: &'a Value,
+) -> Asked<'a> {
+    let asked = request.asked(Operation::Delete, "", name, options.dry_run);
+    Asked { options: admission::Options::Value(given), ..asked }
 }
 
 /// The answer to a deletion.
@@ -110,13 +125,18 @@ pub(super) async fn collection(request: &Request<'_>) -> Result<Answer, Status> 
     let listed = ListOptions::of_list(request)?;
     let options = Options::read(request)?;
     let (row, server) = (&request.row, request.server);
+    let given = options.to_value();
+    let asked = asked(request, "", &options, &given);
     let page = match read::page(request, &listed).await? {
         Ok(page) => page,
         Err(refusal) => return Ok(refusal),
     };
     // Futures are made before the stream: a closure in it would tie the answer to one lifetime.
-    let removals: Vec<_> =
-        page.items.iter().map(|stored| remove(server, row, &stored.key, &options)).collect();
+    let removals: Vec<_> = page
+        .items
+        .iter()
+        .map(|stored| remove(server, row, &stored.key, &options, Some(asked)))
+        .collect();
     let outcomes: Vec<Result<Removed, Status>> =
         stream::iter(removals).buffered(TOGETHER).collect().await;
     for outcome in outcomes {
@@ -130,18 +150,16 @@ pub(super) async fn collection(request: &Request<'_>) -> Result<Answer, Status> 
     present::list(request, page.items, page.metadata).await
 }
 
-/// Deletes one object, or marks it if finalizers or its grace period hold it.
+/// Deletes one object, or marks it if finalizers or its grace period hold it. `asked`: what
+/// admission is told, if it is to be asked.
 pub(super) async fn remove(
     server: &Arc<ApiServer>,
     row: &KindRow,
     key: &Key,
     options: &Options,
+    asked: Option<Asked<'_>>,
 ) -> Result<Removed, Status> {
     let name: &str = &key.name;
-    if &*row.storage == "namespaces" && bootstrap::NAMESPACES.contains(&name) {
-        let why = "this namespace may not be deleted";
-        return Err(Status::forbidden(&row.group, &row.plural, name, why));
-    }
     let mut attempts = write::ATTEMPTS;
     loop {
         attempts -= 1;
@@ -149,7 +167,7 @@ pub(super) async fn remove(
             .store
             .get(key)
             .ok_or_else(|| Status::not_found(&row.group, &row.plural, name))?;
-        match remove_once(server, row, stored, options).await {
+        match remove_once(server, row, stored, options, asked).await {
             Err(Failure::Refused(status)) => return Err(*status),
             Err(Failure::Commit(CommitError::Stale { .. }))
                 if options.version.is_none() && attempts > 0 => {}
@@ -170,6 +188,7 @@ async fn remove_once(
     row: &KindRow,
     stored: Arc<Stored>,
     options: &Options,
+    asked: Option<Asked<'_>>,
 ) -> Result<Removed, Failure> {
     let old = convert::stored_form(row, &stored);
     check_preconditions(row, &old, options).map_err(|status| Failure::Refused(status.into()))?;
@@ -178,6 +197,10 @@ async fn remove_once(
         return Ok(Removed::Held(stored));
     };
     let held = marked.held || change::is_held(row, &marked.object);
+    // A namespace that ends already is not judged again before it can go.
+    let ends = &*row.storage == "namespaces" && old.is_terminating() && held;
+    let asked = asked.filter(|_| !ends);
+    admit(asked, &old).await?;
     if options.dry_run {
         let marks = marked.graceful || held;
         return Ok(if marks {
@@ -195,11 +218,24 @@ async fn remove_once(
     if held {
         return Ok(Removed::Held(stored));
     }
+    if marked.graceful {
+        // Marking and removing are two steps, and each is judged.
+        admit(asked, &convert::stored_form(row, &stored)).await?;
+    }
     let expect = Expect::Revision(stored.revision);
     let change = Change::Delete { key: stored.key.clone(), expect };
     let last = server.store.commit(change).await.map_err(Failure::Commit)?;
     gone(server, row, &last);
     Ok(Removed::Gone(last))
+}
+
+async fn admit(asked: Option<Asked<'_>>, old: &Object) -> Result<(), Failure> {
+    match asked {
+        Some(asked) => {
+            admission::delete(asked, old).await.map_err(|status| Failure::Refused(status.into()))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Writes the mark of a deletion.

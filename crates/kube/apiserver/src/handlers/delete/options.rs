@@ -3,7 +3,7 @@
 use crate::handlers::{Request, decode};
 use crate::http::query::parse_int;
 use mainstay_object::{FieldError, FieldPath, Status};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// What becomes of dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(in crate::handlers) struct Options {
     pub(super) grace: Option<i64>,
     /// Whether the old way of asking for cascading was used: it answers 202.
     pub(super) cascades: bool,
+    /// What the old way of asking said.
+    orphans: Option<bool>,
 }
 
 /// The options as they were given.
@@ -60,6 +62,34 @@ impl Options {
     pub(in crate::handlers) const fn dry(mut self, dry: bool) -> Self {
         self.dry_run = self.dry_run || dry;
         self
+    }
+
+    /// The options as reviews show them.
+    pub(super) fn to_value(&self) -> Value {
+        let mut value = json!({"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions"});
+        if let Some(seconds) = self.grace {
+            value["gracePeriodSeconds"] = seconds.into();
+        }
+        for (field, text) in [("uid", &self.uid), ("resourceVersion", &self.version)] {
+            if let Some(text) = text {
+                value["preconditions"][field] = text.as_str().into();
+            }
+        }
+        match (self.orphans, self.propagation) {
+            (Some(orphans), _) => value["orphanDependents"] = orphans.into(),
+            (None, Some(Propagation::Orphan)) => value["propagationPolicy"] = "Orphan".into(),
+            (None, Some(Propagation::Foreground)) => {
+                value["propagationPolicy"] = "Foreground".into();
+            }
+            (None, Some(Propagation::Background)) => {
+                value["propagationPolicy"] = "Background".into();
+            }
+            (None, None) => {}
+        }
+        if self.dry_run {
+            value["dryRun"] = json!(["All"]);
+        }
+        value
     }
 
     /// Whether it changes nothing.
@@ -127,6 +157,7 @@ impl Given {
             dry_run: !self.dry_run.is_empty(),
             grace: self.grace,
             cascades: self.orphans == Some(false),
+            orphans: self.orphans,
         })
     }
 }

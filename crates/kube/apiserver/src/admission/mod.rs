@@ -1,0 +1,258 @@
+//! Admission: what else is asked, and may change what is written, between a body and the store.
+//!
+//! ```text
+//! body ─► decoded ─► defaults ─► managers ─► mutate ─► strategy, validation ─► validate ─► store
+//! ```
+//!
+//! A [`Plugin`] is one rule of the server itself; policies and webhooks are plugins too. They are
+//! asked in the original's order ([`CHAIN`]), in both phases, once for each try of a write that
+//! somebody else overtakes. A plugin that has nothing to say of a write costs one call of
+//! [`Plugin::handles`]; nothing is copied for it.
+//!
+//! Objects are lent: the handler moves its object in, and takes it back.
+
+#![allow(dead_code, reason = "what plugins may look at is more than the present ones do")]
+
+mod lifecycle;
+
+use crate::Identity;
+use crate::handlers::Warnings;
+use crate::http::query::Query;
+use crate::registry::KindRow;
+use crate::server::ApiServer;
+use futures::future::BoxFuture;
+use mainstay_object::{Gvk, Object, Status};
+use serde_json::{Map, Value, json};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Everyone who is asked, in the original's order.
+static CHAIN: [&dyn Plugin; 1] = [&lifecycle::NamespaceLifecycle];
+
+/// What is done to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// An object is made: a POST, or a write that creates.
+    Create,
+    /// An object is changed: a PUT or a PATCH, of it or of a part.
+    Update,
+    /// An object is deleted.
+    Delete,
+    /// Somebody is connected with what an object stands for: `exec`, `proxy`, ….
+    Connect,
+}
+
+impl Operation {
+    /// The name in rules and reviews.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+/// The options of a request, made into a value when somebody wants to see them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Options<'a> {
+    /// `CreateOptions`, as the query has them.
+    Create(&'a Query),
+    /// `UpdateOptions`, as the query has them; of a patch too.
+    Update(&'a Query),
+    /// Options that are a value: `DeleteOptions`, `PodExecOptions`, ….
+    Value(&'a Value),
+}
+
+impl Options<'_> {
+    /// The options as reviews show them.
+    pub(crate) fn to_value(self) -> Value {
+        let (kind, query) = match self {
+            Self::Create(query) => ("CreateOptions", query),
+            Self::Update(query) => ("UpdateOptions", query),
+            Self::Value(value) => return value.clone(),
+        };
+        let mut fields = Map::new();
+        fields.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
+        fields.insert("kind".to_owned(), kind.into());
+        let dry_run: Vec<&str> = query.all("dryRun").collect();
+        if !dry_run.is_empty() {
+            fields.insert("dryRun".to_owned(), json!(dry_run));
+        }
+        for name in ["fieldManager", "fieldValidation"] {
+            if let Some(text) = query.text(name).filter(|text| !text.is_empty()) {
+                fields.insert(name.to_owned(), text.into());
+            }
+        }
+        Value::Object(fields)
+    }
+}
+
+/// What is asked of the server, the same for every try of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// The server.
+    pub(crate) server: &'a Arc<ApiServer>,
+    /// Who asks.
+    pub(crate) identity: &'a Identity,
+    /// What is done.
+    pub(crate) operation: Operation,
+    /// The kind in the version that is asked for.
+    pub(crate) row: &'a KindRow,
+    /// Subresource; empty for the object itself.
+    pub(crate) subresource: &'a str,
+    /// Namespace of the path. Of a namespace itself its own name; empty for other kinds without.
+    pub(crate) namespace: &'a str,
+    /// Name of the object; empty if it is generated, and for a deletion of many.
+    pub(crate) name: &'a str,
+    /// How it is to be done.
+    pub(crate) options: Options<'a>,
+    /// Whether nothing is to be stored.
+    pub(crate) dry_run: bool,
+    /// What the client is warned of.
+    pub(crate) warnings: &'a Warnings,
+}
+
+impl Asked<'_> {
+    /// The kind of the object: of some subresources another one than the row's.
+    pub(crate) fn kind(&self) -> Gvk {
+        match self.row.subresource(self.subresource) {
+            Some(subresource) => subresource.speaks.clone(),
+            None => self.row.gvk(),
+        }
+    }
+
+    /// Whether the object is of the row's kind. If so it is in the stored form, else in the
+    /// version of its kind.
+    pub(crate) fn is_of_row(&self) -> bool {
+        self.subresource.is_empty() || self.kind().kind == *self.row.kind
+    }
+}
+
+/// What is asked of a plugin: a request, and the objects of one try.
+pub(crate) struct Attributes<'a> {
+    asked: Asked<'a>,
+    /// The object that is to be; none for a deletion. In the stored form if it is of the row's kind.
+    pub(crate) object: Option<Object>,
+    /// The object that is; none for a creation.
+    pub(crate) old: Option<&'a Object>,
+}
+
+impl<'a> Deref for Attributes<'a> {
+    type Target = Asked<'a>;
+
+    fn deref(&self) -> &Asked<'a> {
+        &self.asked
+    }
+}
+
+impl Attributes<'_> {
+    /// 403 in the form that the original's plugins give it.
+    pub(crate) fn forbidden(&self, why: &str) -> Status {
+        let sent = |field: &str| self.object.as_ref()?.str(&["metadata", field]);
+        let given = [Some(self.name), sent("name"), sent("generateName")];
+        let name = given.into_iter().flatten().find(|name| !name.is_empty()).unwrap_or("Unknown");
+        Status::forbidden(&self.row.group, &self.row.plural, name, why)
+    }
+}
+
+/// What a plugin says: at once, or when somebody else has answered.
+pub(crate) enum Verdict<'a> {
+    /// It has said it.
+    Now(Result<(), Status>),
+    /// It asks others.
+    Later(BoxFuture<'a, Result<(), Status>>),
+}
+
+/// Nothing to object.
+pub(crate) const ADMITTED: Verdict<'static> = Verdict::Now(Ok(()));
+
+impl Verdict<'_> {
+    async fn get(self) -> Result<(), Status> {
+        match self {
+            Self::Now(result) => result,
+            Self::Later(future) => future.await,
+        }
+    }
+}
+
+/// A rule of admission. State that it keeps is a field of the server.
+pub(crate) trait Plugin: Send + Sync {
+    /// Whether it may have something to say; cheap, because every write asks.
+    fn handles(&self, attributes: &Attributes<'_>) -> bool;
+
+    /// Changes the object, or refuses it, before it is validated.
+    fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
+        let _ = attributes;
+        ADMITTED
+    }
+
+    /// Judges the object that would be stored.
+    fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
+        let _ = attributes;
+        ADMITTED
+    }
+}
+
+/// Whether anybody may have something to say of a request, for handlers that would have to make the
+/// objects first.
+pub(crate) fn listens(asked: Asked<'_>) -> bool {
+    let attributes = Attributes { asked, object: None, old: None };
+    CHAIN.iter().any(|plugin| plugin.handles(&attributes))
+}
+
+/// The first phase: what is to be stored may be changed.
+pub(crate) async fn mutate(
+    asked: Asked<'_>,
+    object: &mut Object,
+    old: Option<&Object>,
+) -> Result<(), Status> {
+    let mut attributes = Attributes { asked, object: Some(std::mem::take(object)), old };
+    let outcome = admit(&mut attributes).await;
+    *object = attributes.object.unwrap_or_default();
+    outcome
+}
+
+async fn admit(attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    for plugin in CHAIN {
+        if plugin.handles(attributes) {
+            plugin.admit(attributes).get().await?;
+        }
+    }
+    Ok(())
+}
+
+/// The second phase: what would be stored is judged.
+pub(crate) async fn validate(
+    asked: Asked<'_>,
+    object: &mut Object,
+    old: Option<&Object>,
+) -> Result<(), Status> {
+    let attributes = Attributes { asked, object: Some(std::mem::take(object)), old };
+    let outcome = judge(&attributes).await;
+    *object = attributes.object.unwrap_or_default();
+    outcome
+}
+
+async fn judge(attributes: &Attributes<'_>) -> Result<(), Status> {
+    for plugin in CHAIN {
+        if plugin.handles(attributes) {
+            plugin.validate(attributes).get().await?;
+        }
+    }
+    Ok(())
+}
+
+/// Both phases of a deletion, which has no object but the one that goes.
+pub(crate) async fn delete(asked: Asked<'_>, old: &Object) -> Result<(), Status> {
+    let mut attributes = Attributes { asked, object: None, old: Some(old) };
+    admit(&mut attributes).await?;
+    judge(&attributes).await
+}
+
+/// Both phases of an object that is not stored: reviews, bindings, evictions, requests for tokens.
+pub(crate) async fn answered(asked: Asked<'_>, object: &mut Object) -> Result<(), Status> {
+    mutate(asked, object, None).await?;
+    validate(asked, object, None).await
+}
