@@ -46,14 +46,14 @@ pub(super) async fn store(
     options: &WriteOptions,
 ) -> Result<Answer, Status> {
     let row = &request.row;
-    request.confirm_grants(&sent, None)?;
-    let generated = sent.name().is_empty()
-        && sent.str(&["metadata", "generateName"]).is_some_and(|prefix| !prefix.is_empty());
     let asked_name = sent.name().to_owned();
     let asked = request.asked(Operation::Create, "", &asked_name, options.dry_run);
     admission::mutate(asked, &mut sent, None).await?;
     meta::drop_repeated_owners(request, &mut sent, true);
     meta::match_namespace(request, &mut sent)?;
+    request.confirm_grants(&sent, None)?;
+    let generated = sent.name().is_empty()
+        && sent.str(&["metadata", "generateName"]).is_some_and(|prefix| !prefix.is_empty());
     let mut attempts = if generated { write::ATTEMPTS } else { 1 };
     loop {
         attempts -= 1;
