@@ -5,6 +5,7 @@
 
 use crate::{
     fold::get_in,
+    least,
     model::{BUNDLE_OBJECT, CSV_METADATA},
     problem::Part,
     shape,
@@ -54,6 +55,8 @@ pub(crate) struct BundleFacts {
     pub(crate) objects: usize,
     /// How many `olm.csv.metadata` properties there are.
     pub(crate) metadatas: usize,
+    /// The `minKubeVersion` of the ClusterServiceVersion; empty if it says none.
+    pub(crate) min_kube_version: String,
     pub(crate) related_images: Vec<String>,
     /// What is wrong with properties, beside which the bundle is still known by name.
     pub(crate) faults: Vec<Wrong>,
@@ -142,6 +145,7 @@ fn bundle(fields: &Fields) -> BundleFacts {
         packages: Vec::new(),
         objects: 0,
         metadatas: 0,
+        min_kube_version: String::new(),
         related_images: list(fields, "relatedImages").iter().map(image).collect(),
         faults: Vec::new(),
         object_faults: Vec::new(),
@@ -156,6 +160,8 @@ fn bundle(fields: &Fields) -> BundleFacts {
             facts.objects += 1;
             if let Err((wrong, upstream)) = check_object(index, value) {
                 facts.object_faults.push((below(wrong), upstream));
+            } else if facts.metadatas == 0 && facts.min_kube_version.is_empty() {
+                facts.min_kube_version = least::in_object(value).unwrap_or_default();
             }
         } else if let Err(wrong) = read_property(&mut facts, index, kind, value) {
             facts.faults.push(below(wrong));
@@ -184,6 +190,10 @@ fn read_property(
         facts.packages.push((index, [text("packageName"), text("version"), text("release")]));
     }
     if kind == CSV_METADATA {
+        // What is served of the two is the metadata; of several none is.
+        if facts.metadatas == 0 {
+            shape::text(value, "minKubeVersion").clone_into(&mut facts.min_kube_version);
+        }
         facts.metadatas += 1;
     } else {
         facts.properties.push((index, kind, value.to_string().into_boxed_str()));

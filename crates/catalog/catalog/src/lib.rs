@@ -45,6 +45,7 @@ mod fold;
 mod golang;
 mod graph;
 mod ignored;
+mod least;
 mod lint;
 mod load;
 mod migrate;

@@ -220,6 +220,9 @@ pub struct Bundle {
     pub image: Arc<str>,
     /// All properties but the large ones (`olm.bundle.object`, `olm.csv.metadata`), in file order.
     pub properties: Vec<Property>,
+    /// The least version of Kubernetes that it needs, as its ClusterServiceVersion or its first
+    /// `olm.csv.metadata` writes it.
+    pub min_kube_version: Option<Arc<str>>,
     /// What the catalog says about the bundle being deprecated.
     pub deprecation: Option<Arc<str>>,
     pub(crate) object_count: usize,

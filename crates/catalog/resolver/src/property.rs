@@ -141,6 +141,14 @@ impl Facts {
         }
     }
 
+    /// Takes note of the least version of Kubernetes that it needs, if no property says another.
+    /// One that cannot be read is told when the bundle is installed, as in the original.
+    pub(crate) fn need_kubernetes(&mut self, least: &str) {
+        if self.kubernetes.is_none() {
+            self.kubernetes = parse_tolerant(least).ok();
+        }
+    }
+
     /// Takes note of a kind that it provides where no property says so.
     pub(crate) fn provide(&mut self, api: Api) {
         self.said.push(("olm.gvk".into(), api.to_json().into()));

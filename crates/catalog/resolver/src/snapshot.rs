@@ -91,6 +91,9 @@ pub struct BundleFacts<'a> {
     pub provided_apis: &'a [Api],
     /// Kinds it requires; they count only when there are no older dependencies.
     pub required_apis: &'a [Api],
+    /// The least version of Kubernetes that its ClusterServiceVersion asks for; empty if none. It
+    /// counts only when no property says it.
+    pub min_kube_version: &'a str,
 }
 
 /// The place of a bundle in a channel, as catalogs state it.
@@ -264,6 +267,7 @@ fn catalog_facts(package: &str, bundle: &BundleFacts<'_>) -> Option<Facts> {
     for property in bundle.properties {
         facts.add(*property);
     }
+    facts.need_kubernetes(bundle.min_kube_version);
     if bundle.properties.is_empty() {
         for api in sorted(bundle.provided_apis) {
             facts.provide(api);
@@ -315,6 +319,7 @@ impl Snapshot {
                 let facts = BundleFacts {
                     version: &version,
                     properties: &properties,
+                    min_kube_version: bundle.min_kube_version.as_deref().unwrap_or_default(),
                     ..BundleFacts::default()
                 };
                 known.insert(&bundle.name, builder.bundle(&package.name, &facts));

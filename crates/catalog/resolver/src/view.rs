@@ -69,6 +69,11 @@ impl<'a> EntryView<'a> {
         self.entry.version.as_ref()
     }
 
+    /// The least version of Kubernetes that the bundle needs.
+    pub fn min_kube_version(self) -> Option<&'a Version> {
+        self.facts.kubernetes.as_ref()
+    }
+
     /// What the bundle says about itself, in its order: its properties, and what it states in
     /// older forms as the property that means the same.
     pub fn properties(self) -> impl Iterator<Item = Property<'a>> {

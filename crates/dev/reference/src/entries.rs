@@ -85,6 +85,10 @@ pub(crate) fn entries<'a>(
         let Some(Content::Ready(snapshot)) = content.map(|it| &it.content) else { continue };
         for view in snapshot.entries() {
             let properties = view.properties().map(|Property { kind, json }| (kind, json));
+            let mut said = Said::read(properties);
+            if said.kubernetes.is_none() {
+                said.kubernetes = view.min_kube_version().cloned();
+            }
             entries.push(Entry {
                 source: at,
                 name: view.name().to_owned(),
@@ -94,7 +98,7 @@ pub(crate) fn entries<'a>(
                 replaces: view.replaces().map(str::to_owned),
                 skips: view.skips().map(str::to_owned).collect(),
                 version: view.version().cloned(),
-                said: Said::read(properties),
+                said,
                 view: Some(view),
                 subscribed: false,
             });

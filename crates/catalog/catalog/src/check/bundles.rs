@@ -160,6 +160,8 @@ impl<'i> Checker<'i> {
             deprecation: None,
             object_count: facts.objects,
             csv_metadata_count: facts.metadatas,
+            min_kube_version: (!facts.min_kube_version.is_empty())
+                .then(|| self.intern(&facts.min_kube_version)),
             blob: self.area.blob(item.slot),
         })
     }

@@ -63,6 +63,40 @@ fn small_properties_are_at_hand_and_large_ones_decoded_when_asked() {
 }
 
 #[test]
+fn the_version_of_kubernetes_that_a_bundle_needs_is_at_hand() {
+    // kind: ClusterServiceVersion, spec: {minKubeVersion: 1.30.0}
+    let object = "{type: olm.bundle.object, value: {data: eyJraW5kIjogIkNsdXN0ZXJTZXJ2aWNlVmVyc2lvbiIsICJzcGVjIjogeyJtaW5LdWJlVmVyc2lvbiI6ICIxLjMwLjAifX0=}}";
+    let metadata = "{type: olm.csv.metadata, value: {minKubeVersion: 1.31.0}}";
+    let silent = "{type: olm.csv.metadata, value: {displayName: Kiwi}}";
+    let identity = "{type: olm.package, value: {packageName: kiwi, version: 1.2.0}}";
+    for (properties, wanted) in [
+        (vec![], None),
+        (vec![object], Some("1.30.0")),
+        (vec![metadata], Some("1.31.0")),
+        // What is served of the two is the metadata.
+        (vec![object, metadata], Some("1.31.0")),
+        (vec![metadata, object], Some("1.31.0")),
+        (vec![silent, object], None),
+        (vec![object, silent], None),
+    ] {
+        let list = [&[identity][..], &properties].concat().join(", ");
+        let text = format!(
+            "---\nschema: olm.package\nname: kiwi\ndefaultChannel: stable\n\
+             ---\nschema: olm.channel\npackage: kiwi\nname: stable\nentries: [{{name: kiwi.v1}}]\n\
+             ---\nschema: olm.bundle\npackage: kiwi\nname: kiwi.v1\nimage: example.com/kiwi:v1\n\
+             properties: [{list}]\n"
+        );
+        for keep in [Keep::Facts, Keep::All] {
+            let files: Files = [("c.yaml", &*text)].into_iter().collect();
+            let options = LoadOptions { keep, ..LoadOptions::default() };
+            let catalog = Catalog::load_from(&files, &options).unwrap();
+            let bundle = catalog.bundle("kiwi", "kiwi.v1").unwrap();
+            assert_eq!(bundle.min_kube_version.as_deref(), wanted, "{properties:?}");
+        }
+    }
+}
+
+#[test]
 fn documents_of_unknown_schemas_are_kept() {
     let catalog = load(&[("c.yaml", SOUND)]).unwrap();
     let [note] = catalog.others() else { panic!("{:?}", catalog.others()) };

@@ -154,6 +154,10 @@ pub struct BundleData {
     /// Kinds that it requires; they count only without older requirements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_apis: Vec<ApiData>,
+    /// The least version of Kubernetes that its ClusterServiceVersion asks for, where no property
+    /// says it.
+    #[serde(default, skip_serializing_if = "empty")]
+    pub min_kube_version: String,
     /// The mark of being deprecated, which resolution does not look at: the property does that.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub deprecated: Value,

@@ -178,6 +178,7 @@ impl CatalogData {
                 dependencies: &dependencies,
                 provided_apis: &provided,
                 required_apis: &required,
+                min_kube_version: &bundle.min_kube_version,
             };
             known.insert((&bundle.package, &bundle.name), builder.bundle(&bundle.package, &facts));
         }
@@ -229,6 +230,7 @@ impl CatalogData {
                     .iter()
                     .map(|it| PropertyData::new(&*it.kind, &it.json))
                     .collect(),
+                min_kube_version: bundle.min_kube_version.as_deref().unwrap_or_default().to_owned(),
                 ..BundleData::default()
             })
         });

@@ -5,6 +5,7 @@ mod answers;
 mod dsl;
 mod explanations;
 mod extension;
+mod folders;
 mod hostile;
 mod laws;
 mod laws_worlds;

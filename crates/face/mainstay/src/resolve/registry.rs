@@ -10,6 +10,7 @@ use mainstay_registry::grpc::api::{
 use mainstay_resolver::universe::{
     ApiData, BundleData, CatalogData, ChannelData, EntryData, PackageData, PropertyData,
 };
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tonic::transport::{Channel, Endpoint};
@@ -105,6 +106,7 @@ impl Content {
                 .collect(),
             provided_apis: bundle.provided_apis.into_iter().map(api).collect(),
             required_apis: bundle.required_apis.into_iter().map(api).collect(),
+            min_kube_version: min_kube_version(&bundle.csv_json),
             ..BundleData::default()
         });
     }
@@ -116,6 +118,13 @@ impl Content {
             ..CatalogData::default()
         }
     }
+}
+
+/// The least version of Kubernetes that a ClusterServiceVersion asks for; empty if none, or if the
+/// registry leaves the manifest out of its list, as it does for bundles that are images.
+fn min_kube_version(csv: &str) -> String {
+    let csv: Value = serde_json::from_str(csv).unwrap_or_default();
+    csv["spec"]["minKubeVersion"].as_str().unwrap_or_default().to_owned()
 }
 
 fn api(it: GroupVersionKind) -> ApiData {

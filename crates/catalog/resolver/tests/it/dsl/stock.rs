@@ -175,6 +175,7 @@ fn keep(builder: &mut SnapshotBuilder, package: &str, made: &BundleDraft) -> Opt
         dependencies: &dependencies,
         provided_apis: &made.provided,
         required_apis: &made.required,
+        ..BundleFacts::default()
     };
     builder.bundle(package, &facts)
 }

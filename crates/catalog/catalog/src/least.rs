@@ -1,0 +1,83 @@
+//! The least version of Kubernetes that a bundle needs, as its ClusterServiceVersion says it.
+
+use crate::{decode::unpack_base64, fold};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use memchr::memmem::Finder;
+use serde_json::Value;
+use std::sync::LazyLock;
+
+const FIELD: &str = "minKubeVersion";
+
+/// What is in the base64 of a text that has the field's name in it, wherever in the text that is:
+/// groups of three bytes become four signs each, and the name begins in one of three places of a
+/// group.
+static SIGNS: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
+    [0, 1, 2].map(|from| {
+        let whole = (FIELD.len() - from) / 3 * 3;
+        Finder::new(STANDARD.encode(&FIELD[from..from + whole]).as_bytes()).into_owned()
+    })
+});
+
+/// The least version that a manifest asks for, if it is a ClusterServiceVersion that does.
+///
+/// Manifests are nearly all of a catalog, so only one that seems to have the field is opened.
+pub(crate) fn in_object(value: Option<&Value>) -> Option<String> {
+    let data = fold::get(value?, "data")?.as_str()?;
+    if !may_have(data) {
+        return None;
+    }
+    let bytes = unpack_base64(data).ok()?;
+    let manifest: Value = match serde_json::from_slice(&bytes) {
+        Ok(manifest) => manifest,
+        Err(_) => mainstay_yaml::one(&bytes, &mainstay_yaml::Options::default()).ok()?,
+    };
+    let text = |value: &Value, field: &str| Some(value.get(field)?.as_str()?.to_owned());
+    (text(&manifest, "kind")? == "ClusterServiceVersion")
+        .then(|| text(manifest.get("spec")?, FIELD))
+        .flatten()
+}
+
+/// Whether the name of the field may be in what a base64 text stands for. Broken lines hide it.
+fn may_have(base64: &str) -> bool {
+    let text = base64.as_bytes();
+    memchr::memchr2(b'\n', b'\r', text).is_some()
+        || SIGNS.iter().any(|sign| sign.find(text).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{STANDARD, in_object, may_have};
+    use base64::Engine;
+    use serde_json::json;
+
+    #[test]
+    fn the_field_is_seen_through_base64_wherever_it_stands() {
+        for before in ["", "a", "ab", "abc"] {
+            for after in ["", "x", "xy"] {
+                let has = STANDARD.encode(format!("{before}minKubeVersion{after}"));
+                let has_not = STANDARD.encode(format!("{before}minKubVersion{after}"));
+                assert!(may_have(&has) && !may_have(&has_not), "{before} {after}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_version_of_an_operator_says_what_it_needs() {
+        let csv = r#"{"kind": "ClusterServiceVersion", "spec": {"minKubeVersion": "1.30.0"}}"#;
+        let yaml = "kind: ClusterServiceVersion\nspec:\n  minKubeVersion: 1.30.0\n";
+        let lines =
+            STANDARD.encode(csv).as_bytes().chunks(20).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        for (data, said) in [
+            (STANDARD.encode(csv), Some("1.30.0")),
+            (STANDARD.encode(yaml), Some("1.30.0")),
+            (String::from_utf8(lines.join(&b'\n')).unwrap(), Some("1.30.0")),
+            (STANDARD.encode(csv.replace("ClusterServiceVersion", "Note")), None),
+            (STANDARD.encode(csv.replace("1.30.0", "")), Some("")),
+            (STANDARD.encode(csv.replace("\"1.30.0\"", "7")), None),
+            (STANDARD.encode("minKubeVersion"), None),
+        ] {
+            assert_eq!(in_object(Some(&json!({"data": data}))).as_deref(), said, "{data}");
+        }
+        assert_eq!(in_object(None), None);
+    }
+}

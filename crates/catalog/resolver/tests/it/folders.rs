@@ -1,0 +1,94 @@
+//! Worlds whose catalogs are files, as administrators have them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mainstay_catalog::{Catalog, Files, LoadOptions};
+use mainstay_resolver::universe::CatalogData;
+use mainstay_resolver::{
+    CatalogKey, CatalogView, Content, OperatorGroup, Repair, Snapshot, Subscription, World, resolve,
+};
+use mainstay_version::Version;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A catalog with `tea.v1`, and `tea.v2` with one more property.
+fn tea(property: &Value) -> Arc<Catalog> {
+    let bundle = |name: &str, version: &str, more: &[&Value]| {
+        let identity = json!({"packageName": "tea", "version": version});
+        let mut properties = vec![json!({"type": "olm.package", "value": identity})];
+        properties.extend(more.iter().map(|it| (*it).clone()));
+        json!({
+            "schema": "olm.bundle", "package": "tea", "name": name,
+            "image": format!("example.com/{name}"), "properties": properties,
+        })
+    };
+    let text: String = [
+        json!({"schema": "olm.package", "name": "tea", "defaultChannel": "stable"}),
+        json!({
+            "schema": "olm.channel", "package": "tea", "name": "stable",
+            "entries": [{"name": "tea.v1"}, {"name": "tea.v2", "replaces": "tea.v1"}],
+        }),
+        bundle("tea.v1", "1.0.0", &[]),
+        bundle("tea.v2", "2.0.0", &[property]),
+    ]
+    .iter()
+    .map(|it| format!("{it}\n"))
+    .collect();
+    let files: Files = [("catalog.json", &*text)].into_iter().collect();
+    Catalog::load_from(&files, &LoadOptions::default()).unwrap()
+}
+
+fn world<'a>(content: &'a Snapshot, kubernetes: Option<Version>, start: &str) -> World<'a> {
+    let key = CatalogKey::new("cat", "ns");
+    World {
+        namespace: "ns".to_owned(),
+        operator_groups: vec![OperatorGroup::default()],
+        catalogs: vec![CatalogView {
+            key: key.clone(),
+            priority: 0,
+            content: Content::Ready(content),
+        }],
+        subscriptions: vec![Subscription {
+            name: "mine".to_owned(),
+            package: "tea".to_owned(),
+            catalog: key,
+            starting_csv: start.to_owned(),
+            ..Subscription::default()
+        }],
+        kube_version: kubernetes,
+        ..World::default()
+    }
+}
+
+#[test]
+fn bundles_for_a_later_kubernetes_are_not_chosen_wherever_they_say_so() {
+    let csv = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": "tea.v2"}, "spec": {"minKubeVersion": "1.40.0"},
+    });
+    let data = STANDARD.encode(csv.to_string());
+    for property in [
+        json!({"type": "olm.csv.metadata", "value": {"minKubeVersion": "1.40.0"}}),
+        json!({"type": "olm.bundle.object", "value": {"data": data}}),
+    ] {
+        let catalog = tea(&property);
+        // Plain data of it mean the same.
+        for content in [Snapshot::of(&catalog), CatalogData::of(&catalog).snapshot()] {
+            for (version, wanted) in [
+                (Some(Version::new(1, 35, 0)), "tea.v1"),
+                (Some(Version::new(1, 40, 0)), "tea.v2"),
+                (None, "tea.v2"),
+            ] {
+                let outcome = resolve(&world(&content, version, ""));
+                assert_eq!(outcome.resolved[0].name, wanted, "{property}");
+            }
+            let outcome = resolve(&world(&content, Some(Version::new(1, 35, 0)), "tea.v2"));
+            let failure = &outcome.failures[0];
+            let told = failure.cause.render();
+            let why = "needs Kubernetes 1.40.0 or later, and the cluster has 1.35.0";
+            assert!(told.contains(why), "{told}");
+            let upgrade = Repair::UpgradeKubernetes { version: Version::new(1, 40, 0) };
+            assert!(failure.repairs.contains(&upgrade), "{told}");
+        }
+    }
+}
