@@ -54,12 +54,16 @@ pub(crate) async fn requirements(
         ..Observed::default()
     };
     if !csv.spec.min_kube_version.is_empty() {
-        let version = context.cluster.get_raw(VERSION).await.ok();
-        seen.server_version =
-            version.and_then(|it| it.get("gitVersion").and_then(Value::as_str).map(str::to_owned));
+        seen.server_version = server_version(context).await;
     }
     served(context, csv, &mut seen).await?;
     Ok(seen)
+}
+
+/// `gitVersion` of the server; none if it does not say.
+pub(crate) async fn server_version(context: &Context) -> Option<String> {
+    let version = context.cluster.get_raw(VERSION).await.ok()?;
+    version.get("gitVersion").and_then(Value::as_str).map(str::to_owned)
 }
 
 /// The other versions of the namespace, without copies.

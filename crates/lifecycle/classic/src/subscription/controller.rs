@@ -10,6 +10,7 @@ use super::resolution::{self, Input, Resolved, Visible};
 use super::standing::{self, VisibleCatalog, World};
 use crate::catalog::{State, source::is_healthy};
 use crate::context::Context;
+use crate::csv::observe::server_version;
 use crate::error::{Doing, Error, settle};
 use crate::facts;
 use crate::patch;
@@ -102,7 +103,8 @@ impl Controller {
         if upgrading(&csvs) || loading(context, &sources) {
             return Ok(Action::Done);
         }
-        let input = self.input(namespace, group, &sources, &subscriptions, &plans, csvs);
+        let mut input = self.input(namespace, group, &sources, &subscriptions, &plans, csvs);
+        input.server_version = server_version(context).await;
         let resolved = self.resolve(key, input).await?;
         self.settle(namespace, &mut subscriptions, &plans, &resolved).await
     }
@@ -342,6 +344,7 @@ impl Controller {
                 .map(|it| it.metadata.name.clone())
                 .collect(),
             subscriptions: subscriptions.to_vec(),
+            server_version: None,
             csvs: csvs.into_iter().filter(|(_, it)| !it.is_copy()).collect(),
         }
     }

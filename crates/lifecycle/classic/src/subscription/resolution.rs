@@ -38,6 +38,8 @@ pub(crate) struct Input {
     pub(crate) catalogs: Vec<Visible>,
     pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) csvs: BTreeMap<String, Arc<facts::Csv>>,
+    /// `gitVersion` of the server; none if it does not say, which excludes nothing.
+    pub(crate) server_version: Option<String>,
     /// The Subscriptions whose plan has not come to an end.
     pub(crate) in_flight: BTreeSet<String>,
 }
@@ -79,6 +81,7 @@ pub(crate) fn fingerprint(input: &Input) -> String {
         format!("{name}{}{}{}{:?}", it.uid, it.replaces, it.phase, it.properties)
     }));
     parts.extend(input.in_flight.iter().cloned());
+    parts.extend(input.server_version.clone());
     let text = parts.concat();
     hash::base62_sha224(text.as_bytes())
 }
@@ -175,6 +178,10 @@ fn world(input: &Input) -> resolver::World<'_> {
             .collect(),
         subscriptions: input.subscriptions.iter().map(subscription).collect(),
         csvs: input.csvs.iter().map(|(name, it)| csv(name, it)).collect(),
+        kube_version: input
+            .server_version
+            .as_deref()
+            .and_then(|text| mainstay_version::parse_tolerant(text).ok()),
         ..resolver::World::default()
     }
 }

@@ -212,6 +212,32 @@ spec: {sourceType: grpc, image: 'example.com/far:v1'}
 }
 
 #[tokio::test]
+async fn a_version_for_a_later_kubernetes_is_passed_over() {
+    let world = World::start(&["1.0.0"]).await;
+    world.publish_edited(&["1.0.0", "1.1.0"], |version, bundle| {
+        if version == "1.1.0" {
+            let least = json!({"type": "olm.csv.metadata", "value": {"minKubeVersion": "9.0.0"}});
+            bundle["properties"].as_array_mut().unwrap().push(least);
+        }
+    });
+    world.group("og").await;
+    world.subscribe(json!({"startingCSV": "anvil.v1.1.0"})).await;
+    let needs = "anvil.v1.1.0 needs Kubernetes 9.0.0 or later, the cluster has 1.35";
+    world
+        .subscription(move |it| {
+            condition(it, "ResolutionFailed").is_some_and(|(reason, message)| {
+                reason == "ConstraintsNotSatisfiable" && message.contains(needs)
+            })
+        })
+        .await;
+    let params = mainstay_client::DeleteOptions::default();
+    let cluster = world.cluster.cluster();
+    cluster.delete(&SUBSCRIPTION, Some("team"), "anvil", &params).await.unwrap();
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+}
+
+#[tokio::test]
 async fn an_impossible_subscription_and_a_dead_catalog_stop_nobody_else() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;

@@ -83,7 +83,12 @@ spec: {{sourceType: grpc, address: '{}'}}
 
     /// Writes the catalog with these versions.
     pub(crate) fn publish(&self, versions: &[&str]) {
-        write_catalog(self.folder.path(), versions);
+        self.publish_edited(versions, |_, _| ());
+    }
+
+    /// The same with changes of the bundles, each of which comes with its version.
+    pub(crate) fn publish_edited(&self, versions: &[&str], edit: impl Fn(&str, &mut Value)) {
+        write_catalog(self.folder.path(), versions, edit);
     }
 
     /// An OperatorGroup of the namespace `team` for itself.
@@ -222,7 +227,7 @@ pub(crate) fn condition(object: &Object, kind: &str) -> Option<(String, String)>
     Some((text("reason"), text("message")))
 }
 
-fn write_catalog(folder: &Path, versions: &[&str]) {
+fn write_catalog(folder: &Path, versions: &[&str], edit: impl Fn(&str, &mut Value)) {
     let mut text = json!({
         "schema": "olm.package", "name": "anvil", "defaultChannel": "stable",
     })
@@ -239,7 +244,9 @@ fn write_catalog(folder: &Path, versions: &[&str]) {
     write!(text, "\n{channel}").unwrap();
     for (at, version) in versions.iter().enumerate() {
         let replaces = at.checked_sub(1).map(|it| versions[it]);
-        write!(text, "\n{}", bundle(version, replaces)).unwrap();
+        let mut bundle = bundle(version, replaces);
+        edit(version, &mut bundle);
+        write!(text, "\n{bundle}").unwrap();
     }
     // As a whole and at once, as careful writers do.
     let new = folder.join(".new");
