@@ -18,7 +18,6 @@
     reason = "this crate is test code: whatever does not work must end the test"
 )]
 
-use mainstay_apiserver::authn::Authenticator;
 use mainstay_apiserver::pki::Pki;
 use mainstay_apiserver::{ApiServer, Config, Identity, VersionInfo};
 use mainstay_client::{Cluster, Error, ListParams, Selection, WatchEvent};
@@ -39,11 +38,9 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Who applies what [`TestCluster::apply_yaml`] reads.
 const MANAGER: &str = "mainstay-testkit";
 
-/// One signing key for all tests of a process: making one takes longer than many tests.
-static TOKEN_KEY: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let pki = Pki::ephemeral(&Clock::system(), &[]).expect("keys can be made");
-    pki.token_key_pkcs8().to_vec()
-});
+/// The keys of all tests of a process: making them takes longer than many tests.
+static KEYS: LazyLock<Pki> =
+    LazyLock::new(|| Pki::ephemeral(&Clock::system(), &[]).expect("keys can be made"));
 
 /// How a [`TestCluster`] shall be.
 #[derive(Clone, Debug)]
@@ -88,7 +85,7 @@ impl TestCluster {
         let Settings { workloads, nodes, clock } = settings;
         let stop = CancellationToken::new();
         let store = Store::in_memory(mainstay_store::Options::new(clock));
-        let authenticator = Authenticator::new(&TOKEN_KEY, clock).expect("the key is good");
+        let authenticator = KEYS.authenticator(clock).expect("the keys are good");
         let server = ApiServer::start(Config {
             store,
             clock,

@@ -6,7 +6,6 @@
 
 use crate::ports::Ports;
 use crate::{catalogs, data, kubeconfig, layout};
-use mainstay_apiserver::authn::Authenticator;
 use mainstay_apiserver::pki::{Pki, PkiError};
 use mainstay_apiserver::{ApiServer, Identity};
 use mainstay_cause::Cause;
@@ -76,7 +75,7 @@ impl Embedded {
         let remembered = catalogs::Remembered::read(&settings).map_err(Failure::usage)?;
         let pki = keys(&settings.data, clock, settings.listen).map_err(Failure::usage)?;
         let stop = CancellationToken::new();
-        let authenticator = Authenticator::new(pki.token_key_pkcs8(), clock).map_err(|error| {
+        let authenticator = pki.authenticator(clock).map_err(|error| {
             Cause::new("the key for service-account tokens is unusable").because(chain(&error))
         })?;
         let server = ApiServer::start(mainstay_apiserver::Config {

@@ -1,7 +1,6 @@
 //! A bare API server in memory on a loopback port, for trying clients on it:
 //! `cargo run -p mainstay-apiserver --example serve -- KUBECONFIG [PORT]`.
 
-use mainstay_apiserver::authn::Authenticator;
 use mainstay_apiserver::pki::Pki;
 use mainstay_apiserver::{ApiServer, Config, VersionInfo};
 use mainstay_clock::Clock;
@@ -23,7 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = ApiServer::start(Config {
         store: Store::in_memory(Options::new(clock)),
         clock,
-        authenticator: Arc::new(Authenticator::new(pki.token_key_pkcs8(), clock)?),
+        authenticator: Arc::new(pki.authenticator(clock)?),
         version: VersionInfo::default(),
         stop: stop.clone(),
     })

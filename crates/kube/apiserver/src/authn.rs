@@ -1,63 +1,67 @@
-//! Who asks: client certificates and tokens.
+//! Who asks: client certificates, tokens, and strangers.
 //!
-//! Two proofs are accepted. A client certificate that the cluster's authority signed is checked by
-//! TLS itself; here it is only read ([`certificate_identity`], once for each connection). A bearer
-//! token is a service account's: signed by the cluster's token key, not expired, for this
-//! audience, and its account (and the pod it is bound to) must still exist with the same uid, so
-//! that deleting an account ends its tokens at once.
+//! Two proofs are accepted. A client certificate must be signed by the cluster's authority for this
+//! use, and be valid now ([`ClientAuthority`]). A bearer token is a service account's: signed by one
+//! of the cluster's token keys, not expired, for this audience, and its account (and the pod, secret
+//! or node it is bound to) must still exist with the same uid, so that deleting an account ends its
+//! tokens at once.
 //!
-//! A stranger may ask whether the server is alive and which version it has, nothing else. A proof
-//! that fails is never downgraded to "stranger": it is refused, also on those paths.
+//! Who shows no proof is `system:anonymous`; what strangers may read is a matter of permissions. A
+//! proof that fails is never downgraded to "stranger": it is refused with 401, on every path. One good
+//! proof is enough; a certificate goes first.
 //!
 //! Data flow: connection ─► certificate ┐
-//!            request ─► bearer token   ┴► [`Authenticator::identify`] ─► [`Identity`] or 401.
+//!            request ─► bearer token   ┴► [`Authenticator::identify`] ─► [`Identity`] or 401 ─►
+//!            `Impersonate-*` headers ([`impersonation`]) ─► the identity that permissions are asked for.
 //!
-//! What this does not do: decide what an identity may do, impersonation, tokens in Secrets, other
-//! issuers.
+//! What this does not do: decide what an identity may do; tokens of other issuers.
 
+mod certificate;
+mod headers;
+pub(crate) mod impersonation;
+mod keys;
+pub(crate) mod openid;
 mod requests;
 mod token;
 
 use crate::Identity;
 use crate::strategy::Objects;
 use http::HeaderMap;
-use http::header::AUTHORIZATION;
 use mainstay_clock::Clock;
 use mainstay_object::{Status, fnv};
-use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use serde_json::json;
+use std::fmt;
 use std::sync::Arc;
-use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-pub use token::{KeyError, Refused, TokenKey};
+pub use certificate::{ClientAuthority, Shown};
+pub use keys::KeyError;
+
+use keys::TokenKeys;
 
 /// Issuer of the cluster's tokens, and their audience unless another is asked for.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// Where an identity tells by which certificate or token it was proved.
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
-const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
-const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 
-/// A clock that was set back a little while the server was down must not lock accounts out.
-const SKEW_SECONDS: i64 = 60;
+/// A proof that proves nothing, without a reason.
+const INVALID: &str = "invalid bearer token";
 
 /// Issues and verifies service-account tokens, and says who asks.
 #[derive(Clone, Debug)]
 pub struct Authenticator {
-    key: Arc<TokenKey>,
+    keys: Arc<TokenKeys>,
+    clients: Option<Arc<ClientAuthority>>,
     clock: Clock,
 }
 
 /// A namespaced object that a token or claim refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound<'a> {
-    /// `pod` or `secret`: the name of the claim.
+    /// `pod`, `secret` or `node`: the name of the claim.
     pub kind: &'a str,
     /// Name, in the account's namespace.
     pub name: &'a str,
-    /// Uid.
+    /// Uid; may be empty for the node of a pod.
     pub uid: &'a str,
 }
 
@@ -72,10 +76,12 @@ pub struct Grant<'a> {
     pub uid: &'a str,
     /// Whom the token is for; empty means this server.
     pub audiences: &'a [String],
-    /// How long it lives.
+    /// How long it lives, in seconds.
     pub seconds: i64,
-    /// The object with which the token ends.
-    pub bound: Option<Bound<'a>>,
+    /// The object with which the token ends; the second is the node of a pod, for information.
+    pub bound: [Option<Bound<'a>>; 2],
+    /// After how many seconds its use is noted, where it lives longer than was asked for.
+    pub warn_after: Option<i64>,
 }
 
 /// A new token.
@@ -83,78 +89,200 @@ pub struct Grant<'a> {
 pub struct Issued {
     /// The token.
     pub token: String,
-    /// When it ends, RFC 3339.
-    pub expires: String,
+    /// When it was made, RFC 3339.
+    pub made: String,
 }
 
 /// What a verified token proves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     /// The account.
     pub identity: Identity,
     /// The audiences that were asked for and that the token has.
     pub audiences: Vec<String>,
+    /// What its user is to be warned of.
+    pub warning: Option<&'static str>,
+    /// The Secret whose token this is, if its use today is still to be noted.
+    pub used: Option<Used>,
+}
+
+impl Verified {
+    fn new(identity: Identity) -> Self {
+        Self { identity, audiences: Vec::new(), warning: None, used: None }
+    }
+}
+
+/// The use of a token that lives in a Secret: it is noted once a day, as a label of the Secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Used {
+    /// Namespace of the Secret.
+    pub namespace: String,
+    /// Name of the Secret.
+    pub secret: String,
+    /// Uid of the Secret.
+    pub uid: String,
+    /// The day, such as `2026-01-31`, in UTC.
+    pub day: String,
+}
+
+/// Why a token proves nothing. Whoever sends it only learns 401; whoever asks for a review reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It is no token of this cluster's form and issuer.
+    Foreign,
+    /// It looks like one, and does not hold.
+    Because(String),
+}
+
+impl Refused {
+    fn because(why: impl Into<String>) -> Self {
+        Self::Because(why.into())
+    }
+}
+
+impl fmt::Display for Refused {
+    /// The texts of kube-apiserver, as a token review shows them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign => f.write_str(INVALID),
+            Self::Because(why) => write!(f, "[{INVALID}, {why}]"),
+        }
+    }
+}
+
+/// What the headers and the certificate of a request prove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// Who asks.
+    pub identity: Identity,
+    /// What to warn the client of.
+    pub warnings: Vec<&'static str>,
+    /// The use of a Secret's token that is still to be noted.
+    pub used: Option<Used>,
 }
 
 impl Authenticator {
-    /// An authenticator whose tokens are signed by this key, PKCS#8 of an ECDSA P-256 key
+    /// An authenticator whose tokens are signed by this key, in PKCS#8
     /// ([`crate::pki::Pki::token_key_pkcs8`]).
     pub fn new(token_key_pkcs8: &[u8], clock: Clock) -> Result<Self, KeyError> {
-        Ok(Self { key: Arc::new(TokenKey::from_pkcs8(token_key_pkcs8)?), clock })
+        Self::with_keys(token_key_pkcs8, [], clock)
     }
 
-    /// Who sends a request: the certificate's identity, else the bearer token's. `Ok(None)` is a
-    /// stranger on a path that strangers may read; everybody else gets 401.
+    /// As [`Authenticator::new`]; tokens that were signed by older keys are accepted too.
+    pub fn with_keys<'a>(
+        first: &[u8],
+        older: impl IntoIterator<Item = &'a [u8]>,
+        clock: Clock,
+    ) -> Result<Self, KeyError> {
+        Ok(Self { keys: Arc::new(TokenKeys::new(first, older)?), clients: None, clock })
+    }
+
+    /// Accepts client certificates of an authority. Without one, certificates prove nothing.
+    #[must_use]
+    pub fn with_clients(self, authority: ClientAuthority) -> Self {
+        Self { clients: Some(Arc::new(authority)), ..self }
+    }
+
+    /// Who sends a request: the certificate's identity, else the bearer token's, else a stranger.
+    /// 401 if a proof is shown and none holds.
     pub fn identify(
         &self,
-        certificate: Option<&Identity>,
-        path: &str,
+        certificate: Option<&Shown>,
         headers: &HeaderMap,
         objects: &dyn Objects,
-    ) -> Result<Option<Identity>, Status> {
-        if let Some(identity) = certificate {
-            return Ok(Some(identity.clone()));
-        }
-        if let Some(header) = headers.get(AUTHORIZATION) {
-            let token = header.to_str().ok().and_then(bearer).ok_or_else(Status::unauthorized)?;
-            return match self.verify(token, &[], objects) {
-                Ok(verified) => Ok(Some(verified.identity)),
+    ) -> Result<Proof, Status> {
+        let proof = |identity| Proof { identity, warnings: Vec::new(), used: None };
+        let mut failed = false;
+        if let (Some(shown), Some(authority)) = (certificate, &self.clients) {
+            match authority.judge(shown, self.clock) {
+                Ok(Some(identity)) => return Ok(proof(identity)),
+                Ok(None) => {}
                 Err(reason) => {
-                    tracing::debug!(%reason, path, "a token was refused");
-                    Err(Status::unauthorized())
+                    tracing::debug!(%reason, "a client certificate was refused");
+                    failed = true;
                 }
-            };
+            }
         }
-        if is_public(path) { Ok(None) } else { Err(Status::unauthorized()) }
+        let mut warnings = Vec::new();
+        let own = [ISSUER.to_owned()];
+        for found in [headers::bearer(headers, &mut warnings), headers::protocol(headers)] {
+            let verified = match found {
+                Ok(None) => continue,
+                Ok(Some(token)) => self.verify(&token, &own, objects).map_err(|e| e.to_string()),
+                Err(reason) => Err(reason.to_owned()),
+            };
+            match verified {
+                Ok(verified) => {
+                    warnings.extend(verified.warning);
+                    return Ok(Proof {
+                        identity: verified.identity,
+                        warnings,
+                        used: verified.used,
+                    });
+                }
+                Err(reason) => {
+                    tracing::debug!(%reason, "a token was refused");
+                    failed = true;
+                }
+            }
+        }
+        if failed {
+            return Err(Status::unauthorized());
+        }
+        Ok(Proof { warnings, ..proof(Identity::anonymous()) })
     }
 
     /// Signs a token.
     pub fn issue(&self, grant: &Grant<'_>) -> Issued {
         let now = self.clock.now();
-        let expires = now + jiff::SignedDuration::from_secs(grant.seconds);
         let own = [ISSUER.to_owned()];
         let audiences = if grant.audiences.is_empty() { &own } else { grant.audiences };
         let mut private = json!({
             "namespace": grant.namespace,
             "serviceaccount": {"name": grant.account, "uid": grant.uid},
         });
-        if let Some(bound) = grant.bound {
-            private[bound.kind] = json!({"name": bound.name, "uid": bound.uid});
+        for bound in grant.bound.into_iter().flatten() {
+            private[bound.kind] = json!({"name": bound.name});
+            if !bound.uid.is_empty() {
+                private[bound.kind]["uid"] = bound.uid.into();
+            }
+        }
+        let second = now.as_second();
+        if let Some(seconds) = grant.warn_after {
+            private["warnafter"] = second.saturating_add(seconds).into();
         }
         let claims = json!({
             "iss": ISSUER,
-            "sub": format!("system:serviceaccount:{}:{}", grant.namespace, grant.account),
+            "sub": token::user_name(grant.namespace, grant.account),
             "aud": audiences,
-            "exp": expires.as_second(),
-            "iat": now.as_second(),
-            "nbf": now.as_second(),
+            "exp": second.saturating_add(grant.seconds),
+            "iat": second,
+            "nbf": second,
             "jti": fnv::random_uid(),
             "kubernetes.io": private,
         });
-        Issued { token: self.key.sign(&claims), expires: mainstay_clock::rfc3339(expires) }
+        Issued { token: self.keys.sign(&claims), made: mainstay_clock::rfc3339(now) }
     }
 
-    /// Checks a token: signature, issuer, times, audience, and that account and bound object are
+    /// Signs a token that lives in a Secret and has no end of its own.
+    pub fn issue_for_secret(
+        &self,
+        namespace: &str,
+        account: &str,
+        uid: &str,
+        secret: &str,
+    ) -> String {
+        self.keys.sign(&json!({
+            "iss": token::LEGACY_ISSUER,
+            "kubernetes.io/serviceaccount/namespace": namespace,
+            "kubernetes.io/serviceaccount/secret.name": secret,
+            "kubernetes.io/serviceaccount/service-account.name": account,
+            "kubernetes.io/serviceaccount/service-account.uid": uid,
+            "sub": token::user_name(namespace, account),
+        }))
+    }
+
+    /// Checks a token: form, issuer, signature, audience, times, and that account and bound object are
     /// still those it was issued for. No audiences asked for means this server's.
     pub fn verify(
         &self,
@@ -162,107 +290,28 @@ impl Authenticator {
         audiences: &[String],
         objects: &dyn Objects,
     ) -> Result<Verified, Refused> {
-        let claims = self.key.verify(token)?;
-        if claims.get("iss").and_then(Value::as_str) != Some(ISSUER) {
-            return Err(Refused::Issuer);
-        }
-        let now = self.clock.now().as_second();
-        let time = |claim: &str| claims.get(claim).and_then(Value::as_i64);
-        if time("exp").ok_or(Refused::Claims)? <= now {
-            return Err(Refused::Expired);
-        }
-        if ["nbf", "iat"].into_iter().filter_map(time).any(|since| since > now + SKEW_SECONDS) {
-            return Err(Refused::NotYetValid);
-        }
         let own = [ISSUER.to_owned()];
         let wanted = if audiences.is_empty() { &own } else { audiences };
-        let has = |audience: &String| match claims.get("aud") {
-            Some(Value::String(one)) => one == audience,
-            Some(Value::Array(all)) => all.iter().any(|one| one == audience.as_str()),
-            _ => false,
-        };
-        let audiences: Vec<String> = wanted.iter().filter(|one| has(one)).cloned().collect();
-        if audiences.is_empty() {
-            return Err(Refused::Audience);
-        }
-        let identity = account(&claims, objects)?;
-        Ok(Verified { identity, audiences })
+        let claims = self.keys.verify(token, &[ISSUER, token::LEGACY_ISSUER])?;
+        let now = self.clock.now().as_second();
+        token::Signed { token, claims: &claims, now, objects }.judge(wanted)
     }
 }
 
-/// The identity of a token whose signature and times are good.
-fn account(claims: &Value, objects: &dyn Objects) -> Result<Identity, Refused> {
-    let private = claims.get("kubernetes.io").ok_or(Refused::Claims)?;
-    let text = |value: &Value, field: &str| {
-        let text = value.get(field).and_then(Value::as_str).unwrap_or_default();
-        if text.is_empty() { Err(Refused::Claims) } else { Ok(text.to_owned()) }
-    };
-    let namespace = text(private, "namespace")?;
-    let reference = private.get("serviceaccount").ok_or(Refused::Claims)?;
-    let (name, uid) = (text(reference, "name")?, text(reference, "uid")?);
-    let user = format!("system:serviceaccount:{namespace}:{name}");
-    if claims.get("sub").and_then(Value::as_str) != Some(user.as_str()) {
-        return Err(Refused::Claims);
-    }
-    let exists = |resource: &str, name: &str, uid: &str| {
-        objects.get(resource, &namespace, name).is_some_and(|found| found.uid() == uid)
-    };
-    if !exists("serviceaccounts", &name, &uid) {
-        return Err(Refused::Gone);
-    }
-    let mut extra = BTreeMap::new();
-    if let Some(id) = claims.get("jti").and_then(Value::as_str) {
-        extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
-    }
-    for (claim, resource) in [("pod", "pods"), ("secret", "secrets")] {
-        let Some(reference) = private.get(claim) else { continue };
-        let (name, uid) = (text(reference, "name")?, text(reference, "uid")?);
-        if !exists(resource, &name, &uid) {
-            return Err(Refused::Gone);
-        }
-        if claim == "pod" {
-            extra.insert(POD_NAME.to_owned(), vec![name]);
-            extra.insert(POD_UID.to_owned(), vec![uid]);
-        }
-    }
-    let groups =
-        ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
-    Ok(Identity::with_details(user, uid, groups, extra))
+/// The groups of a service account, besides everyone's.
+pub(crate) fn account_groups(namespace: &str) -> [String; 2] {
+    ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]
 }
 
-/// The identity that a client certificate names: common name is the user, organizations are the
-/// groups. None without a common name. The certificate must have been verified before.
-pub fn certificate_identity(der: &[u8]) -> Option<Identity> {
-    let (_, certificate) = X509Certificate::from_der(der).ok()?;
-    let subject = certificate.subject();
-    let user = subject.iter_common_name().next()?.as_str().ok()?;
-    if user.is_empty() {
-        return None;
-    }
-    let groups: Vec<String> = subject
-        .iter_organization()
-        .filter_map(|name| name.as_str().ok())
-        .map(ToOwned::to_owned)
-        .collect();
-    let mut id = "X509SHA256=".to_owned();
-    for byte in Sha256::digest(der) {
-        // Writing to a string does not fail.
-        let _ = write!(id, "{byte:02x}");
-    }
-    let extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![id])]);
-    Some(Identity::with_details(user, "", groups, extra))
-}
+/// Texts in brackets and quotes, as Go prints a list of them with `%q`.
+struct Audience<'a>(&'a [String]);
 
-/// What strangers may read.
-fn is_public(path: &str) -> bool {
-    matches!(path, "/healthz" | "/livez" | "/readyz" | "/version" | "/version/")
-}
-
-/// The token of an `Authorization` header; the scheme's case does not matter.
-fn bearer(header: &str) -> Option<&str> {
-    let (scheme, token) = header.trim().split_once(' ')?;
-    let token = token.trim();
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+impl fmt::Display for Audience<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> =
+            self.0.iter().map(|one| mainstay_object::gotext::quote(one)).collect();
+        write!(f, "[{}]", all.join(" "))
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,11 @@ pub const MASTERS: &str = "system:masters";
 /// The group of everyone who has proved who they are.
 pub const AUTHENTICATED: &str = "system:authenticated";
 
+/// The user who has not proved who they are.
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
+/// The group of everyone who has not.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+
 /// Who asks: what authentication found, and what `SelfSubjectReview` answers.
 ///
 /// Cheap to clone: every request of a connection carries one.
@@ -23,7 +28,7 @@ struct Facts {
 }
 
 impl Identity {
-    /// A user with groups; [`AUTHENTICATED`] is added when it is not among them.
+    /// A user with groups; [`AUTHENTICATED`] is added when they do not say.
     pub fn new(user: impl Into<String>, groups: impl IntoIterator<Item = String>) -> Self {
         Self::with_details(user, "", groups, BTreeMap::new())
     }
@@ -35,19 +40,31 @@ impl Identity {
         groups: impl IntoIterator<Item = String>,
         extra: BTreeMap<String, Vec<String>>,
     ) -> Self {
+        let user = user.into();
         let mut groups: Vec<String> = groups.into_iter().collect();
-        if !groups.iter().any(|group| group == AUTHENTICATED) {
+        let said = groups.iter().any(|group| group == AUTHENTICATED || group == UNAUTHENTICATED);
+        if !said && user != ANONYMOUS {
             groups.push(AUTHENTICATED.to_owned());
         }
+        Self::exactly(user, uid, groups, extra)
+    }
+
+    /// With these groups and no others.
+    pub(crate) fn exactly(
+        user: impl Into<String>,
+        uid: impl Into<String>,
+        groups: Vec<String>,
+        extra: BTreeMap<String, Vec<String>>,
+    ) -> Self {
         Self(Arc::new(Facts { user: user.into(), uid: uid.into(), groups, extra }))
     }
 
     /// Somebody who has not proved who they are.
     pub fn anonymous() -> Self {
         Self(Arc::new(Facts {
-            user: "system:anonymous".to_owned(),
+            user: ANONYMOUS.to_owned(),
             uid: String::new(),
-            groups: vec!["system:unauthenticated".to_owned()],
+            groups: vec![UNAUTHENTICATED.to_owned()],
             extra: BTreeMap::new(),
         }))
     }

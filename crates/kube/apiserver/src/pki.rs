@@ -4,7 +4,10 @@
 //! is. One more key signs service-account tokens. All are ECDSA P-256: generation takes well under
 //! a millisecond each, so an ephemeral cluster has its own and nothing is ever shared or shipped.
 //!
-//! Kept in a folder, the authority and the token key are permanent, because kubeconfigs and tokens
+//! The token key is rotated by renaming its file from `sa.key` to `sa-NAME.key` and starting again: a
+//! new one is made, and tokens of the older ones are accepted until their files are taken away.
+//!
+//! Kept in a folder, the authority and the token keys are permanent, because kubeconfigs and tokens
 //! out there depend on them: damage to them is an error that names the file and what to do. Leaves
 //! are disposable: one that is missing, damaged, close to its end, signed by another authority or
 //! without a name it needs is made again without asking.
@@ -15,6 +18,7 @@
 
 mod files;
 
+use crate::authn::{Authenticator, ClientAuthority, KeyError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use files::Folder;
@@ -23,9 +27,8 @@ use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SerialNumber, date_time_ymd,
 };
+use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
 use sha2::{Digest as _, Sha256};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -104,6 +107,9 @@ pub enum PkiError {
     /// The TLS library refuses what was made.
     #[error("cannot set up TLS")]
     Tls(#[source] rustls::Error),
+    /// A key for tokens is of a kind that does not sign any.
+    #[error(transparent)]
+    TokenKey(#[from] KeyError),
 }
 
 /// A certificate and its key.
@@ -118,7 +124,10 @@ pub struct Pki {
     authority: Pair,
     serving: Pair,
     admin: Pair,
-    token_key: KeyPair,
+    /// PKCS#8 of the key that signs tokens.
+    token_key: Vec<u8>,
+    /// PKCS#8 of keys that signed tokens before it.
+    older_token_keys: Vec<Vec<u8>>,
 }
 
 impl std::fmt::Debug for Pki {
@@ -141,7 +150,8 @@ impl Pki {
         let authority = make_authority(generate()?, clock)?;
         let serving = Leaf::Serving(names).make(&authority, clock)?;
         let admin = Leaf::Admin.make(&authority, clock)?;
-        Ok(Self { authority, serving, admin, token_key: generate()? })
+        let token_key = generate()?.serialize_der();
+        Ok(Self { authority, serving, admin, token_key, older_token_keys: Vec::new() })
     }
 
     /// Keys kept in a folder, which is made if it is not there (mode 0700, files 0600). Files are
@@ -156,14 +166,19 @@ impl Pki {
         let serving = Leaf::Serving(names).load_or_make(&folder, &authority, clock)?;
         let admin = Leaf::Admin.load_or_make(&folder, &authority, clock)?;
         let token_file = format!("{TOKENS}.key");
-        let token_key = if let Some(pem) = folder.read(&token_file)? {
-            KeyPair::from_pem(&pem).map_err(|e| folder.damaged(&token_file, &e))?
+        let token_key = if folder.read(&token_file)?.is_some() {
+            token_key_of(&folder, &token_file)?
         } else {
             let key = generate()?;
             folder.write(&token_file, &key.serialize_pem())?;
-            key
+            key.serialize_der()
         };
-        Ok(Self { authority, serving, admin, token_key })
+        let older_token_keys = folder
+            .names(&format!("{TOKENS}-"), ".key")?
+            .iter()
+            .map(|name| token_key_of(&folder, name))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { authority, serving, admin, token_key, older_token_keys })
     }
 
     /// The authority's certificate: what clients must trust, and `kube-root-ca.crt`.
@@ -178,20 +193,26 @@ impl Pki {
 
     /// PKCS#8 of the key that signs service-account tokens.
     pub fn token_key_pkcs8(&self) -> &[u8] {
-        self.token_key.serialized_der()
+        &self.token_key
     }
 
-    /// TLS of the port: asks for a client certificate, accepts a client without one (it may have a
-    /// token), refuses one that this authority did not sign. Offers HTTP/2 and HTTP/1.1.
+    /// Whose client certificates are accepted: those that this authority signed.
+    pub fn client_authority(&self) -> Result<ClientAuthority, PkiError> {
+        ClientAuthority::new(self.authority.certificate.clone()).map_err(PkiError::Tls)
+    }
+
+    /// An authenticator that issues and accepts the tokens and certificates of this cluster.
+    pub fn authenticator(&self, clock: Clock) -> Result<Authenticator, PkiError> {
+        let older = self.older_token_keys.iter().map(Vec::as_slice);
+        let made = Authenticator::with_keys(&self.token_key, older, clock)?;
+        Ok(made.with_clients(self.client_authority()?))
+    }
+
+    /// TLS of the port: asks for a client certificate and takes any whose key the client has, or none
+    /// (it may have a token); [`Pki::client_authority`] judges it. Offers HTTP/2 and HTTP/1.1.
     pub fn server_config(&self) -> Result<Arc<ServerConfig>, PkiError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut roots = RootCertStore::empty();
-        roots.add(self.authority.certificate.clone()).map_err(PkiError::Tls)?;
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-                .allow_unauthenticated()
-                .build()
-                .map_err(|error| PkiError::Tls(rustls::Error::General(error.to_string())))?;
+        let verifier = self.client_authority()?.for_tls();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.serving.key.serialize_der()));
         let chain = vec![self.serving.certificate.clone(), self.authority.certificate.clone()];
         let mut config = ServerConfig::builder_with_provider(provider)
@@ -238,6 +259,18 @@ impl Pki {
     pub fn write_kubeconfig(&self, file: &Path, server: &str, name: &str) -> Result<(), PkiError> {
         files::write(file, &self.kubeconfig(server, name))
     }
+}
+
+/// Reads a key that signs tokens, or did.
+fn token_key_of(folder: &Folder, name: &str) -> Result<Vec<u8>, PkiError> {
+    let pem = folder.read(name)?.unwrap_or_default();
+    let parsed = x509_parser::pem::Pem::iter_from_buffer(pem.as_bytes())
+        .filter_map(Result::ok)
+        .find(|block| block.label == "PRIVATE KEY");
+    let key = parsed.ok_or_else(|| folder.damaged(name, &"it holds no PKCS#8 private key"))?;
+    Authenticator::new(&key.contents, Clock::system())
+        .map_err(|error| folder.damaged(name, &error))?;
+    Ok(key.contents)
 }
 
 fn generate() -> Result<KeyPair, PkiError> {

@@ -1,8 +1,8 @@
 //! The TLS port: the same service that in-process clients call, for everybody else.
 //!
-//! Data flow: socket ─► TLS (client certificate optional, checked by the authority) ─► HTTP/1.1 or
-//! HTTP/2 as agreed in the handshake ─► request with a [`Peer`] extension ─► service. Who a bearer
-//! token belongs to is found later, from each request ([`crate::authn`]).
+//! Data flow: socket ─► TLS (client certificate optional, judged later) ─► HTTP/1.1 or
+//! HTTP/2 as agreed in the handshake ─► request with a [`Peer`] extension ─► service. Who a
+//! certificate or a bearer token belongs to is found later, for each request ([`crate::authn`]).
 //!
 //! The port defends itself: handshakes and request heads have deadlines, connections have a limit
 //! beyond which nobody is accepted, and one that does not speak TLS is told so in plain words.
@@ -14,8 +14,7 @@
 mod gather;
 
 use self::gather::Gathered;
-use crate::Identity;
-use crate::authn::certificate_identity;
+use crate::authn::Shown;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
@@ -74,8 +73,8 @@ impl Default for Limits {
 /// The other end of a connection; an extension of each of its requests.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Who it proved to be by a client certificate; none if it showed none.
-    pub identity: Option<Identity>,
+    /// The client certificate that it showed, whose key it has; whether it is good is another matter.
+    pub certificate: Option<Arc<Shown>>,
     /// Where it connects from.
     pub address: SocketAddr,
 }
@@ -155,12 +154,9 @@ where
             }
         };
         let (_, session) = stream.get_ref();
-        let identity = session
-            .peer_certificates()
-            .and_then(<[_]>::first)
-            .and_then(|it| certificate_identity(it));
+        let certificate = Shown::new(session.peer_certificates()).map(Arc::new);
         let http2 = session.alpn_protocol() == Some(b"h2");
-        let peer = Peer { identity, address };
+        let peer = Peer { certificate, address };
         Some(self.requests(stream, peer, http2))
     }
 

@@ -1,11 +1,12 @@
 //! The server: what it is made of, and from an HTTP request to a handler.
 
-use crate::authn::Authenticator;
+use crate::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
+use crate::authn::{Authenticator, Shown, impersonation};
 use crate::authz::Authorizer;
 use crate::authz::request::RequestInfo;
 use crate::discovery::{self, Asked};
 use crate::handlers::{self, Request};
-use crate::http::answer::{Answer, Wishes};
+use crate::http::answer::{Answer, JSON, Wishes, warn};
 use crate::http::gather::gather;
 use crate::http::path::{self, Target};
 use crate::http::query::Query;
@@ -17,7 +18,8 @@ use crate::{Identity, Readiness, serve};
 use bytes::{Buf, Bytes};
 use futures::future::BoxFuture;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, HOST, HeaderMap, HeaderName, IF_NONE_MATCH, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, HOST, HeaderMap, HeaderName,
+    HeaderValue, IF_NONE_MATCH, USER_AGENT,
 };
 use http::{Method, Response, StatusCode, request};
 use mainstay_clock::Clock;
@@ -228,14 +230,32 @@ impl ApiServer {
         }
     }
 
-    /// Who sends a request over the port.
-    fn identify<B>(&self, request: &http::Request<B>) -> Result<Identity, Status> {
-        let certificate =
-            request.extensions().get::<serve::Peer>().and_then(|peer| peer.identity.as_ref());
-        let path = request.uri().path();
-        let found =
-            self.authenticator.identify(certificate, path, request.headers(), &self.store)?;
-        Ok(found.unwrap_or_else(Identity::anonymous))
+    /// Who sends a request over the port, and what to warn of.
+    async fn identify(
+        self: &Arc<Self>,
+        certificate: Option<&Shown>,
+        parts: &request::Parts,
+    ) -> Result<(Identity, Vec<&'static str>), Status> {
+        let proof = self.authenticator.identify(certificate, &parts.headers, &self.store)?;
+        if let Some(used) = &proof.used {
+            handlers::tokens::note_use(self, used).await;
+        }
+        Ok((proof.identity, proof.warnings))
+    }
+
+    /// What other systems read to check our tokens themselves.
+    fn openid(&self, path: &str, host: Option<&str>) -> Option<Answer> {
+        let (content_type, text) = match path {
+            KEYS_PATH => ("application/jwk-set+json", self.authenticator.openid_keys()),
+            CONFIGURATION_PATH => {
+                (JSON, self.authenticator.openid_configuration(host.unwrap_or_default()))
+            }
+            _ => return None,
+        };
+        let an_hour = HeaderValue::from_static("public, max-age=3600");
+        let mut document = Answer::bytes(StatusCode::OK, text.into());
+        document.content_type = content_type;
+        Some(document.unindented().header(CACHE_CONTROL, an_hour))
     }
 
     /// Answers one request of one identity.
@@ -247,7 +267,15 @@ impl ApiServer {
     where
         B: http_body::Body<Data: Buf, Error: fmt::Display> + Send,
     {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let acting = match impersonation::acting(identity, &parts.headers, &self.authorizer) {
+            Ok(acting) => acting,
+            Err(refused) => return refuse(&parts, &refused),
+        };
+        // Nobody behind this needs to know by what somebody proved who they are.
+        parts.headers.remove(AUTHORIZATION);
+        impersonation::strip(&mut parts.headers);
+        let identity = acting.as_ref().unwrap_or(identity);
         // Before the body is read: who may not send it need not be listened to.
         if let Some(refusal) = self.refusal(identity, &parts) {
             return refusal;
@@ -273,10 +301,7 @@ impl ApiServer {
             return Some(answer.into_response(Wishes::default()));
         };
         let refused = self.authorizer.require(&info.attributes(identity)).err()?;
-        Some(
-            Answer::refusal(&refused)
-                .into_response(wishes(parts, Query::parse(parts.uri.query()).ok().as_ref())),
-        )
+        Some(refuse(parts, &refused))
     }
 
     async fn respond(
@@ -340,6 +365,13 @@ impl ApiServer {
         if parts.method != Method::GET && target.is_routed() {
             return Err(Status::no_such_method());
         }
+        if let Some(document) = self.openid(parts.uri.path(), asked.host) {
+            return if parts.method == Method::GET {
+                Ok(document)
+            } else {
+                Err(Status::no_such_method())
+            };
+        }
         let kinds = self.registry.kinds();
         match target {
             Target::Root => Ok(discovery::root(&kinds)),
@@ -357,6 +389,12 @@ impl ApiServer {
             Target::Resource(_) | Target::Unknown => Ok(Answer::page_not_found()),
         }
     }
+}
+
+/// A refusal of a request that nobody has looked at closely.
+fn refuse(parts: &request::Parts, status: &Status) -> Response<Body> {
+    let query = Query::parse(parts.uri.query()).ok();
+    Answer::refusal(status).into_response(wishes(parts, query.as_ref()))
 }
 
 /// How the client wants the answer to be written.
@@ -401,11 +439,18 @@ where
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let server = self.server.clone();
         Box::pin(async move {
-            let identity = server.identify(&request);
-            Ok(match identity {
-                Ok(identity) => server.answer(&identity, request).await,
-                Err(status) => Answer::refusal(&status).into_response(Wishes::default()),
-            })
+            let (parts, body) = request.into_parts();
+            let certificate =
+                parts.extensions.get::<serve::Peer>().and_then(|peer| peer.certificate.clone());
+            let (identity, warnings) = match server.identify(certificate.as_deref(), &parts).await {
+                Ok(found) => found,
+                Err(status) => return Ok(refuse(&parts, &status)),
+            };
+            let request = http::Request::from_parts(parts, body);
+            let mut response = server.answer(&identity, request).await;
+            let warnings: Vec<String> = warnings.into_iter().map(ToOwned::to_owned).collect();
+            warn(response.headers_mut(), &warnings);
+            Ok(response)
         })
     }
 }

@@ -2,7 +2,10 @@ use super::*;
 use crate::pki::Pki;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::header::AUTHORIZATION;
 use mainstay_object::Object;
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Objects by `resource/namespace/name`.
 struct World(BTreeMap<String, Value>);
@@ -13,6 +16,8 @@ impl World {
         Self(BTreeMap::from([
             ("serviceaccounts/ns/sa".to_owned(), object("sa", "u1")),
             ("pods/ns/p".to_owned(), object("p", "u2")),
+            ("secrets/ns/s".to_owned(), object("s", "u3")),
+            ("nodes//n".to_owned(), object("n", "u4")),
         ]))
     }
 }
@@ -34,19 +39,44 @@ fn clock() -> Clock {
 
 fn authenticator(clock: Clock) -> Authenticator {
     let pki = Pki::ephemeral(&clock, &[]).unwrap();
-    Authenticator::new(pki.token_key_pkcs8(), clock).unwrap()
+    pki.authenticator(clock).unwrap()
 }
 
 fn grant<'a>() -> Grant<'a> {
-    Grant { namespace: "ns", account: "sa", uid: "u1", audiences: &[], seconds: 600, bound: None }
+    Grant {
+        namespace: "ns",
+        account: "sa",
+        uid: "u1",
+        audiences: &[],
+        seconds: 600,
+        bound: [None, None],
+        warn_after: None,
+    }
+}
+
+fn because(why: &str) -> Refused {
+    Refused::because(why)
+}
+
+const BROKEN: &str = "go-jose/go-jose: error in cryptographic primitive";
+const GONE: &str = "service account token has been invalidated";
+
+fn claims_of(token: &str) -> Value {
+    let claims = token.split('.').nth(1).unwrap();
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
+}
+
+const fn bound<'a>(kind: &'a str, name: &'a str, uid: &'a str) -> Bound<'a> {
+    Bound { kind, name, uid }
 }
 
 #[tokio::test]
 async fn a_token_proves_its_account() {
     let authn = authenticator(clock());
-    let bound = Some(Bound { kind: "pod", name: "p", uid: "u2" });
+    let bound = [Some(bound("pod", "p", "u2")), Some(bound("node", "n", ""))];
     let issued = authn.issue(&Grant { bound, ..grant() });
-    assert_eq!(issued.expires, "2026-01-02T03:14:05Z");
+    assert_eq!(issued.made, "2026-01-02T03:04:05Z");
+    assert_eq!(claims_of(&issued.token)["exp"], clock().now().as_second() + 600);
     let verified = authn.verify(&issued.token, &[], &World::new()).unwrap();
     let identity = verified.identity;
     assert_eq!(identity.user(), "system:serviceaccount:ns:sa");
@@ -55,32 +85,61 @@ async fn a_token_proves_its_account() {
         identity.groups(),
         ["system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"]
     );
-    assert_eq!(identity.extra()[POD_NAME], ["p"]);
-    assert!(identity.extra()[CREDENTIAL_ID][0].starts_with("JTI="));
+    let fact = |key: &str| identity.extra()[&format!("authentication.kubernetes.io/{key}")].clone();
+    assert_eq!(fact("pod-name"), ["p"]);
+    assert_eq!(fact("pod-uid"), ["u2"]);
+    assert_eq!(fact("node-name"), ["n"]);
+    assert!(fact("credential-id")[0].starts_with("JTI="));
+    assert_eq!(identity.extra().len(), 4);
     assert_eq!(verified.audiences, [ISSUER]);
 }
 
 #[tokio::test]
-async fn a_token_ends_with_its_time_its_account_and_its_pod() {
+async fn a_token_ends_with_its_time_its_account_and_what_it_is_bound_to() {
     let authn = authenticator(clock());
-    let bound = Some(Bound { kind: "pod", name: "p", uid: "u2" });
-    let token = authn.issue(&Grant { bound, ..grant() }).token;
-    let verify = |world: &World| authn.verify(&token, &[], world).err();
-    assert_eq!(verify(&World::new()), None);
-    for (path, field) in [("serviceaccounts/ns/sa", "uid"), ("pods/ns/p", "uid")] {
+    for (kind, path, name, uid) in [
+        ("pod", "pods/ns/p", "p", "u2"),
+        ("secret", "secrets/ns/s", "s", "u3"),
+        ("node", "nodes//n", "n", "u4"),
+    ] {
+        let bound = [Some(bound(kind, name, uid)), None];
+        let token = authn.issue(&Grant { bound, ..grant() }).token;
+        let verify = |world: &World| authn.verify(&token, &[], world).err();
+        assert_eq!(verify(&World::new()), None);
         let mut world = World::new();
-        world.0.get_mut(path).unwrap()["metadata"][field] = json!("other");
-        assert_eq!(verify(&world), Some(Refused::Gone));
+        world.0.get_mut(path).unwrap()["metadata"]["uid"] = json!("x");
+        let why = format!("{kind} UID (x) does not match service account {kind} ref claim ({uid})");
+        assert_eq!(verify(&world), Some(because(&why)));
+        for (deleted, expected) in
+            [("2026-01-02T03:03:05Z", None), ("2026-01-02T03:03:04Z", Some(because(GONE)))]
+        {
+            let mut world = World::new();
+            world.0.get_mut(path).unwrap()["metadata"]["deletionTimestamp"] = json!(deleted);
+            assert_eq!(verify(&world), expected);
+        }
         world.0.remove(path);
-        assert_eq!(verify(&world), Some(Refused::Gone));
+        assert_eq!(verify(&world), Some(because(GONE)));
     }
-    for (seconds, expected) in [(599, None), (600, Some(Refused::Expired))] {
+    let token = authn.issue(&grant()).token;
+    let mut world = World::new();
+    let account = "serviceaccounts/ns/sa";
+    world.0.get_mut(account).unwrap()["metadata"]["deletionTimestamp"] =
+        json!("2026-01-01T00:00:00Z");
+    let verify = |world: &World| authn.verify(&token, &[], world).err().unwrap();
+    assert_eq!(verify(&world), because("service account ns/sa has been deleted"));
+    world.0.get_mut(account).unwrap()["metadata"]["uid"] = json!("x");
+    assert_eq!(verify(&world), because("service account UID (x) does not match claim (u1)"));
+    world.0.remove(account);
+    assert_eq!(verify(&world), because("serviceaccounts \"sa\" not found"));
+    let ended = because("service account token has expired");
+    for (seconds, expected) in [(600, None), (660, None), (661, Some(ended))] {
         let time = clock().now() + jiff::SignedDuration::from_secs(seconds);
         let later = Authenticator { clock: Clock::starting_at(time), ..authn.clone() };
         assert_eq!(later.verify(&token, &[], &World::new()).err(), expected);
     }
 }
 
+/// The answers of kube-apiserver 1.35.4 to the same.
 #[tokio::test]
 async fn forged_and_foreign_tokens_are_refused() {
     let authn = authenticator(clock());
@@ -88,45 +147,58 @@ async fn forged_and_foreign_tokens_are_refused() {
     let token = authn.issue(&grant()).token;
     let parts: Vec<&str> = token.split('.').collect();
     let encode = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
-    let mut claims: Value =
-        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(parts[1]).unwrap()).unwrap();
+    let mut claims = claims_of(&token);
     claims["kubernetes.io"]["serviceaccount"]["name"] = json!("admin");
     let changed = encode(claims.clone());
-    let none = encode(json!({"alg": "none"}));
-    let symmetric = encode(json!({"alg": "HS256"}));
-    let critical = encode(json!({"alg": "ES256", "crit": ["b64"], "b64": false}));
+    let with_head = |head: Value| format!("{}.{}.{}", encode(head), parts[1], parts[2]);
     let foreign = authenticator(clock()).issue(&grant()).token;
+    let no_key = || because("invalid signature, no keys found");
     let cases = [
-        (String::new(), Refused::Malformed),
-        ("a.b".to_owned(), Refused::Malformed),
-        ("a.b.c.d".to_owned(), Refused::Malformed),
-        ("x".repeat(LONG), Refused::Malformed),
-        (format!("{}.{}.", parts[0], parts[1]), Refused::Signature),
-        (format!("{}.{changed}.{}", parts[0], parts[2]), Refused::Signature),
-        (format!("{none}.{changed}."), Refused::Malformed),
-        (format!("{symmetric}.{changed}.{}", parts[2]), Refused::Malformed),
-        (format!("{critical}.{}.{}", parts[1], parts[2]), Refused::Malformed),
-        (format!("{}.{}.{}=", parts[0], parts[1], parts[2]), Refused::Malformed),
-        (foreign, Refused::Signature),
+        (String::new(), Refused::Foreign),
+        ("a.b".to_owned(), Refused::Foreign),
+        ("a.b.c".to_owned(), Refused::Foreign),
+        ("a.b.c.d".to_owned(), Refused::Foreign),
+        (format!("{token}.x"), Refused::Foreign),
+        ("x".repeat(LONG), Refused::Foreign),
+        (format!("{}.{}.{}", parts[0], parts[1], "A".repeat(LONG)), Refused::Foreign),
+        (format!("{}.{}.", parts[0], parts[1]), because(BROKEN)),
+        (format!("{}.{changed}.{}", parts[0], parts[2]), because(BROKEN)),
+        (format!("{}.{changed}.", encode(json!({"alg": "none"}))), because(BROKEN)),
+        (with_head(json!({"alg": "HS256"})), because(BROKEN)),
+        (with_head(json!({"alg": "RS256"})), because(BROKEN)),
+        (with_head(json!({"alg": "ES384"})), because(BROKEN)),
+        (with_head(json!({})), because(BROKEN)),
+        (with_head(json!({"alg": "ES256", "crit": ["b64"], "b64": false})), because(BROKEN)),
+        (with_head(json!({"alg": "ES256", "kid": "x"})), no_key()),
+        (with_head(json!({"alg": "ES256", "kid": 7})), Refused::Foreign),
+        (format!("{token}="), Refused::Foreign),
+        (foreign, no_key()),
     ];
     for (token, expected) in cases {
         assert_eq!(authn.verify(&token, &[], &world).err(), Some(expected), "{token}");
     }
     // Signed by the right key, and still not a token of an account.
+    let audience = format!(
+        "token audiences [\"somebody\"] is invalid for the target audiences [\"{ISSUER}\"]"
+    );
+    let number = "go-jose/go-jose/jwt: expected number value to unmarshal NumericDate";
     for (field, value, expected) in [
-        ("iss", json!("https://elsewhere"), Refused::Issuer),
-        ("exp", Value::Null, Refused::Claims),
-        ("nbf", json!(i64::MAX), Refused::NotYetValid),
-        ("aud", json!("somebody"), Refused::Audience),
-        ("sub", json!("system:serviceaccount:ns:other"), Refused::Claims),
-        ("kubernetes.io", json!({}), Refused::Claims),
+        ("iss", json!("https://elsewhere"), Refused::Foreign),
+        ("exp", json!("soon"), because(number)),
+        ("exp", json!(-1), because("service account token has expired")),
+        ("nbf", json!(i64::MAX), because("service account token is not valid yet")),
+        ("iat", json!(1e300), because("service account token is issued in the future")),
+        ("aud", json!("somebody"), because(&audience)),
+        ("kubernetes.io", json!({}), because("resource name may not be empty")),
+        ("kubernetes.io", json!(7), because("resource name may not be empty")),
     ] {
-        let mut claims: Value =
-            serde_json::from_slice(&URL_SAFE_NO_PAD.decode(parts[1]).unwrap()).unwrap();
+        let mut claims = claims_of(&token);
         claims[field] = value;
-        let token = authn.key.sign(&claims);
+        let token = authn.keys.sign(&claims);
         assert_eq!(authn.verify(&token, &[], &world).err(), Some(expected), "{field}");
     }
+    assert_eq!(Refused::Foreign.to_string(), "invalid bearer token");
+    assert_eq!(because("why").to_string(), "[invalid bearer token, why]");
 }
 
 const LONG: usize = 20_000;
@@ -137,48 +209,177 @@ async fn audiences_narrow_a_token() {
     let vault = ["vault".to_owned()];
     let token = authn.issue(&Grant { audiences: &vault, ..grant() }).token;
     let world = World::new();
-    assert_eq!(authn.verify(&token, &[], &world).err(), Some(Refused::Audience));
+    assert!(authn.verify(&token, &[], &world).is_err());
     let asked = ["other".to_owned(), "vault".to_owned()];
     assert_eq!(authn.verify(&token, &asked, &world).unwrap().audiences, ["vault"]);
+    // A token for nobody in particular is for this server.
+    for none in [Value::Null, json!([])] {
+        let mut claims = claims_of(&token);
+        claims["aud"] = none;
+        let token = authn.keys.sign(&claims);
+        assert_eq!(authn.verify(&token, &[], &world).unwrap().audiences, [ISSUER]);
+        assert!(authn.verify(&token, &asked, &world).is_err());
+    }
 }
 
 #[tokio::test]
-async fn strangers_see_health_and_version_only() {
-    let authn = authenticator(clock());
-    let world = World::new();
-    let ask = |path: &str, header: Option<&str>| {
-        let mut headers = HeaderMap::new();
-        if let Some(header) = header {
-            headers.insert(AUTHORIZATION, header.parse().unwrap());
-        }
-        authn.identify(None, path, &headers, &world)
+async fn tokens_of_older_keys_are_accepted_and_new_ones_are_not_theirs() {
+    let (world, new) = (World::new(), Pki::ephemeral(&clock(), &[]).unwrap());
+    let foreign = authenticator(clock()).issue(&grant()).token;
+    let first = Pki::ephemeral(&clock(), &[]).unwrap();
+    let old = Authenticator::new(first.token_key_pkcs8(), clock()).unwrap();
+    let rotated =
+        Authenticator::with_keys(new.token_key_pkcs8(), [first.token_key_pkcs8()], clock())
+            .unwrap();
+    let (before, after) = (old.issue(&grant()).token, rotated.issue(&grant()).token);
+    assert!(rotated.verify(&before, &[], &world).is_ok());
+    assert!(rotated.verify(&after, &[], &world).is_ok());
+    assert!(rotated.verify(&foreign, &[], &world).is_err());
+    assert!(old.verify(&after, &[], &world).is_err());
+    // A token that names no key is held against each.
+    let nameless = |token: &str| {
+        let (_, rest) = token.split_once('.').unwrap();
+        format!("{}.{rest}", URL_SAFE_NO_PAD.encode(r#"{"alg":"ES256"}"#))
     };
-    for path in ["/healthz", "/livez", "/readyz", "/version"] {
-        assert_eq!(ask(path, None), Ok(None), "{path}");
-        assert_eq!(ask(path, Some("Bearer x")), Err(Status::unauthorized()), "{path}");
-    }
-    for path in ["/", "/api", "/readyz/etcd", "/apis", "/metrics", "/openapi/v3"] {
-        assert_eq!(ask(path, None), Err(Status::unauthorized()), "{path}");
-    }
-    let token = authn.issue(&grant()).token;
-    assert!(ask("/api", Some(&format!("bearer {token}"))).unwrap().is_some());
-    assert!(ask("/api", Some(&format!("Basic {token}"))).is_err());
-    let admin = Identity::admin();
+    // The head is signed, so it cannot be changed either.
+    assert_eq!(rotated.verify(&nameless(&before), &[], &world), Err(because(BROKEN)));
+    let keys: Value = serde_json::from_str(&rotated.openid_keys()).unwrap();
+    assert_eq!(keys["keys"].as_array().unwrap().len(), 2);
+}
+
+/// What is done to a Secret and its account.
+type Change<'a> = &'a dyn Fn(&mut Value, &mut Value);
+
+#[tokio::test]
+async fn the_token_of_a_secret_holds_as_long_as_the_secret_has_it() {
+    use base64::engine::general_purpose::STANDARD;
+    let authn = authenticator(clock());
+    let token = authn.issue_for_secret("ns", "sa", "u1", "s");
+    let world = |token: &str, change: Change<'_>| {
+        let mut world = World::new();
+        let mut secret = world.0.remove("secrets/ns/s").unwrap();
+        let mut account = world.0.remove("serviceaccounts/ns/sa").unwrap();
+        secret["data"] = json!({"token": STANDARD.encode(token)});
+        change(&mut secret, &mut account);
+        world.0.insert("secrets/ns/s".to_owned(), secret);
+        world.0.insert("serviceaccounts/ns/sa".to_owned(), account);
+        world
+    };
+    let verify = |world: &World| authn.verify(&token, &[], world);
+    let good = verify(&world(&token, &|_, _| {})).unwrap();
+    assert_eq!(good.identity.user(), "system:serviceaccount:ns:sa");
+    assert!(good.identity.extra().is_empty());
     assert_eq!(
-        authn.identify(Some(&admin), "/api", &HeaderMap::new(), &world),
-        Ok(Some(admin.clone()))
+        good.used.map(|used| (used.secret, used.day)),
+        Some(("s".into(), "2026-01-02".into()))
     );
+    assert_eq!(good.warning, None);
+    for day in ["2026-01-02", "2026-01-03"] {
+        let marked = world(&token, &|secret, _| {
+            secret["metadata"]["labels"] = json!({"kubernetes.io/legacy-token-last-used": day});
+        });
+        assert_eq!(verify(&marked).unwrap().used, None);
+    }
+    let listed = world(&token, &|_, account| account["secrets"] = json!([{"name": "s"}]));
+    assert!(verify(&listed).unwrap().warning.is_some());
+    let cases: [(Change<'_>, &str); 6] = [
+        (
+            &|secret, _| secret["data"] = json!({"token": "eA=="}),
+            "Token does not match server's copy",
+        ),
+        (&|secret, _| secret["data"] = json!({}), "Token does not match server's copy"),
+        (
+            &|secret, _| secret["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z"),
+            "Token has been invalidated",
+        ),
+        (
+            &|_, account| account["metadata"]["uid"] = json!("x"),
+            "ServiceAccount UID (x) does not match claim (u1)",
+        ),
+        (
+            &|_, account| account["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z"),
+            "ServiceAccount ns/sa has been deleted",
+        ),
+        (
+            &|secret, _| {
+                secret["metadata"]["labels"] =
+                    json!({"kubernetes.io/legacy-token-invalid-since": "2026-01-01"});
+            },
+            "the token in secret ns/s for service account ns/sa has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the 'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token",
+        ),
+    ];
+    for (change, why) in cases {
+        assert_eq!(verify(&world(&token, change)), Err(because(why)));
+    }
+    for (claim, why) in [
+        ("sub", "sub claim is missing"),
+        ("kubernetes.io/serviceaccount/secret.name", "secretName claim is missing"),
+    ] {
+        let mut claims = claims_of(&token);
+        claims.as_object_mut().unwrap().remove(claim);
+        let refused = authn.verify(&authn.keys.sign(&claims), &[], &World::new());
+        assert_eq!(refused, Err(because(why)));
+    }
 }
 
 #[tokio::test]
-async fn the_certificate_of_the_administrator_names_a_master() {
-    let pki = Pki::ephemeral(&clock(), &[]).unwrap();
-    let (_, pem) = x509_parser::pem::parse_x509_pem(pki.admin_pem().0.as_bytes()).unwrap();
-    let identity = certificate_identity(&pem.contents).unwrap();
-    assert_eq!(identity.user(), "kubernetes-admin");
-    assert!(identity.is_in(crate::MASTERS));
-    assert!(identity.extra()[CREDENTIAL_ID][0].starts_with("X509SHA256="));
-    assert_eq!(certificate_identity(b"junk"), None);
+async fn keys_of_every_kind_sign() {
+    use ring::rand::SystemRandom;
+    use ring::signature::{ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair};
+    let random = SystemRandom::new();
+    let longer = EcdsaKeyPair::generate_pkcs8(&ECDSA_P384_SHA384_FIXED_SIGNING, &random).unwrap();
+    let rsa = x509_parser::pem::Pem::iter_from_buffer(include_bytes!("rsa.pem"))
+        .next()
+        .unwrap()
+        .unwrap()
+        .contents;
+    for (key, algorithm, kind) in [(longer.as_ref(), "ES384", "EC"), (&rsa, "RS256", "RSA")] {
+        let authn = Authenticator::new(key, clock()).unwrap();
+        let token = authn.issue(&grant()).token;
+        assert!(authn.verify(&token, &[], &World::new()).is_ok());
+        assert_eq!(
+            authn.verify(&format!("{}AAAA", &token[..token.len() - 4]), &[], &World::new()),
+            Err(because(BROKEN))
+        );
+        let keys: Value = serde_json::from_str(&authn.openid_keys()).unwrap();
+        assert_eq!(
+            (&keys["keys"][0]["alg"], &keys["keys"][0]["kty"]),
+            (&json!(algorithm), &json!(kind))
+        );
+        let configuration = authn.openid_configuration("h:1");
+        let configuration: Value = serde_json::from_str(&configuration).unwrap();
+        assert_eq!(configuration["id_token_signing_alg_values_supported"], json!([algorithm]));
+        assert_eq!(configuration["jwks_uri"], "https://h:1/openid/v1/jwks");
+    }
+    // As kube-apiserver names the same key.
+    let rsa = Authenticator::new(&rsa, clock()).unwrap();
+    let keys: Value = serde_json::from_str(&rsa.openid_keys()).unwrap();
+    assert_eq!(keys["keys"][0]["kid"], "8ieSITPg93sqehURJxX7SDAru3VF33wOLz8E3S0EoDM");
+    assert!(Authenticator::new(b"junk", clock()).is_err());
+}
+
+fn ask(authn: &Authenticator, header: &[&str]) -> Result<Proof, Status> {
+    let mut headers = HeaderMap::new();
+    for header in header {
+        headers.append(AUTHORIZATION, header.parse().unwrap());
+    }
+    authn.identify(None, &headers, &World::new())
+}
+
+#[tokio::test]
+async fn one_good_proof_is_enough_and_a_bad_one_is_refused() {
+    let authn = authenticator(clock());
+    let token = authn.issue(&grant()).token;
+    let good = format!("bearer {token}");
+    let stranger = Identity::anonymous();
+    assert_eq!(ask(&authn, &[]).unwrap().identity, stranger);
+    assert_eq!(ask(&authn, &[&format!("Basic {token}")]).unwrap().identity, stranger);
+    assert_eq!(ask(&authn, &["Bearer x"]), Err(Status::unauthorized()));
+    assert_eq!(ask(&authn, &[&good]).unwrap().identity.uid(), "u1");
+    assert_eq!(ask(&authn, &[&good, "Bearer x"]).unwrap().identity.uid(), "u1");
+    assert_eq!(ask(&authn, &["Bearer x", &good]), Err(Status::unauthorized()));
+    let spaced = ask(&authn, &[&format!("Bearer  {token}")]).unwrap();
+    assert_eq!((spaced.identity, spaced.warnings.len()), (stranger, 1));
 }
 
 #[tokio::test]
@@ -193,28 +394,44 @@ async fn token_requests_are_answered_as_by_the_original() {
     assert_eq!(answer.i64(&["spec", "expirationSeconds"]), Some(3600));
     assert_eq!(answer.str(&["status", "expirationTimestamp"]), Some("2026-01-02T04:04:05Z"));
     assert_eq!(answer.name(), "sa");
-    let pod = |name: &str, uid: &str| json!({"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}}});
-    let answer = ask(pod("p", "")).unwrap();
+    let to = |kind: &str, name: &str, uid: &str| json!({"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": kind, "name": name, "uid": uid}}});
+    let answer = ask(to("Pod", "p", "")).unwrap();
     let token = answer.str(&["status", "token"]).unwrap();
-    assert_eq!(authn.verify(token, &[], &world).unwrap().identity.extra()[POD_UID], ["u2"]);
+    let pod = "authentication.kubernetes.io/pod-uid";
+    assert_eq!(authn.verify(token, &[], &world).unwrap().identity.extra()[pod], ["u2"]);
+    // What kubelets ask for lives longer than it says.
+    let mut of_kubelet = to("Pod", "p", "");
+    of_kubelet["spec"]["expirationSeconds"] = json!(3607);
+    let answer = ask(of_kubelet).unwrap();
+    assert_eq!(answer.str(&["status", "expirationTimestamp"]), Some("2026-01-02T04:04:12Z"));
+    let claims = claims_of(answer.str(&["status", "token"]).unwrap());
+    let now = clock().now().as_second();
+    assert_eq!(claims["exp"], now + 365 * 86_400);
+    assert_eq!(claims["kubernetes.io"]["warnafter"], now + 3607);
     let cases = [
         (
             json!({"spec": {"expirationSeconds": 10}}),
             "TokenRequest.authentication.k8s.io \"\" is invalid: spec.expirationSeconds: Invalid value: 10: may not specify a duration less than 10 minutes",
         ),
         (
+            json!({"spec": {"expirationSeconds": 4_294_967_297_i64}}),
+            "TokenRequest.authentication.k8s.io \"\" is invalid: spec.expirationSeconds: Invalid value: 4294967297: may not specify a duration larger than 2^32 seconds",
+        ),
+        (
             json!({"metadata": {"name": "x"}}),
             "TokenRequest.authentication.k8s.io \"sa\" is invalid: metadata.name: Invalid value: \"x\": must match the service account name if specified",
         ),
-        (pod("q", ""), "pods \"q\" not found"),
         (
-            pod("p", "u9"),
+            json!({"metadata": {"uid": "x"}}),
+            "Operation cannot be fulfilled on TokenRequest.authentication.k8s.io \"sa\": the UID in the token request (x) does not match the UID of the service account (u1)",
+        ),
+        (to("Pod", "q", ""), "pods \"q\" not found"),
+        (to("Node", "q", ""), "nodes \"q\" not found"),
+        (
+            to("Pod", "p", "u9"),
             "Operation cannot be fulfilled on Pod \"p\": the UID in the bound object reference (u9) does not match the UID in record. The object might have been deleted and then recreated",
         ),
-        (
-            json!({"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Node"}}}),
-            "cannot bind token to object of type /v1, Kind=Node",
-        ),
+        (to("ConfigMap", "c", ""), "cannot bind token to object of type /v1, Kind=ConfigMap"),
     ];
     for (request, expected) in cases {
         assert_eq!(ask(request).unwrap_err().message, expected);
@@ -227,11 +444,15 @@ async fn token_reviews_tell_who_it_is() {
     let world = World::new();
     let review = |token: &str| {
         let review = Object::from_value(json!({"spec": {"token": token}})).unwrap();
-        authn.answer_token_review(review, &world)
+        authn.answer_token_review(review, &world).map(|(review, _, _)| review)
     };
-    let good = review(&authn.issue(&grant()).token);
+    let good = review(&authn.issue(&grant()).token).unwrap();
     assert_eq!(good.bool(&["status", "authenticated"]), Some(true));
     assert_eq!(good.str(&["status", "user", "username"]), Some("system:serviceaccount:ns:sa"));
-    let bad = review("x.y.z");
+    let bad = review("x.y.z").unwrap();
     assert_eq!(bad.get(&["status"]), Some(&json!({"user": {}, "error": "invalid bearer token"})));
+    assert_eq!(
+        review("").unwrap_err().message,
+        "token is required for TokenReview in authentication"
+    );
 }

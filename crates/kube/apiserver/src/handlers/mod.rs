@@ -25,6 +25,7 @@ pub(crate) mod roles;
 mod scale;
 mod subresources;
 mod token;
+pub(crate) mod tokens;
 mod track;
 mod watch;
 mod write;

@@ -5,7 +5,7 @@
 
 use super::options::{Verb, WriteOptions};
 use super::track::Tracker;
-use super::{Request, decode, present, subresources};
+use super::{Request, decode, present, subresources, tokens};
 use crate::admission::{self, Operation};
 use crate::http::answer::Answer;
 use http::StatusCode;
@@ -28,7 +28,15 @@ pub(super) async fn answer(request: Request<'_>) -> Result<Answer, Status> {
         "SelfSubjectReview" => review.set(&["status"], json!({"userInfo": who(&request)})),
         "TokenReview" => {
             let server = request.server;
-            review = server.authenticator.answer_token_review(review, &server.store);
+            let (answered, used, warning) =
+                server.authenticator.answer_token_review(review, &server.store)?;
+            if let Some(warning) = warning {
+                request.warn(warning.to_owned());
+            }
+            if let Some(used) = used {
+                tokens::note_use(server, &used).await;
+            }
+            review = answered;
         }
         "SelfSubjectRulesReview" => review.set(&["status"], all_rules()),
         "SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview" => {

@@ -3,8 +3,7 @@
 use super::change;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
-use super::track::{ENTRIES, Tracker};
-use super::{Request, decode, evict, not_allowed, patch, present, read, scale};
+use super::{Request, decode, evict, not_allowed, patch, read, scale, tokens};
 use crate::admission::{self, Operation};
 use crate::http::answer::Answer;
 use http::{Method, StatusCode};
@@ -41,7 +40,7 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
         "ephemeralcontainers" => Part::Debug,
         "resize" => Part::Resize,
         "scale" => return scale::answer(&request, method).await,
-        "token" => return token(&request).await,
+        "token" => return tokens::request(&request).await,
         "eviction" => return evict::answer(&request).await,
         "binding" => return bind(&request, &request.path.name).await,
         _ => return Err(no_process(name)),
@@ -61,34 +60,6 @@ fn no_process(what: &str) -> Status {
             "{what} is not supported: the nodes of this cluster are simulated and run no processes"
         ),
     )
-}
-
-/// `serviceaccounts/token`.
-async fn token(request: &Request<'_>) -> Result<Answer, Status> {
-    let account = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-    let options = WriteOptions::read(request, Verb::Create)?;
-    let gvk = Gvk::new("authentication.k8s.io", "v1", "TokenRequest");
-    let decoded = decode::object_of(request, &gvk, options.validation)?;
-    let mut sent = decoded.object;
-    // The defaults of a token request are its sender's too.
-    if sent.i64(&["spec", "expirationSeconds"]).is_none() {
-        sent.set(&["spec", "expirationSeconds"], 3600.into());
-    }
-    Tracker::answered(request, &options, &gvk, "token", &mut sent);
-    let asked = request.asked(Operation::Create, "token", &request.path.name, options.dry_run);
-    admission::answered(asked, &mut sent).await?;
-    let entries = sent.remove(&ENTRIES);
-    let mut issued = request.server.authenticator.answer_token_request(
-        sent,
-        &account.object(),
-        &request.server.store,
-    )?;
-    if let Some(entries) = entries {
-        issued.set(&ENTRIES, entries);
-    }
-    let mut answer = Answer::bytes(StatusCode::CREATED, present::encode(&issued));
-    answer.warnings = decoded.warnings;
-    Ok(answer)
 }
 
 /// `pods/binding` and `bindings`: puts a pod on a node.

@@ -6,8 +6,8 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, RETRY_AFTER,
-    VARY, WARNING, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue,
+    RETRY_AFTER, VARY, WARNING, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Response, StatusCode};
 use mainstay_object::Status;
@@ -202,12 +202,17 @@ impl Answer {
         if self.retry_after > 0 {
             headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after));
         }
-        for warning in told(&self.warnings) {
-            if let Ok(value) = HeaderValue::try_from(warning_header(&warning)) {
-                headers.append(WARNING, value);
-            }
-        }
+        warn(headers, &self.warnings);
         response
+    }
+}
+
+/// Writes warnings into the headers of an answer.
+pub(crate) fn warn(headers: &mut HeaderMap, warnings: &[String]) {
+    for warning in told(warnings) {
+        if let Ok(value) = HeaderValue::try_from(warning_header(&warning)) {
+            headers.append(WARNING, value);
+        }
     }
 }
 

@@ -34,6 +34,19 @@ impl Folder {
         }
     }
 
+    /// Names of files that begin and end so, in order.
+    pub(super) fn names(&self, prefix: &str, suffix: &str) -> Result<Vec<String>, PkiError> {
+        let failed = |source| PkiError::Read { file: self.0.clone(), source };
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.0).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            names.extend(name.to_str().filter(|it| it.starts_with(prefix)).map(ToOwned::to_owned));
+        }
+        names.retain(|name| name.ends_with(suffix));
+        names.sort();
+        Ok(names)
+    }
+
     pub(super) fn write(&self, name: &str, text: &str) -> Result<(), PkiError> {
         write(&self.0.join(name), text)
     }

@@ -132,3 +132,21 @@ async fn the_kubeconfig_is_a_file_of_its_owner() {
     let error = pki.write_kubeconfig(&nowhere, "", "m").unwrap_err().to_string();
     assert!(error.contains("no/such/config"), "{error}");
 }
+
+#[tokio::test]
+async fn a_token_key_that_is_renamed_is_still_accepted_and_a_new_one_signs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let first = Pki::load_or_create(folder.path(), &clock(), &[]).unwrap();
+    fs::rename(path("sa.key"), path("sa-2026.key")).unwrap();
+    let second = Pki::load_or_create(folder.path(), &clock(), &[]).unwrap();
+    assert_ne!(first.token_key_pkcs8(), second.token_key_pkcs8());
+    assert_eq!(second.older_token_keys, [first.token_key_pkcs8().to_vec()]);
+    fs::remove_file(path("sa-2026.key")).unwrap();
+    let third = Pki::load_or_create(folder.path(), &clock(), &[]).unwrap();
+    assert_eq!(third.token_key_pkcs8(), second.token_key_pkcs8());
+    assert!(third.older_token_keys.is_empty());
+    fs::write(path("sa-x.key"), "junk").unwrap();
+    let error = Pki::load_or_create(folder.path(), &clock(), &[]).unwrap_err().to_string();
+    assert!(error.contains("sa-x.key is damaged"), "{error}");
+}

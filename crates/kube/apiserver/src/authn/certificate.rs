@@ -1,0 +1,185 @@
+//! Client certificates: who they name, and whether the cluster's authority says so.
+//!
+//! TLS only checks that a client has the key of the certificate it shows. Whether the certificate is
+//! good is judged when a request comes, so that a bad one is told 401 like any other bad proof, a token
+//! may still be shown beside it, and one that ends during a connection ends there.
+
+use super::CREDENTIAL_ID;
+use crate::Identity;
+use mainstay_clock::Clock;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use x509_parser::der_parser::oid;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+/// More certificates than this are no chain of ours.
+const LONGEST_CHAIN: usize = 8;
+
+/// The certificates that a client showed, its own first, and what was found about them.
+#[derive(Debug)]
+pub struct Shown {
+    chain: Vec<CertificateDer<'static>>,
+    verdict: OnceLock<Result<Option<Named>, String>>,
+}
+
+/// Whom a certificate names, and from when to when (seconds since the epoch).
+#[derive(Clone, Debug)]
+struct Named {
+    identity: Identity,
+    since: i64,
+    until: i64,
+}
+
+impl Shown {
+    /// What a connection shows; none if nothing.
+    pub fn new(chain: Option<&[CertificateDer<'_>]>) -> Option<Self> {
+        let chain: Vec<CertificateDer<'static>> = chain?
+            .iter()
+            .take(LONGEST_CHAIN)
+            .map(|certificate| certificate.clone().into_owned())
+            .collect();
+        if chain.is_empty() { None } else { Some(Self { chain, verdict: OnceLock::new() }) }
+    }
+}
+
+/// The authority whose client certificates are accepted.
+#[derive(Debug)]
+pub struct ClientAuthority {
+    verifier: Arc<dyn ClientCertVerifier>,
+}
+
+impl ClientAuthority {
+    /// An authority by its certificate.
+    pub fn new(certificate: CertificateDer<'static>) -> Result<Self, rustls::Error> {
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .map_err(|error| rustls::Error::General(error.to_string()))?;
+        Ok(Self { verifier })
+    }
+
+    /// What TLS asks for: any certificate whose key the client has, or none.
+    pub(crate) fn for_tls(&self) -> Arc<dyn ClientCertVerifier> {
+        Arc::new(AnyClient(Arc::clone(&self.verifier)))
+    }
+
+    /// Whom a certificate names; none if it names nobody. The reason if it proves nothing.
+    pub(super) fn judge(&self, shown: &Shown, clock: Clock) -> Result<Option<Identity>, String> {
+        let now = clock.now().as_second();
+        let Some(named) = shown.verdict.get_or_init(|| self.verdict(&shown.chain, now)).as_ref()?
+        else {
+            return Ok(None);
+        };
+        if now < named.since || now > named.until {
+            return Err("certificate has expired or is not yet valid".to_owned());
+        }
+        Ok(Some(named.identity.clone()))
+    }
+
+    fn verdict(
+        &self,
+        chain: &[CertificateDer<'static>],
+        now: i64,
+    ) -> Result<Option<Named>, String> {
+        let [first, others @ ..] = chain else { return Ok(None) };
+        let seconds = Duration::from_secs(u64::try_from(now).unwrap_or_default());
+        self.verifier
+            .verify_client_cert(first, others, UnixTime::since_unix_epoch(seconds))
+            .map_err(|error| error.to_string())?;
+        named(first)
+    }
+}
+
+/// The identity that a client certificate names: common name is the user, organizations are the
+/// groups, a name of Kubernetes' own is the uid. The certificate must have been verified before.
+fn named(der: &[u8]) -> Result<Option<Named>, String> {
+    let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
+    let subject = certificate.subject();
+    let user = subject.iter_common_name().filter_map(|name| name.as_str().ok()).last();
+    let Some(user) = user.filter(|user| !user.is_empty()) else { return Ok(None) };
+    // The uid of a user (KEP-4828).
+    let mut uids = subject.iter_by_oid(&oid!(1.3.6.1.4.1.57683.2));
+    let uid = match (uids.next(), uids.next()) {
+        (None, _) => "",
+        (Some(uid), None) => uid.as_str().map_err(|_| "unable to parse UID into a string")?,
+        (Some(_), Some(_)) => return Err("expected 1 UID, but found multiple".to_owned()),
+    };
+    if uid.is_empty() && subject.iter_by_oid(&oid!(1.3.6.1.4.1.57683.2)).next().is_some() {
+        return Err("UID cannot be an empty string".to_owned());
+    }
+    let groups: Vec<String> = subject
+        .iter_organization()
+        .filter_map(|name| name.as_str().ok())
+        .map(ToOwned::to_owned)
+        .collect();
+    let mut id = "X509SHA256=".to_owned();
+    for byte in Sha256::digest(der) {
+        // Writing to a string does not fail.
+        let _ = write!(id, "{byte:02x}");
+    }
+    let extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![id])]);
+    let validity = certificate.validity();
+    Ok(Some(Named {
+        identity: Identity::with_details(user, uid, groups, extra),
+        since: validity.not_before.timestamp(),
+        until: validity.not_after.timestamp(),
+    }))
+}
+
+/// Takes any client certificate whose key the client has; others judge it.
+#[derive(Debug)]
+struct AnyClient(Arc<dyn ClientCertVerifier>);
+
+impl ClientCertVerifier for AnyClient {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+use super::*;
+use rcgen::{
+    CertificateParams, CustomExtension, DistinguishedName, DnType, DnValue,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd,
+};
+
+const UID: &[u64] = &[1, 3, 6, 1, 4, 1, 57683, 2];
+
+fn clock(time: &str) -> Clock {
+    Clock::starting_at(time.parse().unwrap())
+}
+
+struct Authority {
+    key: KeyPair,
+    params: CertificateParams,
+    judge: ClientAuthority,
+}
+
+fn authority() -> Authority {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "test-ca");
+    params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let certificate = params.self_signed(&key).unwrap();
+    let judge = ClientAuthority::new(certificate.der().clone()).unwrap();
+    Authority { key, params, judge }
+}
+
+impl Authority {
+    fn sign(&self, names: &[(DnType, &str)], change: impl Fn(&mut CertificateParams)) -> Shown {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        for (kind, name) in names {
+            params.distinguished_name.push(kind.clone(), DnValue::Utf8String((*name).to_owned()));
+        }
+        params.not_before = date_time_ymd(2026, 1, 1);
+        params.not_after = date_time_ymd(2027, 1, 1);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        change(&mut params);
+        let key = KeyPair::generate().unwrap();
+        let issuer = Issuer::from_params(&self.params, &self.key);
+        let made = params.signed_by(&key, &issuer).unwrap();
+        Shown::new(Some(&[made.der().clone()])).unwrap()
+    }
+
+    fn judge(&self, shown: &Shown, time: &str) -> Result<Option<Identity>, String> {
+        self.judge.judge(shown, clock(time))
+    }
+}
+
+const NOW: &str = "2026-06-01T00:00:00Z";
+
+#[test]
+fn the_subject_names_user_groups_and_uid() {
+    let authority = authority();
+    let uid = DnType::from_oid(UID);
+    let shown = authority.sign(
+        &[(DnType::CommonName, "jane"), (DnType::OrganizationName, "devs"), (uid.clone(), "u7")],
+        |_| {},
+    );
+    let identity = authority.judge(&shown, NOW).unwrap().unwrap();
+    assert_eq!((identity.user(), identity.uid()), ("jane", "u7"));
+    assert_eq!(identity.groups(), ["devs", "system:authenticated"]);
+    assert!(identity.extra()[CREDENTIAL_ID][0].starts_with("X509SHA256="));
+    // Who is told apart by nothing is nobody, and not refused.
+    let nameless = authority.sign(&[(DnType::OrganizationName, "devs")], |_| {});
+    assert_eq!(authority.judge(&nameless, NOW), Ok(None));
+    let empty = authority.sign(&[(DnType::CommonName, "jane"), (uid, "")], |_| {});
+    assert_eq!(authority.judge(&empty, NOW), Err("UID cannot be an empty string".to_owned()));
+}
+
+#[test]
+fn a_certificate_counts_from_its_beginning_to_its_end_also_on_an_open_connection() {
+    let authority = authority();
+    let shown = authority.sign(&[(DnType::CommonName, "jane")], |_| {});
+    for (time, good) in [
+        (NOW, true),
+        ("2025-12-31T23:59:59Z", false),
+        ("2026-01-01T00:00:00Z", true),
+        ("2027-01-01T00:00:00Z", true),
+        ("2027-01-01T00:00:01Z", false),
+        (NOW, true),
+    ] {
+        assert_eq!(authority.judge(&shown, time).is_ok(), good, "{time}");
+    }
+    let early = authority.sign(&[(DnType::CommonName, "jane")], |_| {});
+    assert!(authority.judge(&early, "2025-01-01T00:00:00Z").is_err());
+}
+
+#[test]
+fn forged_and_foreign_certificates_prove_nothing() {
+    let (ours, other) = (authority(), authority());
+    let jane = [(DnType::CommonName, "jane")];
+    let serving = |params: &mut CertificateParams| {
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    };
+    let critical = |params: &mut CertificateParams| {
+        let mut unknown = CustomExtension::from_oid_content(&[1, 2, 3, 4], vec![5, 0]);
+        unknown.set_criticality(true);
+        params.custom_extensions.push(unknown);
+    };
+    for shown in [
+        other.sign(&jane, |_| {}),
+        ours.sign(&jane, serving),
+        ours.sign(&jane, critical),
+        Shown::new(Some(&[CertificateDer::from(b"junk".to_vec())])).unwrap(),
+    ] {
+        assert!(ours.judge(&shown, NOW).is_err());
+    }
+    assert!(Shown::new(Some(&[])).is_none());
+    assert!(Shown::new(None).is_none());
+}

@@ -1,0 +1,136 @@
+//! Where a request carries its token: `Authorization`, or the protocols of a web socket.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+
+const SPACE: &str = "the provided Authorization header contains extra space before the bearer token, and is ignored";
+const PROTOCOL_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
+
+/// The token of the first `Authorization` header. None if it is of another scheme or empty: then
+/// nothing was tried. Bytes that are no text make a token that no key has signed.
+#[expect(clippy::unnecessary_wraps, reason = "one form with the other place of a token")]
+pub(super) fn bearer(
+    headers: &HeaderMap,
+    warnings: &mut Vec<&'static str>,
+) -> Result<Option<String>, &'static str> {
+    let Some(header) = headers.get(AUTHORIZATION) else { return Ok(None) };
+    let header = String::from_utf8_lossy(header.as_bytes());
+    let mut parts = header.trim().splitn(3, ' ');
+    let scheme = parts.next().unwrap_or_default();
+    let Some(token) = parts.next().filter(|_| scheme.eq_ignore_ascii_case("bearer")) else {
+        return Ok(None);
+    };
+    if token.is_empty() {
+        if parts.next().is_some() {
+            warnings.push(SPACE);
+        }
+        return Ok(None);
+    }
+    Ok(Some(token.to_owned()))
+}
+
+/// The token among the protocols that a web socket offers: browsers cannot send another header.
+pub(super) fn protocol(headers: &HeaderMap) -> Result<Option<String>, &'static str> {
+    let upgrades =
+        has_token(headers, &CONNECTION, "upgrade") && has_token(headers, &UPGRADE, "websocket");
+    if !upgrades {
+        return Ok(None);
+    }
+    let (mut encoded, mut others) = (None, false);
+    for header in headers.get_all(SEC_WEBSOCKET_PROTOCOL) {
+        let Ok(header) = header.to_str() else { continue };
+        for one in header.split(',').map(str::trim) {
+            let Some(token) = one.strip_prefix(PROTOCOL_PREFIX) else {
+                others = true;
+                continue;
+            };
+            if encoded.replace(token.to_owned()).is_some() {
+                return Err("multiple base64.bearer.authorization tokens specified");
+            }
+        }
+    }
+    let Some(encoded) = encoded else { return Ok(None) };
+    let token = URL_SAFE_NO_PAD
+        .decode(encoded)
+        .map_err(|_| "invalid base64.bearer.authorization token encoding")?;
+    let token =
+        String::from_utf8(token).map_err(|_| "invalid base64.bearer.authorization token")?;
+    match (token.is_empty(), others) {
+        (true, _) => Ok(None),
+        (false, false) => Err("missing additional subprotocol"),
+        (false, true) => Ok(Some(token)),
+    }
+}
+
+fn has_token(headers: &HeaderMap, name: &http::HeaderName, wanted: &str) -> bool {
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|one| one.trim().eq_ignore_ascii_case(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in pairs {
+            map.append(*name, http::HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        map
+    }
+
+    #[test]
+    fn the_first_authorization_header_counts_and_only_bearer() {
+        for (header, token, warned) in [
+            ("Bearer x", Some("x"), false),
+            ("bEaReR x y z", Some("x"), false),
+            ("  Bearer x  ", Some("x"), false),
+            ("Bearer  x", None, true),
+            ("Bearer", None, false),
+            ("Bearer ", None, false),
+            ("Basic x", None, false),
+            ("Bearer\tx", None, false),
+            ("", None, false),
+            ("Bearer ä", Some("ä"), false),
+        ] {
+            let mut warnings = Vec::new();
+            let found = bearer(&map(&[("authorization", header)]), &mut warnings).unwrap();
+            assert_eq!(found.as_deref(), token, "{header:?}");
+            assert_eq!(!warnings.is_empty(), warned, "{header:?}");
+        }
+        let two = map(&[("authorization", "Bearer a"), ("authorization", "Bearer b")]);
+        assert_eq!(bearer(&two, &mut Vec::new()).unwrap().as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn a_web_socket_may_offer_its_token_as_a_protocol() {
+        let token = format!("{PROTOCOL_PREFIX}{}", URL_SAFE_NO_PAD.encode("x"));
+        let twice = format!("{token},{token}");
+        let with_other = format!("v4.channel.k8s.io, {token}");
+        let bad = format!("a,{PROTOCOL_PREFIX}*");
+        let binary = format!("a,{PROTOCOL_PREFIX}{}", URL_SAFE_NO_PAD.encode([0xff]));
+        for (protocols, found) in [
+            ("v4.channel.k8s.io", Ok(None)),
+            (&with_other, Ok(Some("x".to_owned()))),
+            (&token, Err("missing additional subprotocol")),
+            (&twice, Err("multiple base64.bearer.authorization tokens specified")),
+            (&bad, Err("invalid base64.bearer.authorization token encoding")),
+            (&binary, Err("invalid base64.bearer.authorization token")),
+        ] {
+            let mut headers = map(&[
+                ("connection", "keep-alive, Upgrade"),
+                ("upgrade", "WebSocket"),
+                ("sec-websocket-protocol", protocols),
+            ]);
+            assert_eq!(protocol(&headers), found, "{protocols}");
+            headers.remove("upgrade");
+            assert_eq!(protocol(&headers), Ok(None), "{protocols}");
+        }
+    }
+}

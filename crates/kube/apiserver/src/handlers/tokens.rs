@@ -1,0 +1,73 @@
+//! Tokens of accounts: their issue over the API, and the note of their use.
+
+use super::options::{Verb, WriteOptions};
+use super::track::{ENTRIES, Tracker};
+use super::{Request, decode, present};
+use crate::Identity;
+use crate::admission::{self, Operation};
+use crate::authn::Used;
+use crate::http::Body;
+use crate::http::answer::Answer;
+use crate::server::ApiServer;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::{Method, StatusCode};
+use http_body_util::Full;
+use mainstay_object::{Gvk, Status};
+use serde_json::json;
+use std::sync::Arc;
+
+/// `serviceaccounts/token`.
+pub(super) async fn request(request: &Request<'_>) -> Result<Answer, Status> {
+    let account = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
+    let options = WriteOptions::read(request, Verb::Create)?;
+    let gvk = Gvk::new("authentication.k8s.io", "v1", "TokenRequest");
+    let decoded = decode::object_of(request, &gvk, options.validation)?;
+    let mut sent = decoded.object;
+    // The defaults of a token request are its sender's too.
+    if sent.i64(&["spec", "expirationSeconds"]).is_none() {
+        sent.set(&["spec", "expirationSeconds"], 3600.into());
+    }
+    Tracker::answered(request, &options, &gvk, "token", &mut sent);
+    let asked = request.asked(Operation::Create, "token", &request.path.name, options.dry_run);
+    admission::answered(asked, &mut sent).await?;
+    let entries = sent.remove(&ENTRIES);
+    let mut issued = request.server.authenticator.answer_token_request(
+        sent,
+        &account.object(),
+        &request.server.store,
+    )?;
+    if let Some(entries) = entries {
+        issued.set(&ENTRIES, entries);
+    }
+    let mut answer = Answer::bytes(StatusCode::CREATED, present::encode(&issued));
+    answer.warnings = decoded.warnings;
+    Ok(answer)
+}
+
+/// Notes on a Secret that its token was used today, as the original's own client does. What fails is
+/// noted at the next use.
+pub(crate) async fn note_use(server: &Arc<ApiServer>, used: &Used) {
+    let Used { namespace, secret, uid, day } = used;
+    let path = format!("/api/v1/namespaces/{namespace}/secrets/{secret}");
+    let patch = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {
+            "name": secret, "namespace": namespace, "uid": uid,
+            "labels": {"kubernetes.io/legacy-token-last-used": day},
+        },
+    });
+    let request = http::Request::builder()
+        .method(Method::PATCH)
+        .uri(path)
+        .header(CONTENT_TYPE, "application/merge-patch+json")
+        .header(USER_AGENT, "kube-apiserver/v1.35.0")
+        .body(Full::new(Bytes::from(patch.to_string())));
+    let Ok(request) = request else { return };
+    let identity = Identity::admin();
+    // Boxed: this is a request inside a request.
+    let answer: http::Response<Body> = Box::pin(server.answer(&identity, request)).await;
+    if !answer.status().is_success() {
+        tracing::debug!(namespace, secret, status = %answer.status(), "a use was not noted");
+    }
+}
