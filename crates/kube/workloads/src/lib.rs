@@ -13,8 +13,8 @@
 //! and a world that is as it should be is not written to. What happens to containers is described
 //! in [`simulate`].
 //!
-//! What this does not do: real containers, volumes and their claims, resource accounting in
-//! scheduling, autoscalers, `CronJobs`, `ResourceQuotas`, disruption budgets.
+//! What this does not do: real containers, volumes behind claims, autoscalers, `CronJobs`,
+//! `ResourceQuotas`, disruption budgets.
 
 mod collector;
 mod common;
@@ -23,8 +23,10 @@ mod deployment;
 mod job;
 mod namespace;
 mod node;
+mod placement;
 mod pod;
 mod replica_set;
+mod scheduler;
 mod service;
 mod stateful_set;
 mod template;
@@ -85,6 +87,7 @@ impl Workloads {
         let mut started = Started::default();
         let collector = collector::start(&context, &mut started);
         namespace::start(&context, options.root_ca.as_deref(), &collector, &mut started);
+        scheduler::start(&context, &views, &mut started);
         pod::start(&context, &views, &mut started);
         replica_set::start(&context, &views, &mut started);
         deployment::start(&context, &views, &mut started);

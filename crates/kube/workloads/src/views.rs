@@ -1,6 +1,7 @@
 //! The caches that several controllers share, and what each keeps of an object.
 
 use crate::common::Context;
+use crate::placement::{Needs, Taint, amounts, only_node};
 use crate::template;
 use jiff::Timestamp;
 use mainstay_client::{Cache, Selection, conditions};
@@ -111,6 +112,10 @@ pub(crate) struct PodView {
     pub(crate) deletion_cost: i64,
     /// How often the container that restarted most has restarted.
     pub(crate) restarts: i64,
+    /// The node that it is on, or the only one that it may go to.
+    pub(crate) target: Option<Arc<str>>,
+    /// What it asks of a node.
+    pub(crate) needs: Arc<Needs>,
 }
 
 impl PodView {
@@ -164,6 +169,9 @@ impl PodView {
                 .filter_map(|status| status.get("restartCount")?.as_i64())
                 .max()
                 .unwrap_or_default(),
+            target: text(&["spec", "nodeName"])
+                .or_else(|| only_node(pod.get(&["spec", "affinity"])).map(Arc::from)),
+            needs: Arc::new(Needs::of(pod)),
         }
     }
 
@@ -273,16 +281,18 @@ impl Trigger {
     }
 }
 
-/// What the scheduler reads of a node.
-#[derive(Clone, Debug, PartialEq)]
+/// What controllers read of a node.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NodeView {
     pub(crate) name: Arc<str>,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) ready: bool,
     pub(crate) unschedulable: bool,
     pub(crate) ip: Option<Arc<str>>,
-    /// Key, value and effect of each taint that keeps pods away.
-    pub(crate) taints: Vec<(String, String, String)>,
+    pub(crate) taints: Vec<Taint>,
+    /// How much of each resource pods may take.
+    pub(crate) allocatable: BTreeMap<Arc<str>, i64>,
+    pub(crate) terminating: bool,
 }
 
 impl NodeView {
@@ -291,21 +301,15 @@ impl NodeView {
             .array(&["status", "addresses"])
             .iter()
             .find(|address| address.get("type").and_then(Value::as_str) == Some("InternalIP"));
-        let text = |value: &Value, key: &str| {
-            value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
         Self {
             name: node.name().into(),
             labels: node.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
             ready: node.condition("Ready") == Some("True"),
             unschedulable: node.bool(&["spec", "unschedulable"]) == Some(true),
             ip: address.and_then(|it| it.get("address")).and_then(Value::as_str).map(Arc::from),
-            taints: node
-                .array(&["spec", "taints"])
-                .iter()
-                .map(|taint| (text(taint, "key"), text(taint, "value"), text(taint, "effect")))
-                .filter(|(_, _, effect)| effect != "PreferNoSchedule")
-                .collect(),
+            taints: node.array(&["spec", "taints"]).iter().map(Taint::of).collect(),
+            allocatable: amounts(node.get(&["status", "allocatable"])),
+            terminating: node.is_terminating(),
         }
     }
 }
@@ -325,6 +329,71 @@ pub(crate) fn selector(object: &Object) -> Option<LabelSelector> {
     (!selector.is_everything()).then_some(selector)
 }
 
+/// What is kept of a `ControllerRevision`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RevisionView {
+    pub(crate) uid: Arc<str>,
+    pub(crate) resource_version: Arc<str>,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) revision: i64,
+    pub(crate) data: Value,
+    pub(crate) terminating: bool,
+    pub(crate) created: Option<Timestamp>,
+}
+
+impl RevisionView {
+    /// Reads a revision.
+    pub(crate) fn of(object: &Object) -> Self {
+        Self {
+            uid: object.uid().into(),
+            resource_version: object.resource_version().into(),
+            owner: Owner::of(object),
+            labels: object
+                .labels()
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+            revision: object.i64(&["revision"]).unwrap_or_default(),
+            data: object.get(&["data"]).cloned().unwrap_or_default(),
+            terminating: object.is_terminating(),
+            created: object.creation_timestamp(),
+        }
+    }
+}
+
+impl Owned for RevisionView {
+    fn owner(&self) -> Option<&Owner> {
+        self.owner.as_ref()
+    }
+
+    fn labels(&self) -> &BTreeMap<String, String> {
+        &self.labels
+    }
+}
+
+/// What is kept of a disruption budget.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BudgetView {
+    pub(crate) resource_version: Arc<str>,
+    /// The empty selector selects all pods; none selects nothing.
+    pub(crate) selector: Option<LabelSelector>,
+    pub(crate) allowed: i64,
+}
+
+impl BudgetView {
+    fn of(object: &Object) -> Self {
+        let selector = object.get(&["spec", "selector"]).filter(|it| !it.is_null());
+        Self {
+            resource_version: object.resource_version().into(),
+            selector: selector.and_then(|it| LabelSelector::from_value(it).ok()),
+            allowed: object.i64(&["status", "disruptionsAllowed"]).unwrap_or_default(),
+        }
+    }
+}
+
+/// Under this value the index of pods lists those that no node has yet.
+pub(crate) const UNASSIGNED: &str = "unassigned";
+
 /// Under this value the index of pods lists those that nobody controls.
 pub(crate) const ORPHANS: &str = "orphans";
 
@@ -337,10 +406,13 @@ pub(crate) struct Views {
     pub(crate) replica_sets: Cache<ReplicaSetView>,
     pub(crate) replication_controllers: Cache<Trigger>,
     pub(crate) deployments: Cache<Trigger>,
+    /// Indexed by the uid of the controller, or [`ORPHANS`].
+    pub(crate) revisions: Cache<RevisionView>,
     pub(crate) stateful_sets: Cache<Trigger>,
     pub(crate) daemon_sets: Cache<Trigger>,
     pub(crate) jobs: Cache<Trigger>,
     pub(crate) nodes: Cache<NodeView>,
+    pub(crate) budgets: Cache<BudgetView>,
 }
 
 impl Views {
@@ -359,8 +431,12 @@ impl Views {
                         Some(owner) => Arc::clone(&owner.uid),
                         None => ORPHANS.into(),
                     };
-                    let node = pod.node.as_ref().map(|node| format!("node/{node}").into());
-                    std::iter::once(owner).chain(node).collect()
+                    let place = match &pod.node {
+                        Some(node) => Some(format!("node/{node}").into()),
+                        None if pod.is_finished() => None,
+                        None => Some(UNASSIGNED.into()),
+                    };
+                    std::iter::once(owner).chain(place).collect()
                 })
                 .start(&context.cluster, context.stop.clone()),
             replica_sets: Cache::builder(Selection::all(known::REPLICA_SET), |object| {
@@ -376,9 +452,20 @@ impl Views {
             )
             .start(&context.cluster, context.stop.clone()),
             deployments: triggers(known::DEPLOYMENT),
+            revisions: Cache::builder(Selection::all(known::CONTROLLER_REVISION), |object| {
+                Some(RevisionView::of(object))
+            })
+            .index(|it| {
+                vec![it.owner.as_ref().map_or_else(|| ORPHANS.into(), |it| Arc::clone(&it.uid))]
+            })
+            .start(&context.cluster, context.stop.clone()),
             stateful_sets: triggers(known::STATEFUL_SET),
             daemon_sets: triggers(known::DAEMON_SET),
             jobs: triggers(known::JOB),
+            budgets: Cache::builder(Selection::all(known::POD_DISRUPTION_BUDGET), |object| {
+                Some(BudgetView::of(object))
+            })
+            .start(&context.cluster, context.stop.clone()),
             nodes: Cache::builder(Selection::all(known::NODE), |node| Some(NodeView::of(node)))
                 .start(&context.cluster, context.stop.clone()),
         }

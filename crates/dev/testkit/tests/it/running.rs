@@ -125,7 +125,7 @@ async fn a_pod_that_no_node_takes_says_why_and_goes_when_one_does() {
         )
         .await;
     // The pod may come before the nodes, or before they are ready: the reason follows them.
-    let why = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.";
+    let why = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.";
     cluster
         .wait_for(&known::POD, Some("default"), "picky", |pod| {
             let conditions = pod.array(&["status", "conditions"]);

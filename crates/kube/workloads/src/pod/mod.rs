@@ -1,22 +1,18 @@
-//! Pods: scheduled on a node, brought to life there, and taken away when they are deleted.
+//! Pods: brought to life on their node, and taken away when they are deleted.
 //!
-//! One controller is scheduler and kubelet of all simulated nodes at once.
-
-mod schedule;
+//! One controller is the kubelet of all simulated nodes at once.
 
 use crate::Started;
 use crate::common::{Context, overtaken};
 use crate::simulate::{self, Place};
-use crate::views::{NodeView, PodView, Views};
+use crate::views::{PodView, Views};
 use mainstay_client::{Action, Controller, DeleteOptions, Error, Reconciler};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, known};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use schedule::Choice;
-use serde_json::json;
 use std::sync::Arc;
 
-/// Starts scheduler and kubelet.
+/// Starts the kubelet.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let controller = Controller::new("pods").workers(8);
     let queue = controller.queue();
@@ -25,20 +21,8 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
             queue.add(change.key.clone());
         }
     });
-    let (queue, pods) = (controller.queue(), views.pods.clone());
-    // A node that appears, or becomes better, may help pods that wait.
-    views.nodes.subscribe(move |change| {
-        if change.after.is_some() {
-            for (key, pod) in pods.list(None) {
-                if pod.node.is_none() && !pod.is_finished() {
-                    queue.add(key);
-                }
-            }
-        }
-    });
     let reconciler = Reconcile {
-        scheduler: context.named("kube-scheduler"),
-        kubelet: context.named("kubelet"),
+        kubelet: context.named("kubelet").signed("kubelet"),
         views: views.clone(),
         addresses: Mutex::default(),
     };
@@ -96,7 +80,6 @@ impl Addresses {
 }
 
 struct Reconcile {
-    scheduler: Context,
     kubelet: Context,
     views: Views,
     addresses: Mutex<Addresses>,
@@ -115,7 +98,7 @@ impl Reconciler for Reconcile {
         } else if let Some(node) = &pod.node {
             self.live(key, &pod, node).await
         } else {
-            self.schedule(key, &pod).await
+            Ok(())
         };
         match outcome {
             Err(error) if overtaken(&error) => Ok(Action::Done),
@@ -134,63 +117,6 @@ impl Reconcile {
         let options = DeleteOptions::uid(pod.uid.as_ref()).grace_period(0);
         let cluster = &self.kubelet.cluster;
         cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await
-    }
-
-    async fn schedule(&self, key: &NamespacedName, view: &PodView) -> Result<(), Error> {
-        let cluster = &self.scheduler.cluster;
-        let pod = cluster.get(&known::POD, key.namespace(), &key.name).await?;
-        let foreign = pod.str(&["spec", "schedulerName"]).unwrap_or("default-scheduler");
-        if pod.uid() != &*view.uid
-            || pod.str(&["spec", "nodeName"]).is_some_and(|node| !node.is_empty())
-            || pod.is_terminating()
-            || foreign != "default-scheduler"
-        {
-            return Ok(());
-        }
-        let nodes = self.views.nodes.list(None);
-        let loads: Vec<(Arc<NodeView>, usize)> = nodes
-            .into_iter()
-            .map(|(key, node)| {
-                let load = self.views.pods.count(&format!("node/{}", key.name));
-                (node, load)
-            })
-            .collect();
-        match schedule::choose(&pod, &loads) {
-            Choice::Node(node) => {
-                self.bind(&pod, &node).await?;
-                let message = format!("Successfully assigned {key} to {node}");
-                self.scheduler.normal(&pod, "Scheduled", message);
-                Ok(())
-            }
-            Choice::Nowhere(message) => {
-                let now = self.scheduler.clock.now_rfc3339();
-                let Some(status) = schedule::unschedulable(&pod, &message, &now) else {
-                    return Ok(());
-                };
-                self.scheduler.warning(&pod, "FailedScheduling", message);
-                self.scheduler.write_status(&known::POD, &pod, status).await
-            }
-        }
-    }
-
-    async fn bind(&self, pod: &Object, node: &str) -> Result<(), Error> {
-        let cluster = &self.scheduler.cluster;
-        let binding = Object::from_value(json!({
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": pod.name(), "namespace": pod.namespace(), "uid": pod.uid()},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }))
-        .unwrap_or_default();
-        let namespace = Some(pod.namespace());
-        let bound = cluster
-            .create_subresource(&known::POD, namespace, pod.name(), "binding", &binding)
-            .await;
-        match bound {
-            // Assigned meanwhile: the event of that is on its way.
-            Err(error) if error.is_conflict() => Ok(()),
-            other => other.map(|_| ()),
-        }
     }
 
     async fn live(&self, key: &NamespacedName, view: &PodView, node: &str) -> Result<(), Error> {

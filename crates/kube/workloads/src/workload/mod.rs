@@ -8,8 +8,10 @@
 //! which is all that differs. What else concerns it, such as nodes, it adds to the queue itself.
 
 mod pods;
+mod revisions;
 
 pub(crate) use pods::{Named, Pods};
+pub(crate) use revisions::{Revisions, template_of};
 
 use crate::Started;
 use crate::common::{Context, overtaken};

@@ -174,7 +174,7 @@ impl Pods {
                 Ok(pod) => {
                     let message = if stateful {
                         let set = owner.name();
-                        format!("create Pod {name} in StatefulSet {set} successful")
+                        format!("Create Pod {name} in StatefulSet {set} successful")
                     } else {
                         format!("Created pod: {}", pod.name())
                     };
@@ -185,7 +185,7 @@ impl Pods {
                     if !error.is_namespace_terminating() && !error.is_already_exists() {
                         let message = if stateful {
                             let set = owner.name();
-                            format!("create Pod {name} in StatefulSet {set} failed error: {error}")
+                            format!("Create Pod {name} in StatefulSet {set} failed error: {error}")
                         } else {
                             format!("Error creating: {error}")
                         };
@@ -206,7 +206,7 @@ impl Pods {
             cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await?;
             self.deleted.lock().insert(Arc::clone(&pod.uid));
             let message = if owner.kind() == known::STATEFUL_SET.kind {
-                format!("delete Pod {} in StatefulSet {} successful", key.name, owner.name())
+                format!("Delete Pod {} in StatefulSet {} successful", key.name, owner.name())
             } else {
                 format!("Deleted pod: {}", key.name)
             };

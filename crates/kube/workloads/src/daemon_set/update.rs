@@ -1,0 +1,86 @@
+//! A new template, node by node.
+
+use super::decide::{Bounds, Decision, Post, is_updated};
+use crate::workload::Named;
+use std::sync::Arc;
+
+/// The daemons of a node that do not go: one of the new template, one of another. None if there are
+/// more, which is for others to mend.
+fn pair<'a>(post: &Post<'a>, hash: &str) -> Option<(Option<&'a Named>, Option<&'a Named>)> {
+    let (mut new, mut old) = (None, None);
+    for pod in post.pods.iter().filter(|(_, pod)| !pod.terminating) {
+        let place = if is_updated(&pod.1, hash) { &mut new } else { &mut old };
+        if place.replace(*pod).is_some() {
+            return None;
+        }
+    }
+    Some((new, old))
+}
+
+/// Adds what an update does next to a decision that has nothing else to do.
+pub(super) fn roll(
+    posts: &[Post<'_>],
+    desired: i64,
+    bounds: &Bounds,
+    hash: &str,
+    decision: &mut Decision,
+) {
+    let posts: Vec<&Post<'_>> = posts.iter().filter(|post| !post.pods.is_empty()).collect();
+    if bounds.surge == 0 {
+        replace(&posts, bounds, hash, decision);
+    } else {
+        surge(&posts, desired, bounds, hash, decision);
+    }
+}
+
+/// Deletes old daemons; those that serve nobody whatever the bounds.
+fn replace(posts: &[&Post<'_>], bounds: &Bounds, hash: &str, decision: &mut Decision) {
+    let mut unavailable = 0;
+    let mut candidates: Vec<&Named> = Vec::new();
+    for post in posts {
+        match pair(post, hash) {
+            Some((Some(new), None)) => {
+                unavailable += i64::from(!bounds.is_available(&new.1));
+            }
+            Some((None, Some(old))) if bounds.is_available(&old.1) => candidates.push(old),
+            Some((None, Some(old))) => {
+                decision.delete.push(old.clone());
+                unavailable += 1;
+            }
+            _ => unavailable += 1,
+        }
+    }
+    let room = usize::try_from(bounds.unavailable - unavailable).unwrap_or(0);
+    decision.delete.extend(candidates.into_iter().take(room).cloned());
+}
+
+/// Starts new daemons beside old ones, and deletes those that are replaced.
+fn surge(posts: &[&Post<'_>], desired: i64, bounds: &Bounds, hash: &str, decision: &mut Decision) {
+    let (mut surging, mut available) = (0, 0);
+    let mut leaving: Vec<&Named> = Vec::new();
+    let mut candidates: Vec<&Arc<str>> = Vec::new();
+    for post in posts {
+        let Some((new, old)) = pair(post, hash) else {
+            surging += 1;
+            continue;
+        };
+        let serving = old.or(new).is_some_and(|pod| bounds.is_available(&pod.1));
+        available += i64::from(serving);
+        match (new, old) {
+            (_, None) => {}
+            (None, Some(old)) if serving && !post.should_run => leaving.push(old),
+            (None, Some(_)) if serving => candidates.push(&post.node.name),
+            (None, Some(old)) if !post.should_run => decision.delete.push(old.clone()),
+            (None, Some(_)) => decision.create.push(Arc::clone(&post.node.name)),
+            (Some(new), Some(old)) if bounds.is_available(&new.1) => {
+                decision.delete.push(old.clone());
+            }
+            (Some(_), Some(_)) => surging += 1,
+        }
+    }
+    // A daemon that does not belong where it is goes when enough others serve.
+    let spare = usize::try_from(available - desired).unwrap_or(0);
+    decision.delete.extend(leaving.into_iter().take(spare).cloned());
+    let room = usize::try_from(bounds.surge - surging).unwrap_or(0);
+    decision.create.extend(candidates.into_iter().take(room).cloned());
+}

@@ -1,0 +1,195 @@
+//! Which node a pod goes to, or in whose place.
+
+use super::fit::{Fit, Refusal};
+use super::near::{crowding, liking};
+use super::world::{Named, NodeState, World};
+use crate::placement::{term_holds, untolerated};
+use crate::views::{Owned, PodView};
+use mainstay_object::NamespacedName;
+use mainstay_object::selector::LabelSelector;
+use rustc_hash::FxHashSet;
+use serde_json::Value;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Where a pod goes.
+#[derive(Clone, Debug)]
+pub(super) enum Choice {
+    /// To this node.
+    Node(Arc<str>),
+    /// To none, and why.
+    Nowhere(String),
+    /// To this node once these pods have left it; until then there is none, and why.
+    Instead { node: Arc<str>, victims: Vec<Named>, why: String },
+}
+
+/// A disruption budget: pods that must not all go.
+#[derive(Clone, Debug)]
+pub(super) struct Budget {
+    pub(super) namespace: Arc<str>,
+    pub(super) selector: LabelSelector,
+    pub(super) allowed: i64,
+}
+
+/// Chooses.
+pub(super) fn choose(world: &World, budgets: &[Budget], pod: &Named) -> Choice {
+    let nothing = FxHashSet::default();
+    let fit = Fit::new(world, &pod.0, &pod.1, &nothing);
+    let mut refused: Vec<(&NodeState, Refusal)> = Vec::new();
+    let mut fitting: Vec<&NodeState> = Vec::new();
+    for node in &world.nodes {
+        match fit.refusal(node) {
+            Some(refusal) => refused.push((node, refusal)),
+            None => fitting.push(node),
+        }
+    }
+    let best = fitting.into_iter().min_by_key(|node| rank(world, &pod.0, &pod.1, node));
+    if let Some(node) = best {
+        return Choice::Node(Arc::clone(&node.view.name));
+    }
+    if world.nodes.is_empty() {
+        return Choice::Nowhere("no nodes available to schedule pods".to_owned());
+    }
+    let reasons = refused.iter().flat_map(|(_, refusal)| refusal.reasons.iter().cloned());
+    let why = histogram(world.nodes.len(), reasons);
+    if !pod.1.needs.preempts {
+        return Choice::Nowhere(format!(
+            "{why} no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
+        ));
+    }
+    match preempt(world, budgets, pod, &refused) {
+        Ok((node, victims)) => Choice::Instead { node, victims, why },
+        Err(reasons) => {
+            let other = histogram(world.nodes.len(), reasons.into_iter());
+            Choice::Nowhere(format!("{why} no new claims to deallocate, preemption: {other}"))
+        }
+    }
+}
+
+fn histogram(nodes: usize, reasons: impl Iterator<Item = String>) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for reason in reasons {
+        *counts.entry(reason).or_default() += 1;
+    }
+    let mut texts: Vec<String> =
+        counts.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    texts.sort();
+    format!("0/{nodes} nodes are available: {}.", texts.join(", "))
+}
+
+type Rank<'a> = (usize, Reverse<i64>, i64, i64, usize, &'a Arc<str>);
+
+/// The node of the lowest rank is taken: few taints that only prefer, what the pod prefers, evenly
+/// spread, little of its processors taken, few pods.
+fn rank<'a>(world: &World, key: &NamespacedName, pod: &PodView, node: &'a NodeState) -> Rank<'a> {
+    let soft = node.taints.iter().filter(|taint| {
+        let taint = std::slice::from_ref(*taint);
+        untolerated(taint, &pod.needs.tolerations, &["PreferNoSchedule"]).is_some()
+    });
+    let preferred = pod
+        .needs
+        .affinity
+        .as_ref()
+        .and_then(|it| {
+            it.get("nodeAffinity")?
+                .get("preferredDuringSchedulingIgnoredDuringExecution")?
+                .as_array()
+        })
+        .into_iter()
+        .flatten()
+        .filter(|it| it.get("preference").is_some_and(|term| term_holds(term, &node.view)))
+        .filter_map(|it| it.get("weight").and_then(Value::as_i64))
+        .sum::<i64>();
+    let share = |name: &str| {
+        let has = node.view.allocatable.get(name).copied().unwrap_or_default().max(1);
+        let used = node.used.get(name).copied().unwrap_or_default();
+        used.saturating_mul(100) / has
+    };
+    (
+        soft.count(),
+        Reverse(preferred.saturating_add(liking(world, pod, node))),
+        crowding(world, key, pod, node),
+        share("cpu") + share("memory"),
+        node.pods.len(),
+        &node.view.name,
+    )
+}
+
+/// How bad it is to preempt on a node; the least bad node is taken.
+type Harm<'a> = (usize, i64, i64, usize, &'a Arc<str>);
+
+/// A node where pods of lower priority can make room, and which of them have to; or for each node
+/// why that does not help.
+fn preempt(
+    world: &World,
+    budgets: &[Budget],
+    pod: &Named,
+    refused: &[(&NodeState, Refusal)],
+) -> Result<(Arc<str>, Vec<Named>), Vec<String>> {
+    let priority = pod.1.needs.priority;
+    let mut reasons = Vec::new();
+    let mut best: Option<(Harm<'_>, Vec<Named>)> = None;
+    for (node, refusal) in refused {
+        if refusal.lasting {
+            reasons.push("Preemption is not helpful for scheduling".to_owned());
+            continue;
+        }
+        let mut lower: Vec<&Named> =
+            node.pods.iter().filter(|(_, it)| it.needs.priority < priority).collect();
+        if lower.is_empty() {
+            reasons.push("No preemption victims found for incoming pod".to_owned());
+            continue;
+        }
+        let mut gone: FxHashSet<Arc<str>> =
+            lower.iter().map(|(_, it)| Arc::clone(&it.uid)).collect();
+        if let Some(refusal) = Fit::new(world, &pod.0, &pod.1, &gone).refusal(node) {
+            reasons.extend(refusal.reasons);
+            continue;
+        }
+        lower.sort_by_key(|(key, it)| (Reverse(it.needs.priority), it.created, key.clone()));
+        let (guarded, free) = guarded(budgets, &lower);
+        let mut violations = 0;
+        let mut victims = Vec::new();
+        // Who need not go stays: those whose budget would be violated are asked first.
+        for (others, is_guarded) in [(guarded, true), (free, false)] {
+            for other in others {
+                gone.remove(&other.1.uid);
+                if Fit::new(world, &pod.0, &pod.1, &gone).refusal(node).is_some() {
+                    gone.insert(Arc::clone(&other.1.uid));
+                    violations += usize::from(is_guarded);
+                    victims.push(other.clone());
+                }
+            }
+        }
+        let highest = victims.iter().map(|(_, it)| it.needs.priority).max().unwrap_or(i64::MIN);
+        let sum = victims.iter().map(|(_, it)| it.needs.priority).sum();
+        let harm = (violations, highest, sum, victims.len(), &node.view.name);
+        if best.as_ref().is_none_or(|(least, _)| harm < *least) {
+            best = Some((harm, victims));
+        }
+    }
+    match best {
+        Some(((.., node), victims)) => Ok((Arc::clone(node), victims)),
+        None => Err(reasons),
+    }
+}
+
+/// Pods whose leaving would violate a budget, and the others.
+fn guarded<'a>(budgets: &[Budget], pods: &[&'a Named]) -> (Vec<&'a Named>, Vec<&'a Named>) {
+    let mut left: Vec<i64> = budgets.iter().map(|budget| budget.allowed).collect();
+    pods.iter().copied().partition(|(key, pod)| {
+        let mut violates = false;
+        for (budget, left) in budgets.iter().zip(&mut left) {
+            if *budget.namespace == *key.namespace && pod.matches(&budget.selector) {
+                *left -= 1;
+                violates |= *left < 0;
+            }
+        }
+        violates
+    })
+}
+
+#[cfg(test)]
+#[path = "choose_tests.rs"]
+mod tests;

@@ -1,0 +1,114 @@
+//! Whether a node takes a pod, and why not, in the words of the original.
+
+use super::near::Neighbourhood;
+use super::world::{NodeState, World};
+use crate::placement::{REPELLING, Taint, allowed_names, tolerates, untolerated, wants_node};
+use crate::views::PodView;
+use mainstay_object::NamespacedName;
+use rustc_hash::FxHashSet;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Why a node does not take a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) reasons: Vec<String>,
+    /// Whether it stays so whichever pods leave the node.
+    pub(super) lasting: bool,
+}
+
+impl Refusal {
+    fn passing(reason: &str) -> Self {
+        Self { reasons: vec![reason.to_owned()], lasting: false }
+    }
+
+    fn lasting(reason: &str) -> Self {
+        Self { reasons: vec![reason.to_owned()], lasting: true }
+    }
+}
+
+/// A pod that looks for a node, in a world without some pods.
+pub(super) struct Fit<'a> {
+    pod: &'a PodView,
+    without: &'a FxHashSet<Arc<str>>,
+    spec: Value,
+    neighbourhood: Neighbourhood,
+}
+
+impl<'a> Fit<'a> {
+    pub(super) fn new(
+        world: &World,
+        key: &NamespacedName,
+        pod: &'a PodView,
+        without: &'a FxHashSet<Arc<str>>,
+    ) -> Self {
+        let spec = json!({
+            "nodeSelector": pod.needs.node_selector, "affinity": pod.needs.affinity,
+        });
+        let neighbourhood = Neighbourhood::new(world, key, pod, &spec, without);
+        Self { pod, without, spec, neighbourhood }
+    }
+
+    /// Why a node does not take the pod; none if it does.
+    pub(super) fn refusal(&self, node: &NodeState) -> Option<Refusal> {
+        let needs = &self.pod.needs;
+        if let Some(names) = allowed_names(needs.affinity.as_ref())
+            && !names.contains(&&*node.view.name)
+        {
+            return Some(Refusal::lasting("node(s) didn't satisfy plugin(s) [NodeAffinity]"));
+        }
+        let cordoned = Taint::new("node.kubernetes.io/unschedulable", "NoSchedule");
+        if node.view.unschedulable && !needs.tolerations.iter().any(|it| tolerates(it, &cordoned)) {
+            return Some(Refusal::lasting("node(s) were unschedulable"));
+        }
+        if untolerated(&node.taints, &needs.tolerations, &REPELLING).is_some() {
+            return Some(Refusal::lasting("node(s) had untolerated taint(s)"));
+        }
+        if !wants_node(&self.spec, &node.view) {
+            return Some(Refusal::lasting("node(s) didn't match Pod's node affinity/selector"));
+        }
+        let mut taken = node.ports(self.without);
+        if !needs.ports.is_empty()
+            && taken.any(|taken| needs.ports.iter().any(|port| port.conflicts(taken)))
+        {
+            return Some(Refusal::passing(
+                "node(s) didn't have free ports for the requested pod ports",
+            ));
+        }
+        self.room(node).or_else(|| self.neighbourhood.refusal(node))
+    }
+
+    /// Whether the node has what the pod asks for.
+    fn room(&self, node: &NodeState) -> Option<Refusal> {
+        let gone = || node.pods.iter().filter(|(_, pod)| self.without.contains(&pod.uid));
+        let mut reasons = Vec::new();
+        let mut lasting = false;
+        let most = node.view.allocatable.get("pods").copied().unwrap_or_default();
+        let there = node.pods.len() - if self.without.is_empty() { 0 } else { gone().count() };
+        if i64::try_from(there + 1).unwrap_or(i64::MAX) > most {
+            reasons.push("Too many pods".to_owned());
+        }
+        // The usual ones first, as the original names them.
+        let order = |name: &str| match name {
+            "cpu" => 0,
+            "memory" => 1,
+            "ephemeral-storage" => 2,
+            _ => 3,
+        };
+        let mut requests: Vec<(&Arc<str>, &i64)> = self.pod.needs.requests.iter().collect();
+        requests.sort_by_key(|(name, _)| order(name));
+        for (name, amount) in requests {
+            let has = node.view.allocatable.get(name).copied().unwrap_or_default();
+            let mut used = node.used.get(name).copied().unwrap_or_default();
+            if !self.without.is_empty() {
+                let freed = gone().filter_map(|(_, pod)| pod.needs.requests.get(name));
+                used -= freed.sum::<i64>();
+            }
+            if *amount > has - used {
+                reasons.push(format!("Insufficient {name}"));
+                lasting |= *amount > has;
+            }
+        }
+        (!reasons.is_empty()).then_some(Refusal { reasons, lasting })
+    }
+}

@@ -1,0 +1,260 @@
+//! Pods that want to be near to others, far from them, or spread over the nodes.
+
+use super::fit::Refusal;
+use super::world::{NodeState, World};
+use crate::placement::{REPELLING, Term, untolerated, wants_node};
+use crate::views::{NodeView, Owned, PodView};
+use mainstay_object::NamespacedName;
+use mainstay_object::selector::LabelSelector;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+type Labels = FxHashMap<Arc<str>, Arc<BTreeMap<String, String>>>;
+
+/// A rule that pods are spread over the values of a label of nodes.
+struct Spread {
+    key: String,
+    most: i64,
+    /// One if the pod counts itself.
+    own: i64,
+    /// Matching pods by the value of the label.
+    counts: FxHashMap<String, i64>,
+    least: i64,
+}
+
+/// What pods elsewhere mean for a pod that looks for a node.
+pub(super) struct Neighbourhood {
+    spread: Vec<Spread>,
+    /// For each term: the values of its label where a pod is that it matches.
+    near: Vec<(String, FxHashSet<String>)>,
+    /// The pod may be the first of those that want to be near to each other.
+    may_be_first: bool,
+    far: Vec<(String, FxHashSet<String>)>,
+    /// Labels and values that pods elsewhere keep this pod from.
+    barred: Vec<(String, String)>,
+}
+
+/// Whether a term of a pod (of no matter which namespace) matches a pod.
+fn matches(term: &Term, key: &NamespacedName, pod: &PodView, labels: &Labels) -> bool {
+    let here = term.namespaces.iter().any(|namespace| **namespace == *key.namespace)
+        || term.namespace_selector.as_ref().is_some_and(|selector| {
+            let labels = labels.get(&key.namespace);
+            selector.matches_with(|name| labels?.get(name).map(String::as_str))
+        });
+    here && term.selector.as_ref().is_some_and(|selector| pod.matches(selector))
+}
+
+fn value_of<'a>(node: &'a NodeView, key: &str) -> Option<&'a String> {
+    node.labels.get(key)
+}
+
+impl Neighbourhood {
+    pub(super) fn new(
+        world: &World,
+        key: &NamespacedName,
+        pod: &PodView,
+        spec: &Value,
+        without: &FxHashSet<Arc<str>>,
+    ) -> Self {
+        let needs = &pod.needs;
+        let places = |terms: &[Term]| -> Vec<(String, FxHashSet<String>)> {
+            terms
+                .iter()
+                .map(|term| {
+                    let values = world
+                        .nodes
+                        .iter()
+                        .filter(|node| {
+                            node.pods.iter().any(|(key, other)| {
+                                !without.contains(&other.uid)
+                                    && matches(term, key, other, &world.namespaces)
+                            })
+                        })
+                        .filter_map(|node| value_of(&node.view, &term.topology).cloned());
+                    (term.topology.clone(), values.collect())
+                })
+                .collect()
+        };
+        let near = places(&needs.near);
+        let may_be_first = near.iter().all(|(_, values)| values.is_empty())
+            && needs.near.iter().all(|term| matches(term, key, pod, &world.namespaces));
+        let mut barred = Vec::new();
+        if world.keeping_away > 0 {
+            for node in &world.nodes {
+                for (_, other) in &node.pods {
+                    for term in &other.needs.far {
+                        if !without.contains(&other.uid)
+                            && matches(term, key, pod, &world.namespaces)
+                            && let Some(value) = value_of(&node.view, &term.topology)
+                        {
+                            barred.push((term.topology.clone(), value.clone()));
+                        }
+                    }
+                }
+            }
+        }
+        Self {
+            spread: spread(world, key, pod, spec, without),
+            near,
+            may_be_first,
+            far: places(&needs.far),
+            barred,
+        }
+    }
+
+    /// Why a node does not take the pod.
+    pub(super) fn refusal(&self, node: &NodeState) -> Option<Refusal> {
+        let passing =
+            |reason: &str| Some(Refusal { reasons: vec![reason.to_owned()], lasting: false });
+        let lasting =
+            |reason: &str| Some(Refusal { reasons: vec![reason.to_owned()], lasting: true });
+        for spread in &self.spread {
+            let Some(value) = value_of(&node.view, &spread.key) else {
+                return lasting(
+                    "node(s) didn't match pod topology spread constraints (missing required label)",
+                );
+            };
+            let there = spread.counts.get(value).copied().unwrap_or_default();
+            if there + spread.own - spread.least > spread.most {
+                return passing("node(s) didn't match pod topology spread constraints");
+            }
+        }
+        let near = self.near.iter().all(|(key, values)| {
+            value_of(&node.view, key)
+                .is_some_and(|value| self.may_be_first || values.contains(value))
+        });
+        if !near {
+            return lasting("node(s) didn't match pod affinity rules");
+        }
+        let is_at = |key: &str, values: &FxHashSet<String>| {
+            value_of(&node.view, key).is_some_and(|value| values.contains(value))
+        };
+        if self.far.iter().any(|(key, values)| is_at(key, values)) {
+            return passing("node(s) didn't match pod anti-affinity rules");
+        }
+        let barred = self
+            .barred
+            .iter()
+            .any(|(key, value)| value_of(&node.view, key).is_some_and(|there| there == value));
+        if barred {
+            return passing("node(s) didn't satisfy existing pods anti-affinity rules");
+        }
+        None
+    }
+}
+
+/// The hard constraints of a pod, counted.
+fn spread(
+    world: &World,
+    key: &NamespacedName,
+    pod: &PodView,
+    spec: &Value,
+    without: &FxHashSet<Arc<str>>,
+) -> Vec<Spread> {
+    let text = |it: &Value, field: &str| {
+        it.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let hard: Vec<&Value> = pod
+        .needs
+        .spread
+        .iter()
+        .filter(|it| text(it, "whenUnsatisfiable") != "ScheduleAnyway")
+        .collect();
+    let keys: Vec<String> = hard.iter().map(|it| text(it, "topologyKey")).collect();
+    hard.iter()
+        .map(|constraint| {
+            let mut selector = constraint
+                .get("labelSelector")
+                .and_then(|selector| LabelSelector::from_value(selector).ok());
+            let by_labels = constraint.get("matchLabelKeys").and_then(Value::as_array);
+            if let (Some(known), Some(extra)) = (&selector, by_labels) {
+                let pairs = extra
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .filter_map(|name| Some((name, pod.labels.get(name)?.as_str())));
+                let own = LabelSelector::from_pairs(pairs).to_string();
+                let both = [known.to_string(), own].join(",");
+                selector = LabelSelector::parse(both.trim_matches(',')).ok();
+            }
+            let counted =
+                |other: &PodView| selector.as_ref().is_some_and(|selector| other.matches(selector));
+            let honours_taints = text(constraint, "nodeTaintsPolicy") == "Honor";
+            let ignores_affinity = text(constraint, "nodeAffinityPolicy") == "Ignore";
+            let topology = text(constraint, "topologyKey");
+            let mut counts: FxHashMap<String, i64> = FxHashMap::default();
+            for node in &world.nodes {
+                let eligible = keys.iter().all(|key| node.view.labels.contains_key(key))
+                    && (ignores_affinity || wants_node(spec, &node.view))
+                    && (!honours_taints
+                        || untolerated(&node.taints, &pod.needs.tolerations, &REPELLING).is_none());
+                let Some(value) = value_of(&node.view, &topology).filter(|_| eligible) else {
+                    continue;
+                };
+                let here = node.pods.iter().filter(|(name, other)| {
+                    name.namespace == key.namespace
+                        && !other.terminating
+                        && !without.contains(&other.uid)
+                        && counted(other)
+                });
+                *counts.entry(value.clone()).or_default() +=
+                    i64::try_from(here.count()).unwrap_or(i64::MAX);
+            }
+            let domains = constraint.get("minDomains").and_then(Value::as_i64).unwrap_or(1);
+            let few = i64::try_from(counts.len()).unwrap_or(i64::MAX) < domains;
+            Spread {
+                least: if few { 0 } else { counts.values().copied().min().unwrap_or_default() },
+                most: constraint.get("maxSkew").and_then(Value::as_i64).unwrap_or(1),
+                own: i64::from(counted(pod)),
+                counts,
+                key: topology,
+            }
+        })
+        .collect()
+}
+
+/// How well a node suits what a pod prefers: the sum of weights of the terms that hold.
+pub(super) fn liking(world: &World, pod: &PodView, at: &NodeState) -> i64 {
+    pod.needs
+        .preferred
+        .iter()
+        .map(|term| {
+            let Some(value) = value_of(&at.view, &term.topology) else { return 0 };
+            let there = world
+                .nodes
+                .iter()
+                .filter(|node| value_of(&node.view, &term.topology) == Some(value))
+                .flat_map(|node| &node.pods)
+                .filter(|(key, other)| matches(term, key, other, &world.namespaces))
+                .count();
+            term.weight.saturating_mul(i64::try_from(there).unwrap_or(i64::MAX))
+        })
+        .sum()
+}
+
+/// How many pods of soft constraints share the node's values; fewer are better.
+pub(super) fn crowding(world: &World, key: &NamespacedName, pod: &PodView, at: &NodeState) -> i64 {
+    let soft =
+        pod.needs.spread.iter().filter(|it| {
+            it.get("whenUnsatisfiable").and_then(Value::as_str) == Some("ScheduleAnyway")
+        });
+    soft.map(|constraint| {
+        let topology = constraint.get("topologyKey").and_then(Value::as_str).unwrap_or_default();
+        let Some(value) = value_of(&at.view, topology) else { return i64::MAX / 1024 };
+        let selector =
+            constraint.get("labelSelector").and_then(|it| LabelSelector::from_value(it).ok());
+        let there = world
+            .nodes
+            .iter()
+            .filter(|node| value_of(&node.view, topology) == Some(value))
+            .flat_map(|node| &node.pods)
+            .filter(|(name, other)| {
+                name.namespace == key.namespace
+                    && selector.as_ref().is_some_and(|selector| other.matches(selector))
+            })
+            .count();
+        i64::try_from(there).unwrap_or(i64::MAX)
+    })
+    .sum()
+}

@@ -1,0 +1,173 @@
+//! The templates that a `StatefulSet` or `DaemonSet` has had, kept as `ControllerRevisions`.
+
+use crate::common::{Context, controller_reference_value};
+use crate::template;
+use crate::views::{ORPHANS, Owned, RevisionView, Views, selector};
+use mainstay_client::{DeleteOptions, Error, Patch};
+use mainstay_object::{NamespacedName, Object, known};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A revision by name.
+pub(crate) type Revision = (NamespacedName, Arc<RevisionView>);
+
+/// The revisions of the objects of a kind.
+pub(crate) struct Revisions {
+    context: Context,
+    views: Views,
+    /// The label of a revision that has the hash of its template.
+    label: &'static str,
+}
+
+/// What one owner has.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct History {
+    /// The revision of the present template.
+    pub(crate) update: Revision,
+    /// All others, the oldest first.
+    pub(crate) others: Vec<Revision>,
+    /// How often a name was taken by another template.
+    pub(crate) collisions: i64,
+}
+
+/// The template of a revision.
+pub(crate) fn template_of(revision: &RevisionView) -> Value {
+    let mut template = revision.data["spec"]["template"].clone();
+    if let Some(fields) = template.as_object_mut() {
+        fields.remove("$patch");
+    }
+    template
+}
+
+/// What a revision says of an owner: a patch that puts its template back.
+fn data(owner: &Object) -> Value {
+    let mut template = owner.get(&["spec", "template"]).cloned().unwrap_or_else(|| json!({}));
+    template["$patch"] = "replace".into();
+    json!({"spec": {"template": template}})
+}
+
+impl Revisions {
+    pub(crate) fn new(context: &Context, views: &Views, label: &'static str) -> Self {
+        Self { context: context.clone(), views: views.clone(), label }
+    }
+
+    /// The revisions of an owner, with one for its present template: found, numbered anew if it was
+    /// not the last, or made.
+    pub(crate) async fn of(&self, owner: &Object) -> Result<History, Error> {
+        self.adopt(owner).await?;
+        let mut known = self.views.revisions.indexed(owner.uid());
+        known.retain(|(_, it)| !it.terminating);
+        known.sort_by_key(|(key, it)| (it.revision, it.created, key.clone()));
+        let data = data(owner);
+        let next = known.last().map_or(1, |(_, last)| last.revision + 1);
+        let collisions = owner.i64(&["status", "collisionCount"]).unwrap_or_default();
+        let Some(at) = known.iter().rposition(|(_, it)| it.data == data) else {
+            let (update, collisions) = self.create(owner, data, next, collisions).await?;
+            return Ok(History { update, others: known, collisions });
+        };
+        let newest = at + 1 == known.len();
+        let (key, mut view) = known.remove(at);
+        if !newest {
+            // A template that comes back becomes the last one.
+            let patch = json!({
+                "metadata": {"resourceVersion": &*view.resource_version}, "revision": next,
+            });
+            let cluster = &self.context.cluster;
+            let patched = cluster
+                .patch(
+                    &known::CONTROLLER_REVISION,
+                    key.namespace(),
+                    &key.name,
+                    &Patch::Merge(patch),
+                )
+                .await?;
+            self.views.revisions.seen(patched.resource_version()).await;
+            view = Arc::new(RevisionView::of(&patched));
+        }
+        Ok(History { update: (key, view), others: known, collisions })
+    }
+
+    async fn adopt(&self, owner: &Object) -> Result<(), Error> {
+        let Some(selector) = selector(owner) else { return Ok(()) };
+        for (key, orphan) in self.views.revisions.indexed(ORPHANS) {
+            let near = *key.namespace == *owner.namespace();
+            if !near || orphan.terminating || !orphan.matches(&selector) {
+                continue;
+            }
+            let patch = Patch::Merge(json!({"metadata": {
+                "resourceVersion": &*orphan.resource_version,
+                "ownerReferences": [controller_reference_value(owner)],
+            }}));
+            let cluster = &self.context.cluster;
+            let adopted = cluster
+                .patch(&known::CONTROLLER_REVISION, key.namespace(), &key.name, &patch)
+                .await?;
+            self.views.revisions.seen(adopted.resource_version()).await;
+        }
+        Ok(())
+    }
+
+    async fn create(
+        &self,
+        owner: &Object,
+        data: Value,
+        number: i64,
+        mut collisions: i64,
+    ) -> Result<(Revision, i64), Error> {
+        let print = template::fingerprint(owner.get(&["spec", "template"]).unwrap_or(&Value::Null));
+        let cluster = &self.context.cluster;
+        loop {
+            let hash = template::name_hash(print, collisions);
+            let name = format!("{}-{hash}", owner.name());
+            let mut revision = Object::new(&known::CONTROLLER_REVISION.gvk(), &name);
+            revision.set(&["metadata", "namespace"], owner.namespace().into());
+            let labels = owner.get(&["spec", "template", "metadata", "labels"]);
+            revision.set(&["metadata", "labels"], labels.cloned().unwrap_or_else(|| json!({})));
+            revision.set_label(self.label, hash.as_str());
+            for (key, value) in owner.annotations() {
+                revision.set_annotation(key, value);
+            }
+            let owners = json!([controller_reference_value(owner)]);
+            revision.set(&["metadata", "ownerReferences"], owners);
+            revision.set(&["data"], data.clone());
+            revision.set(&["revision"], number.into());
+            let made = match cluster.create(&known::CONTROLLER_REVISION, &revision).await {
+                Ok(made) => made,
+                Err(error) if error.is_already_exists() => {
+                    let namespace = Some(owner.namespace());
+                    let there = cluster.get(&known::CONTROLLER_REVISION, namespace, &name).await?;
+                    let own = there.controller_owner().is_some_and(|it| it.uid == owner.uid());
+                    if !own || there.get(&["data"]) != Some(&data) {
+                        collisions += 1;
+                        continue;
+                    }
+                    there
+                }
+                Err(error) => return Err(error),
+            };
+            self.views.revisions.seen(made.resource_version()).await;
+            let key = NamespacedName::new(owner.namespace(), name.as_str());
+            return Ok(((key, Arc::new(RevisionView::of(&made))), collisions));
+        }
+    }
+
+    /// Deletes the oldest revisions that are not in use and that history has no room for.
+    pub(crate) async fn truncate(
+        &self,
+        owner: &Object,
+        history: &History,
+        in_use: impl Fn(&Revision) -> bool,
+    ) -> Result<(), Error> {
+        let limit = owner.i64(&["spec", "revisionHistoryLimit"]).unwrap_or(10);
+        let Ok(limit) = usize::try_from(limit) else { return Ok(()) };
+        let idle: Vec<&Revision> = history.others.iter().filter(|it| !in_use(it)).collect();
+        let surplus = idle.len().saturating_sub(limit);
+        for (key, view) in idle.into_iter().take(surplus) {
+            let options = DeleteOptions::uid(view.uid.as_ref());
+            let cluster = &self.context.cluster;
+            let resource = &known::CONTROLLER_REVISION;
+            cluster.ensure_deleted(resource, key.namespace(), &key.name, &options).await?;
+        }
+        Ok(())
+    }
+}
