@@ -2,8 +2,9 @@
 //!
 //! Namespaces get their default objects and are emptied when they are deleted, dependents of deleted
 //! owners are collected, Deployments roll out through `ReplicaSets` to Pods, Pods are scheduled on
-//! simulated nodes and become Ready, Jobs complete, Services find their Pods. Everything goes
-//! through [`Cluster`], so it runs against any Kubernetes API that lacks its own controllers.
+//! simulated nodes and become Ready, Jobs complete, Services find their Pods, cluster roles gather
+//! rules. Everything goes through [`Cluster`], so it runs against any Kubernetes API that lacks its
+//! own controllers.
 //!
 //! ```text
 //! caches (projections) ─► queue of keys ─► observe: live object + caches ─► decide (pure) ─► apply
@@ -16,6 +17,7 @@
 //! What this does not do: real containers, volumes behind claims, autoscalers, `CronJobs`,
 //! `ResourceQuotas`, disruption budgets.
 
+mod cluster_roles;
 mod collector;
 mod common;
 mod daemon_set;
@@ -95,6 +97,7 @@ impl Workloads {
         daemon_set::start(&context, &views, &mut started);
         job::start(&context, &views, &mut started);
         service::start(&context, &views, &mut started);
+        cluster_roles::start(&context, &mut started);
         started.background(node::start(&context, options));
         let (all, synced) = watch::channel(false);
         tokio::spawn(async move {

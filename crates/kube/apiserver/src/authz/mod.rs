@@ -22,6 +22,7 @@ pub(crate) mod cover;
 pub(crate) mod escalation;
 mod index;
 pub(crate) mod request;
+mod review;
 pub(crate) mod rules;
 
 use crate::{Identity, MASTERS};

@@ -1,11 +1,8 @@
 //! Kinds that are asked and not kept: who am I, may I, is this token good.
-//!
-//! Until permissions come every authenticated identity may do everything, and that is what the
-//! answers say.
 
 use super::options::{Verb, WriteOptions};
 use super::track::Tracker;
-use super::{Request, decode, present, subresources, tokens};
+use super::{Request, decode, meta, present, subresources, tokens};
 use crate::admission::{self, Operation};
 use crate::http::answer::Answer;
 use http::StatusCode;
@@ -20,6 +17,7 @@ pub(super) async fn answer(request: Request<'_>) -> Result<Answer, Status> {
     let options = WriteOptions::read(&request, Verb::Create)?;
     let decoded = decode::object(&request, options.validation)?;
     let mut review = decoded.object;
+    meta::match_namespace(&request, &mut review)?;
     Tracker::answered(&request, &options, &request.row.gvk(), "", &mut review);
     let name = review.name().to_owned();
     let asked = request.asked(Operation::Create, "", &name, options.dry_run);
@@ -38,9 +36,12 @@ pub(super) async fn answer(request: Request<'_>) -> Result<Answer, Status> {
             }
             review = answered;
         }
-        "SelfSubjectRulesReview" => review.set(&["status"], all_rules()),
-        "SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview" => {
-            review.set(&["status"], allowed());
+        "SelfSubjectRulesReview" => {
+            request.server.authorizer.answer_rules_review(request.identity, &mut review)?;
+        }
+        kind @ ("SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview") => {
+            let authorizer = &request.server.authorizer;
+            authorizer.answer_access_review(kind, request.identity, &mut review)?;
         }
         _ => return Err(Status::no_such_path()),
     }
@@ -70,16 +71,4 @@ fn who(request: &Request<'_>) -> Value {
         info["extra"] = json!(identity.extra());
     }
     info
-}
-
-fn allowed() -> Value {
-    json!({"allowed": true, "reason": "every authenticated identity may do everything"})
-}
-
-fn all_rules() -> Value {
-    json!({
-        "incomplete": false,
-        "resourceRules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
-        "nonResourceRules": [{"nonResourceURLs": ["*"], "verbs": ["*"]}],
-    })
 }

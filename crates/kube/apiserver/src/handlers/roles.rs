@@ -1,6 +1,6 @@
 //! The roles and bindings of every cluster.
 //!
-//! They are data, taken from a Kubernetes 1.35 (`cargo xtask roles`). At start those that are
+//! They are data, taken from a Kubernetes 1.35.4; a scenario holds them to it. At start those that are
 //! missing are made, and what is missing in one that is there is added: labels, rules, subjects. One
 //! with the annotation `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone, and
 //! nothing is ever taken away. All are written at the same time, so that a store commits them

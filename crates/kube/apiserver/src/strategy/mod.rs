@@ -22,6 +22,8 @@ mod services;
 mod warnings;
 mod workloads;
 
+pub(crate) use self::check::access_review;
+
 use crate::Identity;
 use crate::registry::KindRow;
 use mainstay_clock::Clock;

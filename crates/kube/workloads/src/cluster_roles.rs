@@ -1,0 +1,183 @@
+//! Cluster roles that gather the rules of others.
+//!
+//! A `ClusterRole` with an `aggregationRule` gets the rules of all that its selectors select, in order
+//! of selectors and names, each rule once. They are applied as `clusterrole-aggregation-controller`,
+//! which owns them then.
+
+use crate::Started;
+use crate::common::Context;
+use mainstay_client::{Action, Cache, Controller, Error, Reconciler, Selection};
+use mainstay_object::selector::LabelSelector;
+use mainstay_object::{Object, known};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashSet};
+
+const MANAGER: &str = "clusterrole-aggregation-controller";
+/// The only key of the queue.
+const ALL: &str = "all";
+
+/// What is read of a cluster role.
+#[derive(Debug, PartialEq)]
+struct View {
+    labels: BTreeMap<String, String>,
+    rules: Vec<Value>,
+    /// None if it gathers nothing.
+    selectors: Option<Vec<LabelSelector>>,
+}
+
+impl View {
+    fn of(object: &Object) -> Self {
+        let labels = object.get(&["metadata", "labels"]).and_then(Value::as_object);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let gathers = object.get(&["aggregationRule"]).is_some_and(Value::is_object);
+        Self {
+            labels: labels
+                .into_iter()
+                .flatten()
+                .map(|(key, value)| (key.clone(), text(value)))
+                .collect(),
+            rules: object.array(&["rules"]).iter().map(normal).collect(),
+            selectors: gathers.then(|| {
+                let selectors = object.array(&["aggregationRule", "clusterRoleSelectors"]);
+                // What cannot be read was refused when it was written.
+                selectors.iter().filter_map(|one| LabelSelector::from_value(one).ok()).collect()
+            }),
+        }
+    }
+}
+
+/// A rule without its empty lists: with or without them it is the same.
+fn normal(rule: &Value) -> Value {
+    let mut rule = rule.clone();
+    if let Value::Object(fields) = &mut rule {
+        fields.retain(|_, value| value.as_array().is_some_and(|list| !list.is_empty()));
+    }
+    rule
+}
+
+/// Starts the controller.
+pub(crate) fn start(context: &Context, started: &mut Started) {
+    let controller = Controller::new("cluster-roles");
+    let queue = controller.queue();
+    // Which roles depend on which is known to selectors only, so each change is a reason to look at
+    // all that gather.
+    let roles = Cache::builder(Selection::all(known::CLUSTER_ROLE), |role| Some(View::of(role)))
+        .subscribe(move |_| queue.add(ALL))
+        .start(&context.cluster, context.stop.clone());
+    let controller = controller.reads(&roles);
+    let reconciler = Reconcile { context: context.clone(), roles };
+    started.controller(controller.start(reconciler, context.stop.clone()));
+}
+
+struct Reconcile {
+    context: Context,
+    roles: Cache<View>,
+}
+
+impl Reconciler for Reconcile {
+    type Key = &'static str;
+    type Error = Error;
+
+    async fn reconcile(&self, _: &&'static str) -> Result<Action, Error> {
+        let roles = self.roles.list(None);
+        let all: Vec<(&str, &View)> =
+            roles.iter().map(|(key, view)| (key.name.as_ref(), &**view)).collect();
+        for (name, rules) in decide(&all) {
+            let mut object = Object::new(&known::CLUSTER_ROLE.gvk(), name);
+            if !rules.is_empty() {
+                object.set(&["rules"], rules.into());
+            }
+            match self.context.cluster.apply(&known::CLUSTER_ROLE, &object, MANAGER).await {
+                Ok(_) => {}
+                // Changed or deleted meanwhile: the event of that brings it back.
+                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Action::Done)
+    }
+}
+
+/// The roles that should have other rules than they have, and which. Roles are in order of names.
+fn decide<'a>(roles: &[(&'a str, &View)]) -> Vec<(&'a str, Vec<Value>)> {
+    let mut changed = Vec::new();
+    for (name, role) in roles {
+        let Some(selectors) = &role.selectors else { continue };
+        let rules = gathered(name, selectors, roles);
+        if rules != role.rules {
+            changed.push((*name, rules));
+        }
+    }
+    changed
+}
+
+fn gathered(name: &str, selectors: &[LabelSelector], roles: &[(&str, &View)]) -> Vec<Value> {
+    let mut seen = HashSet::new();
+    let mut rules = Vec::new();
+    for selector in selectors {
+        let selected = roles.iter().filter(|(other, view)| {
+            *other != name && selector.matches_with(|key| view.labels.get(key).map(String::as_str))
+        });
+        for rule in selected.flat_map(|(_, view)| &view.rules) {
+            // Keys of JSON objects are in order here, so equal rules have equal texts.
+            if seen.insert(rule.to_string()) {
+                rules.push(rule.clone());
+            }
+        }
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn role(value: Value) -> View {
+        View::of(&Object::from_value(value).unwrap())
+    }
+
+    fn rule(verb: &str) -> Value {
+        json!({"apiGroups": [""], "resources": ["pods"], "verbs": [verb]})
+    }
+
+    #[test]
+    fn rules_are_gathered_by_selectors_then_names_each_once_and_never_from_oneself() {
+        let labelled = |label: &str, rules: Value| {
+            role(json!({"metadata": {"labels": {label: "yes", "all": ""}}, "rules": rules}))
+        };
+        let select = |label: &str| json!({"matchLabels": {label: "yes"}});
+        let sum = role(json!({
+            "metadata": {"labels": {"x": "yes"}},
+            "aggregationRule": {"clusterRoleSelectors": [select("y"), select("x")]},
+            "rules": [rule("delete")],
+        }));
+        let done = role(json!({
+            "aggregationRule": {"clusterRoleSelectors": [select("y")]},
+            "rules": [rule("get")],
+        }));
+        let empty_lists = json!({
+            "apiGroups": [""], "resources": ["pods"], "verbs": ["list"], "resourceNames": [],
+        });
+        let x = labelled("x", json!([rule("list"), rule("get"), rule("watch")]));
+        let y = labelled("y", json!([rule("get"), empty_lists]));
+        let roles = [("a", &x), ("b", &y), ("done", &done), ("sum", &sum)];
+        let y_rules = vec![rule("get"), rule("list")];
+        let decided = decide(&roles);
+        assert_eq!(decided[0], ("done", y_rules.clone()));
+        assert_eq!(decided[1], ("sum", [y_rules, vec![rule("watch")]].concat()));
+        assert_eq!(decided.len(), 2);
+    }
+
+    #[test]
+    fn who_has_what_it_should_is_left_alone_and_who_gathers_nothing_is_not_looked_at() {
+        let plain = role(json!({"rules": [rule("get")]}));
+        let nobody = json!([{"matchLabels": {"no": "body"}}]);
+        let empty =
+            role(json!({"aggregationRule": {"clusterRoleSelectors": nobody}, "rules": null}));
+        let everything =
+            json!({"aggregationRule": {"clusterRoleSelectors": [{}]}, "rules": [rule("get")]});
+        let roles = [("a", &plain), ("b", &empty), ("c", &role(everything))];
+        assert_eq!(decide(&roles), []);
+    }
+}
