@@ -59,16 +59,6 @@ impl Identity {
         Self(Arc::new(Facts { user: user.into(), uid: uid.into(), groups, extra }))
     }
 
-    /// Somebody with these groups and no others: whom a review asks about.
-    pub(crate) fn exactly(
-        user: &str,
-        uid: &str,
-        groups: Vec<String>,
-        extra: BTreeMap<String, Vec<String>>,
-    ) -> Self {
-        Self(Arc::new(Facts { user: user.to_owned(), uid: uid.to_owned(), groups, extra }))
-    }
-
     /// Somebody who has not proved who they are.
     pub fn anonymous() -> Self {
         Self(Arc::new(Facts {
