@@ -76,6 +76,11 @@ impl Readiness {
         gates.iter().filter_map(|gate| Some((gate.name.clone(), gate.closed.clone()?))).collect()
     }
 
+    /// Whether there is such a health path.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.report(path, false, &[]).is_some()
+    }
+
     /// Answers a health path: `/readyz`, `/livez`, `/healthz`, or one check below it such as
     /// `/readyz/ping`. None if there is no such check. `verbose` and `excluded` are the query's
     /// parameters `verbose` and `exclude`.

@@ -17,9 +17,12 @@ mod filter;
 mod handlers;
 mod http;
 mod identity;
+mod limits;
+mod metrics;
 pub mod registry;
 mod server;
 
+pub mod audit;
 pub mod authn;
 pub mod authz;
 pub mod health;

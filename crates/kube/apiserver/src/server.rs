@@ -1,9 +1,8 @@
 //! The server: what it is made of, and from an HTTP request to a handler.
 
 use crate::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
-use crate::authn::{Authenticator, Shown, impersonation};
-use crate::authz::Authorizer;
-use crate::authz::request::RequestInfo;
+use crate::authn::{Authenticator, Shown};
+use crate::authz::{Attributes, Authorizer};
 use crate::discovery::{self, Asked};
 use crate::handlers::{self, Request};
 use crate::http::answer::{Answer, JSON, Wishes, warn};
@@ -11,15 +10,18 @@ use crate::http::gather::gather;
 use crate::http::path::{self, Target};
 use crate::http::query::Query;
 use crate::http::{Body, negotiate};
+use crate::limits::From;
+use crate::limits::flow::Flow;
+use crate::metrics::{self, Metrics};
 use crate::registry::Registry;
 use crate::strategy::Objects;
 use crate::strategy::ledger::Ledger;
-use crate::{Identity, Readiness, serve};
+use crate::{Identity, Readiness, audit, limits, serve};
 use bytes::{Buf, Bytes};
 use futures::future::BoxFuture;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, HOST, HeaderMap, HeaderName,
-    HeaderValue, IF_NONE_MATCH, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, HOST, HeaderMap, HeaderName, HeaderValue,
+    IF_NONE_MATCH, USER_AGENT,
 };
 use http::{Method, Response, StatusCode, request};
 use mainstay_clock::Clock;
@@ -27,7 +29,7 @@ use mainstay_object::{Object, Status};
 use mainstay_store::Store;
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -85,6 +87,9 @@ pub enum StartError {
         /// The refusal.
         status: Status,
     },
+    /// A flow schema or priority level that every cluster has could not be made.
+    #[error("creating flow schemas and priority levels: {0}")]
+    Flow(Status),
     /// A role or binding that every cluster has could not be made.
     #[error("creating the {kind} {name}: {status}")]
     CreateRole {
@@ -114,6 +119,14 @@ pub struct ApiServer {
     pub(crate) ledger: Arc<Ledger>,
     /// When old events were last looked for.
     pub(crate) last_sweep: handlers::events::LastSweep,
+    /// Which requests wait for which others.
+    pub(crate) flow: Flow,
+    /// What is counted.
+    pub(crate) metrics: Metrics,
+    /// Where requests are written down.
+    pub(crate) audit: OnceLock<audit::Log>,
+    /// When the server started.
+    pub(crate) started: jiff::Timestamp,
 }
 
 /// Looks at what the store holds.
@@ -145,10 +158,15 @@ impl ApiServer {
             stop,
             definitions: tokio::sync::Mutex::default(),
             last_sweep: handlers::events::LastSweep::default(),
+            flow: Flow::default(),
+            metrics: Metrics::default(),
+            audit: OnceLock::new(),
+            started: clock.now(),
         });
         handlers::definitions::restore(&server);
         handlers::bootstrap::namespaces(&server).await?;
         handlers::roles::settle(&server).await?;
+        limits::flow::start(&server).await.map_err(StartError::Flow)?;
         Ok(server)
     }
 
@@ -190,6 +208,12 @@ impl ApiServer {
     /// Decides who may do what.
     pub const fn authorizer(&self) -> &Authorizer {
         &self.authorizer
+    }
+
+    /// Writes every request from now on down in a log. Only the first one that is given counts.
+    pub fn write_down(&self, log: audit::Log) {
+        // A second one was a mistake of the program; the first goes on.
+        let _ = self.audit.set(log);
     }
 
     /// The service as whoever connects uses it.
@@ -267,17 +291,22 @@ impl ApiServer {
     where
         B: http_body::Body<Data: Buf, Error: fmt::Display> + Send,
     {
-        let (mut parts, body) = request.into_parts();
-        let acting = match impersonation::acting(identity, &parts.headers, &self.authorizer) {
-            Ok(acting) => acting,
-            Err(refused) => return refuse(&parts, &refused),
-        };
-        // Nobody behind this needs to know by what somebody proved who they are.
-        parts.headers.remove(AUTHORIZATION);
-        impersonation::strip(&mut parts.headers);
-        let identity = acting.as_ref().unwrap_or(identity);
+        self.attend(Ok(identity), From::Inside, request).await
+    }
+
+    /// Answers a request whose turn it is.
+    pub(crate) async fn serve_one<B>(
+        self: &Arc<Self>,
+        identity: &Identity,
+        parts: &request::Parts,
+        asked: Option<&Attributes<'_>>,
+        body: B,
+    ) -> Response<Body>
+    where
+        B: http_body::Body<Data: Buf, Error: fmt::Display> + Send,
+    {
         // Before the body is read: who may not send it need not be listened to.
-        if let Some(refusal) = self.refusal(identity, &parts) {
+        if let Some(refusal) = self.refusal(parts, asked) {
             return refusal;
         }
         let body = if matches!(parts.method, Method::GET | Method::HEAD) {
@@ -285,13 +314,18 @@ impl ApiServer {
         } else {
             gather(body).await
         };
-        self.respond(identity, &parts, body).await
+        self.respond(identity, parts, body).await
     }
 
     /// The answer to whoever may not do what is asked.
-    fn refusal(&self, identity: &Identity, parts: &request::Parts) -> Option<Response<Body>> {
-        let path = path::decoded(parts.uri.path())?;
-        let Some(info) = RequestInfo::read(&parts.method, &path, parts.uri.query()) else {
+    fn refusal(
+        &self,
+        parts: &request::Parts,
+        asked: Option<&Attributes<'_>>,
+    ) -> Option<Response<Body>> {
+        let Some(asked) = asked else {
+            // What has no meaning at all is not found later.
+            path::decoded(parts.uri.path())?;
             let url = parts.uri.path_and_query().map_or("", |url| url.as_str());
             let why = format!(
                 "Internal Server Error: {}: failed to create RequestInfo: unable to determine kind and namespace from url, {url}\n",
@@ -300,7 +334,7 @@ impl ApiServer {
             let answer = Answer::text(StatusCode::INTERNAL_SERVER_ERROR, why);
             return Some(answer.into_response(Wishes::default()));
         };
-        let refused = self.authorizer.require(&info.attributes(identity)).err()?;
+        let refused = self.authorizer.require(asked).err()?;
         Some(refuse(parts, &refused))
     }
 
@@ -386,13 +420,14 @@ impl ApiServer {
             Target::OpenApiV3 => Ok(discovery::index(&kinds)),
             Target::OpenApiV3Document(path) => discovery::document(&kinds, &path, asked).await,
             Target::Health(path) => Ok(handlers::health(self, &path, &query)),
+            Target::Metrics => Ok(metrics::answer(self)),
             Target::Resource(_) | Target::Unknown => Ok(Answer::page_not_found()),
         }
     }
 }
 
 /// A refusal of a request that nobody has looked at closely.
-fn refuse(parts: &request::Parts, status: &Status) -> Response<Body> {
+pub(crate) fn refuse(parts: &request::Parts, status: &Status) -> Response<Body> {
     let query = Query::parse(parts.uri.query()).ok();
     Answer::refusal(status).into_response(wishes(parts, query.as_ref()))
 }
@@ -443,11 +478,12 @@ where
             let certificate =
                 parts.extensions.get::<serve::Peer>().and_then(|peer| peer.certificate.clone());
             let (identity, warnings) = match server.identify(certificate.as_deref(), &parts).await {
-                Ok(found) => found,
-                Err(status) => return Ok(refuse(&parts, &status)),
+                Ok((identity, warnings)) => (Ok(identity), warnings),
+                Err(status) => (Err(status), Vec::new()),
             };
             let request = http::Request::from_parts(parts, body);
-            let mut response = server.answer(&identity, request).await;
+            let identity = identity.as_ref().map_err(Clone::clone);
+            let mut response = server.attend(identity, From::Port, request).await;
             let warnings: Vec<String> = warnings.into_iter().map(ToOwned::to_owned).collect();
             warn(response.headers_mut(), &warnings);
             Ok(response)

@@ -43,6 +43,20 @@ pub(crate) async fn namespaces(server: &Arc<ApiServer>) -> Result<(), StartError
     Ok(())
 }
 
+/// Stores objects that are complete but for uid and time, those that are not there yet, all at once.
+pub(crate) async fn seed(server: &ApiServer, objects: Vec<(&str, Object)>) -> Result<(), Status> {
+    let commits = objects.into_iter().map(|(storage, mut object)| async move {
+        meta::stamp(server, &mut object);
+        let key = Key::new(storage, object.namespace(), object.name());
+        let change = Change::Put { key, object: &object, expect: Expect::Absent, guard: None };
+        match server.store.commit(change).await {
+            Ok(_) | Err(CommitError::AlreadyExists { .. }) => Ok(()),
+            Err(error) => Err(Status::internal(error)),
+        }
+    });
+    futures::future::try_join_all(commits).await.map(drop)
+}
+
 /// Makes the server's own Service again whenever it is gone. Ends with the store.
 pub(crate) async fn keep_service(server: &Arc<ApiServer>, address: SocketAddr) {
     let revision = server.store.revision();

@@ -44,7 +44,7 @@ use crate::server::{ApiServer, text};
 use crate::strategy::Context;
 use crate::strategy::ledger::Claim;
 use bytes::Bytes;
-use http::header::{ACCEPT, HeaderMap};
+use http::header::{ACCEPT, HeaderMap, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, StatusCode};
 use mainstay_object::{Object, Status};
 use mainstay_store::Key;
@@ -268,5 +268,6 @@ pub(crate) fn health(server: &ApiServer, path: &str, query: &Query) -> Answer {
         return Answer::page_not_found();
     };
     let code = StatusCode::from_u16(report.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    Answer::text(code, report.text)
+    let nosniff = HeaderValue::from_static("nosniff");
+    Answer::text(code, report.text).header(X_CONTENT_TYPE_OPTIONS, nosniff)
 }

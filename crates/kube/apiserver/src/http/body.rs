@@ -55,6 +55,17 @@ impl Body {
         Self(Inner::Stream(Box::pin(stream)))
     }
 
+    /// The same body, which keeps something until it has been sent, if it is a stream; what is sent in
+    /// one go keeps nothing.
+    pub(crate) fn holding<T: Send + 'static>(self, kept: Option<T>) -> Self {
+        match (self.0, kept) {
+            (Inner::Stream(stream), Some(kept)) => {
+                Self(Inner::Stream(Box::pin(Held(stream, kept))))
+            }
+            (inner, _) => Self(inner),
+        }
+    }
+
     /// The whole body in one piece; none for an endless stream.
     pub(crate) fn whole(self) -> Result<Bytes, Self> {
         match self.0 {
@@ -79,6 +90,20 @@ impl Body {
         // Level one: the original's choice too, since a local client is faster than any deflate.
         let encoder = GzEncoder::new(Vec::new(), Compression::fast());
         Self(Inner::Chunks(Box::new(Gzip { chunks, encoder: Some(encoder) })))
+    }
+}
+
+/// A stream and what is dropped with it.
+struct Held<T>(Pin<Box<dyn Stream<Item = Bytes> + Send>>, T);
+
+// Nothing is ever pinned in it: the stream is on the heap.
+impl<T> Unpin for Held<T> {}
+
+impl<T> Stream for Held<T> {
+    type Item = Bytes;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.get_mut().0.as_mut().poll_next(context)
     }
 }
 

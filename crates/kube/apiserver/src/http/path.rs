@@ -27,6 +27,8 @@ pub(crate) enum Target {
     OpenApiV3Document(String),
     /// `/healthz`, `/livez`, `/readyz` and what is below.
     Health(String),
+    /// `/metrics`.
+    Metrics,
     /// Nothing that this server has.
     Unknown,
 }
@@ -129,6 +131,7 @@ pub(crate) fn parse(path: &str) -> Target {
             Target::GroupVersion((*group).to_owned(), (*version).to_owned())
         }
         ["version"] => Target::Version,
+        ["metrics"] if !path.ends_with('/') => Target::Metrics,
         ["openapi", "v2"] => Target::OpenApiV2,
         // The original serves the index without a slash at the end only.
         ["openapi", "v3"] if !path.ends_with('/') => Target::OpenApiV3,

@@ -1,6 +1,9 @@
 //! The table of built-in kinds: which functions make up the strategy of each.
 
+mod index;
 mod table;
+
+pub(super) use index::rules;
 
 use super::rules::{self, Errors, walk_object};
 use super::{Context, Metadata, check, core, groups, pods, services, warnings, workloads};
@@ -519,6 +522,22 @@ rules! {
         check_status: check::api_service_status,
         ..ORDINARY
     };
+    FLOW_SCHEMA = Rules {
+        metadata: Metadata::Whole,
+        default: check::default_flow_schema,
+        check: check::flow_schema,
+        check_update: Some(check::flow_schema_update),
+        check_status: check::flow_status,
+        ..COUNTED
+    };
+    PRIORITY_LEVEL = Rules {
+        metadata: Metadata::Whole,
+        default: check::default_priority_level,
+        check: check::priority_level,
+        check_update: Some(check::priority_level_update),
+        check_status: check::flow_status,
+        ..COUNTED
+    };
     DEFINITION = Rules {
         unconditional_update: false,
         ..COUNTED
@@ -533,65 +552,4 @@ rules! {
         check_status: check::signing_request_status,
         ..ORDINARY
     };
-}
-
-/// The rules of a built-in kind.
-pub(super) fn rules(group: &str, kind: &str) -> &'static Rules {
-    match (group, kind) {
-        ("", "Namespace") => &NAMESPACE,
-        ("", "Node") => &NODE,
-        ("", "Pod") => &POD,
-        ("", "Service") => &SERVICE,
-        ("", "Secret") => &SECRET,
-        ("", "ServiceAccount") => &ACCOUNT,
-        ("", "PodTemplate") => &POD_TEMPLATE,
-        ("", "ConfigMap") => &CONFIG_MAP,
-        ("" | "events.k8s.io", "Event") => &EVENT,
-        ("", "Endpoints") => &ENDPOINTS,
-        ("", "ReplicationController") => &REPLICATION_CONTROLLER,
-        ("", "PersistentVolume") => &VOLUME,
-        ("", "PersistentVolumeClaim") => &VOLUME_CLAIM,
-        ("", "ResourceQuota") => &QUOTA,
-        ("", "LimitRange") => &LIMITS,
-        ("apps", "Deployment") => &DEPLOYMENT,
-        ("apps", "ReplicaSet") => &REPLICA_SET,
-        ("apps", "StatefulSet") => &STATEFUL_SET,
-        ("apps", "DaemonSet") => &DAEMON_SET,
-        ("apps", "ControllerRevision") => &REVISION,
-        ("batch", "Job") => &JOB,
-        ("batch", "CronJob") => &CRON_JOB,
-        (groups::RBAC, "Role") => &ROLE,
-        (groups::RBAC, "ClusterRole") => &CLUSTER_ROLE,
-        (groups::RBAC, "RoleBinding") => &BINDING,
-        (groups::RBAC, "ClusterRoleBinding") => &CLUSTER_BINDING,
-        ("coordination.k8s.io", "Lease") => &LEASE,
-        ("policy", "PodDisruptionBudget") => &DISRUPTION_BUDGET,
-        ("networking.k8s.io", "NetworkPolicy") => &NETWORK_POLICY,
-        ("networking.k8s.io", "Ingress") => &INGRESS,
-        ("networking.k8s.io", "IngressClass") => &INGRESS_CLASS,
-        ("scheduling.k8s.io", "PriorityClass") => &PRIORITY_CLASS,
-        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => &VALIDATING_WEBHOOKS,
-        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => &MUTATING_WEBHOOKS,
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => &VALIDATING_POLICY,
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => &VALIDATING_BINDING,
-        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => &MUTATING_POLICY,
-        ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding") => &MUTATING_BINDING,
-        ("storage.k8s.io", "StorageClass") => &STORAGE_CLASS,
-        ("storage.k8s.io", "CSIDriver") => &STORAGE_DRIVER,
-        ("storage.k8s.io", "CSINode") => &STORAGE_NODE,
-        ("storage.k8s.io", "CSIStorageCapacity") => &STORAGE_CAPACITY,
-        ("storage.k8s.io", "VolumeAttachment") => &CONDITIONAL,
-        ("storage.k8s.io", "VolumeAttributesClass") => &ATTRIBUTES_CLASS,
-        ("networking.k8s.io", "IPAddress") => &IP_ADDRESS,
-        ("networking.k8s.io", "ServiceCIDR") => &SERVICE_CIDR,
-        ("discovery.k8s.io", "EndpointSlice") => &ENDPOINT_SLICE,
-        ("autoscaling", "HorizontalPodAutoscaler") => &AUTOSCALER,
-        ("node.k8s.io", "RuntimeClass") => &RUNTIME_CLASS,
-        ("apiregistration.k8s.io", "APIService") => &API_SERVICE,
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => &DEFINITION,
-        ("certificates.k8s.io", "CertificateSigningRequest") => &SIGNING_REQUEST,
-        ("flowcontrol.apiserver.k8s.io", _)
-        | ("resource.k8s.io", "DeviceClass" | "ResourceSlice") => &PLAIN_COUNTED,
-        _ => &PLAIN,
-    }
 }

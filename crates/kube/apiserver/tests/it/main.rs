@@ -15,6 +15,7 @@ mod discovery;
 mod evictions;
 mod harness;
 mod hostile;
+mod limits;
 mod lists;
 mod patches;
 mod replay;

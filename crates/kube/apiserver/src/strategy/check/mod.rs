@@ -11,13 +11,14 @@
 //! | `core`, `quota` | config maps, secrets, namespaces, nodes, events, leases; quotas and limits |
 //! | `services`, `slices`, `network` | where traffic goes, and may go |
 //! | `storage` | volumes, claims, classes, drivers |
-//! | `access`, `admission`, `policies`, `others` | roles, webhooks, policies; the rest |
+//! | `access`, `admission`, `policies`, `flow`, `others` | roles, webhooks, policies, flow schemas; the rest |
 
 mod access;
 mod admission;
 mod autoscaling;
 mod batch;
 mod core;
+mod flow;
 mod network;
 mod others;
 mod pod;
@@ -40,6 +41,10 @@ pub(super) use self::core::{
     ENDPOINTS, LEASE, NAMESPACE, config_map, config_map_update, endpoints_update, event,
     namespace_finalize, namespace_status, new_event, new_event_update, node, node_changes,
     node_update, pod_security, secret, secret_update,
+};
+pub(super) use self::flow::{
+    default_flow_schema, default_priority_level, flow_schema, flow_schema_update, flow_status,
+    priority_level, priority_level_update,
 };
 pub(super) use self::network::{
     INGRESS, INGRESS_CLASS, IP_ADDRESS, NETWORK_POLICY, SERVICE_CIDR, ingress,

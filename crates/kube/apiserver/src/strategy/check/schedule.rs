@@ -1,5 +1,6 @@
 //! Little languages in fields of jobs: when they run, in which time zone, and which of their indexes.
 
+use crate::limits::duration;
 use mainstay_object::gotext::quote;
 
 /// Bounds of the five fields of a schedule.
@@ -47,46 +48,12 @@ fn descriptor(text: &str) -> Result<(), String> {
     const NAMED: [&str; 7] =
         ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
     if let Some(duration) = text.strip_prefix("@every ") {
-        return match go_duration(duration) {
-            Ok(()) => Ok(()),
+        return match duration::parse(duration) {
+            Ok(_) => Ok(()),
             Err(why) => Err(format!("failed to parse duration {text}: {why}")),
         };
     }
     if NAMED.contains(&text) { Ok(()) } else { Err(format!("unrecognized descriptor: {text}")) }
-}
-
-/// Whether Go reads a text as a duration; why not otherwise.
-fn go_duration(text: &str) -> Result<(), String> {
-    let invalid = || Err(format!("time: invalid duration {}", quote(text)));
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return Ok(());
-    }
-    if rest.is_empty() {
-        return invalid();
-    }
-    while !rest.is_empty() {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(end);
-        if !number.bytes().any(|b| b.is_ascii_digit()) || number.matches('.').count() > 1 {
-            return invalid();
-        }
-        let end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(end);
-        match unit {
-            "" => return Err(format!("time: missing unit in duration {}", quote(text))),
-            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => {}
-            _ => {
-                return Err(format!(
-                    "time: unknown unit {} in duration {}",
-                    quote(unit),
-                    quote(text)
-                ));
-            }
-        }
-        rest = tail;
-    }
-    Ok(())
 }
 
 fn range(text: &str, (least, most, names): (u64, u64, &[&str])) -> Result<(), String> {

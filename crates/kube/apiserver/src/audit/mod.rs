@@ -1,0 +1,211 @@
+//! The record of requests: who asked what, when, and how it was answered.
+//!
+//! Lines of JSON, each an `Event` of `audit.k8s.io/v1` at the level `Metadata`: no bodies. A request
+//! has a line when it is received, one when a stream begins (`ResponseStarted`), and one when it is
+//! answered. A thread of its own writes them. Requests never wait for it: when it falls behind by
+//! [`WAITING`] lines, lines are lost and counted (`apiserver_audit_error_total`), and the file says
+//! so. A file that has grown to [`SIZE`] becomes `FILE.1`, in the place of the one before.
+
+mod writer;
+
+use crate::http::Body;
+use crate::limits::info::Info;
+use crate::{Identity, serve};
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{HeaderValue, USER_AGENT};
+use http::request::Parts;
+use mainstay_clock::Clock;
+use serde_json::{Map, Value, json};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+/// Lines that may wait to be written.
+const WAITING: usize = 10_000;
+/// Bytes of a file before the next one is begun.
+pub const SIZE: u64 = 100 * 1024 * 1024;
+
+/// A file that requests are written down in. Clones write to the same file.
+#[derive(Clone)]
+pub struct Log(Arc<Inner>);
+
+struct Inner {
+    lines: SyncSender<String>,
+    written: Arc<AtomicU64>,
+    lost: Arc<AtomicU64>,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("audit log")
+    }
+}
+
+impl Log {
+    /// Opens a file, which is appended to.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written, or there is no thread to write it.
+    pub fn open(file: &Path) -> std::io::Result<Self> {
+        Self::with_size(file, SIZE)
+    }
+
+    /// As [`Log::open`], with another size at which the next file is begun.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::open`].
+    pub fn with_size(file: &Path, size: u64) -> std::io::Result<Self> {
+        let (lines, queue) = sync_channel(WAITING);
+        let (written, lost) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let writer = writer::Writer::open(file, size, written.clone(), lost.clone())?;
+        std::thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&queue))?;
+        Ok(Self(Arc::new(Inner { lines, written, lost })))
+    }
+
+    /// How many lines were written, and how many were lost.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (load(&self.0.written), load(&self.0.lost))
+    }
+
+    /// Writes down that a request was received. `people` are who proved who they are, and whom they
+    /// act for, if they do.
+    pub(crate) fn begin(
+        &self,
+        clock: &Clock,
+        parts: &Parts,
+        info: &Info<'_>,
+        people: Option<(&Identity, Option<&Identity>)>,
+        id: &HeaderValue,
+    ) -> Entry {
+        let received = clock.now_micro();
+        let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
+        let mut event = json!({
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata",
+            "auditID": text(id), "requestURI": parts.uri.path_and_query().map_or("/", |uri| uri.as_str()),
+            "verb": info.verb, "user": user(people.map(|(proved, _)| proved)), "requestReceivedTimestamp": received,
+        });
+        if let Some((_, Some(acting))) = people {
+            event["impersonatedUser"] = user(Some(acting));
+        }
+        if let Some(peer) = parts.extensions.get::<serve::Peer>() {
+            event["sourceIPs"] = json!([peer.address.ip().to_string()]);
+        }
+        if let Some(agent) = parts.headers.get(USER_AGENT) {
+            event["userAgent"] = text(agent).into();
+        }
+        if info.is_resource {
+            event["objectRef"] = object(info);
+        }
+        let entry = Entry { log: self.clone(), clock: *clock, event };
+        entry.write("RequestReceived", &received);
+        entry
+    }
+
+    fn write(&self, line: String) {
+        if self.0.lines.try_send(line).is_err() {
+            self.0.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn user(identity: Option<&Identity>) -> Value {
+    let mut user = Map::new();
+    if let Some(identity) = identity {
+        user.insert("username".to_owned(), identity.user().into());
+        if !identity.uid().is_empty() {
+            user.insert("uid".to_owned(), identity.uid().into());
+        }
+        if !identity.groups().is_empty() {
+            user.insert("groups".to_owned(), identity.groups().into());
+        }
+        if !identity.extra().is_empty() {
+            user.insert("extra".to_owned(), json!(identity.extra()));
+        }
+    }
+    Value::Object(user)
+}
+
+fn object(info: &Info<'_>) -> Value {
+    let fields = [
+        ("resource", info.resource),
+        ("namespace", info.namespace),
+        ("name", info.name),
+        ("apiGroup", info.group),
+        ("apiVersion", info.version),
+        ("subresource", info.subresource),
+    ];
+    let set = fields.into_iter().filter(|(_, text)| !text.is_empty());
+    Value::Object(set.map(|(field, text)| (field.to_owned(), text.into())).collect())
+}
+
+/// The record of one request.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    log: Log,
+    clock: Clock,
+    event: Value,
+}
+
+/// Writes the last line when the stream is over.
+struct AtEnd(Option<Entry>);
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        if let Some(entry) = self.0.take() {
+            entry.complete();
+        }
+    }
+}
+
+impl Entry {
+    fn write(&self, stage: &str, time: &str) {
+        let mut event = self.event.clone();
+        event["stage"] = stage.into();
+        event["stageTimestamp"] = time.into();
+        self.log.write(event.to_string());
+    }
+
+    fn complete(&self) {
+        self.write("ResponseComplete", &self.clock.now_micro());
+    }
+
+    /// Writes down how the request was answered; of a stream, that it began and, when it is over,
+    /// that it ended. Gives back the body.
+    pub(crate) fn answered(mut self, code: StatusCode, body: Body, streams: bool) -> Body {
+        let mut status = json!({"metadata": {}, "code": code.as_u16()});
+        let body = if code.is_client_error() || code.is_server_error() {
+            match body.whole() {
+                Ok(bytes) => {
+                    explain(&mut status, &bytes);
+                    Body::from(bytes)
+                }
+                Err(body) => body,
+            }
+        } else {
+            body
+        };
+        self.event["responseStatus"] = status;
+        if streams {
+            self.write("ResponseStarted", &self.clock.now_micro());
+            return body.holding(Some(AtEnd(Some(self))));
+        }
+        self.complete();
+        body
+    }
+}
+
+/// Adds what a refusal says of itself.
+fn explain(status: &mut Value, bytes: &Bytes) {
+    let Ok(refusal) = serde_json::from_slice::<Value>(bytes) else { return };
+    for field in ["status", "message", "reason", "details"] {
+        if let Some(value) = refusal.get(field) {
+            status[field] = value.clone();
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The thread that writes the record.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+/// The file that is written, and where it is in its size.
+pub(super) struct Writer {
+    path: PathBuf,
+    file: BufWriter<File>,
+    size: u64,
+    most: u64,
+    written: Arc<AtomicU64>,
+    lost: Arc<AtomicU64>,
+    told: u64,
+}
+
+impl Writer {
+    pub(super) fn open(
+        path: &Path,
+        most: u64,
+        written: Arc<AtomicU64>,
+        lost: Arc<AtomicU64>,
+    ) -> io::Result<Self> {
+        let (file, size) = appended(path)?;
+        Ok(Self { path: path.to_owned(), file, size, most, written, lost, told: 0 })
+    }
+
+    /// Writes until nobody can send any more.
+    pub(super) fn run(mut self, lines: &Receiver<String>) {
+        while let Ok(line) = lines.recv() {
+            self.line(&line);
+            // What is there goes with it; only then the file is brought up to date.
+            loop {
+                match lines.try_recv() {
+                    Ok(line) => self.line(&line),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => {
+                        self.flush();
+                        return;
+                    }
+                }
+            }
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Err(error) = self.file.flush() {
+            tracing::warn!(%error, "the audit log cannot be written");
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        let lost = self.lost.load(Ordering::Relaxed);
+        if lost > self.told {
+            tracing::warn!(lines = lost - self.told, "the audit log had no room for some requests");
+            self.told = lost;
+        }
+        if self.size >= self.most
+            && let Err(error) = self.turn()
+        {
+            tracing::warn!(%error, "the next audit log cannot be begun");
+        }
+        match writeln!(self.file, "{line}") {
+            Ok(()) => {
+                self.size += line.len() as u64 + 1;
+                self.written.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(_) => {
+                self.lost.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Begins the next file.
+    fn turn(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        let mut old = self.path.clone().into_os_string();
+        old.push(".1");
+        std::fs::rename(&self.path, old)?;
+        (self.file, self.size) = appended(&self.path)?;
+        Ok(())
+    }
+}
+
+fn appended(path: &Path) -> io::Result<(BufWriter<File>, u64)> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // It names users and what they do.
+        options.mode(0o600);
+    }
+    let file = options.open(path)?;
+    let size = file.metadata()?.len();
+    Ok((BufWriter::new(file), size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::sync_channel;
+
+    #[test]
+    fn a_file_that_is_full_is_put_aside_and_the_one_before_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let (written, lost) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let writer = Writer::open(&path, 10, written.clone(), lost).unwrap();
+        let (send, lines) = sync_channel(10);
+        for line in ["first line", "second line", "third"] {
+            send.send(line.to_owned()).unwrap();
+        }
+        drop(send);
+        writer.run(&lines);
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(
+            (read("audit.log").as_str(), read("audit.log.1").as_str()),
+            ("third\n", "second line\n")
+        );
+        assert_eq!(written.load(Ordering::Relaxed), 3);
+    }
+}

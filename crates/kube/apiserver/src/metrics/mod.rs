@@ -1,0 +1,244 @@
+//! Counts of what the server does, under the names that kube-apiserver has for them.
+//!
+//! A request is counted if it is about a kind that is served or a path that there is: what strangers
+//! make up is not remembered. Everything is kept in memory and told at `/metrics` in the text format
+//! of Prometheus.
+
+mod text;
+
+use crate::http::answer::Answer;
+use crate::http::path::{self, Target};
+use crate::http::query::Query;
+use crate::limits::info::Info;
+use crate::server::ApiServer;
+use http::{Method, StatusCode};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// `/metrics`.
+pub(crate) fn answer(server: &ApiServer) -> Answer {
+    let mut answer = Answer::text(StatusCode::OK, text::page(server));
+    answer.content_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+    answer
+}
+
+/// Upper bounds of the buckets of `apiserver_request_duration_seconds`, in seconds.
+const BUCKETS: [f64; 24] = [
+    0.005,
+    0.025,
+    0.05,
+    0.1,
+    0.2,
+    0.4,
+    0.6,
+    0.8,
+    1.0,
+    1.25,
+    1.5,
+    2.0,
+    3.0,
+    4.0,
+    5.0,
+    6.0,
+    8.0,
+    10.0,
+    15.0,
+    20.0,
+    30.0,
+    45.0,
+    60.0,
+    f64::INFINITY,
+];
+
+/// The counts of one server.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    requests: Mutex<BTreeMap<Series, Tally>>,
+    reading: AtomicI64,
+    changing: AtomicI64,
+    /// Requests that were refused because of who sent them.
+    strangers: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// What requests have in common that are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Series {
+    group: Arc<str>,
+    version: Arc<str>,
+    resource: Arc<str>,
+    subresource: Arc<str>,
+    scope: &'static str,
+    verb: &'static str,
+    dry_run: bool,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    codes: BTreeMap<u16, u64>,
+    buckets: [u64; BUCKETS.len()],
+    seconds: f64,
+    long: i64,
+}
+
+/// A request that is being counted.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    counts: Arc<Counts>,
+    series: Option<Series>,
+    mutating: bool,
+    long: bool,
+    serving: bool,
+}
+
+/// A stream that is open, counted until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Open {
+    counts: Arc<Counts>,
+    series: Series,
+}
+
+impl Metrics {
+    /// Begins to count a request.
+    pub(crate) fn begin(
+        &self,
+        server: &ApiServer,
+        info: &Info<'_>,
+        method: &Method,
+        query: Option<&Query>,
+    ) -> Counted {
+        Counted {
+            counts: self.0.clone(),
+            series: series(server, info, method, query),
+            mutating: info.is_mutating() && info.is_resource,
+            long: info.is_long(),
+            serving: false,
+        }
+    }
+
+    /// Counts a request of somebody who could not prove who they are.
+    pub(crate) fn stranger(&self) {
+        self.0.strangers.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn series(
+    server: &ApiServer,
+    info: &Info<'_>,
+    method: &Method,
+    query: Option<&Query>,
+) -> Option<Series> {
+    let verb = verb(info, method, query)?;
+    let dry_run = query.is_some_and(|query| query.text("dryRun") == Some("All"));
+    if !info.is_resource {
+        let target = path::parse(info.path);
+        let path = match &target {
+            // The checks are few, and what is no check is no path.
+            Target::Health(path) => server.readiness.has(path).then_some(path.as_str())?,
+            Target::Version | Target::OpenApiV2 | Target::OpenApiV3 | Target::Root => info.path,
+            Target::Metrics => "/metrics",
+            _ => return None,
+        };
+        return Some(Series {
+            group: "".into(),
+            version: "".into(),
+            resource: "".into(),
+            subresource: path.into(),
+            scope: "",
+            verb,
+            dry_run,
+        });
+    }
+    let row = server.registry.find(info.group, info.version, info.resource)?;
+    let subresource: Arc<str> = if info.subresource.is_empty() {
+        "".into()
+    } else {
+        row.subresource(info.subresource)?.name.clone()
+    };
+    let (group, version) = (row.group.clone(), row.version.clone());
+    let (resource, scope) = (row.plural.clone(), info.scope());
+    Some(Series { group, version, resource, subresource, scope, verb, dry_run })
+}
+
+/// The verb in the words of counts.
+fn verb(info: &Info<'_>, method: &Method, query: Option<&Query>) -> Option<&'static str> {
+    if matches!(info.subresource, "exec" | "attach" | "portforward" | "proxy") {
+        return Some("CONNECT");
+    }
+    Some(match (info.verb, method) {
+        ("list", _) => "LIST",
+        ("watch", _) => "WATCH",
+        ("deletecollection", _) => "DELETECOLLECTION",
+        ("patch", _) if query.is_some_and(|query| query.text("force").is_some()) => "APPLY",
+        (_, &Method::GET) => "GET",
+        (_, &Method::POST) => "POST",
+        (_, &Method::PUT) => "PUT",
+        (_, &Method::PATCH) => "PATCH",
+        (_, &Method::DELETE) => "DELETE",
+        _ => return None,
+    })
+}
+
+impl Counted {
+    fn gauge(&self) -> &AtomicI64 {
+        if self.mutating { &self.counts.changing } else { &self.counts.reading }
+    }
+
+    /// The request has its turn.
+    pub(crate) fn serving(&mut self) {
+        if !self.long && !self.serving {
+            self.gauge().fetch_add(1, Ordering::Relaxed);
+            self.serving = true;
+        }
+    }
+
+    /// The request is answered with this code after this time; `streams` is whether the answer goes on
+    /// for as long as the client likes.
+    pub(crate) fn answered(
+        mut self,
+        code: StatusCode,
+        took: Duration,
+        streams: bool,
+    ) -> Option<Open> {
+        if code == StatusCode::TOO_MANY_REQUESTS {
+            self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        let series = self.series.take()?;
+        let mut requests = self.counts.requests.lock();
+        let tally = requests.entry(series.clone()).or_default();
+        *tally.codes.entry(code.as_u16()).or_default() += 1;
+        let seconds = took.as_secs_f64();
+        tally.seconds += seconds;
+        if let Some(at) = BUCKETS.iter().position(|bound| seconds <= *bound) {
+            tally.buckets[at] += 1;
+        }
+        if !streams {
+            return None;
+        }
+        tally.long += 1;
+        drop(requests);
+        Some(Open { counts: self.counts.clone(), series })
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if self.serving {
+            self.gauge().fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if let Some(tally) = self.counts.requests.lock().get_mut(&self.series) {
+            tally.long -= 1;
+        }
+    }
+}
