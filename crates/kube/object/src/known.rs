@@ -18,6 +18,7 @@ known! {
     SERVICE = namespaced("", "v1", "Service", "services");
     SERVICE_ACCOUNT = namespaced("", "v1", "ServiceAccount", "serviceaccounts");
     SECRET = namespaced("", "v1", "Secret", "secrets");
+    RESOURCE_QUOTA = namespaced("", "v1", "ResourceQuota", "resourcequotas");
     CONFIG_MAP = namespaced("", "v1", "ConfigMap", "configmaps");
     EVENT = namespaced("", "v1", "Event", "events");
     ENDPOINTS = namespaced("", "v1", "Endpoints", "endpoints");

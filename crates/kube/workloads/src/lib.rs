@@ -15,7 +15,7 @@
 //! in [`simulate`].
 //!
 //! What this does not do: real containers, volumes behind claims, autoscalers, `CronJobs`,
-//! `ResourceQuotas`, disruption budgets.
+//! disruption budgets.
 
 mod cluster_roles;
 mod collector;
@@ -27,6 +27,7 @@ mod namespace;
 mod node;
 mod placement;
 mod pod;
+mod quota;
 mod replica_set;
 mod scheduler;
 mod service;
@@ -98,6 +99,7 @@ impl Workloads {
         job::start(&context, &views, &mut started);
         service::start(&context, &views, &mut started);
         cluster_roles::start(&context, &mut started);
+        quota::start(&context, &views, &collector, &mut started);
         started.background(node::start(&context, options));
         let (all, synced) = watch::channel(false);
         tokio::spawn(async move {

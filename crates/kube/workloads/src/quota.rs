@@ -1,0 +1,183 @@
+//! What the objects of a namespace use of its quotas.
+//!
+//! Whoever admits writes charges them to `status.used`; here the sums are made again from the objects
+//! that there are: when a quota changes, when something in its namespace is gone or needs less, and
+//! now and then. Sums are made from live objects, never from caches.
+//!
+//! A write may be charged and not yet be stored while its namespace is counted. So whenever less is
+//! found than was charged, it is counted once more a while later.
+
+use crate::Started;
+use crate::collector::Collector;
+use crate::common::Context;
+use crate::views::{Phase, Views};
+use mainstay_client::{
+    Action, ApiResource, Cache, Controller, Error, ListParams, Queue, Reconciler, Selection,
+};
+use mainstay_object::{NamespacedName, Object, known};
+use mainstay_quota::{Amounts, Counted, is_current, total};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Many objects often go together: they are counted together.
+const TOGETHER: Duration = Duration::from_millis(100);
+/// A write that was charged has been stored by then, or never will be.
+const SETTLED: Duration = Duration::from_secs(5);
+/// Counting again although nothing seems to have happened, as the original does.
+const NOW_AND_THEN: Duration = Duration::from_mins(5);
+
+/// Starts the controller of quotas.
+pub(crate) fn start(
+    context: &Context,
+    views: &Views,
+    collector: &Collector,
+    started: &mut Started,
+) {
+    let context = context.named("resourcequota-controller");
+    let controller = Controller::new("quotas");
+    let queue = controller.queue();
+    let hear = queue.clone();
+    // What is bounded, and whether that has been counted.
+    let quotas = Cache::builder(Selection::all(known::RESOURCE_QUOTA), |quota| {
+        let part = |path: &[&str]| Amounts::read(quota.get(path));
+        let hard = part(&["spec", "hard"]);
+        let used = part(&["status", "used"]);
+        let counted =
+            hard == part(&["status", "hard"]) && hard.names().all(|name| used.get(name).is_some());
+        Some((hard.names().map(ToOwned::to_owned).collect::<Vec<_>>(), counted))
+    })
+    .subscribe(move |change| {
+        let is_new = change.before.is_none();
+        if change.after.is_some_and(|quota| is_new || !quota.1) {
+            hear.add(change.key.clone());
+        }
+    })
+    .start(&context.cluster, context.stop.clone());
+
+    let wake = Wake { quotas: quotas.clone(), queue };
+    let gone = wake.clone();
+    collector.on_gone(move |namespace| gone.all_of(namespace));
+    let ended = wake.clone();
+    views.pods.subscribe(move |change| {
+        let is_over = |phase| matches!(phase, Phase::Succeeded | Phase::Failed);
+        let was_over = change.before.is_some_and(|pod| is_over(pod.phase));
+        if !was_over && change.after.is_some_and(|pod| is_over(pod.phase)) {
+            ended.all_of(&change.key.namespace);
+        }
+    });
+    // A Service may give its node ports back.
+    let services = Cache::builder(Selection::all(known::SERVICE), |service| {
+        let ports = service.array(&["spec", "ports"]).len();
+        Some((service.str(&["spec", "type"]).unwrap_or_default().to_owned(), ports))
+    })
+    .subscribe(move |change| {
+        if change.before.is_some() && change.after.is_some() {
+            wake.all_of(&change.key.namespace);
+        }
+    })
+    .start(&context.cluster, context.stop.clone());
+    let controller = controller.reads(&quotas).reads(&services);
+    let reconciler =
+        Reconcile { context: context.clone(), quotas, _services: services, kinds: Mutex::default() };
+    started.controller(controller.start(reconciler, context.stop));
+}
+
+/// Has the quotas of a namespace counted.
+#[derive(Clone)]
+struct Wake {
+    quotas: Cache<(Vec<String>, bool)>,
+    queue: Queue<NamespacedName>,
+}
+
+impl Wake {
+    fn all_of(&self, namespace: &str) {
+        if self.quotas.is_empty() || namespace.is_empty() {
+            return;
+        }
+        for (key, _) in self.quotas.list(Some(namespace)) {
+            self.queue.add_after(key, TOGETHER);
+        }
+    }
+}
+
+struct Reconcile {
+    context: Context,
+    quotas: Cache<(Vec<String>, bool)>,
+    /// Wakes quotas as long as it lives.
+    _services: Cache<(String, usize)>,
+    /// What the server had when it was asked last.
+    kinds: Mutex<Arc<Vec<ApiResource>>>,
+}
+
+impl Reconciler for Reconcile {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        if self.quotas.get(key).is_none() {
+            return Ok(Action::Done);
+        }
+        let cluster = &self.context.cluster;
+        let namespace = Some(&*key.namespace);
+        let Some(quota) = cluster.find(&known::RESOURCE_QUOTA, namespace, &key.name).await? else {
+            return Ok(Action::Done);
+        };
+        let used = self.count(&quota).await?;
+        if is_current(&quota, &used) {
+            return Ok(Action::After(NOW_AND_THEN));
+        }
+        let before = Amounts::read(quota.get(&["status", "used"]));
+        let is_less = used.iter().any(|(name, it)| before.get(name).is_some_and(|was| it < was));
+        let hard = quota.get(&["spec", "hard"]).cloned().unwrap_or_else(|| json!({}));
+        let status = json!({"hard": hard, "used": used.to_value()});
+        self.context.write_status(&known::RESOURCE_QUOTA, &quota, status).await?;
+        Ok(Action::After(if is_less { SETTLED } else { NOW_AND_THEN }))
+    }
+}
+
+impl Reconcile {
+    /// What is used of a quota now.
+    async fn count(&self, quota: &Object) -> Result<Amounts, Error> {
+        let hard = quota.get(&["spec", "hard"]).and_then(Value::as_object);
+        let names = hard.into_iter().flatten().map(|(name, _)| name.as_str());
+        let wanted: BTreeSet<(&str, &str)> = names.filter_map(Counted::counted_by).collect();
+        let mut counted = Vec::new();
+        for (group, plural) in wanted {
+            let Some(api) = self.kind(group, plural).await? else { continue };
+            let kind = Counted::of(group, plural);
+            let params = ListParams {
+                metadata_only: matches!(kind, Counted::Other { .. }),
+                ..ListParams::default()
+            };
+            let namespace = Some(quota.namespace());
+            let list = self.context.cluster.list_pages(&api.resource, namespace, &params).await?;
+            counted.push((kind, list.items));
+        }
+        let counted = counted.iter().map(|(kind, objects)| (kind, objects.as_slice()));
+        Ok(total(quota, counted, self.context.clock.now()))
+    }
+
+    /// A kind that is kept in namespaces; none if the server has no such kind.
+    async fn kind(&self, group: &str, plural: &str) -> Result<Option<ApiResource>, Error> {
+        let find = |kinds: &[ApiResource]| {
+            let is = |api: &&ApiResource| {
+                *api.resource.group == *group
+                    && *api.resource.plural == *plural
+                    && api.preferred
+                    && api.resource.is_namespaced()
+                    && api.can("list")
+            };
+            kinds.iter().find(is).cloned()
+        };
+        let known = Arc::clone(&self.kinds.lock());
+        if let Some(api) = find(&known) {
+            return Ok(Some(api));
+        }
+        let found = Arc::new(self.context.cluster.resources().await?.resources);
+        *self.kinds.lock() = Arc::clone(&found);
+        Ok(find(&found))
+    }
+}
