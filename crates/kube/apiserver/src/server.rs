@@ -115,6 +115,8 @@ pub struct ApiServer {
     pub(crate) stop: CancellationToken,
     /// Definitions change one at a time: whether names are free depends on all of them.
     pub(crate) definitions: tokio::sync::Mutex<()>,
+    /// Writes are charged to quotas one at a time, so that two never take the same room.
+    pub(crate) quotas: tokio::sync::Mutex<()>,
     /// Which addresses and ports Services have.
     pub(crate) ledger: Arc<Ledger>,
     /// When old events were last looked for.
@@ -157,6 +159,7 @@ impl ApiServer {
             version,
             stop,
             definitions: tokio::sync::Mutex::default(),
+            quotas: tokio::sync::Mutex::default(),
             last_sweep: handlers::events::LastSweep::default(),
             flow: Flow::default(),
             metrics: Metrics::default(),

@@ -4,8 +4,8 @@
 //! that there are: when a quota changes, when something in its namespace is gone or needs less, and
 //! now and then. Sums are made from live objects, never from caches.
 //!
-//! A write may be charged and not yet be stored while its namespace is counted. So whenever less is
-//! found than was charged, it is counted once more a while later.
+//! A write may be charged and not yet be stored while its namespace is counted, or be refused after it
+//! was charged. So whenever what is used has changed, it is counted once more a while later.
 
 use crate::Started;
 use crate::collector::Collector;
@@ -40,20 +40,17 @@ pub(crate) fn start(
     let controller = Controller::new("quotas");
     let queue = controller.queue();
     let hear = queue.clone();
-    // What is bounded, and whether that has been counted.
     let quotas = Cache::builder(Selection::all(known::RESOURCE_QUOTA), |quota| {
         let part = |path: &[&str]| Amounts::read(quota.get(path));
-        let hard = part(&["spec", "hard"]);
-        let used = part(&["status", "used"]);
+        let (hard, used) = (part(&["spec", "hard"]), part(&["status", "used"]));
         let counted =
             hard == part(&["status", "hard"]) && hard.names().all(|name| used.get(name).is_some());
-        Some((hard.names().map(ToOwned::to_owned).collect::<Vec<_>>(), counted))
+        Some(Bounds { hard, used, counted })
     })
-    .subscribe(move |change| {
-        let is_new = change.before.is_none();
-        if change.after.is_some_and(|quota| is_new || !quota.1) {
-            hear.add(change.key.clone());
-        }
+    .subscribe(move |change| match (change.before, change.after) {
+        (Some(_), Some(quota)) if quota.counted => hear.add_after(change.key.clone(), SETTLED),
+        (_, Some(_)) => hear.add(change.key.clone()),
+        (_, None) => {}
     })
     .start(&context.cluster, context.stop.clone());
 
@@ -80,15 +77,28 @@ pub(crate) fn start(
     })
     .start(&context.cluster, context.stop.clone());
     let controller = controller.reads(&quotas).reads(&services);
-    let reconciler =
-        Reconcile { context: context.clone(), quotas, _services: services, kinds: Mutex::default() };
+    let reconciler = Reconcile {
+        context: context.clone(),
+        quotas,
+        _services: services,
+        kinds: Mutex::default(),
+    };
     started.controller(controller.start(reconciler, context.stop));
+}
+
+/// What is known of a quota.
+#[derive(PartialEq)]
+struct Bounds {
+    hard: Amounts,
+    used: Amounts,
+    /// Whether its status says all that it bounds.
+    counted: bool,
 }
 
 /// Has the quotas of a namespace counted.
 #[derive(Clone)]
 struct Wake {
-    quotas: Cache<(Vec<String>, bool)>,
+    quotas: Cache<Bounds>,
     queue: Queue<NamespacedName>,
 }
 
@@ -105,7 +115,7 @@ impl Wake {
 
 struct Reconcile {
     context: Context,
-    quotas: Cache<(Vec<String>, bool)>,
+    quotas: Cache<Bounds>,
     /// Wakes quotas as long as it lives.
     _services: Cache<(String, usize)>,
     /// What the server had when it was asked last.
@@ -129,12 +139,10 @@ impl Reconciler for Reconcile {
         if is_current(&quota, &used) {
             return Ok(Action::After(NOW_AND_THEN));
         }
-        let before = Amounts::read(quota.get(&["status", "used"]));
-        let is_less = used.iter().any(|(name, it)| before.get(name).is_some_and(|was| it < was));
         let hard = quota.get(&["spec", "hard"]).cloned().unwrap_or_else(|| json!({}));
         let status = json!({"hard": hard, "used": used.to_value()});
         self.context.write_status(&known::RESOURCE_QUOTA, &quota, status).await?;
-        Ok(Action::After(if is_less { SETTLED } else { NOW_AND_THEN }))
+        Ok(Action::After(NOW_AND_THEN))
     }
 }
 

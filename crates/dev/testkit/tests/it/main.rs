@@ -6,5 +6,6 @@ mod client;
 mod collector;
 mod helpers;
 mod namespaces;
+mod quotas;
 mod rollout;
 mod running;

@@ -14,6 +14,8 @@
 #![allow(dead_code, reason = "what plugins may look at is more than the present ones do")]
 
 mod lifecycle;
+mod limit_ranger;
+mod resource_quota;
 
 use crate::Identity;
 use crate::handlers::Warnings;
@@ -27,7 +29,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 /// Everyone who is asked, in the original's order.
-static CHAIN: [&dyn Plugin; 1] = [&lifecycle::NamespaceLifecycle];
+static CHAIN: [&dyn Plugin; 3] =
+    [&lifecycle::NamespaceLifecycle, &limit_ranger::LimitRanger, &resource_quota::ResourceQuota];
 
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ mod hostile;
 mod limits;
 mod lists;
 mod patches;
+mod quotas;
 mod replay;
 mod rules;
 mod services;
