@@ -201,6 +201,11 @@ pub(crate) fn published_catalogs() -> Option<PathBuf> {
     environment("MAINSTAY_TESTDATA")
 }
 
+/// The kubeconfig, or several of them, that `KUBECONFIG` names.
+pub fn kubeconfig_variable() -> Option<PathBuf> {
+    environment("KUBECONFIG")
+}
+
 /// Whether colours are unwanted (`NO_COLOR`, <https://no-color.org>) or the terminal cannot show
 /// them.
 pub fn plain_terminal() -> bool {

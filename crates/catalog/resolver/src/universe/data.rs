@@ -232,6 +232,9 @@ pub struct SubscriptionData {
     /// `spec.startingCSV`.
     #[serde(default, rename = "startingCSV", skip_serializing_if = "empty")]
     pub starting_csv: String,
+    /// `spec.installPlanApproval`: of no meaning for resolution, but for who reads what comes of it.
+    #[serde(default, skip_serializing_if = "empty")]
+    pub install_plan_approval: String,
     /// `status.installedCSV`.
     #[serde(default, rename = "installedCSV", skip_serializing_if = "empty")]
     pub installed_csv: String,

@@ -139,6 +139,26 @@ impl Universe {
     }
 }
 
+impl Universe {
+    /// The Subscriptions whose install plans wait for somebody's approval.
+    pub fn manual(&self) -> BTreeSet<String> {
+        let manual = self.subscriptions.iter().filter(|it| it.install_plan_approval == MANUAL);
+        manual.map(|it| it.name.clone()).collect()
+    }
+
+    /// The same with these Subscriptions waiting for approval.
+    #[must_use]
+    pub fn with_manual(mut self, names: &BTreeSet<String>) -> Self {
+        for it in self.subscriptions.iter_mut().filter(|it| names.contains(&it.name)) {
+            MANUAL.clone_into(&mut it.install_plan_approval);
+        }
+        self
+    }
+}
+
+/// The approval that somebody has to give.
+const MANUAL: &str = "Manual";
+
 fn wrong(field: String, message: String, remedy: &str) -> UniverseError {
     UniverseError { line: 0, column: 0, field, message, remedy: remedy.to_owned() }
 }
@@ -320,6 +340,7 @@ impl SubscriptionData {
             starting_csv: it.starting_csv.clone(),
             installed_csv: it.installed_csv.clone(),
             current_csv: it.current_csv.clone(),
+            install_plan_approval: String::new(),
             only_live: false,
         }
     }

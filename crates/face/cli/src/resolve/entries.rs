@@ -69,6 +69,11 @@ impl<'a> Entries<'a> {
         self.packages.keys().copied().collect()
     }
 
+    /// The names of bundles.
+    pub(super) fn bundles(&self) -> impl Iterator<Item = &'a str> {
+        self.names.keys().copied()
+    }
+
     /// The update graph of a package, as the first catalog of that name that has the package gives
     /// it; any catalog will do if none is named.
     pub(super) fn graph(&self, catalog: &CatalogKey, package: &str) -> Option<Graph> {

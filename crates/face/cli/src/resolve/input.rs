@@ -16,6 +16,10 @@ const MOST_BYTES: u64 = 512 << 20;
 /// # Errors
 /// If it is not there, is not a file, is too large, or is not text.
 pub(super) fn text(io: &mut Io<'_>, typed: &str) -> Result<String, Failure> {
+    if typed.is_empty() {
+        let cause = Cause::new("the name of a file is empty");
+        return Err(Failure::usage(cause.remedy("name a file that can be read, or `-`")));
+    }
     let read = if typed == "-" {
         take(&mut *io.stdin)
     } else {

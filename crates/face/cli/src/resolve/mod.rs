@@ -15,11 +15,14 @@ mod ends;
 mod entries;
 mod extension;
 mod input;
+mod near;
 mod published;
+mod read;
 mod scene;
 mod shelf;
 mod state;
 mod stopwatch;
+mod targets;
 mod text;
 mod universe;
 mod value;
@@ -35,6 +38,7 @@ use mainstay_resolver::universe::CatalogData;
 use mainstay_version::Version;
 use std::io::{Read, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 use wish::{CatalogFolder, Change, Priority, Wish, kube_version};
 
 /// Arguments of `resolve`.
@@ -62,15 +66,18 @@ pub struct ResolveArguments {
     /// The kubeconfig [default: as kubectl finds it].
     #[arg(long, value_name = "FILE", conflicts_with_all = ["universe", "states"])]
     kubeconfig: Option<PathBuf>,
+    /// How many seconds the cluster, or a registry, may take to answer.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
     /// The context of the kubeconfig [default: the current one].
     #[arg(long, value_name = "NAME", conflicts_with_all = ["universe", "states"])]
     context: Option<String>,
     /// The namespace to resolve [default: every one that has Subscriptions].
-    #[arg(short, long, value_name = "NAME", conflicts_with = "universe")]
+    #[arg(short, long, value_name = "NAME", value_parser = wish::namespace, conflicts_with = "universe")]
     namespace: Option<String>,
     /// The namespace whose catalogs every other one sees [default: `olm`, or
     /// `openshift-marketplace` where catalogs are there].
-    #[arg(long, value_name = "NAME", conflicts_with = "universe")]
+    #[arg(long, value_name = "NAME", value_parser = wish::namespace, conflicts_with = "universe")]
     global_namespace: Option<String>,
     /// A bundle that counts as installed, by name (repeatable).
     #[arg(long, value_name = "BUNDLE")]
@@ -80,7 +87,7 @@ pub struct ResolveArguments {
     #[arg(long, value_name = "VERSION", value_parser = kube_version)]
     kube_version: Option<Version>,
     /// Show what a change would make of it (repeatable): `subscribe=PACKAGE[:CHANNEL][@VERSION]`,
-    /// `unsubscribe=NAME`, `catalog=NAME=DIR`, `outage=NAME`, `installed=BUNDLE`,
+    /// `unsubscribe=[NAMESPACE/]NAME`, `catalog=NAME=DIR`, `outage=NAME`, `installed=BUNDLE`,
     /// `prohibit=PACKAGE|BUNDLE`, `kube-version=VERSION`.
     #[arg(long = "what-if", value_name = "CHANGE")]
     changes: Vec<Change>,
@@ -115,6 +122,11 @@ impl ResolveArguments {
         self.kubeconfig.as_ref()
     }
 
+    /// How long a cluster or a registry may take to answer.
+    pub const fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout)
+    }
+
     /// The context that was named.
     pub fn context(&self) -> Option<&str> {
         self.context.as_deref()
@@ -140,6 +152,9 @@ pub trait Remote {
 
     /// The version of its Kubernetes, such as `v1.35.0`; none if it does not tell.
     fn kube_version(&mut self) -> Option<String>;
+
+    /// The names of its namespaces; none if it does not tell.
+    fn namespaces(&mut self) -> Option<Vec<String>>;
 
     /// All that a registry holds.
     ///
@@ -175,7 +190,7 @@ impl Io<'_> {
 pub fn run(
     arguments: &ResolveArguments,
     io: &mut Io<'_>,
-    connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Cause>,
+    connect: &mut dyn FnMut() -> Result<Box<dyn Remote>, Failure>,
 ) -> Exit {
     let mut stdout = Outlet::new(&mut *io.stdout);
     let mut inner = Io {

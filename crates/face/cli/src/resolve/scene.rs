@@ -1,15 +1,17 @@
 //! The worlds that are resolved: a state as it is, and with what is supposed to be otherwise.
 
 use super::entries::Entries;
-use super::shelf::Shelf;
+use super::near::{did_you_mean, near};
+use super::shelf::{Shelf, no_catalog};
 use super::state::State;
 use super::walk;
-use super::wish::{What, Wish, unusable};
+use super::wish::{CatalogName, What, Wish, unusable};
 use mainstay_cause::Cause;
 use mainstay_resolver::{
     CatalogKey, Content, EntryView, OperatorGroup, Prohibited, Prohibition, Subscription, World,
 };
 use mainstay_version::{parse_tolerant, quote};
+use std::collections::BTreeSet;
 
 /// The world of a namespace.
 pub(super) fn world<'a>(
@@ -28,7 +30,7 @@ pub(super) fn world<'a>(
         namespace: namespace.to_owned(),
         global_namespace: global.to_owned(),
         operator_groups: groups,
-        catalogs: shelf.items.iter().map(|(key, item)| item.view(key)).collect(),
+        catalogs: shelf.views(),
         subscriptions: here.map(|it| it.subscriptions.clone()).unwrap_or_default(),
         csvs: here.map(|it| it.csvs.clone()).unwrap_or_default(),
         kube_version: state.kube_version.clone(),
@@ -43,12 +45,9 @@ pub(super) fn world<'a>(
 pub(super) fn change(world: &mut World<'_>, what: &What) -> Result<(), Cause> {
     match what {
         What::Subscribe(wish) => subscribe(world, wish),
-        What::Unsubscribe(name) => unsubscribe(world, name),
+        What::Unsubscribe(_, name) => unsubscribe(world, name),
         What::Installed(bundle) => install(world, bundle),
-        What::Prohibit(name) => {
-            prohibit(world, name);
-            Ok(())
-        }
+        What::Prohibit(name) => prohibit(world, name),
         What::KubeVersion(version) => {
             world.kube_version = Some(version.clone());
             Ok(())
@@ -59,56 +58,61 @@ pub(super) fn change(world: &mut World<'_>, what: &What) -> Result<(), Cause> {
                 view.content = Content::Failed("an outage is supposed".to_owned());
                 found = true;
             }
-            if found { Ok(()) } else { Err(Cause::new(format!("there is no catalog `{name}`"))) }
+            if found {
+                Ok(())
+            } else {
+                Err(Cause::new(no_catalog(name, world.catalogs.iter().map(|view| &view.key))))
+            }
         }
         What::Catalog(_) => Ok(()),
     }
 }
 
-/// Adds a Subscription, or changes the one that the package has.
+/// Adds a Subscription, or changes the one that the package has. The catalog is decided first: what
+/// channels and versions there are is a question to that one.
 fn subscribe(world: &mut World<'_>, wish: &Wish) -> Result<(), Cause> {
     let entries = Entries::of(world);
     let known = world.catalogs.iter().filter(|view| walk::is_ready(&view.content)).count();
-    let mut offers = entries.of_package(&wish.package).peekable();
-    if offers.peek().is_none() && known > 0 {
-        return Err(no_package(&entries, &wish.package));
+    if known > 0 && entries.of_package(&wish.package).next().is_none() {
+        return Err(no_package(world, &entries, &wish.package));
     }
-    let catalog = match &wish.catalog {
+    let named = match &wish.catalog {
         None => None,
-        Some(name) => {
-            let found = world.catalogs.iter().find(|view| name.is(&view.key));
-            let found = found.ok_or_else(|| {
-                unusable(
-                    &format!("{name}/{}", wish.package),
-                    format!("there is no catalog `{name}`"),
-                )
-            })?;
-            Some(found.key.clone())
-        }
-    };
-    if let Some(channel) = &wish.channel
-        && known > 0
-        && !entries.of_package(&wish.package).any(|(_, entry)| entry.channel() == channel)
-    {
-        let mut channels: Vec<&str> =
-            entries.of_package(&wish.package).map(|(_, entry)| entry.channel()).collect();
-        channels.sort_unstable();
-        channels.dedup();
-        let message = format!("package {} has no channel {}", quote(&wish.package), quote(channel));
-        return Err(Cause::new(message).remedy(format!("name one of {}", channels.join(", "))));
-    }
-    let starting = match &wish.version {
-        Some(version) => Some(bundle_of(&entries, wish, version)?),
-        None => None,
+        Some(name) => Some(
+            catalog_named(world, name)
+                .map_err(|why| unusable(&format!("{name}/{}", wish.package), why))?,
+        ),
     };
     let at = world.subscriptions.iter().position(|it| it.package == wish.package);
+    let has = at.map(|at| &world.subscriptions[at].catalog).filter(|key| !key.name.is_empty());
+    let catalog = match (&named, has) {
+        (Some(named), _) => named.clone(),
+        (None, Some(has)) => has.clone(),
+        (None, None) => preferred(world, &entries, wish)?,
+    };
+    let offer = Offer { entries: &entries, catalog: &catalog, wish };
+    let is_ready =
+        world.catalogs.iter().any(|view| view.key == catalog && walk::is_ready(&view.content));
+    if is_ready {
+        offer.check()?;
+    }
+    let starting = match &wish.version {
+        Some(version) if is_ready => Some(offer.bundle(version)?),
+        // Nobody can say which bundle has that version.
+        Some(version) if parse_tolerant(version).is_ok() => {
+            let whose = match &*catalog.name {
+                "" => "no catalog has content".to_owned(),
+                name => format!("catalog {}/{name} has no content", catalog.namespace),
+            };
+            let why = format!("{whose} to tell which bundle has version {}", quote(version));
+            return Err(unusable(&wish.to_string(), why)
+                .remedy("write the name of the bundle behind the `@`"));
+        }
+        version => version.clone(),
+    };
     let at = if let Some(at) = at {
         at
     } else {
-        let catalog = match &catalog {
-            Some(named) => named.clone(),
-            None => preferred(world, &entries, wish)?,
-        };
         world.subscriptions.push(Subscription {
             name: free_name(world, &wish.package),
             package: wish.package.clone(),
@@ -121,13 +125,104 @@ fn subscribe(world: &mut World<'_>, wish: &Wish) -> Result<(), Cause> {
     if let Some(channel) = &wish.channel {
         subscription.channel.clone_from(channel);
     }
-    if let Some(catalog) = catalog {
-        subscription.catalog = catalog;
+    if let Some(named) = named {
+        subscription.catalog = named;
     }
     if let Some(starting) = starting {
         subscription.starting_csv = starting;
     }
     Ok(())
+}
+
+/// The one catalog of a name.
+fn catalog_named(world: &World<'_>, name: &CatalogName) -> Result<CatalogKey, String> {
+    let mut same = world.catalogs.iter().map(|view| &view.key).filter(|key| name.is(key));
+    match (same.next(), same.next()) {
+        (Some(key), None) => Ok(key.clone()),
+        (Some(first), Some(second)) => Err(format!(
+            "`{name}` may be {}/{} or {}/{}",
+            first.namespace, first.name, second.namespace, second.name
+        )),
+        (None, _) => Err(no_catalog(name, world.catalogs.iter().map(|view| &view.key))),
+    }
+}
+
+/// What a catalog has for a wish.
+struct Offer<'o, 'a> {
+    entries: &'o Entries<'a>,
+    catalog: &'o CatalogKey,
+    wish: &'o Wish,
+}
+
+impl<'a> Offer<'_, 'a> {
+    fn all(&self) -> impl Iterator<Item = EntryView<'a>> {
+        let all = self.entries.of_package(&self.wish.package);
+        // A Subscription may leave its catalog open.
+        all.filter(|(key, _)| self.catalog.name.is_empty() || *key == self.catalog)
+            .map(|(_, entry)| entry)
+    }
+
+    /// Whether the catalog has the package, and the package the channel.
+    fn check(&self) -> Result<(), Cause> {
+        let package = quote(&self.wish.package);
+        let mut channels: Vec<&str> = self.all().map(EntryView::channel).collect();
+        channels.sort_unstable();
+        channels.dedup();
+        if channels.is_empty() {
+            let CatalogKey { name, namespace } = self.catalog;
+            let others = self.entries.of_package(&self.wish.package).map(|(key, _)| key);
+            let others: BTreeSet<String> =
+                others.map(|key| format!("{}/{}", key.namespace, key.name)).collect();
+            let others: Vec<String> = others.into_iter().collect();
+            let message = format!("catalog {namespace}/{name} has no package {package}");
+            return Err(Cause::new(message).remedy(format!("take it from {}", others.join(", "))));
+        }
+        match &self.wish.channel {
+            Some(channel) if !channels.contains(&&**channel) => {
+                let message = format!("package {package} has no channel {}", quote(channel));
+                Err(Cause::new(message).remedy(format!("name one of {}", channels.join(", "))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The bundle of a name or of a version.
+    fn bundle(&self, version: &str) -> Result<String, Cause> {
+        let wanted = parse_tolerant(version).ok();
+        let fits = |entry: &EntryView<'_>| {
+            entry.name() == version || wanted.is_some() && entry.version() == wanted.as_ref()
+        };
+        let here = |entry: &EntryView<'_>| {
+            self.wish.channel.as_ref().is_none_or(|channel| channel == entry.channel())
+        };
+        let mut fitting: Vec<EntryView<'_>> = self.all().filter(fits).collect();
+        fitting.sort_by_key(|entry| (entry.name(), entry.channel()));
+        if let Some(entry) = fitting.iter().find(|entry| here(entry)) {
+            return Ok(entry.name().to_owned());
+        }
+        let package = quote(&self.wish.package);
+        if let (Some(channel), Some(_)) = (&self.wish.channel, fitting.first()) {
+            let message = format!(
+                "channel {} of package {package} has no bundle {}",
+                quote(channel),
+                quote(version)
+            );
+            let channels: BTreeSet<&str> = fitting.iter().map(|entry| entry.channel()).collect();
+            let channels: Vec<&str> = channels.into_iter().collect();
+            return Err(Cause::new(message).remedy(format!("it is in {}", channels.join(", "))));
+        }
+        let message = format!("package {package} has no bundle {}", quote(version));
+        let names = self.all().filter(here).flat_map(|entry| {
+            [Some(entry.name().to_owned()), entry.version().map(ToString::to_string)]
+        });
+        let names: Vec<String> = names.flatten().collect();
+        let alike = near(version, names.iter().map(String::as_str));
+        Err(Cause::new(message).remedy(if alike.is_empty() {
+            "see which there are with: mainstay catalog show DIR PACKAGE".to_owned()
+        } else {
+            format!("did you mean {}?", alike.join(", "))
+        }))
+    }
 }
 
 /// A name for a new Subscription.
@@ -173,35 +268,11 @@ fn preferred(world: &World<'_>, entries: &Entries<'_>, wish: &Wish) -> Result<Ca
     }
 }
 
-fn bundle_of(entries: &Entries<'_>, wish: &Wish, version: &str) -> Result<String, Cause> {
-    let wanted = parse_tolerant(version).ok();
-    let fits = |entry: &EntryView<'_>| {
-        (wish.channel.as_ref().is_none_or(|channel| channel == entry.channel()))
-            && (entry.name() == version || wanted.is_some() && entry.version() == wanted.as_ref())
-    };
-    let mut names: Vec<&str> = entries
-        .of_package(&wish.package)
-        .map(|(_, entry)| entry)
-        .filter(fits)
-        .map(EntryView::name)
-        .collect();
-    names.sort_unstable();
-    names.first().map(|name| (*name).to_owned()).ok_or_else(|| {
-        let message = format!("package {} has no bundle {}", quote(&wish.package), quote(version));
-        Cause::new(message).remedy("see which there are with: mainstay catalog show DIR PACKAGE")
-    })
-}
-
 /// Says that there is no such package, and which ones are nearly called so.
-fn no_package(entries: &Entries<'_>, name: &str) -> Cause {
-    let wanted = name.to_lowercase();
-    let alike: Vec<&str> = entries
-        .packages()
-        .into_iter()
-        .filter(|known| known.contains(&wanted) || wanted.contains(known))
-        .take(5)
-        .collect();
+fn no_package(world: &World<'_>, entries: &Entries<'_>, name: &str) -> Cause {
+    let alike = near(name, entries.packages());
     let cause = Cause::new(format!("no catalog has a package {}", quote(name)));
+    let cause = cause.because_all(without_content(world));
     if alike.is_empty() {
         cause.remedy("see which there are with: mainstay catalog list packages DIR")
     } else {
@@ -209,25 +280,52 @@ fn no_package(entries: &Entries<'_>, name: &str) -> Cause {
     }
 }
 
+/// Says which catalogs have no content that could be looked at.
+fn without_content(world: &World<'_>) -> Option<Cause> {
+    let names: Vec<String> = world
+        .catalogs
+        .iter()
+        .filter(|view| !walk::is_ready(&view.content))
+        .map(|view| format!("{}/{}", view.key.namespace, view.key.name))
+        .collect();
+    (!names.is_empty()).then(|| Cause::new(format!("{} could not be looked at", names.join(", "))))
+}
+
 fn unsubscribe(world: &mut World<'_>, name: &str) -> Result<(), Cause> {
     let before = world.subscriptions.len();
     world.subscriptions.retain(|it| it.name != name);
     if world.subscriptions.len() == before {
-        let names: Vec<&str> = world.subscriptions.iter().map(|it| &*it.name).collect();
+        let names = world.subscriptions.iter().map(|it| &*it.name);
         let why = format!("namespace {} has no Subscription {}", world.namespace, quote(name));
-        let remedy = format!("name one of {}", names.join(", "));
-        return Err(Cause::new(why).remedy(remedy));
+        let remedy = did_you_mean(name, names);
+        return Err(remedy.into_iter().fold(Cause::new(why), Cause::remedy));
     }
     Ok(())
 }
 
-/// Makes a bundle what is installed of its package.
+/// Makes a bundle what is installed of its package. Where several catalogs have it, that of the
+/// Subscription counts, then the preferred one.
 fn install(world: &mut World<'_>, bundle: &str) -> Result<(), Cause> {
     let entries = Entries::of(world);
-    let found = entries.named(bundle).next().map(|(key, entry)| (key.clone(), entry));
+    let rank = |key: &CatalogKey, entry: EntryView<'_>| {
+        let mut of_package = world.subscriptions.iter().filter(|it| it.package == entry.package());
+        let asked = of_package.any(|it| it.catalog == *key);
+        let view = world.catalogs.iter().find(|view| view.key == *key);
+        (!asked, view.map(|view| -view.priority), key.clone(), entry.channel().to_owned())
+    };
+    let found = entries
+        .named(bundle)
+        .min_by_key(|(key, entry)| rank(key, *entry))
+        .map(|(key, entry)| (key.clone(), entry));
     let (catalog, entry) = found.ok_or_else(|| {
+        let alike = near(bundle, entries.bundles());
         Cause::new(format!("no catalog has a bundle {}", quote(bundle)))
-            .remedy("see which there are with: mainstay catalog list bundles DIR")
+            .because_all(without_content(world))
+            .remedy(if alike.is_empty() {
+                "see which there are with: mainstay catalog list bundles DIR".to_owned()
+            } else {
+                format!("did you mean {}?", alike.join(", "))
+            })
     })?;
     let package = entry.package();
     let of_package = |name: &str| entries.named(name).any(|(_, it)| it.package() == package);
@@ -241,13 +339,30 @@ fn install(world: &mut World<'_>, bundle: &str) -> Result<(), Cause> {
     Ok(())
 }
 
-fn prohibit(world: &mut World<'_>, name: &str) {
-    let is_package = Entries::of(world).of_package(name).next().is_some();
+/// The package that a bundle belongs to.
+pub(super) fn package_of(world: &World<'_>, bundle: &str) -> Option<String> {
+    let entries = Entries::of(world);
+    entries.named(bundle).next().map(|(_, entry)| entry.package().to_owned())
+}
+
+fn prohibit(world: &mut World<'_>, name: &str) -> Result<(), Cause> {
+    let entries = Entries::of(world);
+    let is_package = entries.of_package(name).next().is_some();
     let (what, kind) = if is_package {
         (Prohibited::Package(name.to_owned()), "package")
-    } else {
+    } else if entries.named(name).next().is_some() {
         (Prohibited::Bundle(name.to_owned()), "bundle")
+    } else {
+        let alike = near(name, entries.packages().into_iter().chain(entries.bundles()));
+        let cause = Cause::new(format!("no catalog has a package or a bundle {}", quote(name)));
+        let cause = cause.because_all(without_content(world));
+        return Err(if alike.is_empty() {
+            cause.remedy("see which there are with: mainstay catalog list packages DIR")
+        } else {
+            cause.remedy(format!("did you mean {}?", alike.join(", ")))
+        });
     };
     let message = format!("{kind} {name} is supposed to be prohibited");
     world.prohibitions.push(Prohibition { what, message });
+    Ok(())
 }

@@ -2,14 +2,11 @@
 //! from.
 
 use super::wish::CatalogName;
-use super::{Io, input};
-use crate::exit::Failure;
 use mainstay_api::names;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::Cause;
 use mainstay_object::Object;
 use mainstay_resolver::{Api, CatalogKey, CrdReference, Csv, OperatorGroup, Subscription};
 use mainstay_version::{Version, parse_tolerant};
-use mainstay_yaml::{Options, documents};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +25,8 @@ pub(super) struct State {
     pub(super) extensions: Vec<Object>,
     /// Every ClusterCatalog.
     pub(super) cluster_catalogs: Vec<Object>,
+    /// What people are told beside the answer.
+    pub(super) notes: Vec<String>,
 }
 
 /// A CatalogSource.
@@ -48,59 +47,13 @@ pub(super) struct Namespace {
     /// Names of Subscriptions that wait for somebody's approval.
     pub(super) manual: BTreeSet<String>,
     pub(super) csvs: Vec<Csv>,
+    /// What the conditions `ResolutionFailed` of Subscriptions say, by name.
+    pub(super) failing: BTreeMap<String, String>,
 }
 
 impl State {
-    /// Reads what `kubectl get … -o yaml` or `-o json` printed: a List, or one document after the
-    /// other.
-    ///
-    /// # Errors
-    /// If a file cannot be read, or holds something else than objects.
-    pub(super) fn read(io: &mut Io<'_>, files: &[String]) -> Result<Self, Failure> {
-        let mut state = Self::default();
-        for typed in files {
-            let text = input::text(io, typed)?;
-            let options = Options::default();
-            for document in documents(text.as_bytes(), &options) {
-                let document = document.map_err(|error| {
-                    let place =
-                        Place { line: error.line, column: error.column, ..input::called(typed) };
-                    let why = Cause::new(crate::catalog::plain(&error.message)).at(place);
-                    let remedy =
-                        "save it again with: kubectl get sub,csv,og,catalogsource -A -o yaml";
-                    Failure::usage(
-                        Cause::new("the state cannot be read").because(why.remedy(remedy)),
-                    )
-                })?;
-                if !state.add(document.value) {
-                    let place = Place { line: document.line, ..input::called(typed) };
-                    let why =
-                        Cause::new("this is no Kubernetes object: it has no `kind`").at(place);
-                    let remedy =
-                        "give it what this prints: kubectl get sub,csv,og,catalogsource -A -o yaml";
-                    return Err(Failure::usage(
-                        Cause::new("the state cannot be read").because(why.remedy(remedy)),
-                    ));
-                }
-            }
-        }
-        Ok(state)
-    }
-
-    /// Takes note of an object, or of every object of a List. Kinds that do not matter are passed
-    /// over. False if it is no object.
-    pub(super) fn add(&mut self, value: Value) -> bool {
-        if value.is_null() {
-            return true;
-        }
-        let Ok(mut object) = Object::from_value(value) else { return false };
-        if object.kind().is_empty() {
-            return false;
-        }
-        if object.kind().ends_with("List") {
-            let Some(Value::Array(items)) = object.remove(&["items"]) else { return true };
-            return items.into_iter().all(|item| self.add(item));
-        }
+    /// Takes note of an object. Kinds that do not matter are passed over.
+    pub(super) fn add(&mut self, object: Object) {
         let group = object.api_version().split_once('/').map_or("", |(group, _)| group).to_owned();
         match (&*group, object.kind()) {
             ("operators.coreos.com", "CatalogSource") => self.source(&object),
@@ -113,15 +66,67 @@ impl State {
             ("olm.operatorframework.io", "ClusterCatalog") => self.cluster_catalogs.push(object),
             _ => {}
         }
-        true
     }
 
-    /// Whether a name on the command line means a catalog of extensions: where there are extensions,
-    /// it does unless a CatalogSource has it.
+    /// What Subscriptions say that they have installed, although it is not there.
+    ///
+    /// # Errors
+    /// If no version is there at all: the state was saved without them, and says nothing about what
+    /// is installed.
+    pub(super) fn miss(&mut self, whole: bool) -> Result<(), Cause> {
+        let all = self.namespaces.values().map(|it| it.csvs.len()).sum::<usize>();
+        let mut missing = Vec::new();
+        for (namespace, here) in &self.namespaces {
+            for it in here.subscriptions.iter().filter(|it| !it.installed_csv.is_empty()) {
+                if !here.csvs.iter().any(|csv| csv.name == it.installed_csv) {
+                    missing.push((format!("{namespace}/{}", it.name), it.installed_csv.clone()));
+                }
+            }
+        }
+        if let Some((name, csv)) = missing.first()
+            && all == 0
+            && !whole
+        {
+            let why = format!(
+                "Subscription {name} has {csv} installed, and the state has no ClusterServiceVersions"
+            );
+            return Err(Cause::new(why).remedy(
+                "save it with them: kubectl get sub,csv,og,catalogsource -A -o yaml; or say what is \
+                 installed with --installed BUNDLE",
+            ));
+        }
+        self.notes.extend(missing.into_iter().map(|(name, csv)| {
+            format!("Subscription {name} has {csv} installed, but there is no ClusterServiceVersion of that name: it counts as gone")
+        }));
+        Ok(())
+    }
+
+    /// Whether a name on the command line means a ClusterCatalog: one of that name, or a new one
+    /// where there are extensions.
     pub(super) fn is_for_extensions(&self, name: &CatalogName) -> bool {
-        name.namespace.is_none()
-            && !self.extensions.is_empty()
-            && !self.sources.keys().any(|key| name.is(key))
+        let known = self.cluster_catalogs.iter().any(|it| it.name() == name.name);
+        let other = self.sources.keys().any(|key| name.is(key));
+        name.namespace.is_none() && !self.extensions.is_empty() && (known || !other)
+    }
+
+    /// Whether a name on the command line means a CatalogSource: one of that name, or a new one
+    /// where it is not a ClusterCatalog only.
+    pub(super) fn is_for_subscriptions(&self, name: &CatalogName, asked: bool) -> bool {
+        let other = self.sources.keys().any(|key| name.is(key));
+        let known = self.cluster_catalogs.iter().any(|it| it.name() == name.name);
+        let asked = asked || !self.subscribed().is_empty();
+        other || !self.is_for_extensions(name) || asked && !known
+    }
+
+    /// Whether a name on the command line means a ClusterCatalog and no CatalogSource.
+    pub(super) fn is_for_extensions_only(&self, name: &CatalogName, asked: bool) -> bool {
+        self.is_for_extensions(name) && !self.is_for_subscriptions(name, asked)
+    }
+
+    /// The namespaces that something is known about.
+    pub(super) fn known_namespaces(&self) -> BTreeSet<&str> {
+        let sources = self.sources.keys().map(|key| &*key.namespace);
+        self.namespaces.keys().map(String::as_str).chain(sources).collect()
     }
 
     fn namespace(&mut self, object: &Object) -> &mut Namespace {
@@ -158,6 +163,12 @@ impl State {
         let namespace = self.namespace(object);
         if text(object, &["spec", "installPlanApproval"]) == "Manual" {
             namespace.manual.insert(object.name().to_owned());
+        }
+        if object.condition("ResolutionFailed") == Some("True") {
+            let conditions = object.array(&["status", "conditions"]);
+            let it = conditions.iter().find(|it| it["type"] == "ResolutionFailed");
+            let said = it.map(|it| format!("{}: {}", field(it, "reason"), field(it, "message")));
+            namespace.failing.insert(object.name().to_owned(), said.unwrap_or_default());
         }
         let text = |path: &[&str]| text(object, path).to_owned();
         namespace.subscriptions.push(Subscription {

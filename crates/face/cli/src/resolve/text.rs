@@ -1,6 +1,7 @@
 //! Answers as people read them.
 
-use super::walk::{Cut, End, Journey, Operator};
+use super::shelf::Remedies;
+use super::walk::{Cut, End, Journey, Operator, blocks};
 use crate::catalog::{count, plain};
 use mainstay_cause::Cause;
 use mainstay_resolver::{CatalogKey, Failure};
@@ -16,6 +17,8 @@ pub(super) struct Text<'a> {
     pub(super) colour: bool,
     /// Subscriptions whose install plans wait for somebody's approval.
     pub(super) manual: &'a BTreeSet<String>,
+    /// What to say instead of what the resolver says.
+    pub(super) remedies: &'a Remedies,
 }
 
 impl Text<'_> {
@@ -159,7 +162,7 @@ impl Text<'_> {
                 let words = format!("held at {last}: {} cannot be taken", plain(next));
                 line(out, "end", &self.paint("33", &words));
                 if let Some(cause) = why {
-                    tree(out, cause, "               ");
+                    tree(out, &self.remedies.cause(cause), "               ");
                 }
             }
             End::Cut { next } => {
@@ -173,18 +176,21 @@ impl Text<'_> {
     }
 
     fn failure(self, out: &mut String, failure: &Failure, step: Option<usize>) {
-        let word = match step {
-            None => "fails".to_owned(),
-            Some(step) => format!("fails after step {step}"),
-        };
+        let after = step.map(|step| format!(" after step {step}")).unwrap_or_default();
         let names: Vec<String> = failure.subscriptions.iter().map(|name| plain(name)).collect();
-        let whom = match names.as_slice() {
-            [] => "; nothing that is asked for depends on it".to_owned(),
-            [one] => format!(" Subscription {one}"),
-            several => format!(" Subscriptions {}", several.join(", ")),
+        let word = if blocks(failure) {
+            self.paint("31", &format!("fails{after}"))
+        } else {
+            self.paint("33", &format!("note{after}"))
         };
-        let _ = writeln!(out, "  {}{whom}", self.paint("31", &word));
-        tree(out, &failure.cause, "    ");
+        let whom = match names.as_slice() {
+            [] if blocks(failure) => " what is installed",
+            [] => ", nothing that is asked for depends on it",
+            [_] => " Subscription ",
+            _ => " Subscriptions ",
+        };
+        let _ = writeln!(out, "  {word}{whom}{}", names.join(", "));
+        tree(out, &self.remedies.cause(&failure.cause), "    ");
     }
 }
 
@@ -237,7 +243,7 @@ fn summary(journey: &Journey) -> String {
             parts.push(format!("{number} {words}"));
         }
     }
-    let failures = journey.outcome.failures.len();
+    let failures = journey.outcome.failures.iter().filter(|it| blocks(it)).count();
     if failures > 0 {
         parts.push(count(failures, "failure"));
     }

@@ -1,16 +1,18 @@
 //! `--universe`: a recorded world, and its outcome in the recorded shape.
 
 use super::answer::{self, Answer};
+use super::shelf::Remedies;
+use super::targets::contradictions;
 use super::walk::Journey;
 use super::wish::{What, unusable};
-use super::{Format, Io, ResolveArguments, input, published, scene, stopwatch, walk};
+use super::{Format, Io, ResolveArguments, input, published, stopwatch, walk};
 use crate::config::published_catalogs;
 use crate::exit::{Exit, Failure};
 use mainstay_cause::{Cause, Place};
 use mainstay_resolver::CatalogKey;
 use mainstay_resolver::universe::{self, CatalogData, RealCatalog, Universe, UniverseError};
 use serde_json::json;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 pub(super) fn run(
     arguments: &ResolveArguments,
@@ -34,10 +36,10 @@ pub(super) fn run(
     let snapshots = universe.snapshots();
     let world = universe.world(&snapshots, &real).map_err(wrong)?;
     let mut supposed = world.clone();
-    let installed = arguments.installed.iter().cloned().map(What::Installed);
-    let version = arguments.kube_version.iter().cloned().map(What::KubeVersion);
-    for change in installed.chain(version) {
-        scene::change(&mut supposed, &change).map_err(Failure::usage)?;
+    contradictions(arguments)?;
+    answer::install(&mut supposed, &arguments.installed).map_err(Failure::usage)?;
+    if let Some(version) = &arguments.kube_version {
+        supposed.kube_version = Some(version.clone());
     }
     let as_it_is = supposed.clone();
     if arguments.changes.iter().any(|it| matches!(it.what, What::Catalog(_))) {
@@ -45,20 +47,32 @@ pub(super) fn run(
         return Err(Failure::usage(unusable("--what-if catalog=…", why)));
     }
     answer::suppose(&mut supposed, &arguments.changes).map_err(Failure::usage)?;
-    if let Some(file) = &arguments.save {
-        let data = |key: &CatalogKey| content(&universe, &real, key);
-        answer::write_universe(io, file, &Universe::of(&supposed, data))?;
-    }
+    let manual = universe.manual();
+    let save = |io: &Io<'_>| match &arguments.save {
+        Some(file) => {
+            let data = |key: &CatalogKey| content(&universe, &real, key);
+            answer::write_universe(io, file, &Universe::of(&supposed, data).with_manual(&manual))
+        }
+        None => Ok(()),
+    };
     if arguments.output == Format::Json {
         let (outcome, ms) = stopwatch::timed(&supposed);
         let exit = if walk::fails(&outcome) { Exit::Unresolved } else { Exit::Done };
         let value = json!({"outcome": universe::report(&outcome), "ms": ms});
         io.print(&format!("{value}\n"));
+        save(io)?;
         return Ok(exit);
     }
     let after = (!arguments.changes.is_empty()).then(|| Journey::of(&supposed));
-    let answer = Answer { before: Journey::of(&as_it_is), after, manual: BTreeSet::new() };
-    io.print(&answer.text(&arguments.changes, io.colour));
+    let answer = Answer {
+        before: Journey::of(&as_it_is),
+        after,
+        manual: manual.clone(),
+        changes: arguments.changes.clone(),
+        said: Vec::new(),
+    };
+    io.print(&answer.text(io.colour, &Remedies::default()));
+    save(io)?;
     Ok(answer::exit(arguments, std::iter::once(answer.counts())))
 }
 

@@ -4,9 +4,10 @@ use super::text::differences;
 use super::walk::{Cut, End, Journey, Operator};
 use mainstay_resolver::universe::{cause_json, failure_json, report};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// What becomes of a namespace.
-pub(super) fn journey(it: &Journey) -> Value {
+pub(super) fn journey(it: &Journey, manual: &BTreeSet<String>) -> Value {
     let later = it.later.iter().map(|(step, failure)| {
         let mut value = failure_json(failure);
         value["afterStep"] = json!(step);
@@ -16,7 +17,7 @@ pub(super) fn journey(it: &Journey) -> Value {
         "namespace": it.namespace,
         "changes": it.changes(),
         "fails": it.fails(),
-        "operators": it.operators.iter().map(operator).collect::<Vec<_>>(),
+        "operators": it.operators.iter().map(|it| operator(it, manual)).collect::<Vec<_>>(),
         "outcome": report(&it.outcome),
         "laterFailures": later.collect::<Vec<_>>(),
     });
@@ -30,11 +31,17 @@ pub(super) fn journey(it: &Journey) -> Value {
     value
 }
 
-fn operator(it: &Operator) -> Value {
+fn operator(it: &Operator, manual: &BTreeSet<String>) -> Value {
     let hops = it
         .hops
         .iter()
         .map(|hop| json!({"step": hop.step, "bundle": hop.bundle, "version": hop.version, "channel": hop.channel}));
+    let waits = it.subscriptions.iter().any(|name| manual.contains(name));
+    let approval = match (it.subscriptions.is_empty(), waits) {
+        (true, _) => None,
+        (false, true) => Some("Manual"),
+        (false, false) => Some("Automatic"),
+    };
     let needed_by =
         it.needed_by.iter().map(|(who, what)| json!({"bundle": who, "requirement": what}));
     let mut value = json!({
@@ -43,6 +50,7 @@ fn operator(it: &Operator) -> Value {
         "catalog": it.catalog.name,
         "catalogNamespace": it.catalog.namespace,
         "subscriptions": it.subscriptions,
+        "approval": approval,
         "installed": it.installed,
         "hops": hops.collect::<Vec<_>>(),
         "neededBy": needed_by.collect::<Vec<_>>(),

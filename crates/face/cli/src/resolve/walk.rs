@@ -197,9 +197,12 @@ impl Journey {
 
 /// Whether something that is asked for fails.
 pub(super) fn fails(outcome: &Outcome) -> bool {
-    let blocks =
-        |it: &Failure| it.kind == FailureKind::NotSatisfiable || !it.subscriptions.is_empty();
     outcome.failures.iter().any(blocks)
+}
+
+/// Whether a failure is in the way of something; a broken catalog that nothing depends on is not.
+pub(super) fn blocks(failure: &Failure) -> bool {
+    failure.kind == FailureKind::NotSatisfiable || !failure.subscriptions.is_empty()
 }
 
 /// The operators that are installed, each with its Subscriptions.

@@ -43,6 +43,22 @@ impl FromStr for CatalogName {
     }
 }
 
+impl fmt::Display for Wish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(catalog) = &self.catalog {
+            write!(f, "{catalog}/")?;
+        }
+        f.write_str(&self.package)?;
+        if let Some(channel) = &self.channel {
+            write!(f, ":{channel}")?;
+        }
+        match &self.version {
+            Some(version) => write!(f, "@{version}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for CatalogName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespace {
@@ -142,8 +158,8 @@ pub(super) struct Change {
 pub(super) enum What {
     /// A package is subscribed to, or its Subscription asks for another channel, catalog, version.
     Subscribe(Wish),
-    /// A Subscription does not exist.
-    Unsubscribe(String),
+    /// A Subscription does not exist; its namespace, where that was said.
+    Unsubscribe(Option<String>, String),
     /// A catalog has this content.
     Catalog(CatalogFolder),
     /// A catalog cannot be reached.
@@ -165,7 +181,12 @@ impl FromStr for Change {
         )?;
         let what = match kind {
             "subscribe" => What::Subscribe(value.parse()?),
-            "unsubscribe" => What::Unsubscribe(value.to_owned()),
+            "unsubscribe" => match value.split_once('/') {
+                Some((namespace, name)) => {
+                    What::Unsubscribe(Some(namespace.to_owned()), name.to_owned())
+                }
+                None => What::Unsubscribe(None, value.to_owned()),
+            },
             "catalog" => What::Catalog(value.parse()?),
             "outage" => What::Outage(value.parse()?),
             "installed" => What::Installed(value.to_owned()),
@@ -180,6 +201,19 @@ impl FromStr for Change {
         };
         Ok(Self { typed: text.to_owned(), what })
     }
+}
+
+/// The name of a namespace.
+pub(super) fn namespace(text: &str) -> Result<String, String> {
+    let sober = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '-';
+    let ends = text.starts_with('-') || text.ends_with('-');
+    if text.is_empty() || text.len() > 63 || ends || !text.chars().all(sober) {
+        return Err(format!(
+            "{} cannot name a namespace: write it in lower case letters, digits and `-`, up to 63 signs",
+            quote(text)
+        ));
+    }
+    Ok(text.to_owned())
 }
 
 /// A version of Kubernetes, such as `1.35`, `v1.35.2`.

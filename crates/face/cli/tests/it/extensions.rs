@@ -116,25 +116,25 @@ fn catalogs_without_content_and_broken_ones_are_told() {
     3
     extensions: 3 failures
       fails new-tea (package tea)
-        error walking catalogs: error getting package "tea" from catalog "shop": its content is not at hand here, give it with --catalog shop=DIR
+        error walking catalogs: error getting package "tea" from catalog "shop": its content is not at hand here
         a catalog that may have package `tea` cannot be asked
           because catalog `shop` cannot be asked
-            because its content is not at hand here, give it with --catalog shop=DIR
-          → mend the catalog, or switch it off (`spec.availabilityMode: Unavailable`)
+            because its content is not at hand here
+          → give its content with --catalog shop=DIR
       fails old-tea (package tea)
         installed  tea.v2
-        error walking catalogs: error getting package "tea" from catalog "shop": its content is not at hand here, give it with --catalog shop=DIR
+        error walking catalogs: error getting package "tea" from catalog "shop": its content is not at hand here
         a catalog that may have package `tea` cannot be asked
           because catalog `shop` cannot be asked
-            because its content is not at hand here, give it with --catalog shop=DIR
-          → mend the catalog, or switch it off (`spec.availabilityMode: Unavailable`)
+            because its content is not at hand here
+          → give its content with --catalog shop=DIR
       fails still-tea (package tea)
         installed  tea.v4
-        error walking catalogs: error getting package "tea" from catalog "shop": its content is not at hand here, give it with --catalog shop=DIR
+        error walking catalogs: error getting package "tea" from catalog "shop": its content is not at hand here
         a catalog that may have package `tea` cannot be asked
           because catalog `shop` cannot be asked
-            because its content is not at hand here, give it with --catalog shop=DIR
-          → mend the catalog, or switch it off (`spec.availabilityMode: Unavailable`)
+            because its content is not at hand here
+          → give its content with --catalog shop=DIR
     "#);
     let broken = "--state state.yaml --catalog shop=shop --catalog other=broken";
     insta::assert_snapshot!(told(&place().resolve(broken)), @r"

@@ -10,6 +10,7 @@ mod journeys;
 mod queries;
 mod resolve;
 mod shown;
+mod states;
 mod universes;
 mod unwritten;
 

@@ -118,6 +118,10 @@ impl Remote for Fake {
         Some("v1.35.0+k0s".to_owned())
     }
 
+    fn namespaces(&mut self) -> Option<Vec<String>> {
+        Some(vec!["kitchen".to_owned(), "cellar".to_owned()])
+    }
+
     fn catalog(&mut self, address: &str) -> Result<CatalogData, Cause> {
         match address {
             "shop.olm.svc:50051" => Ok(parse(UNIVERSE).unwrap().catalogs.remove(0)),
@@ -135,7 +139,7 @@ const UNIVERSE: &str = r#"{"namespace": "kitchen", "globalNamespace": "olm",
                {"name": "tea.v2", "package": "tea", "version": "2.0.0"}]}],
  "subscriptions": [{"name": "my-tea", "package": "tea", "source": "shop", "sourceNamespace": "olm"}]}"#;
 
-fn kitchen() -> Place {
+pub(super) fn kitchen() -> Place {
     Place::new()
         .file("shop/catalog.yaml", SHOP)
         .file("state.yaml", STATE)
@@ -334,7 +338,7 @@ fn catalogs_without_content_and_broken_ones_are_told() {
       its content is not at hand
         → give it with --catalog olm/shop=DIR
 
-    namespace kitchen: 2 to stay, 2 failures
+    namespace kitchen: 2 to stay, 1 failure
       stays spoon.v1 (Subscription my-spoon)
         end        part of what fails, see below
       stays tea.v1 (Subscription my-tea)
@@ -342,10 +346,10 @@ fn catalogs_without_content_and_broken_ones_are_told() {
       fails Subscriptions my-spoon, my-tea
         Subscriptions `my-spoon` and `my-tea` cannot be resolved
           because catalog `shop` of namespace `olm` cannot be read: its content is not at hand here
-          → mend CatalogSource `shop` in namespace `olm`
-      fails; nothing that is asked for depends on it
+          → give it with --catalog olm/shop=DIR
+      note, nothing that is asked for depends on it
         catalog `bad` of namespace `olm` cannot be read: the folder broken cannot be used
-          → mend CatalogSource `bad` in namespace `olm`
+          → correct the folder broken
     ");
 }
 
@@ -363,11 +367,11 @@ fn the_json_says_the_same() {
     [{"from":"shop","name":"shop","namespace":"olm","priority":7,"state":"ready"}]
     ["unsubscribe=my-spoon"]
     [{"asItIs":"spoon.v1 stays, stranded there","operator":"spoon","whatIf":"spoon.v1 stays, without a Subscription"}]
-    {"catalog":"shop","catalogNamespace":"olm","channel":"stable","end":{"bundle":"tea.v4","kind":"head"},"hops":[{"bundle":"tea.v2","channel":"stable","step":1,"version":"2.0.0"},{"bundle":"tea.v3","channel":"stable","step":2,"version":"3.0.0"},{"bundle":"tea.v4","channel":"stable","step":3,"version":"4.0.0"}],"installed":"tea.v1","neededBy":[],"package":"tea","subscriptions":["my-tea"]}
-    {"catalog":"shop","catalogNamespace":"olm","channel":"new","end":{"bundle":"kettle.v2","kind":"head"},"hops":[{"bundle":"kettle.v2","channel":"new","step":2,"version":"2.0.0"}],"installed":null,"neededBy":[{"bundle":"tea.v3","requirement":"package kettle >=2.0.0"}],"package":"kettle","subscriptions":[]}
-    {"catalog":"shop","catalogNamespace":"olm","channel":"gold","end":{"bundle":"spoon.v1","kind":"outside"},"hops":[],"installed":"spoon.v1","neededBy":[],"package":"spoon","subscriptions":["my-spoon"]}
+    {"approval":"Manual","catalog":"shop","catalogNamespace":"olm","channel":"stable","end":{"bundle":"tea.v4","kind":"head"},"hops":[{"bundle":"tea.v2","channel":"stable","step":1,"version":"2.0.0"},{"bundle":"tea.v3","channel":"stable","step":2,"version":"3.0.0"},{"bundle":"tea.v4","channel":"stable","step":3,"version":"4.0.0"}],"installed":"tea.v1","neededBy":[],"package":"tea","subscriptions":["my-tea"]}
+    {"approval":null,"catalog":"shop","catalogNamespace":"olm","channel":"new","end":{"bundle":"kettle.v2","kind":"head"},"hops":[{"bundle":"kettle.v2","channel":"new","step":2,"version":"2.0.0"}],"installed":null,"neededBy":[{"bundle":"tea.v3","requirement":"package kettle >=2.0.0"}],"package":"kettle","subscriptions":[]}
+    {"approval":"Automatic","catalog":"shop","catalogNamespace":"olm","channel":"gold","end":{"bundle":"spoon.v1","kind":"outside"},"hops":[],"installed":"spoon.v1","neededBy":[],"package":"spoon","subscriptions":["my-spoon"]}
     {"install":["tea.v2"],"resolved":[{"catalog":"shop","catalogNamespace":"olm","channel":"stable","name":"tea.v2","package":"tea","replaces":"tea.v1","version":"2.0.0"}],"updatedSubscriptions":[{"currentCSV":"tea.v2","name":"my-tea"}]}
-    {"catalog":"","catalogNamespace":"","channel":"","end":{"bundle":"spoon.v1","kind":"unsubscribed"},"hops":[],"installed":"spoon.v1","neededBy":[],"package":"spoon","subscriptions":[]}
+    {"approval":null,"catalog":"","catalogNamespace":"","channel":"","end":{"bundle":"spoon.v1","kind":"unsubscribed"},"hops":[],"installed":"spoon.v1","neededBy":[],"package":"spoon","subscriptions":[]}
     "#);
 }
 
@@ -470,13 +474,13 @@ fn what_cannot_be_used_is_refused_with_a_remedy() {
       → see which there are with: mainstay catalog show DIR PACKAGE
     $ --catalog shop=shop store/tea
     error: `store/tea` cannot be used
-      because there is no catalog `store`
+      because there is no catalog `store`, only olm/shop
     $ --catalog shop=shop --catalog other=shop tea
     error: several catalogs have package "tea"
       → name one as olm/other/tea or olm/shop/tea, or give one a --priority
     $ --catalog shop=shop tea --installed tea.v9
     error: no catalog has a bundle "tea.v9"
-      → see which there are with: mainstay catalog list bundles DIR
+      → did you mean tea.v1, tea.v2, tea.v3, tea.v4?
     $ --catalog shop=nowhere tea
     error: nowhere: no such file or directory
       → name the folder of a file-based catalog
@@ -485,7 +489,7 @@ fn what_cannot_be_used_is_refused_with_a_remedy() {
       → name the folder of a file-based catalog
     $ --catalog shop=shop --priority ship=1 tea
     error: `--priority ship=1` cannot be used
-      because there is no catalog `ship`
+      because there is no catalog `ship`, only olm/shop
     $ --state nowhere.yaml
     error: nowhere.yaml: no such file or directory
       → name a file that can be read
@@ -494,7 +498,7 @@ fn what_cannot_be_used_is_refused_with_a_remedy() {
       → name a file that can be read
     $ --state broken/catalog.yaml
     error: the state cannot be read
-      because broken/catalog.yaml:2:1: did not find expected ',' or '}'
+      because broken/catalog.yaml:2:1: did not find expected ',' or '}': the file seems to be cut off there
         → save it again with: kubectl get sub,csv,og,catalogsource -A -o yaml
     $ --state shop/catalog.yaml
     error: the state cannot be read
@@ -503,10 +507,10 @@ fn what_cannot_be_used_is_refused_with_a_remedy() {
     $ --state state.yaml --catalog shop=shop --what-if unsubscribe=tea
     error: --what-if unsubscribe=tea cannot be supposed
       because namespace kitchen has no Subscription "tea"
-        → name one of my-tea, my-spoon
+        → did you mean my-tea?
     $ --state state.yaml --catalog shop=shop --what-if outage=ship
     error: --what-if outage=ship cannot be supposed
-      because there is no catalog `ship`
+      because there is no catalog `ship`, only olm/shop
     $ --universe state.yaml
     error: the universe cannot be read
       because state.yaml:2:1: not JSON: expected value

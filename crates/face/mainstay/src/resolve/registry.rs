@@ -11,42 +11,51 @@ use mainstay_resolver::universe::{
     ApiData, BundleData, CatalogData, ChannelData, EntryData, PackageData, PropertyData,
 };
 use serde_json::Value;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tonic::transport::{Channel, Endpoint};
 
-/// How long a registry may take to accept a connection.
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long it may take to tell everything.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// How long a registry may take to tell everything, unless people are more patient.
+const WHOLE: Duration = Duration::from_mins(2);
 /// Most bytes of one message; bundles are by image or have manifests of a few megabytes.
 const MOST_BYTES: usize = 64 << 20;
 /// Most messages; ten times the largest published catalogs.
 const MOST_MESSAGES: usize = 1_000_000;
 
-/// Reads everything that a registry holds.
-pub(super) async fn read(address: &str) -> Result<CatalogData, Cause> {
-    match tokio::time::timeout(PATIENCE, ask(address)).await {
+/// Reads everything that a registry holds. It may take `patience` to accept the connection, and as
+/// long again for each further message.
+pub(super) async fn read(address: &str, patience: Duration) -> Result<CatalogData, Cause> {
+    let whole = WHOLE.max(patience);
+    match tokio::time::timeout(whole, ask(address, patience)).await {
         Ok(answer) => answer,
         Err(_) => {
-            Err(Cause::new(format!("it did not tell everything within {} s", PATIENCE.as_secs())))
+            Err(Cause::new(format!("it did not tell everything within {} s", whole.as_secs())))
         }
     }
 }
 
-async fn ask(address: &str) -> Result<CatalogData, Cause> {
+/// Waits for something, but not for long.
+async fn soon<T>(patience: Duration, what: impl Future<Output = T>) -> Result<T, Cause> {
+    tokio::time::timeout(patience, what).await.map_err(|_| {
+        let why = format!("it did not answer within {} s", patience.as_secs());
+        Cause::new(why).remedy("give it longer with --timeout SECONDS")
+    })
+}
+
+async fn ask(address: &str, patience: Duration) -> Result<CatalogData, Cause> {
     let endpoint = Endpoint::from_shared(format!("http://{address}"))
         .map_err(|_| Cause::new("this is no address of a host and a port"))?;
     let channel: Channel =
-        endpoint.connect_timeout(CONNECT).connect().await.map_err(|error| chain(&error))?;
+        soon(patience, endpoint.connect()).await?.map_err(|error| chain(&error))?;
     let mut client = RegistryClient::new(channel).max_decoding_message_size(MOST_BYTES);
     let refused = |status: tonic::Status| {
         Cause::new(format!("{}: {}", status.code().description(), status.message()))
     };
-    let mut bundles =
-        client.list_bundles(ListBundlesRequest {}).await.map_err(refused)?.into_inner();
+    let asked = client.list_bundles(ListBundlesRequest {});
+    let mut bundles = soon(patience, asked).await?.map_err(refused)?.into_inner();
     let mut content = Content::default();
-    while let Some(bundle) = bundles.try_next().await.map_err(refused)? {
+    while let Some(bundle) = soon(patience, bundles.try_next()).await?.map_err(refused)? {
         content.messages += 1;
         if content.messages > MOST_MESSAGES {
             return Err(Cause::new(format!("it has more than {MOST_MESSAGES} entries")));
@@ -55,7 +64,7 @@ async fn ask(address: &str) -> Result<CatalogData, Cause> {
     }
     for package in content.packages.values_mut() {
         let name = package.name.clone();
-        match client.get_package(GetPackageRequest { name }).await {
+        match soon(patience, client.get_package(GetPackageRequest { name })).await? {
             Ok(answer) => package.default_channel = answer.into_inner().default_channel_name,
             // The original leaves such a package out, too.
             Err(_) => package.get_package_fails = true,
@@ -125,6 +134,13 @@ impl Content {
 fn min_kube_version(csv: &str) -> String {
     let csv: Value = serde_json::from_str(csv).unwrap_or_default();
     csv["spec"]["minKubeVersion"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The oldest Kubernetes that a ClusterServiceVersion in JSON asks for; empty if it does not say.
+fn min_kube_version(csv: &str) -> String {
+    let csv: Value = serde_json::from_str(csv).unwrap_or_default();
+    let said = csv.pointer("/spec/minKubeVersion").and_then(Value::as_str);
+    said.unwrap_or_default().to_owned()
 }
 
 fn api(it: GroupVersionKind) -> ApiData {
