@@ -11,7 +11,6 @@ use mainstay_resolver::universe::{
     ApiData, BundleData, CatalogData, ChannelData, EntryData, PackageData, PropertyData,
 };
 use serde_json::Value;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tonic::transport::{Channel, Endpoint};
@@ -134,13 +133,6 @@ impl Content {
 fn min_kube_version(csv: &str) -> String {
     let csv: Value = serde_json::from_str(csv).unwrap_or_default();
     csv["spec"]["minKubeVersion"].as_str().unwrap_or_default().to_owned()
-}
-
-/// The oldest Kubernetes that a ClusterServiceVersion in JSON asks for; empty if it does not say.
-fn min_kube_version(csv: &str) -> String {
-    let csv: Value = serde_json::from_str(csv).unwrap_or_default();
-    let said = csv.pointer("/spec/minKubeVersion").and_then(Value::as_str);
-    said.unwrap_or_default().to_owned()
 }
 
 fn api(it: GroupVersionKind) -> ApiData {
