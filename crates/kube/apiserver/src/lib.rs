@@ -19,6 +19,7 @@ mod http;
 mod identity;
 mod limits;
 mod metrics;
+mod reach;
 pub mod registry;
 mod server;
 
@@ -34,6 +35,7 @@ pub mod strategy;
 pub use health::Readiness;
 pub use http::Body;
 pub use identity::{AUTHENTICATED, Identity, MASTERS};
+pub use reach::NativeBackend;
 pub use registry::KindRow;
 pub use server::{ApiServer, ApiService, Config, PortService, StartError, VersionInfo};
 pub use strategy::Strategy;

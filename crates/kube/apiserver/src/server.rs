@@ -119,6 +119,8 @@ pub struct ApiServer {
     pub(crate) quotas: tokio::sync::Mutex<()>,
     /// Which addresses and ports Services have.
     pub(crate) ledger: Arc<Ledger>,
+    /// Calls webhooks and other backends.
+    pub(crate) reach: crate::reach::Reach,
     /// When old events were last looked for.
     pub(crate) last_sweep: handlers::events::LastSweep,
     /// Which requests wait for which others.
@@ -160,6 +162,7 @@ impl ApiServer {
             stop,
             definitions: tokio::sync::Mutex::default(),
             quotas: tokio::sync::Mutex::default(),
+            reach: crate::reach::Reach::default(),
             last_sweep: handlers::events::LastSweep::default(),
             flow: Flow::default(),
             metrics: Metrics::default(),

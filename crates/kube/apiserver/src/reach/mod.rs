@@ -1,0 +1,269 @@
+//! From a `clientConfig` (a URL, or a Service, and who may sign for it) to an HTTPS call.
+//!
+//! ```text
+//! clientConfig ─► Service ─► endpoint ─┬─► on the host: TLS connection, kept for the next call
+//!              └► URL ─────────────────┤
+//!                                      ├─► a native handler of this process
+//!                                      └─► a simulated pod, which answers for itself
+//! ```
+//!
+//! One call has one time limit for everything: resolving, connecting, sending, reading. Answers are
+//! read up to a limit of their caller's. Redirects are not followed. HTTP/1.1 is spoken.
+
+mod native;
+mod pool;
+mod resolve;
+mod tls;
+
+pub use native::NativeBackend;
+
+use crate::server::ApiServer;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderValue, Method, Request};
+use mainstay_store::Store;
+use native::Natives;
+use pool::Pool;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest that anything is waited for, whatever the caller wants.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where something is, and who signs for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ClientConfig {
+    pub(crate) place: Place,
+    /// PEM of the authorities; empty if none is named.
+    pub(crate) ca: Arc<str>,
+}
+
+/// Where something is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// Host with port, and path.
+    Url { host: String, port: u16, path: String },
+    /// Behind a Service.
+    Service { namespace: String, name: String, port: u16, path: String },
+}
+
+impl ClientConfig {
+    /// Reads a `clientConfig` that has been validated; the error is why it leads nowhere.
+    pub(crate) fn read(value: &Value) -> Result<Self, String> {
+        let bundle = value.get("caBundle").and_then(Value::as_str).unwrap_or_default();
+        let ca = tls::bundle_text(bundle);
+        let text = |value: &Value, field: &str| {
+            value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        if let Some(service) = value.get("service").filter(|service| service.is_object()) {
+            let port = service.get("port").and_then(Value::as_u64).unwrap_or(443);
+            let place = Place::Service {
+                namespace: text(service, "namespace"),
+                name: text(service, "name"),
+                port: u16::try_from(port).unwrap_or(443),
+                path: joined(&text(service, "path")),
+            };
+            return Ok(Self { place, ca });
+        }
+        let url = text(value, "url");
+        if url.is_empty() {
+            return Err("webhook configuration must have either service or URL".to_owned());
+        }
+        let uri: http::Uri = url.parse().map_err(|error| format!("Unparsable URL: {error}"))?;
+        let place = Place::Url {
+            host: uri.host().unwrap_or_default().to_owned(),
+            port: uri.port_u16().unwrap_or(443),
+            path: joined(uri.path()),
+        };
+        // What the URL leaves out is left out of what is said of it, too.
+        Ok(Self { place, ca })
+    }
+
+    /// Name and port as a URL has them.
+    fn authority(&self) -> String {
+        match &self.place {
+            Place::Url { host, port: 443, .. } => host.clone(),
+            Place::Url { host, port, .. } => format!("{host}:{port}"),
+            Place::Service { namespace, name, port, .. } => {
+                format!("{name}.{namespace}.svc:{port}")
+            }
+        }
+    }
+
+    /// Who must be in the certificate.
+    fn server_name(&self) -> String {
+        match &self.place {
+            Place::Url { host, .. } => host.trim_matches(['[', ']']).to_owned(),
+            Place::Service { namespace, name, .. } => format!("{name}.{namespace}.svc"),
+        }
+    }
+
+    fn path(&self) -> &str {
+        let (Place::Url { path, .. } | Place::Service { path, .. }) = &self.place;
+        path
+    }
+}
+
+/// A path as Go's `path.Join` makes it from its parts.
+fn joined(path: &str) -> String {
+    let mut out = String::with_capacity(path.len() + 1);
+    for segment in path.split('/').filter(|segment| !matches!(*segment, "" | ".")) {
+        out.push('/');
+        out.push_str(segment);
+    }
+    if out.is_empty() { "/".to_owned() } else { out }
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// The method.
+    pub(crate) method: Method,
+    /// What follows the path of the configuration, with `?`; may be empty.
+    pub(crate) query: String,
+    /// JSON; empty for none.
+    pub(crate) body: Bytes,
+    /// How long all of it may take.
+    pub(crate) timeout: Duration,
+    /// Bytes of the answer's body, at most.
+    pub(crate) limit: usize,
+}
+
+/// An answer, read to its end.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    /// HTTP status code.
+    pub(crate) code: u16,
+    /// `Content-Type`; empty if there is none.
+    pub(crate) content_type: String,
+    /// Seconds of `Retry-After`, if it names some.
+    pub(crate) retry_after: Option<u32>,
+    /// The body.
+    pub(crate) body: Bytes,
+}
+
+/// Calls others. One per server; connections are kept for the next call.
+#[derive(Debug, Default)]
+pub(crate) struct Reach {
+    pool: Pool,
+    natives: Natives,
+}
+
+impl Reach {
+    /// Puts a handler of this process behind a Service: it answers whatever is sent there.
+    pub(crate) fn put_native(
+        &self,
+        namespace: &str,
+        service: &str,
+        backend: Arc<dyn NativeBackend>,
+    ) {
+        self.natives.put(namespace, service, backend);
+    }
+
+    /// Makes a call. The error is what went wrong on the way, in Go's words.
+    pub(crate) async fn call(
+        &self,
+        store: &Store,
+        config: &ClientConfig,
+        call: Call,
+    ) -> Result<Answered, String> {
+        let shown = shown_method(&call.method);
+        let url = format!("https://{}{}{}", config.authority(), config.path(), call.query);
+        let timeout = call.timeout.min(PATIENCE);
+        let failed = |why: &str| format!("{shown} {url:?}: {why}");
+        let answered = tokio::time::timeout(timeout, self.exchange(store, config, call)).await;
+        match answered {
+            Ok(Ok(answered)) => Ok(answered),
+            Ok(Err(Failure::OnTheWay(why))) => Err(failed(&why)),
+            Ok(Err(Failure::Answer(why))) => Err(why),
+            Err(_) => Err(failed("context deadline exceeded")),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        store: &Store,
+        config: &ClientConfig,
+        call: Call,
+    ) -> Result<Answered, Failure> {
+        let limit = call.limit;
+        let request = request_of(config, call).map_err(Failure::OnTheWay)?;
+        let target = match &config.place {
+            Place::Url { host, port, .. } => {
+                resolve::Target::Host(host.trim_matches(['[', ']']).to_owned(), *port)
+            }
+            Place::Service { namespace, name, port, .. } => {
+                if let Some(backend) = self.natives.get(namespace, name) {
+                    return native::ask(&*backend, request, limit).await;
+                }
+                resolve::service(store, namespace, name, *port).map_err(Failure::OnTheWay)?
+            }
+        };
+        match target {
+            resolve::Target::Host(host, port) => {
+                self.pool.send(config, &host, port, request, limit).await
+            }
+            resolve::Target::Pod(pod) => native::simulated(&pod, &request),
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+enum Failure {
+    /// None came.
+    OnTheWay(String),
+    /// What came cannot be taken.
+    Answer(String),
+}
+
+/// How Go's client shows a method in its errors.
+fn shown_method(method: &Method) -> String {
+    let mut shown = String::new();
+    for (at, letter) in method.as_str().chars().enumerate() {
+        // Writing to a text does not fail.
+        let _ = if at == 0 {
+            write!(shown, "{letter}")
+        } else {
+            write!(shown, "{}", letter.to_ascii_lowercase())
+        };
+    }
+    shown
+}
+
+fn request_of(config: &ClientConfig, call: Call) -> Result<Request<Bytes>, String> {
+    let path = format!("{}{}", config.path(), call.query);
+    let mut request = Request::builder()
+        .method(call.method)
+        .uri(path)
+        .header(HOST, config.authority())
+        .header(ACCEPT, "application/json, */*")
+        .header(
+            USER_AGENT,
+            concat!("kube-apiserver-admission/mainstay-", env!("CARGO_PKG_VERSION")),
+        )
+        .body(call.body)
+        .map_err(|error| error.to_string())?;
+    if !request.body().is_empty() {
+        let length = request.body().len().into();
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_LENGTH, length);
+    }
+    Ok(request)
+}
+
+impl ApiServer {
+    /// Puts a handler of this process behind a Service: webhooks and conversions whose
+    /// `clientConfig` names it are asked of the handler, without a socket.
+    pub fn put_native_backend(
+        &self,
+        namespace: &str,
+        service: &str,
+        backend: Arc<dyn NativeBackend>,
+    ) {
+        self.reach.put_native(namespace, service, backend);
+    }
+}
