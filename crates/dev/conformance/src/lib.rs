@@ -21,6 +21,7 @@
 // Without the feature `faults` nothing is seeded.
 use mainstay_fault as _;
 
+pub mod backend;
 pub mod check;
 pub mod compare;
 pub mod differences;

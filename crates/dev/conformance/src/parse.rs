@@ -1,7 +1,8 @@
 //! Scenario files: strict, so that a misspelt key is an error with its line and not a step that
 //! silently does less.
 
-use crate::scenario::{Call, Kubectl, Payload, Scenario, Step, Wait, Watch, digest};
+use crate::backend::{Reply, Says};
+use crate::scenario::{Call, Kubectl, Payload, Scenario, Serve, Step, Wait, Watch, digest};
 use base64::Engine;
 use mainstay_yaml::{DuplicateKeys, Options, Step as To, locate};
 use serde_json::{Map, Value};
@@ -168,7 +169,17 @@ fn step(node: &Node<'_>) -> Read<Step> {
         [] if fields.contains_key("watch") => watch(node).map(Step::Watch),
         [] if fields.contains_key("wait") => wait(node).map(Step::Wait),
         [] if fields.contains_key("kubectl") => kubectl(node).map(Step::Kubectl),
-        [] => node.wrong("a step is a method, watch, wait or kubectl"),
+        [] if fields.contains_key("serve") => serve(node).map(Step::Serve),
+        [] if fields.contains_key("received") => {
+            node.only(&["received"])?;
+            node.optional("received", Node::text).map(Step::Received)
+        }
+        [] if fields.contains_key("settle") => {
+            node.only(&["settle"])?;
+            node.optional("settle", flag)?;
+            Ok(Step::Settle)
+        }
+        [] => node.wrong("a step is a method, watch, wait, kubectl, serve, received or settle"),
     }
 }
 
@@ -252,6 +263,54 @@ fn kubectl(node: &Node<'_>) -> Read<Kubectl> {
     })
 }
 
+fn serve(node: &Node<'_>) -> Read<Serve> {
+    node.only(&["serve", "names", "answers"])?;
+    let Some(name) = node.field("serve") else { return node.wrong("a name is missing") };
+    let mut names = node.optional("names", Node::texts)?;
+    if names.is_empty() {
+        names.push("127.0.0.1".to_owned());
+    }
+    let answers = node.optional("answers", |answers| {
+        let each = answers.map()?.iter();
+        each.map(|(path, reply)| Ok((path.clone(), answer(&answers.at(reply, To::Field(path)))?)))
+            .collect()
+    })?;
+    Ok(Serve { name: name.text()?, names, answers })
+}
+
+fn answer(node: &Node<'_>) -> Read<Reply> {
+    let says = ["text", "response", "convert", "silent", "close", "bytes"];
+    let mut known = vec!["status", "type", "headers"];
+    known.extend(says);
+    node.only(&known)?;
+    let given: Vec<Node<'_>> = says.iter().filter_map(|name| node.field(name)).collect();
+    let [one] = given.as_slice() else {
+        return node.wrong(format!("an answer has one of {}", says.join(", ")));
+    };
+    let number = |node: &Node<'_>| {
+        node.value.as_u64().map_or_else(|| node.wrong("a number is expected"), Ok)
+    };
+    let (says, usual) = match one.path.last() {
+        Some(To::Field("text")) => (Says::Text(one.text()?), "text/plain"),
+        Some(To::Field("response")) => (Says::Response(one.value.clone()), "application/json"),
+        Some(To::Field("convert")) => {
+            let steps = one.map()?.iter().map(|(key, value)| (key.clone(), value.clone()));
+            (Says::Convert(steps.collect()), "application/json")
+        }
+        Some(To::Field("silent")) => (Says::Silence, ""),
+        Some(To::Field("close")) => (Says::Close, ""),
+        _ => (Says::Bytes(number(one)?), "application/json"),
+    };
+    let status = node.field("status").map(|status| number(&status)).transpose()?;
+    let content_type = node.field("type").map(|it| it.text()).transpose()?;
+    Ok(Reply {
+        status: u16::try_from(status.unwrap_or(200)).unwrap_or(200),
+        content_type: content_type.unwrap_or_else(|| usual.to_owned()),
+        headers: node.optional("headers", Node::table)?,
+        says,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,7 +333,10 @@ mod tests {
             ("- name: a\n  step: []", "2: `step` is none of name, about, steps, cleanup"),
             (&step("GET: api"), "3: a path begins with /"),
             (&step("{GET: /a, POST: /a}"), "3: a step has one method"),
-            (&step("get: /a"), "3: a step is a method, watch, wait or kubectl"),
+            (
+                &step("get: /a"),
+                "3: a step is a method, watch, wait, kubectl, serve, received or settle",
+            ),
             (
                 &step("GET: /a\n    bdy: 1"),
                 "4: `bdy` is none of GET, body, text, base64, type, accept, headers, save, only",

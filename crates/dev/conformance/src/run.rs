@@ -1,11 +1,12 @@
 //! Takes the steps of a scenario on a server and notes what came back, masked.
 
+use crate::backend::{Backend, Reply, Says};
 use crate::exchange::{Answer, Request};
 use crate::kubectl::{self, Kubectl};
 use crate::mask::Masker;
 use crate::place::Places;
 use crate::replay;
-use crate::scenario::{Call, Payload, Scenario, Step, Wait, Watch};
+use crate::scenario::{Call, Payload, Scenario, Serve, Step, Wait, Watch};
 use crate::server::{PATIENCE, Server, headers};
 use crate::vars::Vars;
 use anyhow::{Context, bail};
@@ -16,6 +17,8 @@ use std::time::Duration;
 
 /// Who the runner says that it is, unless a step says otherwise.
 const AGENT: &str = "scenario/1.0";
+/// How long the real server may take to read what was configured.
+const SETTLES: Duration = Duration::from_millis(1500);
 /// How long a watch may take until its next event.
 const NEXT_EVENT: Duration = Duration::from_secs(15);
 /// How long something may take that must come to pass on a server of any make, which may be busy with
@@ -45,6 +48,7 @@ pub(crate) struct Run<'a> {
     pub(crate) vars: Vars,
     pub(crate) masker: Masker,
     pub(crate) places: Places,
+    backends: BTreeMap<String, Backend>,
 }
 
 /// Runs a scenario. Whatever goes wrong is part of the outcome; no wait is without an end.
@@ -55,7 +59,9 @@ pub async fn run(scenario: &Scenario, server: &Server, mode: &Mode<'_>) -> Outco
     let mut vars = Vars::default();
     vars.set("ns", namespace.clone());
     vars.set("id", id);
-    let mut run = Run { server, namespace, vars, masker, places: Places::default() };
+    let places = Places::default();
+    let backends = BTreeMap::new();
+    let mut run = Run { server, namespace, vars, masker, places, backends };
     let mut steps = Vec::new();
     let taken = run.take(scenario, mode, &mut steps).await;
     let ended = run.clean_up(scenario).await;
@@ -90,6 +96,16 @@ impl Run<'_> {
                     steps.push(Value::Null);
                     self.wait(wait).await
                 }
+                (Step::Serve(serve), _) => {
+                    steps.push(Value::Null);
+                    self.serve(serve).await
+                }
+                (Step::Received(name), _) => self.received(name, steps),
+                (Step::Settle, _) => {
+                    steps.push(Value::Null);
+                    self.settle().await;
+                    Ok(())
+                }
                 (Step::Kubectl(step), Mode::Live(kubectl)) => {
                     kubectl::run(self, at, step, kubectl).await.map(|made| steps.push(made))
                 }
@@ -101,6 +117,58 @@ impl Run<'_> {
             taken.with_context(|| format!("step {at}"))?;
         }
         Ok(())
+    }
+
+    async fn serve(&mut self, serve: &Serve) -> anyhow::Result<()> {
+        let names: Vec<String> = serve.names.iter().map(|name| self.vars.fill(name)).collect();
+        let filled = |reply: &Reply| {
+            let mut reply = reply.clone();
+            reply.says = match reply.says {
+                Says::Text(text) => Says::Text(self.vars.fill(&text)),
+                Says::Response(value) => Says::Response(self.vars.value(&value)),
+                other => other,
+            };
+            reply
+        };
+        let answers = serve.answers.iter().map(|(path, reply)| (path.clone(), filled(reply)));
+        let backend = Backend::start(&names, answers.collect()).await?;
+        let name = &serve.name;
+        let (address, authority) = (&backend.address, &backend.authority);
+        self.masker.also(address, &format!("<{name}>"));
+        self.masker.also(authority, &format!("<{name} authority>"));
+        self.vars.set(&format!("{name}-url"), format!("https://{address}"));
+        self.vars.set(&format!("{name}-address"), address.clone());
+        self.vars.set(&format!("{name}-ca"), authority.clone());
+        self.backends.insert(name.clone(), backend);
+        Ok(())
+    }
+
+    fn received(&mut self, name: &str, steps: &mut Vec<Value>) -> anyhow::Result<()> {
+        let backend = self.backends.get(name).with_context(|| format!("no server {name}"))?;
+        let mut received = backend.received();
+        for one in &mut received {
+            // Who the runner is differs; whom it plays does not.
+            let user = one.pointer_mut("/body/request/userInfo");
+            let Some(user) = user else { continue };
+            let known = user["username"].as_str().is_some_and(|name| {
+                self.masker.is_written(name) || name.starts_with("system:serviceaccount:")
+            });
+            if !known {
+                *user = "<who>".into();
+            } else if let Some(fields) = user.as_object_mut() {
+                fields.remove("extra");
+            }
+        }
+        steps.push(self.masker.value(&received.into()));
+        Ok(())
+    }
+
+    /// The embedded server knows what is configured as soon as it has answered. The original reads
+    /// it a moment later, and nothing says when.
+    async fn settle(&self) {
+        if !self.server.is_embedded() {
+            tokio::time::sleep(SETTLES).await;
+        }
     }
 
     async fn make_namespace(&self) -> anyhow::Result<()> {

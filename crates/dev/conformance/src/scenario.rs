@@ -1,5 +1,6 @@
 //! What a scenario says, and where all of them lie.
 
+use crate::backend::Reply;
 use crate::parse;
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -9,7 +10,19 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The areas, in the order in which they are shown.
-pub const AREAS: [&str; 6] = ["apply", "patches", "schemas", "documents", "deletion", "rules"];
+pub const AREAS: [&str; 11] = [
+    "apply",
+    "patches",
+    "schemas",
+    "documents",
+    "deletion",
+    "rules",
+    "access",
+    "admission",
+    "extension",
+    "workloads",
+    "limits",
+];
 
 /// One scenario: steps that are taken one after the other in a namespace of their own.
 #[derive(Clone, Debug)]
@@ -41,6 +54,23 @@ pub enum Step {
     Wait(Wait),
     /// An invocation of kubectl.
     Kubectl(Kubectl),
+    /// A server of the scenario's own begins to answer.
+    Serve(Serve),
+    /// What such a server was sent since this was asked last.
+    Received(String),
+    /// A moment in which the real server notices what was configured.
+    Settle,
+}
+
+/// A server of a scenario's own.
+#[derive(Clone, Debug)]
+pub struct Serve {
+    /// What it is called: its variables are `{NAME-url}`, `{NAME-address}` and `{NAME-ca}`.
+    pub name: String,
+    /// The names in its certificate.
+    pub names: Vec<String>,
+    /// What it answers, by path.
+    pub answers: BTreeMap<String, Reply>,
 }
 
 /// A request.

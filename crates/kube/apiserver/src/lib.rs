@@ -19,6 +19,7 @@ mod http;
 mod identity;
 mod limits;
 mod metrics;
+#[allow(dead_code, reason = "webhooks are the first to call")]
 mod reach;
 pub mod registry;
 mod server;

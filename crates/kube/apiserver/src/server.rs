@@ -162,7 +162,7 @@ impl ApiServer {
             stop,
             definitions: tokio::sync::Mutex::default(),
             quotas: tokio::sync::Mutex::default(),
-            reach: crate::reach::Reach::default(),
+            reach: crate::reach::Reach::new(clock),
             last_sweep: handlers::events::LastSweep::default(),
             flow: Flow::default(),
             metrics: Metrics::default(),

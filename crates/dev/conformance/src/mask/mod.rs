@@ -87,6 +87,11 @@ impl Masker {
         masked
     }
 
+    /// Whether the scenario itself wrote a word.
+    pub fn is_written(&self, word: &str) -> bool {
+        !word.is_empty() && self.source.contains(word)
+    }
+
     /// Whether a word is one that a server made up.
     pub fn is_made_up(&self, word: &str) -> bool {
         self.learned.iter().any(|(learned, _)| learned == word)

@@ -21,6 +21,7 @@ use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderValue, Method, Request};
+use mainstay_clock::Clock;
 use mainstay_store::Store;
 use native::Natives;
 use pool::Pool;
@@ -30,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest that anything is waited for, whatever the caller wants.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Where something is, and who signs for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -145,13 +146,17 @@ pub(crate) struct Answered {
 }
 
 /// Calls others. One per server; connections are kept for the next call.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Reach {
     pool: Pool,
     natives: Natives,
 }
 
 impl Reach {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { pool: Pool::new(clock), natives: Natives::default() }
+    }
+
     /// Puts a handler of this process behind a Service: it answers whatever is sent there.
     pub(crate) fn put_native(
         &self,

@@ -12,6 +12,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use mainstay_clock::Clock;
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use std::collections::HashMap;
@@ -19,7 +20,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 /// Connections that are kept to one backend.
@@ -45,12 +45,14 @@ struct Backend {
 #[derive(Debug)]
 struct Idle {
     sender: Sender,
-    since: Instant,
+    /// Of the clock's time.
+    until: Duration,
 }
 
 /// The connections that nobody uses just now.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pool {
+    clock: Clock,
     settings: Settings,
     idle: Mutex<HashMap<Backend, Vec<Idle>>>,
 }
@@ -61,6 +63,10 @@ pub(super) fn too_large(limit: usize) -> String {
 }
 
 impl Pool {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self { clock, settings: Settings::default(), idle: Mutex::default() }
+    }
+
     /// Sends a request and reads the answer.
     pub(super) async fn send(
         &self,
@@ -95,7 +101,7 @@ impl Pool {
         let mut idle = self.idle.lock();
         let kept = idle.get_mut(backend)?;
         while let Some(one) = kept.pop() {
-            if one.sender.is_ready() && one.since.elapsed() < IDLE {
+            if one.sender.is_ready() && self.clock.elapsed() < one.until {
                 return Some(one.sender);
             }
         }
@@ -103,17 +109,18 @@ impl Pool {
     }
 
     fn keep(&self, backend: &Backend, sender: Sender) {
+        let now = self.clock.elapsed();
         let mut idle = self.idle.lock();
         if idle.len() >= BACKENDS {
-            idle.retain(|_, kept| kept.iter().any(|one| one.since.elapsed() < IDLE));
+            idle.retain(|_, kept| kept.iter().any(|one| now < one.until));
             if idle.len() >= BACKENDS {
                 return;
             }
         }
         let kept = idle.entry(backend.clone()).or_default();
-        kept.retain(|one| !one.sender.is_closed() && one.since.elapsed() < IDLE);
+        kept.retain(|one| !one.sender.is_closed() && now < one.until);
         if kept.len() < KEPT {
-            kept.push(Idle { sender, since: Instant::now() });
+            kept.push(Idle { sender, until: now + IDLE });
         }
     }
 
