@@ -147,6 +147,36 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
     (status != old).then_some(Value::Object(status))
 }
 
+/// The status of a pod whose containers were ended because the pod is deleted.
+pub(crate) fn killed(pod: &Object, now: &str) -> Value {
+    let mut status = pod.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
+    status["phase"] = "Failed".into();
+    let mut containers = pod.array(&["status", "containerStatuses"]).to_vec();
+    for container in &mut containers {
+        let since = container["state"]["running"]["startedAt"].as_str().unwrap_or(now).to_owned();
+        container["state"] = json!({"terminated": {
+            "exitCode": 137, "reason": "Error", "startedAt": since, "finishedAt": now,
+        }});
+        container["ready"] = false.into();
+        container["started"] = false.into();
+    }
+    if !containers.is_empty() {
+        status["containerStatuses"] = Value::Array(containers);
+    }
+    let old = pod.array(&["status", "conditions"]);
+    let conditions: Vec<Value> = old
+        .iter()
+        .map(|known| match known["type"].as_str() {
+            Some(kind @ ("Ready" | "ContainersReady")) => {
+                condition(old, kind, false, Some(("PodFailed", None)), now)
+            }
+            _ => known.clone(),
+        })
+        .collect();
+    status["conditions"] = Value::Array(conditions);
+    status
+}
+
 fn names<'a>(pod: &'a Object, list: &str) -> impl Iterator<Item = &'a str> {
     pod.array(&["spec", list]).iter().filter_map(|it| it.get("name").and_then(Value::as_str))
 }

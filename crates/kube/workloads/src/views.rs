@@ -1,6 +1,7 @@
 //! The caches that several controllers share, and what each keeps of an object.
 
 use crate::common::Context;
+use crate::job::{COMPLETION_INDEX, FAILURES, TRACKING};
 use crate::placement::{Needs, Taint, amounts, only_node};
 use crate::template;
 use jiff::Timestamp;
@@ -87,6 +88,43 @@ pub(crate) enum Phase {
     Failed,
 }
 
+/// How the containers of a pod that failed have ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ending {
+    /// Names and exit codes, those of init containers last.
+    pub(crate) exits: Vec<(String, i64)>,
+    /// Types and states of conditions.
+    pub(crate) conditions: Vec<(String, String)>,
+}
+
+impl Ending {
+    fn of(pod: &Object) -> Self {
+        let text = |value: &Value, key: &str| {
+            value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let exits = ["containerStatuses", "initContainerStatuses"]
+            .into_iter()
+            .flat_map(|field| pod.array(&["status", field]))
+            .filter_map(|status| {
+                let code = status.get("state")?.get("terminated")?.get("exitCode")?.as_i64()?;
+                Some((text(status, "name"), code))
+            });
+        let conditions = pod.array(&["status", "conditions"]).iter();
+        Self {
+            exits: exits.collect(),
+            conditions: conditions.map(|it| (text(it, "type"), text(it, "status"))).collect(),
+        }
+    }
+}
+
+/// When the last container of a pod ended.
+fn ended_at(pod: &Object) -> Option<Timestamp> {
+    let times = pod.array(&["status", "containerStatuses"]).iter().filter_map(|status| {
+        status.get("state")?.get("terminated")?.get("finishedAt")?.as_str()?.parse().ok()
+    });
+    times.max().or_else(|| pod.deletion_timestamp())
+}
+
 /// What controllers read of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PodView {
@@ -112,6 +150,18 @@ pub(crate) struct PodView {
     pub(crate) deletion_cost: i64,
     /// How often the container that restarted most has restarted.
     pub(crate) restarts: i64,
+    /// How often its containers have restarted, all together.
+    pub(crate) all_restarts: i64,
+    /// Whether its Job has not counted it yet.
+    pub(crate) tracked: bool,
+    /// Its index in a Job.
+    pub(crate) index: Option<i64>,
+    /// How often its index has failed before it.
+    pub(crate) index_failures: i64,
+    /// How it failed, if it did and a Job wants to know.
+    pub(crate) ending: Option<Arc<Ending>>,
+    /// When it ended.
+    pub(crate) ended: Option<Timestamp>,
     /// The node that it is on, or the only one that it may go to.
     pub(crate) target: Option<Arc<str>>,
     /// What it asks of a node.
@@ -169,6 +219,22 @@ impl PodView {
                 .filter_map(|status| status.get("restartCount")?.as_i64())
                 .max()
                 .unwrap_or_default(),
+            all_restarts: ["initContainerStatuses", "containerStatuses"]
+                .into_iter()
+                .flat_map(|field| pod.array(&["status", field]))
+                .filter_map(|status| status.get("restartCount")?.as_i64())
+                .sum(),
+            tracked: pod.finalizers().any(|finalizer| finalizer == TRACKING),
+            index: pod.annotation(COMPLETION_INDEX).and_then(|text| text.parse().ok()),
+            index_failures: pod
+                .annotation(FAILURES)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or_default(),
+            ending: (pod.str(&["status", "phase"]) == Some("Failed"))
+                .then(|| Arc::new(Ending::of(pod))),
+            ended: matches!(pod.str(&["status", "phase"]), Some("Failed" | "Succeeded"))
+                .then(|| ended_at(pod))
+                .flatten(),
             target: text(&["spec", "nodeName"])
                 .or_else(|| only_node(pod.get(&["spec", "affinity"])).map(Arc::from)),
             needs: Arc::new(Needs::of(pod)),

@@ -1,7 +1,7 @@
 //! Other workloads, Services and nodes.
 
 use crate::helpers::{deployment, listed};
-use mainstay_client::Patch;
+use mainstay_client::{DeleteOptions, Patch};
 use mainstay_object::{Object, known};
 use mainstay_testkit::{Settings, TestCluster};
 use serde_json::json;
@@ -18,7 +18,7 @@ metadata: {{name: {name}}}
 spec:
   completions: 3
   parallelism: 2
-  backoffLimit: 1
+  backoffLimit: 0
   template:
     metadata: {{annotations: {{{annotations}}}}}
     spec: {{restartPolicy: Never, containers: [{{name: main, image: a}}]}}
@@ -34,6 +34,66 @@ spec:
     let conditions = bad.array(&["status", "conditions"]);
     let failed = mainstay_client::conditions::find(conditions, "Failed").unwrap();
     assert_eq!(failed["reason"], "BackoffLimitExceeded");
+}
+
+#[tokio::test]
+async fn pods_of_a_deleted_job_go_although_they_were_not_counted() {
+    let cluster = TestCluster::start().await;
+    cluster
+        .apply_yaml(
+            "
+apiVersion: batch/v1
+kind: Job
+metadata: {name: runs}
+spec:
+  template:
+    metadata: {annotations: {mainstay.dev/simulate: run}, labels: {app: runs}}
+    spec: {restartPolicy: Never, containers: [{name: main, image: a}]}
+",
+        )
+        .await;
+    cluster
+        .wait_for(&known::JOB, Some("default"), "runs", |it| {
+            it.i64(&["status", "ready"]) == Some(1)
+        })
+        .await;
+    let pod = listed(&cluster, &known::POD, "app=runs").await.remove(0);
+    assert_eq!(pod.finalizers().collect::<Vec<_>>(), ["batch.kubernetes.io/job-tracking"]);
+    let background = DeleteOptions::default().propagation(mainstay_client::Propagation::Background);
+    let api = cluster.cluster();
+    api.delete(&known::JOB, Some("default"), "runs", &background).await.unwrap();
+    cluster.wait_gone(&known::POD, Some("default"), pod.name()).await;
+}
+
+#[tokio::test]
+async fn a_replication_controller_keeps_its_pods_and_lets_strangers_go() {
+    let cluster = TestCluster::start().await;
+    cluster
+        .apply_yaml(
+            "
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: old}
+spec:
+  replicas: 2
+  selector: {app: old}
+  template:
+    metadata: {labels: {app: old}}
+    spec: {containers: [{name: main, image: a}]}
+",
+        )
+        .await;
+    let ready = |it: &Object| it.i64(&["status", "readyReplicas"]) == Some(2);
+    let resource = &known::REPLICATION_CONTROLLER;
+    cluster.wait_for(resource, Some("default"), "old", ready).await;
+    let pod = listed(&cluster, &known::POD, "app=old").await.remove(0);
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"app": "stranger"}}}));
+    let api = cluster.cluster();
+    api.patch(&known::POD, Some("default"), pod.name(), &patch).await.unwrap();
+    cluster
+        .wait_for(&known::POD, Some("default"), pod.name(), |it| it.controller_owner().is_none())
+        .await;
+    cluster.wait_for(resource, Some("default"), "old", ready).await;
 }
 
 #[tokio::test]

@@ -116,6 +116,14 @@ impl Reconcile {
         }
         let options = DeleteOptions::uid(pod.uid.as_ref()).grace_period(0);
         let cluster = &self.kubelet.cluster;
+        if pod.tracked && !pod.is_finished() {
+            // Somebody still wants to see how it ended.
+            let live = cluster.get(&known::POD, key.namespace(), &key.name).await?;
+            if live.uid() == &*pod.uid {
+                let status = simulate::killed(&live, &self.kubelet.clock.now_rfc3339());
+                self.kubelet.write_status(&known::POD, &live, status).await?;
+            }
+        }
         cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await
     }
 

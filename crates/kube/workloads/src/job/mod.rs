@@ -1,0 +1,206 @@
+//! Jobs: pods that run until enough of them have succeeded.
+//!
+//! ```text
+//! pods carry a finalizer ─► one ends ─► the status names it as uncounted ─► its finalizer is removed
+//!                                       ─► the status counts it
+//! ```
+//!
+//! So every end is counted exactly once, whoever deletes pods. Pods that no Job waits for lose their
+//! finalizer, too.
+
+mod decide;
+mod finish;
+mod indexes;
+mod pod;
+mod policy;
+
+use crate::Started;
+use crate::common::{Context, overtaken};
+use crate::views::{PodView, Trigger, Views};
+use crate::workload::{Named, Pods, Workload, WorkloadController, again};
+use decide::Observed;
+use mainstay_client::{
+    Action, Cache, Controller, DeleteOptions, Error, Patch, Propagation, Reconciler,
+};
+use mainstay_object::{NamespacedName, Object, known};
+use parking_lot::Mutex;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The finalizer of pods that are not counted yet.
+pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
+/// Annotation and label: the index of a pod.
+pub(crate) const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// Annotation: how often the index of a pod has failed before it.
+pub(crate) const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
+
+/// Starts the controllers of Jobs and of pods that no Job waits for.
+pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
+    let context_of = context.signed("job-controller");
+    let jobs = Jobs {
+        pods: Pods::new(&context_of, views),
+        views: views.clone(),
+        context: context_of,
+        failures: Mutex::default(),
+    };
+    WorkloadController::new("jobs", known::JOB, &views.jobs)
+        .owns(&views.pods)
+        .start(jobs, context, started);
+
+    let controller = Controller::new("job-orphans").reads(&views.pods).reads(&views.jobs);
+    let queue = controller.queue();
+    views.pods.subscribe(move |change| {
+        if change.after.is_some_and(|pod| pod.tracked && (pod.terminating || pod.owner.is_none())) {
+            queue.add(change.key.clone());
+        }
+    });
+    let (queue, pods) = (controller.queue(), views.pods.clone());
+    views.jobs.subscribe(move |change| {
+        if let (Some(before), None) = (change.before, change.after) {
+            for (key, pod) in pods.indexed(&before.uid) {
+                if pod.tracked {
+                    queue.add(key);
+                }
+            }
+        }
+    });
+    let orphans =
+        Orphans { context: context.clone(), pods: views.pods.clone(), jobs: views.jobs.clone() };
+    started.controller(controller.start(orphans, context.stop.clone()));
+}
+
+/// The failures of a Job since its last success, each pod counted once.
+#[derive(Debug, Default)]
+struct Failures {
+    count: u32,
+    seen: FxHashSet<Arc<str>>,
+}
+
+struct Jobs {
+    context: Context,
+    views: Views,
+    pods: Pods,
+    failures: Mutex<FxHashMap<Arc<str>, Failures>>,
+}
+
+impl Workload for Jobs {
+    async fn settle(&self, job: Object) -> Result<Action, Error> {
+        let manager = job.str(&["spec", "managedBy"]).unwrap_or("kubernetes.io/job-controller");
+        if manager != "kubernetes.io/job-controller" {
+            return Ok(Action::Done);
+        }
+        let pods = self.pods.all_of(&job).await?;
+        let now = self.context.clock.now();
+        let failures = self.count_failures(&job, &pods);
+        let decision = decide::decide(&Observed { job: &job, pods: &pods, failures, now });
+        if decision.expired {
+            let options = DeleteOptions::uid(job.uid()).propagation(Propagation::Foreground);
+            let (namespace, name) = (Some(job.namespace()), job.name());
+            let cluster = &self.context.cluster;
+            cluster.ensure_deleted(&known::JOB, namespace, name, &options).await?;
+            return Ok(Action::Done);
+        }
+        // Pods that are given up before they end shall not count.
+        for (key, pod) in &decision.discard {
+            release(&self.context, &self.views.pods, key, pod).await?;
+        }
+        self.pods.delete(&job, &decision.discard).await?;
+        self.pods.delete(&job, &decision.delete).await?;
+        let wanted = decision.create.iter().map(|index| pod::pod(&job, *index)).collect();
+        let outcome = self.pods.create(&job, wanted).await;
+        self.context.write_status(&known::JOB, &job, decision.status).await?;
+        for (reason, message) in decision.news {
+            if matches!(reason.as_str(), "Completed" | "Suspended" | "Resumed") {
+                self.context.normal(&job, &reason, message);
+            } else {
+                self.context.warning(&job, &reason, message);
+            }
+        }
+        // Only now, because the status has to name them before.
+        for (key, pod) in &decision.release {
+            release(&self.context, &self.views.pods, key, pod).await?;
+        }
+        outcome.map(|()| again(decision.again))
+    }
+}
+
+impl Jobs {
+    /// How many pods of a Job have failed since one succeeded.
+    fn count_failures(&self, job: &Object, pods: &[Named]) -> u32 {
+        let mut all = self.failures.lock();
+        if decide::is_finished(job) {
+            all.remove(job.uid());
+            return 0;
+        }
+        let ended = pods.iter().filter(|(_, pod)| pod.tracked && pod.is_finished());
+        for (_, pod) in ended {
+            let known = all.entry(job.uid().into()).or_default();
+            if known.seen.insert(Arc::clone(&pod.uid)) {
+                let succeeded = pod.phase == crate::views::Phase::Succeeded;
+                known.count = if succeeded { 0 } else { known.count.saturating_add(1) };
+            }
+        }
+        if all.len() > 1000 {
+            let present: FxHashSet<Arc<str>> =
+                self.views.jobs.list(None).iter().map(|(_, job)| Arc::clone(&job.uid)).collect();
+            all.retain(|uid, _| present.contains(uid));
+        }
+        all.get(job.uid()).map_or(0, |known| known.count)
+    }
+}
+
+/// Removes the finalizer of a pod.
+async fn release(
+    context: &Context,
+    pods: &Cache<PodView>,
+    key: &NamespacedName,
+    pod: &PodView,
+) -> Result<(), Error> {
+    let cluster = &context.cluster;
+    let Some(live) = cluster.find(&known::POD, key.namespace(), &key.name).await? else {
+        return Ok(());
+    };
+    let left: Vec<&str> = live.finalizers().filter(|it| *it != TRACKING).collect();
+    if live.uid() != &*pod.uid || left.len() == live.finalizers().count() {
+        return Ok(());
+    }
+    let left = if left.is_empty() { Value::Null } else { json!(left) };
+    let patch = Patch::Merge(json!({"metadata": {
+        "uid": live.uid(), "resourceVersion": live.resource_version(), "finalizers": left,
+    }}));
+    match cluster.patch(&known::POD, key.namespace(), &key.name, &patch).await {
+        Ok(patched) => {
+            pods.seen(patched.resource_version()).await;
+            Ok(())
+        }
+        Err(error) if overtaken(&error) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Pods with the finalizer whose Job is gone or has ended.
+struct Orphans {
+    context: Context,
+    pods: Cache<PodView>,
+    jobs: Cache<Trigger>,
+}
+
+impl Reconciler for Orphans {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let Some(pod) = self.pods.get(key).filter(|pod| pod.tracked) else {
+            return Ok(Action::Done);
+        };
+        if let Some(owner) = pod.owner.as_ref().filter(|owner| &*owner.kind == "Job") {
+            let name = NamespacedName::new(Arc::clone(&key.namespace), Arc::clone(&owner.name));
+            if self.jobs.get(&name).is_some_and(|job| job.uid == owner.uid) {
+                return Ok(Action::Done);
+            }
+        }
+        release(&self.context, &self.pods, key, &pod).await?;
+        Ok(Action::Done)
+    }
+}

@@ -1,0 +1,161 @@
+//! When the end of one pod means more than itself: failure and success policies.
+
+use super::indexes::{self, Indexes};
+use crate::views::Ending;
+use crate::workload::Named;
+use mainstay_object::Object;
+use serde_json::Value;
+
+/// What a failed pod means for its Job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// A failure like others.
+    Count,
+    /// It does not count.
+    Ignore,
+    /// Its index has failed for good.
+    FailIndex,
+    /// The Job has failed, and why.
+    FailJob(String),
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What the failure policy says of a pod that has failed: the first rule that holds decides.
+pub(super) fn judge(job: &Object, (key, pod): &Named) -> Verdict {
+    let Some(ending) = &pod.ending else { return Verdict::Count };
+    for (at, rule) in job.array(&["spec", "podFailurePolicy", "rules"]).iter().enumerate() {
+        let action = text(rule, "action");
+        let why = match (rule.get("onExitCodes"), rule.get("onPodConditions")) {
+            (Some(codes), _) if !codes.is_null() => exit_code(codes, ending).map(|(name, code)| {
+                format!(
+                    "Container {name} for pod {key} failed with exit code {code} matching {action} rule at index {at}"
+                )
+            }),
+            (_, Some(patterns)) => condition(patterns, ending).map(|kind| {
+                format!("Pod {key} has condition {kind} matching {action} rule at index {at}")
+            }),
+            _ => None,
+        };
+        let Some(why) = why else { continue };
+        return match action {
+            "Ignore" => Verdict::Ignore,
+            "FailIndex" => Verdict::FailIndex,
+            "FailJob" => Verdict::FailJob(why),
+            _ => Verdict::Count,
+        };
+    }
+    Verdict::Count
+}
+
+fn exit_code<'a>(rule: &Value, ending: &'a Ending) -> Option<(&'a str, i64)> {
+    let only = rule.get("containerName").and_then(Value::as_str);
+    let values = rule.get("values").and_then(Value::as_array);
+    let listed = |code: i64| values.into_iter().flatten().any(|value| value.as_i64() == Some(code));
+    let found = ending.exits.iter().find(|(name, code)| {
+        *code != 0
+            && only.is_none_or(|only| only == name)
+            && match text(rule, "operator") {
+                "In" => listed(*code),
+                "NotIn" => !listed(*code),
+                _ => false,
+            }
+    });
+    found.map(|(name, code)| (name.as_str(), *code))
+}
+
+fn condition<'a>(patterns: &Value, ending: &'a Ending) -> Option<&'a str> {
+    let patterns = patterns.as_array()?;
+    let found = ending.conditions.iter().find(|(kind, status)| {
+        patterns.iter().any(|it| {
+            let wanted = it.get("status").and_then(Value::as_str).unwrap_or("True");
+            text(it, "type") == kind && wanted == status
+        })
+    });
+    found.map(|(kind, _)| kind.as_str())
+}
+
+/// Whether the success policy holds, and the message that says which rule.
+pub(super) fn success(job: &Object, succeeded: &Indexes, completions: i64) -> Option<String> {
+    let rules = job.array(&["spec", "successPolicy", "rules"]);
+    let holds = |rule: &Value| {
+        let named = rule.get("succeededIndexes").and_then(Value::as_str);
+        let count = rule.get("succeededCount").and_then(Value::as_i64);
+        let (have, all) = match named {
+            Some(named) => {
+                let named = indexes::parse(named, completions);
+                (succeeded.intersection(&named).count(), named.len())
+            }
+            None => (succeeded.len(), usize::MAX),
+        };
+        match count {
+            Some(count) => i64::try_from(have).is_ok_and(|have| have >= count),
+            None => named.is_some() && have == all,
+        }
+    };
+    let at = rules.iter().position(holds)?;
+    Some(format!("Matched rules at index {at}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::views::PodView;
+    use mainstay_object::NamespacedName;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn failed(code: i64, conditions: &Value) -> Named {
+        let pod = Object::from_value(json!({
+            "metadata": {"name": "p", "namespace": "n"},
+            "status": {
+                "phase": "Failed", "conditions": conditions,
+                "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": code}}}],
+            },
+        }))
+        .unwrap();
+        (NamespacedName::new("n", "p"), Arc::new(PodView::of(&pod)))
+    }
+
+    #[test]
+    fn the_first_rule_that_holds_decides() {
+        let job = Object::from_value(json!({"spec": {"podFailurePolicy": {"rules": [
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
+            {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}},
+            {"action": "FailIndex", "onExitCodes": {
+                "containerName": "main", "operator": "NotIn", "values": [1]}},
+        ]}}}))
+        .unwrap();
+        let none = json!([]);
+        let disrupted = json!([{"type": "DisruptionTarget", "status": "True"}]);
+        let why =
+            "Container main for pod n/p failed with exit code 42 matching FailJob rule at index 1";
+        for (code, conditions, verdict) in [
+            (42, &disrupted, Verdict::Ignore),
+            (42, &none, Verdict::FailJob(why.to_owned())),
+            (7, &none, Verdict::FailIndex),
+            (1, &none, Verdict::Count),
+        ] {
+            assert_eq!(judge(&job, &failed(code, conditions)), verdict);
+        }
+    }
+
+    #[test]
+    fn success_is_a_number_of_indexes_or_a_list_of_them() {
+        for (rule, held) in [
+            (json!({"succeededIndexes": "0,2"}), true),
+            (json!({"succeededIndexes": "0-2"}), false),
+            (json!({"succeededCount": 2}), true),
+            (json!({"succeededCount": 3}), false),
+            (json!({"succeededIndexes": "0-2", "succeededCount": 2}), true),
+            (json!({"succeededIndexes": "1-3", "succeededCount": 2}), false),
+        ] {
+            let job = json!({"spec": {"successPolicy": {"rules": [{"succeededCount": 9}, rule]}}});
+            let message = success(&Object::from_value(job).unwrap(), &Indexes::from([0, 2]), 5);
+            let expected = held.then(|| "Matched rules at index 1".to_owned());
+            assert_eq!(message, expected, "{rule}");
+        }
+    }
+}
