@@ -36,7 +36,6 @@ pub(crate) fn start(
     collector: &Collector,
     started: &mut Started,
 ) {
-    let context = context.named("resourcequota-controller");
     let controller = Controller::new("quotas");
     let queue = controller.queue();
     let hear = queue.clone();
@@ -83,7 +82,7 @@ pub(crate) fn start(
         _services: services,
         kinds: Mutex::default(),
     };
-    started.controller(controller.start(reconciler, context.stop));
+    started.controller(controller.start(reconciler, context.stop.clone()));
 }
 
 /// What is known of a quota.
