@@ -124,7 +124,11 @@ enum Listed {
 
 /// The configuration that the arguments name, or that kubectl would find.
 async fn configured(arguments: &ResolveArguments) -> Result<Config, Failure> {
-    let refuse = |error: &dyn Error| Failure::usage(unusable(arguments, chain(error)));
+    // What follows the first line shows the text of the file, which is full of secrets.
+    let first = |error: &dyn Error| {
+        Cause::new(error.to_string().lines().next().unwrap_or_default().to_owned())
+    };
+    let refuse = |error: &dyn Error| Failure::usage(unusable(arguments, first(error)));
     let context = arguments.context().map(str::to_owned);
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
     let named = arguments.kubeconfig();

@@ -50,12 +50,62 @@ pub fn parse(text: &str) -> Result<Universe, UniverseError> {
     struct Case {
         universe: Universe,
     }
+    if let Some(error) = no_object(text) {
+        return Err(error);
+    }
     let probe: Probe = serde_json::from_str(text).map_err(|error| wrong(text, &error))?;
     let universe = match probe.universe {
         Some(_) => serde_json::from_str(text).map(|case: Case| case.universe),
         None => serde_json::from_str(text),
     };
     universe.map_err(|error| wrong(text, &error))
+}
+
+/// What is wrong with a text that is no object.
+fn no_object(text: &str) -> Option<UniverseError> {
+    let at = text.find(|sign: char| !sign.is_ascii_whitespace())?;
+    let what = match text.as_bytes()[at] {
+        b'{' => return None,
+        b'[' => "a list",
+        b'"' => "a text",
+        b'n' => "null",
+        b't' | b'f' => "true or false",
+        b'-' | b'0'..=b'9' => "a number",
+        // That it is no JSON is said better with its place.
+        _ => return None,
+    };
+    Some(UniverseError {
+        line: text[..at].matches('\n').count() + 1,
+        column: at - text[..at].rfind('\n').map_or(0, |newline| newline + 1) + 1,
+        field: String::new(),
+        message: format!("a universe is an object, and this is {what}"),
+        remedy:
+            "give it what `mainstay resolve --save FILE` wrote, or what docs/resolving.md describes"
+                .to_owned(),
+    })
+}
+
+/// Most signs of a message or the name of a field: what people can still read.
+const MOST_SIGNS: usize = 240;
+
+/// A text that is not too long.
+fn short(text: String) -> String {
+    match text.char_indices().nth(MOST_SIGNS) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+/// A message without the names of types.
+fn worded(message: &str) -> String {
+    let Some((before, after)) = message.split_once("expected struct ") else {
+        return message.replace("expected a sequence", "expected a list");
+    };
+    let rest = after.split_once(' ').map_or("", |(_, rest)| rest);
+    if rest.starts_with("with ") {
+        return "this is a list, expected an object".to_owned();
+    }
+    format!("{before}expected an object")
 }
 
 fn wrong(text: &str, error: &serde_json::Error) -> UniverseError {
@@ -77,10 +127,11 @@ fn wrong(text: &str, error: &serde_json::Error) -> UniverseError {
         ),
         Category::Syntax => (format!("not JSON: {message}"), "correct the JSON at that place"),
         Category::Data | Category::Io => {
-            (message, "write the field as docs/resolving.md describes the format")
+            (worded(&message), "write the field as docs/resolving.md describes the format")
         }
     };
-    UniverseError { line, column, field: field.to_string(), message, remedy: remedy.to_owned() }
+    let (field, message) = (short(field.to_string()), short(message));
+    UniverseError { line, column, field, message, remedy: remedy.to_owned() }
 }
 
 /// Where a field begins, as line and column; none if it is not there.
@@ -247,6 +298,60 @@ mod tests {
         let unknown =
             refusal("{\"namespace\": \"a\", \"globalNamespace\": \"b\", \"catalog\": []}");
         assert!(unknown.contains("unknown field `catalog`, expected one of"), "{unknown}");
+    }
+
+    #[test]
+    fn what_is_no_object_is_named_in_words_of_the_format() {
+        let object = "give it what `mainstay resolve --save FILE` wrote, or what docs/resolving.md describes";
+        for (text, expected) in [
+            (
+                "[]",
+                format!("line 1, column 1: a universe is an object, and this is a list ({object})"),
+            ),
+            (
+                "\n \"x\"",
+                format!("line 2, column 2: a universe is an object, and this is a text ({object})"),
+            ),
+            (
+                "null",
+                format!("line 1, column 1: a universe is an object, and this is null ({object})"),
+            ),
+            (
+                "-7",
+                format!(
+                    "line 1, column 1: a universe is an object, and this is a number ({object})"
+                ),
+            ),
+        ] {
+            assert_eq!(refusal(text), expected, "{text}");
+        }
+        for (catalogs, expected) in [
+            ("5", "invalid type: integer `5`, expected a list"),
+            ("[5]", "invalid type: integer `5`, expected an object"),
+            ("[[]]", "this is a list, expected an object"),
+        ] {
+            let said = refusal(&format!(
+                "{{\"namespace\": \"a\", \"globalNamespace\": \"b\", \"catalogs\": {catalogs}}}"
+            ));
+            assert!(said.contains(expected), "{catalogs}: {said}");
+            assert!(!said.contains("struct"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_is_short() {
+        for text in [
+            format!("{{\"namespace\": {}", "[".repeat(100_000)),
+            "[".repeat(100_000),
+            format!("{{\"{}\": 1}}", "x".repeat(100_000)),
+            format!(
+                "{{\"namespace\": \"a\", \"globalNamespace\": \"b\", \"{}\": 1}}",
+                "é".repeat(100_000)
+            ),
+        ] {
+            let said = refusal(&text);
+            assert!(said.chars().count() < 700, "{} signs", said.len());
+        }
     }
 
     #[test]

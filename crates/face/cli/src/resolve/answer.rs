@@ -308,7 +308,7 @@ impl Answer {
                 plain(said)
             );
             out.push_str(
-                "    it may not have looked again since something changed, or sees another content of a catalog\n",
+                "    it may not have looked again, see another content of a catalog, or fail the namespace as a whole\n",
             );
         }
         let Some(after) = &self.after else { return out };

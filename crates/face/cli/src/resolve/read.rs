@@ -86,7 +86,8 @@ impl Reader {
                 let place =
                     Place { line: error.line, column: error.column, ..input::called(typed) };
                 let last = error.line >= text.lines().count();
-                let cut = last || error.message.starts_with("EOF");
+                let ends = ["EOF", "unexpected end", "end of stream", "did not find expected"];
+                let cut = last && ends.iter().any(|it| error.message.contains(it));
                 let cut = if cut { ": the file seems to be cut off there" } else { "" };
                 let why = Cause::new(format!("{}{cut}", plain(&error.message))).at(place);
                 refused(why.remedy(format!("save it again with: {SAVE}")))

@@ -3,6 +3,7 @@
 use super::Place;
 use super::resolve::told;
 use serde_json::{Value, json};
+use std::fmt::Write;
 
 /// A package whose versions follow one another, and a newest one that nothing leads to.
 const TEA: &str = r#"
@@ -178,4 +179,73 @@ fn the_json_says_the_same() {
     assert!(greedy["error"].as_str().unwrap().contains("no bundles found"));
     assert!(greedy["repairs"][0].as_str().unwrap().contains("`tea.v3`"));
     assert_eq!(greedy["end"]["kind"], "failed");
+}
+
+#[test]
+fn what_is_supposed_of_catalogs_is_about_extensions_too() {
+    let place = place();
+    let mut out = String::new();
+    for change in ["outage=shop", "catalog=shop=broken", "outage=nosuch"] {
+        let answer =
+            place.resolve(&format!("--state state.yaml --catalog shop=shop --what-if {change}"));
+        let lines = answer.out.lines().skip_while(|line| !line.starts_with("  what changes"));
+        let lines: String = lines.map(|line| format!("{line}\n")).collect();
+        let _ = write!(out, "{change}: {}\n{lines}{}", answer.code, answer.err);
+    }
+    insta::assert_snapshot!(out, @r"
+    outage=shop: 3
+      what changes with outage=shop
+        OPERATOR    AS IT IS                                       WHAT IF
+        new-tea     tea.v4                                         nothing, fails
+        old-tea     tea.v2 → … → tea.v4 (2 hops), stranded there   tea.v2 stays, fails
+        still-tea   tea.v4 stays                                   tea.v4 stays, fails
+    catalog=shop=broken: 3
+      what changes with catalog=shop=broken
+        OPERATOR    AS IT IS                                       WHAT IF
+        new-tea     tea.v4                                         nothing, fails
+        old-tea     tea.v2 → … → tea.v4 (2 hops), stranded there   tea.v2 stays, fails
+        still-tea   tea.v4 stays                                   tea.v4 stays, fails
+    outage=nosuch: 2
+    error: --what-if outage=nosuch cannot be supposed
+      because there is no catalog `nosuch`, only shop
+    ");
+    let arguments = "--state state.yaml --catalog shop=shop --what-if outage=shop -o json";
+    let value: Value = serde_json::from_str(&place.resolve(arguments).out).unwrap();
+    assert_eq!(value["extensions"][2]["end"]["kind"], "head");
+    assert_eq!(value["extensionsWhatIf"]["extensions"][2]["end"]["kind"], "failed");
+    assert_eq!(value["extensionsWhatIf"]["difference"][0]["asItIs"], "tea.v4");
+}
+
+/// A CatalogSource and a ClusterCatalog of one name, and who uses them.
+#[test]
+fn one_folder_is_for_both_catalogs_of_a_name() {
+    let classic = "
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {name: shop, namespace: olm}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: my-tea, namespace: kitchen}
+spec: {name: tea, channel: next, source: shop, sourceNamespace: olm}
+";
+    let place = place().file("both.yaml", format!("{STATE}{classic}"));
+    let answer = place.resolve("--state both.yaml --catalog shop=shop");
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(answer.out.contains("extensions: 1 to install, 1 to upgrade"), "{answer:?}");
+    assert!(answer.out.contains("now        tea.v5"), "{answer:?}");
+    // With a namespace it is for the CatalogSource only.
+    let answer = place.resolve("--state both.yaml --catalog olm/shop=shop");
+    assert_eq!(answer.code, 3, "{answer:?}");
+    assert!(answer.out.contains("now        tea.v5"), "{answer:?}");
+    assert!(answer.out.contains("→ give its content with --catalog shop=DIR"), "{answer:?}");
+    // What is about namespaces only is said to be so, and so is what a universe does not hold.
+    let answer = place
+        .resolve("--state both.yaml --catalog shop=shop --what-if prohibit=tea.v5 --save w.json");
+    let notes: Vec<&str> = answer.out.lines().filter(|line| line.starts_with("note: ")).collect();
+    insta::assert_snapshot!(notes.join("\n"), @r"
+    note: prohibit=tea.v5: this is about namespaces, and changes nothing for extensions
+    note: a universe holds one namespace: the extensions are not saved
+    ");
 }

@@ -76,7 +76,10 @@ items:
   kind: Subscription
   metadata: {name: my-tea, namespace: kitchen}
   spec: {name: tea, channel: stable, source: shop, sourceNamespace: olm, installPlanApproval: Manual}
-  status: {installedCSV: tea.v1, currentCSV: tea.v1}
+  status:
+    installedCSV: tea.v1
+    currentCSV: tea.v1
+    conditions: [{type: ResolutionFailed, status: 'True', reason: ErrorPreventedResolution, message: no kettle}]
 - apiVersion: operators.coreos.com/v1alpha1
   kind: Subscription
   metadata: {name: my-spoon, namespace: kitchen}
@@ -321,6 +324,8 @@ fn the_state_may_come_from_a_cluster() {
         Subscription `my-spoon` cannot be met
           because catalog `shop` of namespace `olm` has no package `spoon`
           → add a catalog that offers package `spoon`
+      the cluster says otherwise of Subscription my-tea: ErrorPreventedResolution: no kettle
+        it may not have looked again, see another content of a catalog, or fail the namespace as a whole
     ");
     // Content of a folder goes before that of the registry.
     let folder = kitchen().resolve("--cluster --catalog shop=shop");
