@@ -56,6 +56,12 @@ pub trait Activation<'a> {
     /// The value of a variable, by its full name; none if it is not set. It is asked for at most
     /// once in an evaluation.
     fn get(&self, name: &str) -> Option<Value<'a>>;
+
+    /// As [`Self::get`], where finding a value may fail. What is not asked for needs not be found:
+    /// with [`Program::with_parts`], so are the fields of a variable, each by itself.
+    fn look_up(&self, name: &str) -> Option<Outcome<'a>> {
+        self.get(name).map(Ok)
+    }
 }
 
 impl<'a> Activation<'a> for () {
@@ -181,6 +187,17 @@ impl Program {
     /// regular expression.
     pub fn new(checked: &Checked) -> Result<Self, Error> {
         plan::checked(checked)
+    }
+
+    /// The same, where the fields of the variable `whole` are variables too: `whole.a` is looked up
+    /// under that name. Looking for one is a step of a path, as it would be in an object, and costs
+    /// as much.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    pub fn with_parts(checked: &Checked, whole: &str) -> Result<Self, Error> {
+        plan::with_parts(checked, whole)
     }
 
     /// Plans an expression that has not been checked: what names mean is found out by the names

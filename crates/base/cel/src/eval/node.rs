@@ -91,6 +91,9 @@ pub(super) struct Path {
 pub(super) enum Root {
     /// At a variable.
     Slot(SlotId),
+    /// At a variable that is a field of another: finding it is the first step. Whether it is only
+    /// asked for.
+    Part(SlotId, bool),
     /// At the result of a node.
     Node(NodeId),
     /// At the result of a conditional, which makes the path itself free of cost.

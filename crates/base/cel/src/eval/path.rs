@@ -46,6 +46,19 @@ impl<'a> Machine<'a, '_, '_> {
                 }
                 self.at_slot(*slot, &path.steps)
             }
+            Root::Part(slot, test) => {
+                let found = self.fill(*slot)?;
+                self.budget.charge(1)?;
+                if !found {
+                    return Err(self.missing(*slot));
+                }
+                let (steps, test) = (&*path.steps, *test);
+                match &self.slots[*slot as usize] {
+                    Slot::Failed(error) => Err(error.clone()),
+                    _ if test && steps.is_empty() => Ok(Value::Bool(true)),
+                    _ => self.at_slot(*slot, steps),
+                }
+            }
             Root::Node(node) | Root::Branches(node) => {
                 let begin = self.eval(*node)?;
                 self.at_value(begin, &path.steps)

@@ -126,8 +126,9 @@ impl<'a> Machine<'a, '_, '_> {
         }
         let program: &'a Program = self.program;
         self.slots[at] = match &program.slots[at] {
-            SlotKind::Variable(name) => match self.variables.get(name) {
-                Some(value) => Slot::Value(value),
+            SlotKind::Variable(name) => match self.variables.look_up(name) {
+                Some(Err(error)) if is_final(&error) => return Err(error),
+                Some(outcome) => Slot::of(outcome),
                 None => return Ok(false),
             },
             SlotKind::Element => return Ok(false),

@@ -21,6 +21,13 @@ pub(super) fn checked(checked: &Checked) -> Result<Program, Error> {
     Planner::new(Known::Checked(checked)).program(&checked.root)
 }
 
+/// The same, with fields of a variable that are variables.
+pub(super) fn with_parts(checked: &Checked, whole: &str) -> Result<Program, Error> {
+    let mut planner = Planner::new(Known::Checked(checked));
+    planner.whole = Some(whole);
+    planner.program(&checked.root)
+}
+
 /// Plans an expression that has not been checked.
 pub(super) fn unchecked(parsed: &Parsed, env: &Env) -> Result<Program, Error> {
     Planner::new(Known::Names(env)).program(&parsed.root)
@@ -44,6 +51,8 @@ struct Planner<'p> {
     variables: HashMap<Arc<str>, SlotId>,
     /// The names of loops, the innermost last.
     scope: Vec<(Arc<str>, SlotId)>,
+    /// The variable whose fields are variables.
+    whole: Option<&'p str>,
 }
 
 impl<'p> Planner<'p> {
@@ -54,6 +63,7 @@ impl<'p> Planner<'p> {
             slots: Vec::new(),
             variables: HashMap::new(),
             scope: Vec::new(),
+            whole: None,
         }
     }
 

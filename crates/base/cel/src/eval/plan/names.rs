@@ -95,6 +95,12 @@ impl Planner<'_> {
 
     /// Adds a step to a path, or begins one at a node.
     fn step(&mut self, operand: NodeId, mut step: Step, has: bool) -> NodeId {
+        if let Some(name) = self.part(operand, &step) {
+            let slot = self.variable(&name);
+            let path = Path { root: Root::Part(slot, has), steps: Vec::new(), has };
+            self.nodes[operand as usize] = Node::Path(path);
+            return operand;
+        }
         let root = match &mut self.nodes[operand as usize] {
             Node::Path(path) => {
                 // Everything behind `has` is only asked for.
@@ -115,6 +121,19 @@ impl Planner<'_> {
         };
         step.test |= has;
         self.add(Node::Path(Path { root, steps: vec![step], has }))
+    }
+
+    /// The name of the variable that a step leads to, if it leads to a field that is one.
+    fn part(&self, operand: NodeId, step: &Step) -> Option<Arc<str>> {
+        let whole = self.whole?;
+        let Node::Path(Path { root: Root::Slot(slot), steps, has: false }) = self.node(operand)
+        else {
+            return None;
+        };
+        let SlotKind::Variable(name) = &self.slots[*slot as usize] else { return None };
+        let StepKey::Field(field) = &step.key else { return None };
+        (steps.is_empty() && !step.optional && **name == *whole)
+            .then(|| format!("{whole}.{}", field.name).into())
     }
 
     /// Of an expression that was not checked: a field may be the last part of a longer name.

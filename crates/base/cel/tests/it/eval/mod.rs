@@ -6,6 +6,7 @@ mod deep;
 mod logic;
 mod loops;
 mod optionals;
+mod parts;
 mod paths;
 mod recorded;
 mod rules;
