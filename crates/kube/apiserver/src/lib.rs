@@ -21,6 +21,7 @@ mod limits;
 mod metrics;
 #[allow(dead_code, reason = "webhooks are the first to call")]
 mod reach;
+mod policy;
 pub mod registry;
 mod server;
 

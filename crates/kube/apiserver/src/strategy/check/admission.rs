@@ -1,11 +1,11 @@
-//! Webhooks and policies that judge what others write. Expressions are checked for being there, not
-//! compiled.
+//! Webhooks and policies that judge what others write.
 
 use super::super::rules::{
     Check, Errors, Node, Rule, formats, one_of, selectors::label_selector, walk,
 };
 use super::view;
-use mainstay_object::{Object, names};
+use crate::policy::{Broken, Gives, Scope};
+use mainstay_object::{FieldError, FieldErrorKind, Object, names};
 use serde_json::Value;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
@@ -140,7 +140,7 @@ fn webhook(hook: &Node<'_, '_>, options: Options, errors: &mut Errors) {
     walk(hook, TAIL, errors);
     client(&hook.get("clientConfig"), errors);
     if options.conditions {
-        match_conditions(&hook.get("matchConditions"), errors);
+        match_conditions(&hook.get("matchConditions"), false, errors);
     }
 }
 
@@ -324,13 +324,21 @@ fn resources(list: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn match_conditions(list: &Node<'_, '_>, errors: &mut Errors) {
+/// Conditions under which a webhook is called, or a policy asked; the latter may have parameters,
+/// and never sees its variables there.
+pub(super) fn match_conditions(list: &Node<'_, '_>, params: bool, errors: &mut Errors) {
     if list.len() > 64 {
         errors.too_many(list, list.len(), 64);
     }
+    let scope = Scope::new(params, false);
     let mut seen = Vec::new();
     for condition in list.items() {
-        present(&condition.get("expression"), "", errors);
+        let expression = condition.get("expression");
+        if present(&expression, "", errors) {
+            let text = expression.text().trim();
+            let found = scope.compile(text, Gives::Truth, true).err();
+            broken(&expression, text, found, errors);
+        }
         let name = condition.get("name");
         walk(&name, &[("", Rule::Named(names::qualified_name))], errors);
         if !name.text().is_empty() {
@@ -344,8 +352,25 @@ pub(super) fn match_conditions(list: &Node<'_, '_>, errors: &mut Errors) {
 }
 
 /// An expression that says something.
-pub(super) fn present(node: &Node<'_, '_>, words: &str, errors: &mut Errors) {
-    if node.text().trim().is_empty() {
+pub(super) fn present(node: &Node<'_, '_>, words: &str, errors: &mut Errors) -> bool {
+    let empty = node.text().trim().is_empty();
+    if empty {
         errors.required(node, words);
+    }
+    !empty
+}
+
+/// What is wrong with an expression, if something is.
+pub(super) fn broken(
+    node: &Node<'_, '_>,
+    text: &str,
+    found: Option<Broken>,
+    errors: &mut Errors,
+) {
+    let Some(Broken { detail, internal }) = found else { return };
+    if internal {
+        errors.push(FieldError::new(&node.path(), FieldErrorKind::Internal, detail));
+    } else {
+        errors.invalid(node, text, detail);
     }
 }

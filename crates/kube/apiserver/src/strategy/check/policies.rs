@@ -1,13 +1,14 @@
-//! Policies that judge or change what others write, and their bindings. Expressions are checked for
-//! being there, not compiled.
+//! Policies that judge or change what others write, and their bindings.
 
 use super::super::rules::{
     Check, Errors, Node, Rule, one_of, selectors::label_selector, walk, walk_object,
 };
 use super::admission::{
-    FAILURE, MATCH, MUTATING_OPERATIONS, REINVOCATION, match_conditions, operation_rule, present,
+    FAILURE, MATCH, MUTATING_OPERATIONS, REINVOCATION, broken, match_conditions, operation_rule,
+    present,
 };
 use super::{path_name, view};
+use crate::policy::{Gives, Scope};
 use mainstay_cel::syntax::is_reserved;
 use mainstay_object::{Object, names};
 use serde_json::Value;
@@ -53,31 +54,58 @@ fn policy_head(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
+const MOST_ANNOTATIONS: usize = 20;
+
+/// Annotations as Go shows a list of its structures.
+fn printed_annotations(list: &Node<'_, '_>) -> String {
+    let each = list.items().map(|one| {
+        let text = |field| Value::from(one.text_of(field)).to_string();
+        format!("{{\"Key\":{},\"ValueExpression\":{}}}", text("key"), text("valueExpression"))
+    });
+    format!("[{}]", each.collect::<Vec<_>>().join(","))
+}
+
+/// Judges conditions and variables of a policy: what its other expressions may use.
+fn scope(spec: &Node<'_, '_>, conditions: bool, errors: &mut Errors) -> Scope {
+    let params = spec.has("paramKind");
+    if conditions {
+        match_conditions(&spec.get("matchConditions"), params, errors);
+    }
+    let variables = spec.get("variables");
+    let scope = Scope::new(params, variables.len() > 0);
+    variables.items().for_each(|one| variable(&one, &scope, errors));
+    scope
+}
+
 fn policy(object: &Object, conditions: bool, errors: &mut Errors) {
     const NOTHING: &str = "validations or auditAnnotations must contain at least one item";
     let spec = Node::top(view(object, "spec"), "spec");
     policy_head(&spec, errors);
-    if conditions {
-        match_conditions(&spec.get("matchConditions"), errors);
-    }
-    let variables = spec.get("variables");
-    variables.items().for_each(|one| variable(&one, errors));
+    let scope = scope(&spec, conditions, errors);
     let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
     if validations.len() + annotations.len() == 0 {
         errors.required(&validations, NOTHING);
         errors.required(&annotations, NOTHING);
         return;
     }
-    validations.items().for_each(|one| validation(&one, errors));
+    validations.items().for_each(|one| validation(&one, &scope, errors));
+    if annotations.len() > MOST_ANNOTATIONS {
+        let words = format!("must not have more than {MOST_ANNOTATIONS} auditAnnotations");
+        errors.printed(&annotations, Some(printed_annotations(&annotations)), words);
+    }
     let mut seen = Vec::new();
     for annotation in annotations.items() {
         let key = annotation.get("key");
         let whole = format!("{}/{}", object.name(), key.text());
         errors.each(&key, &whole, names::qualified_name(&whole));
         let value = annotation.get("valueExpression");
-        present(&value, "valueExpression is not specified", errors);
-        if value.text().trim().len() > 5 * 1024 {
+        let trimmed = value.text().trim();
+        if !present(&value, "valueExpression is not specified", errors) {
+        } else if trimmed.len() > 5 * 1024 {
             errors.required(&value, "must not exceed 5120 bytes in length");
+        } else {
+            let found = scope.compile(trimmed, Gives::TextOrNull, true).err();
+            broken(&value, value.text(), found, errors);
         }
         if seen.contains(&key.text()) {
             errors.duplicate(&key, key.text());
@@ -86,7 +114,7 @@ fn policy(object: &Object, conditions: bool, errors: &mut Errors) {
     }
 }
 
-fn variable(node: &Node<'_, '_>, errors: &mut Errors) {
+fn variable(node: &Node<'_, '_>, scope: &Scope, errors: &mut Errors) {
     let name = node.get("name");
     let text = name.text();
     let letter = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
@@ -98,16 +126,29 @@ fn variable(node: &Node<'_, '_>, errors: &mut Errors) {
     {
         errors.wrong(&name, "must be a valid CEL identifier");
     }
-    present(&node.get("expression"), "expression is not specified", errors);
+    let expression = node.get("expression");
+    if present(&expression, "expression is not specified", errors) {
+        let found = scope.variable(text, expression.text()).err();
+        broken(&expression, expression.text(), found, errors);
+    }
 }
 
-fn validation(node: &Node<'_, '_>, errors: &mut Errors) {
+fn validation(node: &Node<'_, '_>, scope: &Scope, errors: &mut Errors) {
     const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
-    present(&node.get("expression"), "expression is not specified", errors);
+    let expression = node.get("expression");
+    if present(&expression, "expression is not specified", errors) {
+        let found = scope.compile(expression.text(), Gives::Truth, true).err();
+        broken(&expression, expression.text(), found, errors);
+    }
     for field in ["messageExpression", "message"] {
         let text = node.get(field);
         if !text.text().is_empty() && text.text().trim().is_empty() {
             errors.wrong(&text, "must be non-empty if specified");
+        } else if field == "messageExpression" {
+            if !text.text().is_empty() {
+                let found = scope.compile(text.text(), Gives::Text, false).err();
+                broken(&text, text.text(), found, errors);
+            }
         } else if field == "message" && text.text().trim().contains(['\n', '\r']) {
             errors.wrong(&text, "must not contain line breaks");
         }
@@ -259,11 +300,7 @@ fn changing_policy(object: &Object, conditions: bool, errors: &mut Errors) {
     let spec = Node::top(view(object, "spec"), "spec");
     policy_head(&spec, errors);
     changing_operations(&spec.get("matchConstraints"), errors);
-    if conditions {
-        match_conditions(&spec.get("matchConditions"), errors);
-    }
-    let variables = spec.get("variables");
-    variables.items().for_each(|one| variable(&one, errors));
+    scope(&spec, conditions, errors);
     let mutations = spec.get("mutations");
     if mutations.len() == 0 {
         errors.required(&mutations, "mutations must contain at least one item");
@@ -282,7 +319,7 @@ fn mutation(node: &Node<'_, '_>, errors: &mut Errors) {
     };
     let patch = node.get(own);
     if patch.is_set() {
-        present(&patch.get("expression"), "", errors);
+        let _ = present(&patch.get("expression"), "", errors);
     } else {
         errors.required(&patch, format!("must be specified when patchType is {}", kind.text()));
     }
