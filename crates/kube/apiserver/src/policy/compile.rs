@@ -118,18 +118,10 @@ mod tests {
                 "must evaluate to bool but got google.protobuf.Duration",
             ),
             ("type(1)", Gives::Truth, "must evaluate to bool but got type(int)"),
-            (
-                "optional.of(1)",
-                Gives::Truth,
-                "must evaluate to bool but got optional_type(int)",
-            ),
+            ("optional.of(1)", Gives::Truth, "must evaluate to bool but got optional_type(int)"),
             ("1", Gives::Text, "must evaluate to string but got int"),
             ("null", Gives::TextOrNull, ""),
-            (
-                "1",
-                Gives::TextOrNull,
-                "must evaluate to one of [string null_type] but got int",
-            ),
+            ("1", Gives::TextOrNull, "must evaluate to one of [string null_type] but got int"),
             ("quantity('1')", Gives::Anything, ""),
             (
                 "1 +",

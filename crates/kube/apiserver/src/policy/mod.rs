@@ -2,6 +2,9 @@
 
 mod compile;
 mod declarations;
+mod evaluate;
+mod judge;
+mod matching;
 
 pub(crate) use compile::{Broken, Gives};
 pub(crate) use declarations::Scope;

@@ -361,12 +361,7 @@ pub(super) fn present(node: &Node<'_, '_>, words: &str, errors: &mut Errors) -> 
 }
 
 /// What is wrong with an expression, if something is.
-pub(super) fn broken(
-    node: &Node<'_, '_>,
-    text: &str,
-    found: Option<Broken>,
-    errors: &mut Errors,
-) {
+pub(super) fn broken(node: &Node<'_, '_>, text: &str, found: Option<Broken>, errors: &mut Errors) {
     let Some(Broken { detail, internal }) = found else { return };
     if internal {
         errors.push(FieldError::new(&node.path(), FieldErrorKind::Internal, detail));
