@@ -9,6 +9,13 @@ pub(crate) fn shape(schema: &Schema, root: bool) -> Shape {
     bare(schema, root).nullable(schema.nullable)
 }
 
+impl Schema {
+    /// What expressions know of whole objects of this schema.
+    pub fn shape(&self) -> Shape {
+        shape(self, true)
+    }
+}
+
 fn bare(schema: &Schema, root: bool) -> Shape {
     let rules = schema.rules.as_deref();
     let bound = |pick: fn(&super::super::Rules) -> Option<i64>| {
