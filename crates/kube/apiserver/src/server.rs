@@ -13,6 +13,7 @@ use crate::http::{Body, negotiate};
 use crate::limits::From;
 use crate::limits::flow::Flow;
 use crate::metrics::{self, Metrics};
+use crate::policy::Policies;
 use crate::registry::Registry;
 use crate::strategy::Objects;
 use crate::strategy::ledger::Ledger;
@@ -121,6 +122,8 @@ pub struct ApiServer {
     pub(crate) ledger: Arc<Ledger>,
     /// Calls webhooks and other backends.
     pub(crate) reach: crate::reach::Reach,
+    /// The policies that writes are held against.
+    pub(crate) policies: Policies,
     /// When old events were last looked for.
     pub(crate) last_sweep: handlers::events::LastSweep,
     /// Which requests wait for which others.
@@ -163,6 +166,7 @@ impl ApiServer {
             definitions: tokio::sync::Mutex::default(),
             quotas: tokio::sync::Mutex::default(),
             reach: crate::reach::Reach::new(clock),
+            policies: Policies::default(),
             last_sweep: handlers::events::LastSweep::default(),
             flow: Flow::default(),
             metrics: Metrics::default(),
@@ -173,6 +177,7 @@ impl ApiServer {
         handlers::bootstrap::namespaces(&server).await?;
         handlers::roles::settle(&server).await?;
         limits::flow::start(&server).await.map_err(StartError::Flow)?;
+        crate::policy::keep_status(&server);
         Ok(server)
     }
 

@@ -29,8 +29,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 /// Everyone who is asked, in the original's order.
-static CHAIN: [&dyn Plugin; 3] =
-    [&lifecycle::NamespaceLifecycle, &limit_ranger::LimitRanger, &resource_quota::ResourceQuota];
+static CHAIN: &[&dyn Plugin] = &[
+    &lifecycle::NamespaceLifecycle,
+    &limit_ranger::LimitRanger,
+    &crate::policy::ValidatingAdmissionPolicy,
+    &resource_quota::ResourceQuota,
+];
 
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

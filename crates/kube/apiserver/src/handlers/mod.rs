@@ -70,8 +70,12 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
 
 impl Warnings {
-    fn add(&self, text: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    /// Adds a text, unless it is there.
+    pub(crate) fn add(&self, text: String) {
+        let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
     }
 
     /// Takes the texts.

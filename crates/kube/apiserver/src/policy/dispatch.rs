@@ -1,0 +1,223 @@
+//! `ValidatingAdmissionPolicy`: every write is held against the policies in force.
+//!
+//! Rules and texts: apiserver's `pkg/admission/plugin/policy/validating/dispatcher.go`. Where
+//! several refuse, the first by name is told; the original tells any.
+
+use super::evaluate::Input;
+use super::index::{Binding, Hook, Policies, Policy};
+use super::judge::{Failure, Judged};
+use super::matching::{Known, Resource};
+use super::params::{Params, Source};
+use super::request::{self, Labelled};
+use crate::admission::{ADMITTED, Attributes, Plugin, Verdict};
+use crate::registry::KindRow;
+use mainstay_object::{Reason, Status};
+use std::sync::Arc;
+
+/// Asks the policies in force.
+pub(crate) struct ValidatingAdmissionPolicy;
+
+/// What is never asked about, so that no policy can lock everybody out: policies themselves, and
+/// questions about who is who and who may do what.
+fn is_exempt(row: &KindRow) -> bool {
+    match &*row.group {
+        "admissionregistration.k8s.io" => row.plural.contains("admissionpolic"),
+        "authentication.k8s.io" | "authorization.k8s.io" => true,
+        _ => false,
+    }
+}
+
+impl Plugin for ValidatingAdmissionPolicy {
+    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+        Policies::are_there(&attributes.server.store) && !is_exempt(attributes.row)
+    }
+
+    fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
+        let hooks = attributes.server.policies.current(&attributes.server.store);
+        let mut session = Session::new(attributes);
+        let meant: Vec<Meant> =
+            (0..hooks.len()).filter_map(|at| session.meant(at, &hooks[at])).collect();
+        if meant.is_empty() {
+            return session.refusal().map_or(ADMITTED, |status| Verdict::Now(Err(status)));
+        }
+        Verdict::Later(Box::pin(async move { session.judge(&hooks, &meant).await }))
+    }
+}
+
+/// A policy that a request is meant by, and the bindings that say so.
+struct Meant {
+    hook: usize,
+    known: Known,
+    bindings: Vec<(usize, Params)>,
+}
+
+/// A request that is refused.
+struct Denied {
+    policy: Box<str>,
+    binding: Option<Box<str>>,
+    message: String,
+    reason: String,
+}
+
+struct Session<'a, 'r> {
+    attributes: &'a Attributes<'r>,
+    others: Vec<Arc<KindRow>>,
+    /// Refusals, with the position of the policy: the first counts.
+    denied: Vec<(usize, Denied)>,
+}
+
+impl<'a, 'r> Session<'a, 'r> {
+    fn new(attributes: &'a Attributes<'r>) -> Self {
+        let others = request::others(attributes, &attributes.server.registry.kinds());
+        Self { attributes, others, denied: Vec::new() }
+    }
+
+    /// Something is wrong with a policy or a binding.
+    fn failed(&mut self, at: usize, policy: &Policy, binding: Option<&Binding>, why: &str) {
+        if policy.failure == Failure::Ignore {
+            return;
+        }
+        let what = if binding.is_some() { "binding" } else { "policy" };
+        let message = format!("failed to configure {what}: {why}");
+        self.deny(at, policy, binding, message, String::new());
+    }
+
+    fn deny(
+        &mut self,
+        at: usize,
+        policy: &Policy,
+        binding: Option<&Binding>,
+        message: String,
+        reason: String,
+    ) {
+        let binding = binding.map(|binding| binding.name.clone());
+        self.denied.push((at, Denied { policy: policy.name.clone(), binding, message, reason }));
+    }
+
+    /// What is asked of a policy, if the request is meant by it.
+    fn meant(&mut self, hook: usize, of: &Hook) -> Option<Meant> {
+        let attributes = self.attributes;
+        let asked = request::asked(attributes);
+        let rows = self.others.clone();
+        let others: Vec<Resource<'_>> = rows.iter().map(|row| request::resource(row)).collect();
+        let labels = Labelled(attributes);
+        let policy = &*of.policy;
+        let known = match policy.constraints.meets(&asked, &others, &labels) {
+            Ok(known) => known?,
+            Err(why) => {
+                self.failed(hook, policy, None, &why);
+                return None;
+            }
+        };
+        let source = match Source::of(policy, &attributes.server.registry.kinds()) {
+            Ok(source) => source,
+            Err(why) => {
+                self.failed(hook, policy, None, &why);
+                return None;
+            }
+        };
+        let mut bindings = Vec::new();
+        for (at, binding) in of.bindings.iter().enumerate() {
+            let met = match &binding.constraints {
+                Some(constraints) => constraints.meets(&asked, &others, &labels),
+                None => Ok(Some(None)),
+            };
+            let params = match met {
+                Ok(None) => continue,
+                Ok(Some(_)) => {
+                    let store = &attributes.server.store;
+                    source.collect(policy, binding, attributes.namespace, store)
+                }
+                Err(why) => Err(why),
+            };
+            match params {
+                Ok(params) => bindings.push((at, params)),
+                Err(why) => self.failed(hook, policy, Some(binding), &why),
+            }
+        }
+        (!bindings.is_empty()).then_some(Meant { hook, known, bindings })
+    }
+
+    /// Evaluates, and lets others work between two sets of parameters.
+    async fn judge(mut self, hooks: &[Hook], meant: &[Meant]) -> Result<(), Status> {
+        let attributes = self.attributes;
+        let namespace = request::namespace(attributes)?;
+        let asking = request::asking(attributes);
+        let own = request::described(attributes, attributes.row);
+        let others = self.others.clone();
+        for Meant { hook: at, known, bindings } in meant {
+            let hook = &hooks[*at];
+            let row = known.map_or(attributes.row, |at| &*others[at]);
+            let object = request::shown(attributes, attributes.object.as_ref(), row);
+            let old = request::shown(attributes, attributes.old, row);
+            let described = request::described(attributes, row);
+            // Conditions see the kind that the policy names, and the resource of the request.
+            let mut conditional = described.clone();
+            conditional["resource"] = own["resource"].clone();
+            for (binding, params) in bindings {
+                let binding = &hook.bindings[*binding];
+                for at_param in 0..params.count() {
+                    if at_param > 0 {
+                        tokio::task::yield_now().await;
+                    }
+                    let params = params.get(at_param);
+                    let input = Input {
+                        object: &object,
+                        old: &old,
+                        request: &described,
+                        params: &params,
+                        namespace: &namespace,
+                        asking: Some(&asking),
+                    };
+                    let conditional = Input { request: &conditional, ..input };
+                    let judged = hook.policy.programs().judge(input, conditional);
+                    self.told(*at, &hook.policy, binding, judged);
+                }
+            }
+        }
+        self.refusal().map_or(Ok(()), Err)
+    }
+
+    /// What becomes of what a policy says, as its binding has it.
+    fn told(&mut self, at: usize, policy: &Policy, binding: &Binding, judged: Judged) {
+        for broken in judged.broken {
+            for action in &binding.actions {
+                match &**action {
+                    "Deny" => self.deny(
+                        at,
+                        policy,
+                        Some(binding),
+                        broken.message.clone(),
+                        broken.reason.clone(),
+                    ),
+                    "Warn" => self.attributes.warnings.add(format!(
+                        "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
+                        policy.name, binding.name, broken.message
+                    )),
+                    _ => {}
+                }
+            }
+        }
+        for message in judged.failed {
+            self.deny(at, policy, Some(binding), message, String::new());
+        }
+    }
+
+    /// The first refusal, by the order of policies.
+    fn refusal(&self) -> Option<Status> {
+        let (_, denied) = self.denied.iter().min_by_key(|(at, _)| *at)?;
+        let Denied { policy, binding, message, reason } = denied;
+        let with = binding.as_ref().map_or(String::new(), |name| format!(" with binding '{name}'"));
+        let message =
+            format!("ValidatingAdmissionPolicy '{policy}'{with} denied request: {message}");
+        let mut status = self.attributes.forbidden(&message);
+        status.reason = if reason.is_empty() { Reason::Invalid } else { Reason::parse(reason) };
+        status.code = match status.reason {
+            reason @ (Reason::Forbidden | Reason::Unauthorized | Reason::RequestEntityTooLarge) => {
+                reason.code()
+            }
+            _ => Reason::Invalid.code(),
+        };
+        Some(status.with_cause("", message, ""))
+    }
+}
