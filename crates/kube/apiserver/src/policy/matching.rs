@@ -113,6 +113,8 @@ pub(crate) struct Constraints {
     rules: Vec<Rule>,
     excluded: Vec<Rule>,
     exact: bool,
+    /// Whether no rule means everything.
+    open: bool,
 }
 
 /// Looks up what selectors are held against.
@@ -137,11 +139,22 @@ impl Constraints {
     /// Reads what is written as `matchConstraints` or `matchResources`.
     pub(crate) fn read(value: &Value) -> Self {
         Self {
-            namespaces: selector(value, "namespaceSelector"),
-            objects: selector(value, "objectSelector"),
             rules: rules(value, "resourceRules"),
             excluded: rules(value, "excludeResourceRules"),
+            open: true,
+            ..Self::of_webhook(value)
+        }
+    }
+
+    /// Reads what a webhook is about. Unlike a policy, it is about nothing without rules.
+    pub(crate) fn of_webhook(value: &Value) -> Self {
+        Self {
+            namespaces: selector(value, "namespaceSelector"),
+            objects: selector(value, "objectSelector"),
+            rules: rules(value, "rules"),
+            excluded: Vec::new(),
             exact: value.get("matchPolicy").and_then(Value::as_str) != Some("Equivalent"),
+            open: false,
         }
     }
 
@@ -174,7 +187,7 @@ impl Constraints {
         {
             return Ok(None);
         }
-        let known = if self.rules.is_empty() {
+        let known = if self.open && self.rules.is_empty() {
             None
         } else {
             match by_rules(&self.rules, self.exact, asked, others) {

@@ -17,13 +17,13 @@
 mod compile;
 mod declarations;
 mod dispatch;
-mod evaluate;
+pub(crate) mod evaluate;
 mod hints;
 mod index;
-mod judge;
-mod matching;
+pub(crate) mod judge;
+pub(crate) mod matching;
 mod params;
-mod request;
+pub(crate) mod request;
 mod status;
 mod types;
 

@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What rules see.
-pub(super) fn asked<'a>(attributes: &'a Attributes<'_>) -> Asked<'a> {
+pub(crate) fn asked<'a>(attributes: &'a Attributes<'_>) -> Asked<'a> {
     Asked {
         resource: resource(attributes.row),
         subresource: attributes.subresource,
@@ -29,12 +29,12 @@ pub(super) fn asked<'a>(attributes: &'a Attributes<'_>) -> Asked<'a> {
     }
 }
 
-pub(super) fn resource(row: &KindRow) -> Resource<'_> {
+pub(crate) fn resource(row: &KindRow) -> Resource<'_> {
     Resource { group: &row.group, version: &row.version, plural: &row.plural }
 }
 
 /// The other rows of the same objects, with the same subresource.
-pub(super) fn others(attributes: &Attributes<'_>, kinds: &Kinds) -> Vec<Arc<KindRow>> {
+pub(crate) fn others(attributes: &Attributes<'_>, kinds: &Kinds) -> Vec<Arc<KindRow>> {
     let own = attributes.row;
     // Only events are in two groups.
     if own.served_versions.len() < 2 && &*own.storage != "events" {
@@ -50,7 +50,7 @@ pub(super) fn others(attributes: &Attributes<'_>, kinds: &Kinds) -> Vec<Arc<Kind
 }
 
 /// Labels of a request's objects and of its namespace.
-pub(super) struct Labelled<'r, 'a>(pub &'r Attributes<'a>);
+pub(crate) struct Labelled<'r, 'a>(pub &'r Attributes<'a>);
 
 impl Labels for Labelled<'_, '_> {
     fn namespace(&self, selector: &LabelSelector) -> Result<bool, String> {
@@ -72,7 +72,7 @@ impl Labels for Labelled<'_, '_> {
 }
 
 /// The variable `request`, for the resource that a policy names.
-pub(super) fn described(attributes: &Attributes<'_>, known: &KindRow) -> Value {
+pub(crate) fn described(attributes: &Attributes<'_>, known: &KindRow) -> Value {
     let kind = |row: &KindRow| {
         let kind = match row.subresource(attributes.subresource) {
             Some(subresource) => subresource.speaks.clone(),
@@ -124,7 +124,7 @@ fn user(identity: &Identity) -> Value {
 }
 
 /// An object of a request in the version of a row; null if there is none.
-pub(super) fn shown(
+pub(crate) fn shown(
     attributes: &Attributes<'_>,
     object: Option<&Object>,
     known: &KindRow,
@@ -141,7 +141,7 @@ pub(super) fn shown(
 ///
 /// # Errors
 /// It is not there.
-pub(super) fn namespace(attributes: &Attributes<'_>) -> Result<Value, Status> {
+pub(crate) fn namespace(attributes: &Attributes<'_>) -> Result<Value, Status> {
     let name = attributes.namespace;
     // That of a namespace is not itself.
     if name.is_empty() || attributes.kind().kind == "Namespace" {
@@ -161,7 +161,7 @@ pub(super) fn namespace(attributes: &Attributes<'_>) -> Result<Value, Status> {
 }
 
 /// Where expressions ask who may do what.
-pub(super) fn asking(attributes: &Attributes<'_>) -> Asking {
+pub(crate) fn asking(attributes: &Attributes<'_>) -> Asking {
     Asking {
         authorizer: Arc::new(Asks {
             server: attributes.server.clone(),
