@@ -19,9 +19,9 @@ mod http;
 mod identity;
 mod limits;
 mod metrics;
+mod policy;
 #[allow(dead_code, reason = "webhooks are the first to call")]
 mod reach;
-mod policy;
 pub mod registry;
 mod server;
 
