@@ -4,8 +4,10 @@
 //! that there are: when a quota changes, when something in its namespace is gone or needs less, and
 //! now and then. Sums are made from live objects, never from caches.
 //!
-//! A write may be charged and not yet be stored while its namespace is counted, or be refused after it
-//! was charged. So whenever what is used has changed, it is counted once more a while later.
+//! A write may be charged and not yet be stored while its namespace is counted. So less than was
+//! charged is believed only if it is found twice, with a while between and nothing charged meanwhile. A
+//! write may also be refused after it was charged: whenever what is used has changed, it is counted
+//! once more.
 
 use crate::Started;
 use crate::collector::Collector;
@@ -17,6 +19,7 @@ use mainstay_client::{
 use mainstay_object::{NamespacedName, Object, known};
 use mainstay_quota::{Amounts, Counted, is_current, total};
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +27,9 @@ use std::time::Duration;
 
 /// Many objects often go together: they are counted together.
 const TOGETHER: Duration = Duration::from_millis(100);
-/// A write that was charged has been stored by then, or never will be.
+/// What is charged now is stored by then.
+const BETWEEN: Duration = Duration::from_millis(200);
+/// Nobody has tried to write for a while.
 const SETTLED: Duration = Duration::from_secs(5);
 /// Counting again although nothing seems to have happened, as the original does.
 const NOW_AND_THEN: Duration = Duration::from_mins(5);
@@ -42,8 +47,7 @@ pub(crate) fn start(
     let quotas = Cache::builder(Selection::all(known::RESOURCE_QUOTA), |quota| {
         let part = |path: &[&str]| Amounts::read(quota.get(path));
         let (hard, used) = (part(&["spec", "hard"]), part(&["status", "used"]));
-        let counted =
-            hard == part(&["status", "hard"]) && hard.names().all(|name| used.get(name).is_some());
+        let counted = hard == part(&["status", "hard"]);
         Some(Bounds { hard, used, counted })
     })
     .subscribe(move |change| match (change.before, change.after) {
@@ -81,6 +85,7 @@ pub(crate) fn start(
         quotas,
         _services: services,
         kinds: Mutex::default(),
+        doubts: Mutex::default(),
     };
     started.controller(controller.start(reconciler, context.stop.clone()));
 }
@@ -90,7 +95,7 @@ pub(crate) fn start(
 struct Bounds {
     hard: Amounts,
     used: Amounts,
-    /// Whether its status says all that it bounds.
+    /// Whether its status knows what it bounds.
     counted: bool,
 }
 
@@ -119,6 +124,8 @@ struct Reconcile {
     _services: Cache<(String, usize)>,
     /// What the server had when it was asked last.
     kinds: Mutex<Arc<Vec<ApiResource>>>,
+    /// Quotas of which less was found than was charged, and in which revision.
+    doubts: Mutex<FxHashMap<NamespacedName, String>>,
 }
 
 impl Reconciler for Reconcile {
@@ -126,6 +133,7 @@ impl Reconciler for Reconcile {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let doubt = self.doubts.lock().remove(key);
         if self.quotas.get(key).is_none() {
             return Ok(Action::Done);
         }
@@ -137,6 +145,12 @@ impl Reconciler for Reconcile {
         let used = self.count(&quota).await?;
         if is_current(&quota, &used) {
             return Ok(Action::After(NOW_AND_THEN));
+        }
+        let charged = Amounts::read(quota.get(&["status", "used"]));
+        let is_less = used.iter().any(|(name, it)| charged.get(name).is_some_and(|was| it < was));
+        if is_less && doubt.is_none_or(|revision| revision != quota.resource_version()) {
+            self.doubts.lock().insert(key.clone(), quota.resource_version().to_owned());
+            return Ok(Action::After(BETWEEN));
         }
         let hard = quota.get(&["spec", "hard"]).cloned().unwrap_or_else(|| json!({}));
         let status = json!({"hard": hard, "used": used.to_value()});
