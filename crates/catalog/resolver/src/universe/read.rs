@@ -65,13 +65,12 @@ pub fn parse(text: &str) -> Result<Universe, UniverseError> {
 fn no_object(text: &str) -> Option<UniverseError> {
     let at = text.find(|sign: char| !sign.is_ascii_whitespace())?;
     let what = match text.as_bytes()[at] {
-        b'{' => return None,
         b'[' => "a list",
         b'"' => "a text",
         b'n' => "null",
         b't' | b'f' => "true or false",
         b'-' | b'0'..=b'9' => "a number",
-        // That it is no JSON is said better with its place.
+        // It is an object, or no JSON, which is said with its place.
         _ => return None,
     };
     Some(UniverseError {
