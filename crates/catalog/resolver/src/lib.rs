@@ -68,7 +68,8 @@
 //!
 //! Messages that end up in conditions are the original's.
 //!
-//! Searches and looks are counted, and given up after so many steps with words that say so: a world
+//! Searches and looks are counted, and given up after so many steps with words that say so. The hard
+//! parts of a namespace share one budget, and so do the trials for repairs: a world
 //! that is made to be hard costs seconds and some hundred megabytes at most, and never gets a wrong
 //! answer.
 //!
@@ -90,6 +91,7 @@ mod problem;
 mod property;
 mod resolution;
 mod rule;
+mod shares;
 mod snapshot;
 mod solve;
 mod texts;
@@ -103,7 +105,7 @@ pub use outcome::{
     Chosen, Failure, FailureKind, Install, NewSubscription, Outcome, Summary, UpdatedSubscription,
 };
 pub use property::{Api, LegacyDependency, Property};
-pub use resolution::{resolve, resolve_again};
+pub use resolution::{resolve, resolve_again, resolve_explaining};
 pub use snapshot::{BundleFacts, EntryFacts, KnownBundle, Snapshot, SnapshotBuilder};
 pub use view::EntryView;
 pub use world::{

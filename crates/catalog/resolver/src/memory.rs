@@ -6,33 +6,48 @@
 
 use crate::candidates::Candidates;
 use crate::explain::Repair;
-use crate::outcome::FailureKind;
+use crate::outcome::{Failure, FailureKind};
 use crate::problem::{Reason, Rule, Var};
 use mainstay_cause::Cause;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// What arranging one constraint costs, in steps of a search.
-const CONSTRAINT: u64 = 16;
+pub(crate) const CONSTRAINT: u64 = 16;
+
+/// From how many steps on a part that failed is worth being recognized in trials.
+const HARD: u64 = 20_000;
 
 /// What one resolution remembers for the next one. It belongs to one set of catalogs: the contents
 /// of catalogs must not change in between.
 #[derive(Debug, Default)]
 pub struct Memory {
-    parts: HashMap<Key, Dead>,
-    /// How many constraints the parts have, so that most others need no key.
-    sizes: BTreeSet<usize>,
+    parts: Arc<Parts>,
     told: HashMap<(String, Vec<String>), (Cause, Vec<Repair>)>,
     spent: u64,
-    /// Whether nothing is kept, because nothing comes after.
+    /// Whether nothing is kept but what trials need, because nothing else comes after.
     forgets: bool,
+}
+
+/// What is known of parts that have no answer.
+#[derive(Clone, Debug, Default)]
+struct Parts {
+    dead: HashMap<Key, Dead>,
+    /// How many constraints they have, so that most others need no key.
+    sizes: BTreeSet<usize>,
 }
 
 impl Memory {
     /// One for a resolution that is the last.
     pub(crate) fn none() -> Self {
         Self { forgets: true, ..Self::default() }
+    }
+
+    /// One for trials beside what is known here.
+    pub(crate) fn for_trials(&self) -> Self {
+        Self { parts: Arc::clone(&self.parts), ..Self::none() }
     }
 
     /// What the resolutions took so far, in steps of a search: some nanoseconds each.
@@ -52,30 +67,32 @@ impl Memory {
 
     /// What is known of a part that has no answer.
     pub(crate) fn dead(&self, keys: &mut Keys<'_, '_>, part: &[u32]) -> Option<&Dead> {
-        if !self.sizes.contains(&part.len()) {
+        if !self.parts.sizes.contains(&part.len()) {
             return None;
         }
-        self.parts.get(&keys.of(part))
+        self.parts.dead.get(&keys.of(part))
     }
 
-    pub(crate) fn bury(&mut self, keys: &mut Keys<'_, '_>, part: &[u32], dead: Dead) {
-        if self.forgets {
+    /// Takes note of a part that has no answer, which took so many steps to find out.
+    pub(crate) fn bury(&mut self, keys: &mut Keys<'_, '_>, part: &[u32], steps: u64, dead: Dead) {
+        if self.forgets && steps < HARD {
             return;
         }
-        self.sizes.insert(part.len());
-        self.parts.insert(keys.of(part), dead);
+        let parts = Arc::make_mut(&mut self.parts);
+        parts.sizes.insert(part.len());
+        parts.dead.insert(keys.of(part), dead);
     }
 
     pub(crate) fn told(&self, message: &str, names: &[String]) -> Option<&(Cause, Vec<Repair>)> {
         self.told.get(&(message.to_owned(), names.to_vec()))
     }
 
-    pub(crate) fn tell(&mut self, message: &str, names: &[String], told: (&Cause, &[Repair])) {
+    pub(crate) fn tell(&mut self, failure: &Failure) {
         if self.forgets {
             return;
         }
-        let told = (told.0.clone(), told.1.to_vec());
-        self.told.insert((message.to_owned(), names.to_vec()), told);
+        let told = (failure.cause.clone(), failure.repairs.clone());
+        self.told.insert((failure.message.clone(), failure.subscriptions.clone()), told);
     }
 }
 

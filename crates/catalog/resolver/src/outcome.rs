@@ -14,6 +14,9 @@ pub struct Outcome {
     pub resolved: Vec<Chosen>,
     /// Those of them whose installation is to be started.
     pub installs: Vec<Install>,
+    /// For each part of the namespace that something is to be installed for, its Subscriptions, by
+    /// name: those with an [`Install`] of their own, and those for which it was chosen along.
+    pub parts: Vec<Vec<String>>,
     /// Subscriptions to be made for what was chosen although no Subscription asks for it.
     pub new_subscriptions: Vec<NewSubscription>,
     /// Subscriptions whose `status.currentCSV` changes.
@@ -59,6 +62,9 @@ pub struct Install {
     pub chosen: usize,
     /// Names of the Subscriptions that ask for it, in order; empty for a dependency.
     pub subscriptions: Vec<String>,
+    /// Index into [`Outcome::parts`]: what has the same was chosen together, and half of it is no
+    /// answer.
+    pub part: usize,
 }
 
 /// A Subscription to be made for a dependency.
@@ -96,6 +102,8 @@ pub struct Failure {
     pub cause: Cause,
     /// The Subscriptions that it blocks, by name; what is broken may block nobody.
     pub subscriptions: Vec<String>,
+    /// The existing `ClusterServiceVersion`s without Subscription that it has to do with, by name.
+    pub csvs: Vec<String>,
     /// Changes each of which mends it, the nearest first; the remedies of the cause say the same.
     pub repairs: Vec<Repair>,
 }

@@ -10,38 +10,58 @@
 //!   installed must not depend on an outage,
 //! * parts that would install the package of a blocked Subscription: that is its own decision.
 
+mod assembly;
+
 use crate::candidates::{Asking, Candidates, EntryRef, What};
 use crate::existing::Existing;
 use crate::explain::{self, Situation};
-use crate::memory::{Dead, Keys, Memory};
-use crate::outcome::{
-    Chosen, Failure, FailureKind, Install, NewSubscription, Outcome, Summary, UpdatedSubscription,
-};
+use crate::memory::{CONSTRAINT, Dead, Keys, Memory};
+use crate::outcome::{Failure, FailureKind, Outcome, Summary};
 use crate::problem::{Reason, Subject, Var};
-use crate::solve::{self, Choice, Exhausted, Index, Solver};
+use crate::shares::{self, Core, End, Found};
+use crate::solve::{Choice, Exhausted, Index, Solver};
 use crate::texts::{self, aggregate};
-use crate::world::{CatalogKey, Subscription, World};
+use crate::world::World;
 use mainstay_cause::Cause;
 use mainstay_version::quote;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Resolves a namespace.
 pub fn resolve(world: &World<'_>) -> Outcome {
-    run(world, true, &mut Memory::none())
+    run(world, Some(&|_| true), &mut Memory::none(), &mut 0)
+}
+
+/// Resolves a namespace, and explains only those failures for which `wanted` says so: others have
+/// their message as their cause, and no repairs. What is chosen and every message is what
+/// [`resolve`] gives.
+///
+/// For whoever resolves again and again, and tells people what is new.
+pub fn resolve_explaining(world: &World<'_>, wanted: impl Fn(&Failure) -> bool) -> Outcome {
+    run(world, Some(&wanted), &mut Memory::none(), &mut 0)
 }
 
 /// Resolves a namespace that was resolved before, nearly as it is now: what failed then and would
 /// fail now for the same reasons is neither searched nor explained again.
 pub fn resolve_again(world: &World<'_>, memory: &mut Memory) -> Outcome {
-    run(world, true, memory)
+    run(world, Some(&|_| true), memory, &mut 0)
 }
 
-/// The same without reasons: contradictions have neither message nor cause nor repairs.
-pub(crate) fn attempt(world: &World<'_>) -> Outcome {
-    run(world, false, &mut Memory::none())
+/// The same without reasons: contradictions have neither message nor cause nor repairs. It takes
+/// what it costs from a budget of steps; parts for which nothing is left fail.
+pub(crate) fn attempt(world: &World<'_>, memory: &mut Memory, budget: &mut u64) -> Outcome {
+    run(world, None, memory, budget)
 }
 
-fn run(world: &World<'_>, explained: bool, memory: &mut Memory) -> Outcome {
+/// Which failures are explained.
+type Wanted<'w> = &'w dyn Fn(&Failure) -> bool;
+
+/// Without `wanted` reasons are not looked for, and all has to be done within the budget.
+fn run(
+    world: &World<'_>,
+    wanted: Option<Wanted<'_>>,
+    memory: &mut Memory,
+    budget: &mut u64,
+) -> Outcome {
     let (fail_forward, exclude_global) = match world.operator_groups.as_slice() {
         [group] => (group.fail_forward, group.exclude_global),
         groups => {
@@ -65,7 +85,7 @@ fn run(world: &World<'_>, explained: bool, memory: &mut Memory) -> Outcome {
     let mut resolution = Resolution {
         world,
         candidates: &candidates,
-        explained,
+        wanted,
         memory,
         parts: index.parts().map(|part| Part::new(&candidates, part)).collect(),
         failures: Vec::new(),
@@ -74,7 +94,11 @@ fn run(world: &World<'_>, explained: bool, memory: &mut Memory) -> Outcome {
         misfit: None,
     };
     resolution.note_faults(&index);
-    resolution.search(&index);
+    if resolution.wanted.is_none() {
+        let arranged = CONSTRAINT * candidates.problem.constraints.len() as u64;
+        *budget = budget.saturating_sub(arranged.saturating_add(candidates.steps()));
+    }
+    resolution.search(&index, budget);
     resolution.finish()
 }
 
@@ -94,6 +118,7 @@ fn error(message: String, subscriptions: Vec<String>) -> Failure {
         cause: Cause::new(message.clone()),
         message,
         subscriptions,
+        csvs: Vec::new(),
         repairs: Vec::new(),
     }
 }
@@ -126,6 +151,23 @@ struct Part<'i> {
     state: State,
 }
 
+impl Part<'_> {
+    /// The existing versions in it that no Subscription has, by name.
+    fn csvs(&self, candidates: &Candidates<'_>) -> Vec<String> {
+        let names: BTreeSet<&str> = self
+            .constraints
+            .iter()
+            .map(|at| &candidates.problem.constraints[*at as usize])
+            .filter(|it| matches!(it.reason, Reason::Unsubscribed))
+            .filter_map(|it| match candidates.problem.subjects[it.subject?.index()] {
+                Subject::Bundle(at) => Some(&*candidates.entry(at).0.name),
+                Subject::Subscription(_) | Subject::Demand(_) => None,
+            })
+            .collect();
+        names.into_iter().map(str::to_owned).collect()
+    }
+}
+
 enum State {
     Open,
     /// What was chosen from catalogs.
@@ -155,12 +197,13 @@ impl<'i> Part<'i> {
 struct Resolution<'r, 'a> {
     world: &'r World<'a>,
     candidates: &'r Candidates<'r>,
-    explained: bool,
+    /// Which failures are explained; none when not even reasons are looked for.
+    wanted: Option<Wanted<'r>>,
     memory: &'r mut Memory,
     parts: Vec<Part<'r>>,
     failures: Vec<Failure>,
     /// The reasons of those that are contradictions.
-    cores: BTreeMap<usize, Vec<usize>>,
+    cores: BTreeMap<usize, Core>,
     /// The message of the first contradiction.
     contradiction: Option<String>,
     /// The first thing that is wrong with an answer.
@@ -203,14 +246,13 @@ impl<'r> Resolution<'r, '_> {
             }
         }
         for (at, texts) in unreadable {
-            let subscriptions = match self.parts.get_mut(at as usize) {
-                Some(part) => {
-                    part.state = State::Failed;
-                    part.subscriptions.clone()
-                }
-                None => Vec::new(),
+            let at = at as usize;
+            let failure = if at < self.parts.len() {
+                self.parts[at].state = State::Failed;
+                self.failure(at, aggregate(&texts))
+            } else {
+                error(aggregate(&texts), Vec::new())
             };
-            let failure = error(aggregate(&texts), self.names(&subscriptions));
             self.failures.push(failure);
         }
     }
@@ -222,60 +264,48 @@ impl<'r> Resolution<'r, '_> {
     }
 
     /// Searches the parts that are open.
-    fn search(&mut self, index: &Index<'r>) {
-        let mut solver = Solver::new(index);
+    fn search(&mut self, index: &Index<'r>, budget: &mut u64) {
         let mut keys = Keys::new(self.candidates);
-        for at in 0..self.parts.len() {
-            let part = &self.parts[at];
+        let (mut dead, mut open, mut parts) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for (at, part) in self.parts.iter().enumerate() {
             if !matches!(part.state, State::Open) || !part.asks {
                 continue;
             }
-            let constraints = part.constraints;
-            if let Some(dead) = self.memory.dead(&mut keys, constraints).cloned() {
-                let mut failure = error(dead.message, self.names(&part.subscriptions));
-                failure.kind = dead.kind;
-                self.contradiction = self.contradiction.take().or(dead.contradiction);
-                self.misfit = self.misfit.take().or(dead.misfit);
+            if let Some(known) = self.memory.dead(&mut keys, part.constraints) {
+                dead.insert(at, known.clone());
+            } else {
+                open.push(at);
+                parts.push(part.constraints);
+            }
+        }
+        let mut solver = Solver::new(index);
+        let found = match self.wanted {
+            Some(_) => shares::all(&mut solver, &parts),
+            None => shares::within(&mut solver, &parts, budget),
+        };
+        let mut found: BTreeMap<usize, Found> = open.into_iter().zip(found).collect();
+        for at in 0..self.parts.len() {
+            let failure = if let Some(known) = dead.remove(&at) {
+                let mut failure = self.failure(at, known.message);
+                failure.kind = known.kind;
+                self.contradiction = self.contradiction.take().or(known.contradiction);
+                self.misfit = self.misfit.take().or(known.misfit);
+                Some(failure)
+            } else if let Some(found) = found.remove(&at) {
+                let before = (self.contradiction.take(), self.misfit.take());
+                let steps = found.steps;
+                let failure = self.settle(at, found);
+                self.remember(at, steps, failure.as_ref(), &mut keys);
+                self.contradiction = before.0.or(self.contradiction.take());
+                self.misfit = before.1.or(self.misfit.take());
+                failure
+            } else {
+                continue;
+            };
+            if let Some(failure) = failure {
                 self.parts[at].state = State::Failed;
                 self.failures.push(failure);
-                continue;
             }
-            let (contradiction, misfit) = (self.contradiction.take(), self.misfit.take());
-            let mut budget = solve::BUDGET;
-            let failure = match solver.solve(constraints, &mut budget) {
-                Ok(Some(choices)) => match self.judge(&choices) {
-                    Ok(answer) => {
-                        self.parts[at].state = State::Solved(answer);
-                        None
-                    }
-                    Err(text) => Some(error(text, self.names(&self.parts[at].subscriptions))),
-                },
-                Ok(None) => Some(match self.contradiction(at, &mut solver, &mut budget) {
-                    Ok((failure, core)) => {
-                        self.cores.insert(self.failures.len(), core);
-                        failure
-                    }
-                    Err(Exhausted) => self.given_up(at, budget),
-                }),
-                Err(Exhausted) => Some(self.given_up(at, budget)),
-            };
-            self.memory.spend(solve::BUDGET - budget, constraints.len());
-            if let Some(failure) = &failure
-                && self.explained
-            {
-                let dead = Dead {
-                    kind: failure.kind,
-                    message: failure.message.clone(),
-                    contradiction: self.contradiction.clone(),
-                    misfit: self.misfit.clone(),
-                };
-                self.memory.bury(&mut keys, constraints, dead);
-            }
-            self.contradiction = contradiction.or(self.contradiction.take());
-            self.misfit = misfit.or(self.misfit.take());
-            let Some(failure) = failure else { continue };
-            self.parts[at].state = State::Failed;
-            self.failures.push(failure);
         }
         // Channels that offer nothing are told about even if nobody misses them.
         for fault in &self.candidates.faults {
@@ -286,12 +316,67 @@ impl<'r> Resolution<'r, '_> {
         }
     }
 
-    /// The failure of a part whose search was ended, with so many steps left.
-    fn given_up(&mut self, part: usize, left: u64) -> Failure {
-        let steps = solve::BUDGET - left;
-        let text = format!("no answer was found within {steps} steps, the search was given up");
-        self.misfit.get_or_insert_with(|| text.clone());
-        error(text, self.names(&self.parts[part].subscriptions))
+    /// What comes of the search of a part: an answer, or a failure.
+    fn settle(&mut self, at: usize, found: Found) -> Option<Failure> {
+        let text = match found.end {
+            End::Answer(choices) => match self.judge(&choices) {
+                Ok(answer) => {
+                    self.parts[at].state = State::Solved(answer);
+                    return None;
+                }
+                Err(text) => text,
+            },
+            End::Contradiction(core) => {
+                let failure = self.contradiction(at, &core);
+                self.cores.insert(self.failures.len(), core);
+                return Some(failure);
+            }
+            End::GivenUp(why) => {
+                let text = match why {
+                    Exhausted::Steps => format!(
+                        "no answer was found within {} steps, the search was given up",
+                        found.steps
+                    ),
+                    Exhausted::Memory => "no answer was found before there was more to remember \
+                                          than is kept, the search was given up"
+                        .to_owned(),
+                };
+                self.misfit.get_or_insert_with(|| text.clone());
+                text
+            }
+        };
+        Some(self.failure(at, text))
+    }
+
+    /// Takes note of a part for resolutions that come after, and for trials.
+    fn remember(
+        &mut self,
+        at: usize,
+        steps: u64,
+        failure: Option<&Failure>,
+        keys: &mut Keys<'_, '_>,
+    ) {
+        let constraints = self.parts[at].constraints;
+        self.memory.spend(steps, constraints.len());
+        if let Some(failure) = failure
+            && self.wanted.is_some()
+        {
+            let dead = Dead {
+                kind: failure.kind,
+                message: failure.message.clone(),
+                contradiction: self.contradiction.clone(),
+                misfit: self.misfit.clone(),
+            };
+            self.memory.bury(keys, constraints, steps, dead);
+        }
+    }
+
+    /// The failure of a part.
+    fn failure(&self, part: usize, message: String) -> Failure {
+        let part = &self.parts[part];
+        let mut failure = error(message, self.names(&part.subscriptions));
+        failure.csvs = part.csvs(self.candidates);
+        failure
     }
 
     /// What was chosen from catalogs, or what is wrong with it.
@@ -347,28 +432,16 @@ impl<'r> Resolution<'r, '_> {
         Err(text)
     }
 
-    /// The failure of a part without an answer, and its reasons.
-    fn contradiction(
-        &mut self,
-        part: usize,
-        solver: &mut Solver<'_, '_>,
-        budget: &mut u64,
-    ) -> Result<(Failure, Vec<usize>), Exhausted> {
+    /// The failure of a part without an answer, for these reasons.
+    fn contradiction(&mut self, part: usize, core: &Core) -> Failure {
         let candidates = self.candidates;
-        let part = &self.parts[part];
-        let mut failure = error(String::new(), self.names(&part.subscriptions));
+        let mut failure = self.failure(part, String::new());
         failure.kind = FailureKind::NotSatisfiable;
-        if !self.explained {
-            return Ok((failure, Vec::new()));
+        if self.wanted.is_none() {
+            return failure;
         }
-        let core: Vec<usize> =
-            solver.core(part.constraints, budget)?.into_iter().map(|at| at as usize).collect();
-        let mut reasons: Vec<String> = core
-            .iter()
-            .map(|at| texts::constraint(candidates, &candidates.problem.constraints[*at]))
-            .collect();
-        reasons.sort();
-        failure.message = texts::unsatisfiable(&reasons);
+        failure.message = texts::unsatisfiable(&texts::reasons(candidates, core));
+        let core = &core.reasons;
         // Where something stays because of another failure, that one is the original's.
         let stays =
             |at: &usize| matches!(candidates.problem.constraints[*at].reason, Reason::Kept(_));
@@ -394,23 +467,29 @@ impl<'r> Resolution<'r, '_> {
             failure.kind = FailureKind::Error;
             failure.message = aggregate(&missing);
         }
-        Ok((failure, core))
+        failure
     }
 
     fn finish(mut self) -> Outcome {
         let mut outcome = self.assemble();
-        if self.explained {
-            let explained = self.memory.explained();
-            let mut situation = Situation::new(self.world, &outcome, &self.failures, explained);
+        if let Some(wanted) = self.wanted {
+            let mut situation = Situation::new(self.world, &outcome, &self.failures, self.memory);
+            let mut news = Vec::new();
             for (at, failure) in self.failures.iter_mut().enumerate() {
+                if !wanted(failure) {
+                    failure.cause = Cause::new(failure.message.clone());
+                    continue;
+                }
                 if let Some(told) = self.memory.told(&failure.message, &failure.subscriptions) {
                     (failure.cause, failure.repairs) = told.clone();
                     continue;
                 }
-                let reasons = self.cores.get(&at).map(Vec::as_slice);
-                explain::explain(&mut situation, self.candidates, failure, reasons);
-                let told = (&failure.cause, &*failure.repairs);
-                self.memory.tell(&failure.message, &failure.subscriptions, told);
+                explain::explain(&mut situation, self.candidates, failure, self.cores.get(&at));
+                news.push(at);
+            }
+            drop(situation);
+            for at in news {
+                self.memory.tell(&self.failures[at]);
             }
         }
         self.failures.sort_by(|a, b| {
@@ -428,147 +507,5 @@ impl<'r> Resolution<'r, '_> {
             .or_else(|| self.misfit.take().map(error));
         outcome.failures = self.failures;
         outcome
-    }
-
-    /// What is to be done for the parts that have an answer.
-    fn assemble(&mut self) -> Outcome {
-        let candidates = self.candidates;
-        let mut blocked: BTreeSet<String> =
-            self.failures.iter().flat_map(|it| it.subscriptions.iter().cloned()).collect();
-        // The package of a blocked Subscription is not installed for the sake of others.
-        loop {
-            let mut changed = false;
-            for at in 0..self.parts.len() {
-                let State::Solved(answer) = &self.parts[at].state else { continue };
-                let wish = answer.iter().find_map(|(_, entry)| {
-                    let mut all = candidates.subscriptions.iter();
-                    if all.any(|it| !blocked.contains(&it.name) && self.asks(it, *entry)) {
-                        return None;
-                    }
-                    // Whatever its channel or catalog: there can be one operator of a package.
-                    let package = &candidates.entry(*entry).0.package;
-                    let mut all = candidates.subscriptions.iter();
-                    all.find(|it| blocked.contains(&it.name) && *it.package == **package)
-                });
-                let unwritable = answer.iter().find_map(|(_, entry)| self.unwritable(*entry));
-                let names = self.names(&self.parts[at].subscriptions);
-                if let Some(wish) = wish {
-                    let names: BTreeSet<String> = names.into_iter().collect();
-                    for failure in &mut self.failures {
-                        if failure.subscriptions.contains(&wish.name) {
-                            let mut all: BTreeSet<String> =
-                                failure.subscriptions.drain(..).collect();
-                            all.extend(names.iter().cloned());
-                            failure.subscriptions = all.into_iter().collect();
-                        }
-                    }
-                    blocked.extend(names);
-                } else if let Some(text) = unwritable {
-                    self.misfit.get_or_insert_with(|| text.clone());
-                    blocked.extend(names.iter().cloned());
-                    self.failures.push(error(text, names));
-                } else {
-                    continue;
-                }
-                self.parts[at].state = State::Failed;
-                changed = true;
-            }
-            if !changed {
-                break;
-            }
-        }
-        let mut answer: Vec<(Var, EntryRef)> = Vec::new();
-        for part in &self.parts {
-            if let State::Solved(chosen) = &part.state {
-                answer.extend(chosen);
-            }
-        }
-        answer.sort_by(|a, b| {
-            let key = |at: EntryRef| {
-                let entry = candidates.entry(at).0;
-                (&entry.package, &entry.name, candidates.catalog(at))
-            };
-            key(a.1).cmp(&key(b.1))
-        });
-        let mut outcome = Outcome::default();
-        for (var, at) in answer {
-            self.add(var, at, &blocked, &mut outcome);
-        }
-        outcome.updated_subscriptions.sort_by(|a, b| a.name.cmp(&b.name));
-        outcome.new_subscriptions.sort_by(|a, b| a.name.cmp(&b.name));
-        outcome
-    }
-
-    /// Whether a Subscription is about an entry.
-    fn asks(&self, subscription: &Subscription, at: EntryRef) -> bool {
-        let entry = self.candidates.entry(at).0;
-        let any = subscription.catalog == CatalogKey::default();
-        subscription.package == *entry.package
-            && (subscription.channel.is_empty() || subscription.channel == *entry.channel)
-            && (any || subscription.catalog == *self.candidates.catalog(at))
-    }
-
-    /// Whether all who are about an entry have it already.
-    fn is_current(&self, at: EntryRef) -> bool {
-        let name = &self.candidates.entry(at).0.name;
-        let mut asking =
-            self.candidates.subscriptions.iter().filter(|it| self.asks(it, at)).peekable();
-        asking.peek().is_some()
-            && asking.all(|it| it.current_csv == **name)
-            && self.world.csvs.iter().any(|csv| csv.name == **name)
-    }
-
-    /// Why an entry cannot become part of an install plan.
-    fn unwritable(&self, at: EntryRef) -> Option<String> {
-        let (entry, facts) = self.candidates.entry(at);
-        let reason = facts.unwritable.as_ref().filter(|_| !self.is_current(at))?;
-        Some(format!(
-            "failed to serialize operator properties for {}: failed to marshal properties \
-             annotation: json: error calling MarshalJSON for type json.RawMessage: {reason}",
-            quote(&entry.name)
-        ))
-    }
-
-    fn add(&self, var: Var, at: EntryRef, blocked: &BTreeSet<String>, outcome: &mut Outcome) {
-        let entry = self.candidates.entry(at).0;
-        let catalog = self.candidates.catalog(at);
-        let replacement = self.candidates.replacements.get(&var).cloned();
-        let chosen = outcome.resolved.len();
-        outcome.resolved.push(Chosen {
-            catalog: catalog.clone(),
-            package: entry.package.to_string(),
-            channel: entry.channel.to_string(),
-            name: entry.name.to_string(),
-            version: entry.version.as_ref().map(ToString::to_string),
-            replaces: replacement.or_else(|| entry.replaces.as_deref().map(str::to_owned)),
-        });
-        if self.is_current(at) {
-            return;
-        }
-        let all = self.candidates.subscriptions.iter().copied();
-        let asking: Vec<&Subscription> =
-            all.filter(|it| !blocked.contains(&it.name) && self.asks(it, at)).collect();
-        outcome.installs.push(Install {
-            chosen,
-            subscriptions: asking.iter().map(|subscription| subscription.name.clone()).collect(),
-        });
-        if asking.is_empty() {
-            let CatalogKey { name, namespace } = catalog;
-            outcome.new_subscriptions.push(NewSubscription {
-                name: format!("{}-{}-{name}-{namespace}", entry.package, entry.channel),
-                package: entry.package.to_string(),
-                channel: entry.channel.to_string(),
-                catalog: catalog.clone(),
-                starting_csv: entry.name.to_string(),
-            });
-        }
-        for subscription in asking {
-            if subscription.current_csv != *entry.name {
-                outcome.updated_subscriptions.push(UpdatedSubscription {
-                    name: subscription.name.clone(),
-                    current_csv: entry.name.to_string(),
-                });
-            }
-        }
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::candidates::Candidates;
 use crate::problem::{Constraint, Reason, Rule, Subject, Var};
+use crate::shares::Core;
+use rustc_hash::FxHashSet;
 
 /// `A, B and C`, or with another last word.
 fn list(names: &[String], last: &str) -> String {
@@ -14,16 +16,30 @@ fn list(names: &[String], last: &str) -> String {
 
 /// Several errors as one text; equal ones count once.
 pub(crate) fn aggregate(errors: &[String]) -> String {
-    let mut distinct: Vec<&str> = Vec::new();
-    for error in errors {
-        if !distinct.contains(&error.as_str()) {
-            distinct.push(error);
-        }
-    }
+    let mut seen = FxHashSet::default();
+    let distinct: Vec<&str> =
+        errors.iter().map(String::as_str).filter(|error| seen.insert(*error)).collect();
     match distinct.as_slice() {
         [one] => (*one).to_owned(),
         all => format!("[{}]", all.join(", ")),
     }
+}
+
+/// How many reasons are told where it is not known which of them are needed.
+const COARSE: usize = 100;
+
+/// What the reasons of a contradiction say, in order.
+pub(crate) fn reasons(world: &Candidates<'_>, core: &Core) -> Vec<String> {
+    let told = if core.coarse { COARSE } else { usize::MAX };
+    let all = &world.problem.constraints;
+    let mut texts: Vec<String> =
+        core.reasons.iter().take(told).map(|at| constraint(world, &all[*at])).collect();
+    texts.sort();
+    let more = core.reasons.len().saturating_sub(told);
+    if more > 0 {
+        texts.push(format!("and {more} more reasons"));
+    }
+    texts
 }
 
 /// The message of a contradiction, of its reasons in order.

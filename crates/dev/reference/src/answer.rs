@@ -80,7 +80,7 @@ pub(crate) fn outcome(rules: &Rules<'_>, chosen: &[bool], blocked: &BTreeSet<Str
         let mut asking = asking(rules, thing);
         asking.retain(|it| !blocked.contains(&it.name));
         let names = asking.iter().map(|asking| asking.name.clone()).collect();
-        outcome.installs.push(Install { chosen: at, subscriptions: names });
+        outcome.installs.push(Install { chosen: at, subscriptions: names, part: 0 });
         if asking.is_empty() {
             let CatalogKey { name, namespace } = &it.catalog;
             outcome.new_subscriptions.push(NewSubscription {

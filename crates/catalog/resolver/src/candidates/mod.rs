@@ -172,6 +172,11 @@ impl<'a> Candidates<'a> {
         this
     }
 
+    /// How many steps it took to find them.
+    pub(crate) const fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// The entry of a reference, with what its bundle says.
     pub(crate) fn entry(&self, at: EntryRef) -> (&'a Entry, &'a Facts) {
         self.sources[at.source].snapshot.entry(at.entry)

@@ -32,21 +32,31 @@ pub(crate) use trial::Situation;
 
 use crate::candidates::Candidates;
 use crate::outcome::Failure;
+use crate::shares::Core;
+use crate::texts;
+use mainstay_cause::Cause;
 use proposals::Involved;
+
+/// How many reasons are told of a contradiction that nobody knows the core of.
+const COARSE: usize = 8;
 
 /// For how many things that are missing something near is looked for in one explanation.
 const LOOKS: usize = 8;
 
-/// Explains one failure; `reasons` are those of a contradiction, as indexes of constraints.
+/// Explains one failure; `core` are the reasons of a contradiction.
 pub(crate) fn explain(
     situation: &mut Situation<'_, '_>,
     candidates: &Candidates<'_>,
     failure: &mut Failure,
-    reasons: Option<&[usize]>,
+    core: Option<&Core>,
 ) {
-    let Some(reasons) = reasons else {
+    let Some(Core { reasons, coarse }) = core else {
         return broken::explain(situation, candidates, failure);
     };
+    if *coarse {
+        failure.cause = coarsely(candidates, failure, reasons);
+        return;
+    }
     let world = situation.world;
     let constraints = core::alike(candidates, reasons);
     let detailed = situation.is_patient();
@@ -59,6 +69,30 @@ pub(crate) fn explain(
     failure.cause =
         tree::Teller::new(core::Core::new(world, candidates, constraints), looks).tell();
     remedies(failure);
+}
+
+/// What is told of a contradiction of which it took too long to find out what it comes from.
+fn coarsely(candidates: &Candidates<'_>, failure: &Failure, reasons: &[usize]) -> Cause {
+    let mut names = names::quoted(failure.subscriptions.iter().map(String::as_str));
+    let kind = if names.is_empty() { "ClusterServiceVersion" } else { "Subscription" };
+    if names.is_empty() {
+        names = names::quoted(failure.csvs.iter().map(String::as_str));
+    }
+    let (plural, together) = if names.len() > 1 { ("s", " together") } else { ("", "") };
+    let what = format!("{kind}{plural} {} cannot be met{together}", names::some(&names, "and"));
+    let proof = Cause::new(format!(
+        "these {} reasons contradict each other; which of them are needed for that was not found \
+         out within the steps that a search may take",
+        reasons.len()
+    ));
+    let told = Core { reasons: reasons.iter().copied().take(COARSE).collect(), coarse: true };
+    let more = reasons.len().saturating_sub(COARSE);
+    let mut texts: Vec<Cause> =
+        texts::reasons(candidates, &told).into_iter().map(Cause::new).collect();
+    if more > 0 {
+        texts.push(Cause::new(format!("of {more} more reasons")));
+    }
+    Cause::new(what).because(proof.because_all(texts))
 }
 
 /// Says the repairs in the tree, too.

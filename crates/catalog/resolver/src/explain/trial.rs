@@ -10,6 +10,7 @@
 use super::absent::is_installed;
 use super::proposals::Involved;
 use super::repair::Repair;
+use crate::memory::Memory;
 use crate::outcome::{Chosen, FailureKind, Outcome};
 use crate::property::{Api, Facts};
 use crate::resolution;
@@ -34,6 +35,11 @@ const SMALL: usize = 24;
 const COST: u64 = 32;
 const ALL_COST: u64 = 400;
 
+/// How many steps all trials may take together; those of one failure take at most half of what is
+/// left, and always so many.
+const STEPS: u64 = 100_000_000;
+const FLOOR: u64 = 100_000;
+
 /// A resolution whose failures are explained.
 pub(crate) struct Situation<'s, 'a> {
     pub world: &'s World<'a>,
@@ -44,6 +50,10 @@ pub(crate) struct Situation<'s, 'a> {
     /// How many contradictions block nobody.
     loose: usize,
     left: u64,
+    /// How many steps trials may still take.
+    steps: u64,
+    /// What is known of parts that have no answer: none is searched twice.
+    memory: Memory,
     /// How many failures are still explained in full.
     patience: usize,
 }
@@ -52,12 +62,12 @@ pub(crate) struct Situation<'s, 'a> {
 const PATIENCE: usize = 100;
 
 impl<'s, 'a> Situation<'s, 'a> {
-    /// `explained` are the failures that were explained in earlier resolutions.
+    /// `memory` knows what was found out so far.
     pub(crate) fn new(
         world: &'s World<'a>,
         outcome: &'s Outcome,
         failures: &[crate::outcome::Failure],
-        explained: usize,
+        memory: &Memory,
     ) -> Self {
         let blocked = failures.iter().flat_map(|it| it.subscriptions.iter().cloned()).collect();
         let loose = failures.iter().filter(|it| is_loose(it)).count();
@@ -67,7 +77,9 @@ impl<'s, 'a> Situation<'s, 'a> {
             blocked,
             loose,
             left: ALL_COST,
-            patience: PATIENCE.saturating_sub(explained),
+            steps: STEPS,
+            memory: memory.for_trials(),
+            patience: PATIENCE.saturating_sub(memory.explained()),
         }
     }
 
@@ -131,6 +143,7 @@ struct Trial<'t, 's, 'a> {
     /// The Subscriptions that are left out of it.
     others: HashSet<String>,
     left: u64,
+    steps: u64,
 }
 
 impl<'t, 's, 'a> Trial<'t, 's, 'a> {
@@ -149,7 +162,8 @@ impl<'t, 's, 'a> Trial<'t, 's, 'a> {
             base.subscriptions
                 .retain(|it| !others.contains(&it.name) || !it.installed_csv.is_empty());
         }
-        Self { situation, ours, base, others, left: COST }
+        let steps = (situation.steps / 2).max(FLOOR);
+        Self { situation, ours, base, others, left: COST, steps }
     }
 
     /// Resolves a world, if there is something left to spend.
@@ -157,7 +171,10 @@ impl<'t, 's, 'a> Trial<'t, 's, 'a> {
         let cost = 1 + world.subscriptions.len() as u64 / 8;
         self.left = self.left.checked_sub(cost)?;
         self.situation.left = self.situation.left.checked_sub(cost)?;
-        Some(resolution::attempt(world))
+        let before = self.steps;
+        let outcome = resolution::attempt(world, &mut self.situation.memory, &mut self.steps);
+        self.situation.steps = self.situation.steps.saturating_sub(before - self.steps);
+        (self.steps > 0).then_some(outcome)
     }
 
     /// Whether what failed does not fail any more, and nothing else does either.

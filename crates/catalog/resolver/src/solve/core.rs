@@ -13,18 +13,28 @@ use rustc_hash::FxHashSet;
 
 impl Solver<'_, '_> {
     /// The constraints of a part without an answer that contradict each other, none of which can be
-    /// left out; in order.
-    pub(crate) fn core(&mut self, part: &[u32], budget: &mut u64) -> Result<Vec<u32>, Exhausted> {
+    /// left out; in order. When the budget ends, those that are left by then, and that this is so.
+    pub(crate) fn core(&mut self, part: &[u32], budget: &mut u64) -> (Vec<u32>, bool) {
         let mut kept = part.to_vec();
+        let coarse = self.thin(part, &mut kept, budget).is_err();
+        (kept, coarse)
+    }
+
+    fn thin(
+        &mut self,
+        part: &[u32],
+        kept: &mut Vec<u32>,
+        budget: &mut u64,
+    ) -> Result<(), Exhausted> {
         // Usually it was this part that was searched last, without a lesson that was not traced.
         let known = self.search.has_failed(part);
-        self.search.trace();
+        self.search.trace(true);
         self.search.enable(part, true);
         if known || self.search.run(part, budget)?.is_none() {
-            kept = self.search.culprits();
+            *kept = self.search.culprits();
         }
         self.search.enable(part, false);
-        self.search.enable(&kept, true);
+        self.search.enable(kept, true);
         let mut needed = FxHashSet::default();
         // Leave them out one by one; each time what was not even used goes too.
         let mut at = 0;
@@ -46,14 +56,14 @@ impl Solver<'_, '_> {
                 at += 1;
             } else {
                 let used = self.search.culprits();
-                self.search.enable(&kept, false);
+                self.search.enable(kept, false);
                 self.search.enable(&used, true);
                 // What stood before it is needed.
                 at = used.iter().filter(|it| **it < tried).count();
-                kept = used;
+                *kept = used;
             }
         }
-        Ok(kept)
+        Ok(())
     }
 }
 

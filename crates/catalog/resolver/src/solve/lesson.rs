@@ -39,11 +39,25 @@ impl Search<'_, '_> {
     /// Learns from a contradiction; the answer is the level to return to.
     pub(super) fn learn(
         &mut self,
+        contradiction: Contradiction,
+        budget: &mut u64,
+    ) -> Result<usize, Exhausted> {
+        let mut marked = Vec::new();
+        let level = self.learn_marking(contradiction, &mut marked, budget);
+        for var in marked {
+            self.marks[var.index()] = false;
+        }
+        level
+    }
+
+    fn learn_marking(
+        &mut self,
         (why, var): Contradiction,
+        marked: &mut Vec<Var>,
         budget: &mut u64,
     ) -> Result<usize, Exhausted> {
         let level = self.limits.len();
-        let (mut lower, mut marked) = (Vec::new(), Vec::new());
+        let mut lower = Vec::new();
         let mut lesson = Lesson { literals: Vec::new(), from: Vec::new(), certain: Vec::new() };
         let mut here = 0;
         let mut pending = vec![var];
@@ -69,7 +83,8 @@ impl Search<'_, '_> {
             // The next marked variable of this level, from the end of the trail.
             let var = loop {
                 // A contradiction always has to do with the last choice.
-                at = at.checked_sub(1).ok_or(Exhausted)?;
+                debug_assert!(at > 0, "a contradiction without the last choice");
+                at = at.checked_sub(1).ok_or(Exhausted::Steps)?;
                 let var = self.trail[at];
                 if self.marks[var.index()] && self.levels[var.index()] as usize == level {
                     break var;
@@ -81,9 +96,6 @@ impl Search<'_, '_> {
             }
             next = (self.reasons[var.index()], var);
         };
-        for var in marked {
-            self.marks[var.index()] = false;
-        }
         let opposite = |var: &Var| (*var, self.values[var.index()] != Some(true));
         lower.sort_by_key(|var| std::cmp::Reverse(self.levels[var.index()]));
         lesson.literals.push(opposite(&turn));
@@ -96,7 +108,7 @@ impl Search<'_, '_> {
         }
         self.learned += lesson.literals.len() + lesson.from.len() + lesson.certain.len();
         if self.learned > MOST_LEARNED {
-            return Err(Exhausted);
+            return Err(Exhausted::Memory);
         }
         self.lessons.push(lesson);
         Ok(lower.first().map_or(0, |var| self.levels[var.index()] as usize))

@@ -11,8 +11,9 @@
 //! is impossible is ever left out, the answer is the first one in the order of choices, as if they
 //! had been undone one by one.
 //!
-//! The search is over when it has made [`BUDGET`] steps, or has learned more than it can keep: worlds
-//! that are made to be hard are given up with that as the reason, never with a wrong answer.
+//! The search is over when it has made as many steps as it may, or has learned more than it can keep:
+//! worlds that are made to be hard are given up with that as the reason, never with a wrong answer.
+//! A step is a look at a constraint, or at a candidate of a list, and takes some nanoseconds.
 
 mod core;
 mod index;
@@ -25,13 +26,14 @@ use crate::problem::Var;
 pub(crate) use index::Index;
 use search::Search;
 
-/// How many steps a search may take, its reasons included: looks at a constraint, or at a candidate
-/// of a list. A step takes some nanoseconds.
-pub(crate) const BUDGET: u64 = 300_000_000;
-
-/// The search was given up.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Exhausted;
+/// Why a search was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exhausted {
+    /// It took too many steps.
+    Steps,
+    /// It learned more than is kept.
+    Memory,
+}
 
 /// A choice that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,7 @@ impl<'i, 'p> Solver<'i, 'p> {
         part: &[u32],
         budget: &mut u64,
     ) -> Result<Option<Vec<Choice>>, Exhausted> {
+        self.search.trace(false);
         self.search.enable(part, true);
         self.search.run(part, budget)
     }

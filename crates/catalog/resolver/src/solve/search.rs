@@ -105,9 +105,9 @@ impl<'i, 'p> Search<'i, 'p> {
         }
     }
 
-    /// From now on contradictions are traced to the constraints they follow from.
-    pub(super) fn trace(&mut self) {
-        self.traced = true;
+    /// Whether contradictions are traced from now on to the constraints they follow from.
+    pub(super) fn trace(&mut self, traced: bool) {
+        self.traced = traced;
     }
 
     /// Whether the last search was about these constraints, found no answer, and knows why.
@@ -165,7 +165,7 @@ impl<'i, 'p> Search<'i, 'p> {
             let Some(chosen) = favourite else {
                 // All candidates are out although the one who asks is in: that was derived before.
                 debug_assert!(false, "a choice without candidates");
-                return Err(Exhausted);
+                return Err(Exhausted::Steps);
             };
             if self.values[chosen.index()].is_none() {
                 self.limits.push(self.trail.len());
@@ -201,9 +201,10 @@ impl<'i, 'p> Search<'i, 'p> {
         for var in self.picked.drain(..) {
             self.chosen[var.index()] = false;
         }
-        if !self.lessons.is_empty() {
-            self.lessons.clear();
-            self.watches.iter_mut().for_each(Vec::clear);
+        for lesson in self.lessons.drain(..) {
+            for literal in lesson.literals {
+                self.watches[literal_index(literal)].clear();
+            }
         }
         self.learned = 0;
         self.last = None;
@@ -472,6 +473,6 @@ impl<'i, 'p> Search<'i, 'p> {
 
 /// Takes steps from a budget.
 pub(super) fn spend(budget: &mut u64, steps: usize) -> Result<(), Exhausted> {
-    *budget = budget.checked_sub(steps as u64).ok_or(Exhausted)?;
+    *budget = budget.checked_sub(steps as u64).ok_or(Exhausted::Steps)?;
     Ok(())
 }

@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use mainstay_catalog::{Catalog, Files, LoadOptions};
 use mainstay_resolver::universe::CatalogData;
 use mainstay_resolver::{
-    CatalogKey, CatalogView, Content, OperatorGroup, Repair, Snapshot, Subscription, World, resolve,
+    CatalogKey, CatalogView, Content, OperatorGroup, Repair, Snapshot, Subscription, World,
+    resolve, resolve_explaining,
 };
 use mainstay_version::Version;
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ fn tea(property: &Value) -> Arc<Catalog> {
             "image": format!("example.com/{name}"), "properties": properties,
         })
     };
-    let text: String = [
+    let text = [
         json!({"schema": "olm.package", "name": "tea", "defaultChannel": "stable"}),
         json!({
             "schema": "olm.channel", "package": "tea", "name": "stable",
@@ -31,9 +32,8 @@ fn tea(property: &Value) -> Arc<Catalog> {
         bundle("tea.v1", "1.0.0", &[]),
         bundle("tea.v2", "2.0.0", &[property]),
     ]
-    .iter()
-    .map(|it| format!("{it}\n"))
-    .collect();
+    .map(|it| it.to_string())
+    .join("\n");
     let files: Files = [("catalog.json", &*text)].into_iter().collect();
     Catalog::load_from(&files, &LoadOptions::default()).unwrap()
 }
@@ -57,6 +57,31 @@ fn world<'a>(content: &'a Snapshot, kubernetes: Option<Version>, start: &str) ->
         }],
         kube_version: kubernetes,
         ..World::default()
+    }
+}
+
+#[test]
+fn what_was_chosen_together_is_told() {
+    let catalog = tea(&json!({
+        "type": "olm.package.required", "value": {"packageName": "tea", "versionRange": ">=1.0.0"},
+    }));
+    let content = Snapshot::of(&catalog);
+    let outcome = resolve(&world(&content, None, ""));
+    assert_eq!(outcome.installs.iter().map(|it| it.part).collect::<Vec<_>>(), [0]);
+    assert_eq!(outcome.parts, [["mine"]]);
+}
+
+#[test]
+fn only_what_is_asked_for_is_explained() {
+    let catalog = tea(&json!({"type": "own", "value": {}}));
+    let content = Snapshot::of(&catalog);
+    let world = world(&content, None, "tea.v3");
+    let whole = resolve(&world);
+    for wanted in [true, false] {
+        let outcome = resolve_explaining(&world, |_| wanted);
+        assert_eq!(outcome.failures[0].message, whole.failures[0].message);
+        assert_eq!(outcome == whole, wanted);
+        assert_eq!(outcome.failures[0].repairs.is_empty(), !wanted);
     }
 }
 

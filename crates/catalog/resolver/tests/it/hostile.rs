@@ -7,9 +7,11 @@ use mainstay_reference::hostile::{
     everything_requires_everything, late_conflict, long_channel, many_requirements, needs, nests,
     pigeons, provides, requires, rivals, rules, skipping_channel, subscriptions,
 };
+use mainstay_resolver::universe::Universe;
 use mainstay_resolver::{Csv, FailureKind, Outcome, resolve};
 use mainstay_testdata::skipped;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::HashMap;
 
 /// What is to come of a world.
 #[derive(Debug, PartialEq)]
@@ -111,6 +113,68 @@ fn the_checker_finds_nothing_in_small_worlds_of_the_same_make() {
         let world = place.world();
         let wrong = check(&world, &resolve(&world));
         assert!(wrong.is_empty(), "{name}: {}", wrong.join("\n"));
+    }
+}
+
+#[test]
+fn hard_parts_take_nothing_from_the_others() {
+    if cfg!(debug_assertions) {
+        skipped("hard parts beside others: only in release builds");
+        return;
+    }
+    let mut universe = json!({
+        "namespace": "ns", "globalNamespace": "ns", "operatorGroups": [{"name": "group"}],
+        "subscriptions": [], "csvs": [],
+        "catalogs": [{"name": "cat", "namespace": "ns", "packages": [], "bundles": []}],
+    });
+    let mut add = |package: &str, channels: &[String], property: &dyn Fn(usize) -> Value| {
+        let content = &mut universe["catalogs"][0];
+        let name = |channel: &String| format!("{package}.{channel}");
+        let all: Vec<Value> = channels
+            .iter()
+            .map(|it| json!({"name": it, "entries": [{"name": name(it)}]}))
+            .collect();
+        let made = json!({"name": package, "defaultChannel": channels[0], "channels": all});
+        content["packages"].as_array_mut().unwrap().push(made);
+        for (at, channel) in channels.iter().enumerate() {
+            let bundle = json!({
+                "name": name(channel), "package": package, "version": "1.0.0",
+                "properties": [property(at)],
+            });
+            content["bundles"].as_array_mut().unwrap().push(bundle);
+        }
+        let subscription = json!({
+            "name": package, "package": package, "source": "cat", "sourceNamespace": "ns",
+        });
+        universe["subscriptions"].as_array_mut().unwrap().push(subscription);
+    };
+    let api = |kind: &str, name: String| json!({"type": kind, "value": {"group": "g", "version": "v1", "kind": name}});
+    // Too hard, hard enough that the proof is found but not which of its reasons are needed, and easy.
+    for (group, pigeons) in [("x", 30), ("y", 11)] {
+        let holes: Vec<String> = (0..pigeons - 1).map(|at| format!("h{at:02}")).collect();
+        for at in 0..pigeons {
+            let hole = |hole| api("olm.gvk", format!("{group}{hole}"));
+            add(&format!("{group}{at:02}"), &holes, &hole);
+        }
+    }
+    for at in 0..11 {
+        let lacks = |_| api("olm.gvk.required", format!("N{at}"));
+        add(&format!("z{at:02}"), &["only".to_owned()], &lacks);
+    }
+    let universe: Universe = serde_json::from_value(universe).unwrap();
+    let snapshots = universe.snapshots();
+    let outcome = resolve(&universe.world(&snapshots, &HashMap::new()).unwrap());
+    assert_eq!(outcome.failures.len(), 13);
+    let of = |name: &str| {
+        outcome.failures.iter().find(|it| it.subscriptions.contains(&name.to_owned())).unwrap()
+    };
+    assert!(of("x00").message.contains("the search was given up"), "{}", of("x00").message);
+    let coarse = of("y00");
+    assert_eq!(coarse.kind, FailureKind::NotSatisfiable, "{}", coarse.message);
+    let told = coarse.cause.render();
+    assert!(told.contains("which of them are needed for that was not found out"), "{told}");
+    for at in 0..11 {
+        assert_eq!(of(&format!("z{at:02}")).repairs.len(), 1);
     }
 }
 

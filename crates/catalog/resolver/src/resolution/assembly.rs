@@ -1,0 +1,162 @@
+//! What is to be done, from the answers of the parts.
+
+use super::{Resolution, State, error};
+use crate::candidates::EntryRef;
+use crate::outcome::{Chosen, Install, NewSubscription, Outcome, UpdatedSubscription};
+use crate::problem::Var;
+use crate::world::{CatalogKey, Subscription};
+use mainstay_version::quote;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Resolution<'_, '_> {
+    /// What is to be done for the parts that have an answer.
+    pub(super) fn assemble(&mut self) -> Outcome {
+        let candidates = self.candidates;
+        let mut blocked: BTreeSet<String> =
+            self.failures.iter().flat_map(|it| it.subscriptions.iter().cloned()).collect();
+        // The package of a blocked Subscription is not installed for the sake of others.
+        loop {
+            let mut changed = false;
+            for at in 0..self.parts.len() {
+                let State::Solved(answer) = &self.parts[at].state else { continue };
+                let wish = answer.iter().find_map(|(_, entry)| {
+                    let mut all = candidates.subscriptions.iter();
+                    if all.any(|it| !blocked.contains(&it.name) && self.asks(it, *entry)) {
+                        return None;
+                    }
+                    // Whatever its channel or catalog: there can be one operator of a package.
+                    let package = &candidates.entry(*entry).0.package;
+                    let mut all = candidates.subscriptions.iter();
+                    all.find(|it| blocked.contains(&it.name) && *it.package == **package)
+                });
+                let unwritable = answer.iter().find_map(|(_, entry)| self.unwritable(*entry));
+                let names = self.names(&self.parts[at].subscriptions);
+                if let Some(wish) = wish {
+                    let names: BTreeSet<String> = names.into_iter().collect();
+                    for failure in &mut self.failures {
+                        if failure.subscriptions.contains(&wish.name) {
+                            let mut all: BTreeSet<String> =
+                                failure.subscriptions.drain(..).collect();
+                            all.extend(names.iter().cloned());
+                            failure.subscriptions = all.into_iter().collect();
+                        }
+                    }
+                    blocked.extend(names);
+                } else if let Some(text) = unwritable {
+                    self.misfit.get_or_insert_with(|| text.clone());
+                    blocked.extend(names.iter().cloned());
+                    self.failures.push(error(text, names));
+                } else {
+                    continue;
+                }
+                self.parts[at].state = State::Failed;
+                changed = true;
+            }
+            if !changed {
+                break;
+            }
+        }
+        let mut answer: Vec<(usize, Var, EntryRef)> = Vec::new();
+        for (at, part) in self.parts.iter().enumerate() {
+            if let State::Solved(chosen) = &part.state {
+                answer.extend(chosen.iter().map(|(var, entry)| (at, *var, *entry)));
+            }
+        }
+        answer.sort_by(|a, b| {
+            let key = |at: EntryRef| {
+                let entry = candidates.entry(at).0;
+                (&entry.package, &entry.name, candidates.catalog(at))
+            };
+            key(a.2).cmp(&key(b.2))
+        });
+        let mut outcome = Outcome::default();
+        let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
+        for (part, var, at) in answer {
+            let count = outcome.installs.len();
+            self.add(var, at, &blocked, &mut outcome);
+            for install in &mut outcome.installs[count..] {
+                install.part = *numbers.entry(part).or_insert_with(|| {
+                    outcome.parts.push(self.names(&self.parts[part].subscriptions));
+                    outcome.parts.len() - 1
+                });
+            }
+        }
+        outcome.updated_subscriptions.sort_by(|a, b| a.name.cmp(&b.name));
+        outcome.new_subscriptions.sort_by(|a, b| a.name.cmp(&b.name));
+        outcome
+    }
+
+    /// Whether a Subscription is about an entry.
+    fn asks(&self, subscription: &Subscription, at: EntryRef) -> bool {
+        let entry = self.candidates.entry(at).0;
+        let any = subscription.catalog == CatalogKey::default();
+        subscription.package == *entry.package
+            && (subscription.channel.is_empty() || subscription.channel == *entry.channel)
+            && (any || subscription.catalog == *self.candidates.catalog(at))
+    }
+
+    /// Whether all who are about an entry have it already.
+    fn is_current(&self, at: EntryRef) -> bool {
+        let name = &self.candidates.entry(at).0.name;
+        let mut asking =
+            self.candidates.subscriptions.iter().filter(|it| self.asks(it, at)).peekable();
+        asking.peek().is_some()
+            && asking.all(|it| it.current_csv == **name)
+            && self.world.csvs.iter().any(|csv| csv.name == **name)
+    }
+
+    /// Why an entry cannot become part of an install plan.
+    fn unwritable(&self, at: EntryRef) -> Option<String> {
+        let (entry, facts) = self.candidates.entry(at);
+        let reason = facts.unwritable.as_ref().filter(|_| !self.is_current(at))?;
+        Some(format!(
+            "failed to serialize operator properties for {}: failed to marshal properties \
+             annotation: json: error calling MarshalJSON for type json.RawMessage: {reason}",
+            quote(&entry.name)
+        ))
+    }
+
+    fn add(&self, var: Var, at: EntryRef, blocked: &BTreeSet<String>, outcome: &mut Outcome) {
+        let entry = self.candidates.entry(at).0;
+        let catalog = self.candidates.catalog(at);
+        let replacement = self.candidates.replacements.get(&var).cloned();
+        let chosen = outcome.resolved.len();
+        outcome.resolved.push(Chosen {
+            catalog: catalog.clone(),
+            package: entry.package.to_string(),
+            channel: entry.channel.to_string(),
+            name: entry.name.to_string(),
+            version: entry.version.as_ref().map(ToString::to_string),
+            replaces: replacement.or_else(|| entry.replaces.as_deref().map(str::to_owned)),
+        });
+        if self.is_current(at) {
+            return;
+        }
+        let all = self.candidates.subscriptions.iter().copied();
+        let asking: Vec<&Subscription> =
+            all.filter(|it| !blocked.contains(&it.name) && self.asks(it, at)).collect();
+        outcome.installs.push(Install {
+            chosen,
+            subscriptions: asking.iter().map(|subscription| subscription.name.clone()).collect(),
+            part: 0,
+        });
+        if asking.is_empty() {
+            let CatalogKey { name, namespace } = catalog;
+            outcome.new_subscriptions.push(NewSubscription {
+                name: format!("{}-{}-{name}-{namespace}", entry.package, entry.channel),
+                package: entry.package.to_string(),
+                channel: entry.channel.to_string(),
+                catalog: catalog.clone(),
+                starting_csv: entry.name.to_string(),
+            });
+        }
+        for subscription in asking {
+            if subscription.current_csv != *entry.name {
+                outcome.updated_subscriptions.push(UpdatedSubscription {
+                    name: subscription.name.clone(),
+                    current_csv: entry.name.to_string(),
+                });
+            }
+        }
+    }
+}
