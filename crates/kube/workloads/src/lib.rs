@@ -14,14 +14,15 @@
 //! and a world that is as it should be is not written to. What happens to containers is described
 //! in [`simulate`].
 //!
-//! What this does not do: real containers, volumes behind claims, autoscalers, `CronJobs`,
-//! disruption budgets.
+//! What this does not do: real containers, volumes behind claims, autoscalers.
 
 mod cluster_roles;
 mod collector;
 mod common;
+mod cron_job;
 mod daemon_set;
 mod deployment;
+mod disruption;
 mod job;
 mod namespace;
 mod node;
@@ -97,9 +98,12 @@ impl Workloads {
         stateful_set::start(&context, &views, &mut started);
         daemon_set::start(&context, &views, &mut started);
         job::start(&context, &views, &mut started);
+        cron_job::start(&context, &views, &mut started);
         service::start(&context, &views, &mut started);
         cluster_roles::start(&context, &mut started);
         quota::start(&context, &views, &collector, &mut started);
+        disruption::start(&context, &views, &mut started);
+        node::start_lifecycle(&context, &views, &options.kubelet_version, &mut started);
         started.background(node::start(&context, options));
         let (all, synced) = watch::channel(false);
         tokio::spawn(async move {

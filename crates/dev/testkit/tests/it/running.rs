@@ -198,3 +198,84 @@ async fn a_pod_that_no_node_takes_says_why_and_goes_when_one_does() {
     let pod = cluster.wait_for_condition(&known::POD, Some("default"), "picky", "Ready").await;
     assert_eq!(pod.str(&["spec", "nodeName"]), Some("node-2"));
 }
+
+#[tokio::test]
+async fn a_node_that_is_tainted_loses_its_pods_to_another() {
+    let cluster = TestCluster::with(Settings { nodes: 2, ..Settings::default() }).await;
+    cluster.apply_yaml(&deployment("web", 1, "a")).await;
+    let web = |it: &Object| it.i64(&["status", "availableReplicas"]) == Some(1);
+    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", web).await;
+    let pod = listed(&cluster, &known::POD, "app=web").await.remove(0);
+    let node = pod.str(&["spec", "nodeName"]).unwrap().to_owned();
+    let taint = Patch::Merge(json!({"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}}));
+    cluster.cluster().patch(&known::NODE, None, &node, &taint).await.unwrap();
+    cluster.wait_gone(&known::POD, Some("default"), pod.name()).await;
+    cluster
+        .wait_for_all(mainstay_client::Selection::all(known::POD), |pods| {
+            pods.iter().any(|pod| {
+                pod.condition("Ready") == Some("True")
+                    && pod.str(&["spec", "nodeName"]) != Some(&node)
+            })
+        })
+        .await;
+    // A node that is told to be in trouble says so, and is healed by taking that back.
+    let tell = |value: Option<&str>| {
+        Patch::Merge(json!({"metadata": {"annotations": {"mainstay.dev/simulate": value}}}))
+    };
+    for (value, ready, taints) in [(Some("not-ready"), "False", 3), (None, "True", 1)] {
+        cluster.cluster().patch(&known::NODE, None, &node, &tell(value)).await.unwrap();
+        cluster
+            .wait_for(&known::NODE, None, &node, |it| {
+                it.condition("Ready") == Some(ready)
+                    && it.array(&["spec", "taints"]).len() == taints
+            })
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn a_budget_says_how_many_pods_may_go() {
+    let cluster = TestCluster::start().await;
+    cluster.apply_yaml(&deployment("web", 3, "a")).await;
+    cluster
+        .apply_yaml("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}}")
+        .await;
+    let budget = cluster
+        .wait_for(&known::POD_DISRUPTION_BUDGET, Some("default"), "web", |it| {
+            it.i64(&["status", "disruptionsAllowed"]) == Some(1)
+        })
+        .await;
+    assert_eq!(budget.i64(&["status", "expectedPods"]), Some(3));
+    assert_eq!(budget.i64(&["status", "desiredHealthy"]), Some(2));
+    assert_eq!(budget.condition("DisruptionAllowed"), Some("True"));
+}
+
+#[tokio::test]
+async fn a_cron_job_starts_a_job_for_the_minute_that_was_missed() {
+    let cluster = TestCluster::start().await;
+    cluster
+        .apply_yaml(
+            "
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: tick}
+spec:
+  schedule: '@every 1s'
+  jobTemplate:
+    spec:
+      template:
+        spec: {restartPolicy: Never, containers: [{name: main, image: a}]}
+",
+        )
+        .await;
+    let cron = cluster
+        .wait_for(&known::CRON_JOB, Some("default"), "tick", |it| {
+            it.str(&["status", "lastSuccessfulTime"]).is_some()
+        })
+        .await;
+    let minute = cluster.clock().now().as_second() / 60;
+    let jobs = listed(&cluster, &known::JOB, "").await;
+    assert!(jobs.iter().all(|job| job.name() == format!("tick-{minute}")
+        || job.name() == format!("tick-{}", minute - 1)));
+    assert_eq!(jobs[0].controller_owner().unwrap().uid, cron.uid());
+}

@@ -16,7 +16,7 @@ mod policy;
 
 use crate::Started;
 use crate::common::{Context, overtaken};
-use crate::views::{PodView, Trigger, Views};
+use crate::views::{JobView, PodView, Views};
 use crate::workload::{Named, Pods, Workload, WorkloadController, again};
 use decide::Observed;
 use mainstay_client::{
@@ -183,7 +183,7 @@ async fn release(
 struct Orphans {
     context: Context,
     pods: Cache<PodView>,
-    jobs: Cache<Trigger>,
+    jobs: Cache<JobView>,
 }
 
 impl Reconciler for Orphans {

@@ -1,8 +1,11 @@
 //! The caches that several controllers share, and what each keeps of an object.
 
 use crate::common::Context;
-use crate::job::{COMPLETION_INDEX, FAILURES, TRACKING};
-use crate::placement::{Needs, Taint, amounts, only_node};
+mod pod;
+
+pub(crate) use pod::{Ending, Phase, PodView};
+
+use crate::placement::{Taint, amounts};
 use crate::template;
 use jiff::Timestamp;
 use mainstay_client::{Cache, Selection, conditions};
@@ -79,190 +82,6 @@ impl Selecting for ReplicaSetView {
     }
 }
 
-/// Where a pod is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
-    Pending,
-    Running,
-    Succeeded,
-    Failed,
-}
-
-/// How the containers of a pod that failed have ended.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Ending {
-    /// Names and exit codes, those of init containers last.
-    pub(crate) exits: Vec<(String, i64)>,
-    /// Types and states of conditions.
-    pub(crate) conditions: Vec<(String, String)>,
-}
-
-impl Ending {
-    fn of(pod: &Object) -> Self {
-        let text = |value: &Value, key: &str| {
-            value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        let exits = ["containerStatuses", "initContainerStatuses"]
-            .into_iter()
-            .flat_map(|field| pod.array(&["status", field]))
-            .filter_map(|status| {
-                let code = status.get("state")?.get("terminated")?.get("exitCode")?.as_i64()?;
-                Some((text(status, "name"), code))
-            });
-        let conditions = pod.array(&["status", "conditions"]).iter();
-        Self {
-            exits: exits.collect(),
-            conditions: conditions.map(|it| (text(it, "type"), text(it, "status"))).collect(),
-        }
-    }
-}
-
-/// When the last container of a pod ended.
-fn ended_at(pod: &Object) -> Option<Timestamp> {
-    let times = pod.array(&["status", "containerStatuses"]).iter().filter_map(|status| {
-        status.get("state")?.get("terminated")?.get("finishedAt")?.as_str()?.parse().ok()
-    });
-    times.max().or_else(|| pod.deletion_timestamp())
-}
-
-/// What controllers read of a pod.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PodView {
-    pub(crate) uid: Arc<str>,
-    pub(crate) owner: Option<Owner>,
-    pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) node: Option<Arc<str>>,
-    pub(crate) phase: Phase,
-    /// Since when the pod is ready; none if it is not.
-    pub(crate) ready_since: Option<Timestamp>,
-    pub(crate) terminating: bool,
-    /// Seconds that a terminating pod may still run.
-    pub(crate) grace: Option<i64>,
-    pub(crate) ip: Option<Arc<str>>,
-    pub(crate) created: Option<Timestamp>,
-    /// Named ports of its containers.
-    pub(crate) ports: Vec<(String, i64)>,
-    /// What the pod shall simulate.
-    pub(crate) simulate: Option<Arc<str>>,
-    /// Whether it waits for nodes: the scheduler found none.
-    pub(crate) unschedulable: bool,
-    /// The annotation `controller.kubernetes.io/pod-deletion-cost`: dearer pods go later.
-    pub(crate) deletion_cost: i64,
-    /// How often the container that restarted most has restarted.
-    pub(crate) restarts: i64,
-    /// How often its containers have restarted, all together.
-    pub(crate) all_restarts: i64,
-    /// Whether its Job has not counted it yet.
-    pub(crate) tracked: bool,
-    /// Its index in a Job.
-    pub(crate) index: Option<i64>,
-    /// How often its index has failed before it.
-    pub(crate) index_failures: i64,
-    /// How it failed, if it did and a Job wants to know.
-    pub(crate) ending: Option<Arc<Ending>>,
-    /// When it ended.
-    pub(crate) ended: Option<Timestamp>,
-    /// The node that it is on, or the only one that it may go to.
-    pub(crate) target: Option<Arc<str>>,
-    /// What it asks of a node.
-    pub(crate) needs: Arc<Needs>,
-}
-
-impl PodView {
-    /// Reads a pod.
-    pub(crate) fn of(pod: &Object) -> Self {
-        let list = pod.array(&["status", "conditions"]);
-        let ready = conditions::find(list, "Ready")
-            .filter(|condition| condition.get("status").and_then(Value::as_str) == Some("True"));
-        let ready_since = ready.and_then(|condition| {
-            let since = condition.get("lastTransitionTime").and_then(Value::as_str)?;
-            since.parse().ok()
-        });
-        let scheduled = conditions::find(list, "PodScheduled");
-        let text = |path: &[&str]| pod.str(path).filter(|text| !text.is_empty()).map(Arc::from);
-        let ports = pod
-            .array(&["spec", "containers"])
-            .iter()
-            .filter_map(|container| container.get("ports").and_then(Value::as_array))
-            .flatten()
-            .filter_map(|port| {
-                Some((port.get("name")?.as_str()?.to_owned(), port.get("containerPort")?.as_i64()?))
-            })
-            .collect();
-        Self {
-            uid: pod.uid().into(),
-            owner: Owner::of(pod),
-            labels: pod.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
-            node: text(&["spec", "nodeName"]),
-            phase: match pod.str(&["status", "phase"]) {
-                Some("Running") => Phase::Running,
-                Some("Succeeded") => Phase::Succeeded,
-                Some("Failed") => Phase::Failed,
-                _ => Phase::Pending,
-            },
-            ready_since: ready_since.or_else(|| ready.map(|_| Timestamp::UNIX_EPOCH)),
-            terminating: pod.is_terminating(),
-            grace: pod.i64(&["metadata", "deletionGracePeriodSeconds"]),
-            ip: text(&["status", "podIP"]),
-            created: pod.creation_timestamp(),
-            ports,
-            simulate: pod.annotation(crate::simulate::ANNOTATION).map(Arc::from),
-            unschedulable: scheduled.and_then(|it| it.get("reason")).and_then(Value::as_str)
-                == Some("Unschedulable"),
-            deletion_cost: pod
-                .annotation("controller.kubernetes.io/pod-deletion-cost")
-                .and_then(|cost| cost.parse::<i32>().ok())
-                .map_or(0, i64::from),
-            restarts: pod
-                .array(&["status", "containerStatuses"])
-                .iter()
-                .filter_map(|status| status.get("restartCount")?.as_i64())
-                .max()
-                .unwrap_or_default(),
-            all_restarts: ["initContainerStatuses", "containerStatuses"]
-                .into_iter()
-                .flat_map(|field| pod.array(&["status", field]))
-                .filter_map(|status| status.get("restartCount")?.as_i64())
-                .sum(),
-            tracked: pod.finalizers().any(|finalizer| finalizer == TRACKING),
-            index: pod.annotation(COMPLETION_INDEX).and_then(|text| text.parse().ok()),
-            index_failures: pod
-                .annotation(FAILURES)
-                .and_then(|text| text.parse().ok())
-                .unwrap_or_default(),
-            ending: (pod.str(&["status", "phase"]) == Some("Failed"))
-                .then(|| Arc::new(Ending::of(pod))),
-            ended: matches!(pod.str(&["status", "phase"]), Some("Failed" | "Succeeded"))
-                .then(|| ended_at(pod))
-                .flatten(),
-            target: text(&["spec", "nodeName"])
-                .or_else(|| only_node(pod.get(&["spec", "affinity"])).map(Arc::from)),
-            needs: Arc::new(Needs::of(pod)),
-        }
-    }
-
-    /// Whether it counts towards what its controller wants: neither finished nor going.
-    pub(crate) fn is_active(&self) -> bool {
-        !self.terminating && !self.is_finished()
-    }
-
-    /// Whether its containers have ended for good.
-    pub(crate) fn is_finished(&self) -> bool {
-        matches!(self.phase, Phase::Succeeded | Phase::Failed)
-    }
-
-    /// Whether it is ready.
-    pub(crate) const fn is_ready(&self) -> bool {
-        self.ready_since.is_some()
-    }
-
-    /// Whether it has been ready for that many seconds.
-    pub(crate) fn is_available(&self, min_ready_seconds: i64, now: Timestamp) -> bool {
-        self.ready_since
-            .is_some_and(|since| now.as_second() - since.as_second() >= min_ready_seconds)
-    }
-}
-
 /// What a Deployment reads of a ReplicaSet, and what pods without an owner are matched with.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReplicaSetView {
@@ -333,6 +152,8 @@ impl ReplicaSetView {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Trigger {
     pub(crate) uid: Arc<str>,
+    /// `spec.replicas`, for kinds that have it.
+    pub(crate) replicas: i64,
     pub(crate) resource_version: Arc<str>,
     pub(crate) selector: Option<LabelSelector>,
 }
@@ -341,9 +162,71 @@ impl Trigger {
     fn of(object: &Object, selector: Option<LabelSelector>) -> Self {
         Self {
             uid: object.uid().into(),
+            replicas: object.i64(&["spec", "replicas"]).unwrap_or(1),
             resource_version: object.resource_version().into(),
             selector,
         }
+    }
+}
+
+/// How a Job has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JobEnd {
+    Complete,
+    Failed,
+}
+
+/// What a `CronJob` reads of a Job, and what wakes the Job's controller.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct JobView {
+    pub(crate) uid: Arc<str>,
+    pub(crate) resource_version: Arc<str>,
+    pub(crate) selector: Option<LabelSelector>,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) end: Option<JobEnd>,
+    pub(crate) started: Option<Timestamp>,
+    pub(crate) completed: Option<Timestamp>,
+    pub(crate) terminating: bool,
+}
+
+impl JobView {
+    fn of(object: &Object) -> Self {
+        let time = |field: &str| object.str(&["status", field]).and_then(|text| text.parse().ok());
+        let end = if object.condition("Complete") == Some("True") {
+            Some(JobEnd::Complete)
+        } else if object.condition("Failed") == Some("True") {
+            Some(JobEnd::Failed)
+        } else {
+            None
+        };
+        Self {
+            uid: object.uid().into(),
+            resource_version: object.resource_version().into(),
+            selector: selector(object),
+            owner: Owner::of(object),
+            labels: BTreeMap::new(),
+            end,
+            started: time("startTime"),
+            completed: time("completionTime"),
+            terminating: object.is_terminating(),
+        }
+    }
+}
+
+impl Owned for JobView {
+    fn owner(&self) -> Option<&Owner> {
+        self.owner.as_ref()
+    }
+
+    fn labels(&self) -> &BTreeMap<String, String> {
+        &self.labels
+    }
+}
+
+impl Selecting for JobView {
+    fn selector(&self) -> Option<&LabelSelector> {
+        self.selector.as_ref()
     }
 }
 
@@ -358,7 +241,13 @@ pub(crate) struct NodeView {
     pub(crate) taints: Vec<Taint>,
     /// How much of each resource pods may take.
     pub(crate) allocatable: BTreeMap<Arc<str>, i64>,
-    pub(crate) terminating: bool,
+    pub(crate) uid: Arc<str>,
+    /// Whether its kubelet is simulated.
+    pub(crate) simulated: bool,
+    /// Types and states of its conditions.
+    pub(crate) conditions: Vec<(String, String)>,
+    /// What it shall simulate.
+    pub(crate) simulate: Option<Arc<str>>,
 }
 
 impl NodeView {
@@ -375,7 +264,19 @@ impl NodeView {
             ip: address.and_then(|it| it.get("address")).and_then(Value::as_str).map(Arc::from),
             taints: node.array(&["spec", "taints"]).iter().map(Taint::of).collect(),
             allocatable: amounts(node.get(&["status", "allocatable"])),
-            terminating: node.is_terminating(),
+            uid: node.uid().into(),
+            simulated: node.label("mainstay.dev/simulated") != Some("false"),
+            conditions: node
+                .array(&["status", "conditions"])
+                .iter()
+                .map(|condition| {
+                    let text = |key: &str| {
+                        condition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+                    };
+                    (text("type"), text("status"))
+                })
+                .collect(),
+            simulate: node.annotation(crate::simulate::ANNOTATION).map(Arc::from),
         }
     }
 }
@@ -476,7 +377,9 @@ pub(crate) struct Views {
     pub(crate) revisions: Cache<RevisionView>,
     pub(crate) stateful_sets: Cache<Trigger>,
     pub(crate) daemon_sets: Cache<Trigger>,
-    pub(crate) jobs: Cache<Trigger>,
+    /// Indexed by the uid of the controller.
+    pub(crate) jobs: Cache<JobView>,
+    pub(crate) cron_jobs: Cache<Trigger>,
     pub(crate) nodes: Cache<NodeView>,
     pub(crate) budgets: Cache<BudgetView>,
 }
@@ -527,7 +430,13 @@ impl Views {
             .start(&context.cluster, context.stop.clone()),
             stateful_sets: triggers(known::STATEFUL_SET),
             daemon_sets: triggers(known::DAEMON_SET),
-            jobs: triggers(known::JOB),
+            jobs: Cache::builder(Selection::all(known::JOB), |object| Some(JobView::of(object)))
+                .index(|job| job.owner.iter().map(|owner| Arc::clone(&owner.uid)).collect())
+                .start(&context.cluster, context.stop.clone()),
+            cron_jobs: Cache::builder(Selection::all(known::CRON_JOB), |object| {
+                Some(Trigger::of(object, None))
+            })
+            .start(&context.cluster, context.stop.clone()),
             budgets: Cache::builder(Selection::all(known::POD_DISRUPTION_BUDGET), |object| {
                 Some(BudgetView::of(object))
             })

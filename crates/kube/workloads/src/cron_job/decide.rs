@@ -1,0 +1,298 @@
+//! Which Jobs a `CronJob` starts, replaces and forgets, and what it says about itself.
+
+use super::schedule::Schedule;
+use crate::views::{JobEnd, JobView};
+use jiff::{SignedDuration, Timestamp};
+use mainstay_object::{NamespacedName, Object};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// A Job by name.
+pub(super) type Named = (NamespacedName, Arc<JobView>);
+
+/// An event: whether it warns, its reason and its message.
+pub(super) type News = (bool, &'static str, String);
+
+/// What to do.
+#[derive(Debug, Default)]
+pub(super) struct Decision {
+    /// The time whose Job is due.
+    pub(super) start: Option<Timestamp>,
+    /// Jobs that a new one replaces.
+    pub(super) replace: Vec<Named>,
+    /// Jobs that history has no room for.
+    pub(super) forget: Vec<Named>,
+    pub(super) news: Vec<News>,
+    /// Without the Job that is started.
+    pub(super) status: Map<String, Value>,
+    /// When to look again.
+    pub(super) next: Option<Timestamp>,
+}
+
+/// Decides.
+pub(super) fn decide(cron: &Object, jobs: &[Named], now: Timestamp) -> Decision {
+    let mut decision = Decision {
+        status: cron.get(&["status"]).and_then(Value::as_object).cloned().unwrap_or_default(),
+        ..Decision::default()
+    };
+    let mut active: Vec<Value> = cron.array(&["status", "active"]).to_vec();
+    follow(jobs, &mut active, &mut decision);
+    forget(cron, jobs, &mut decision);
+    active.retain(|it| !decision.forget.iter().any(|(_, job)| it["uid"] == *job.uid));
+    if !cron.is_terminating() && cron.bool(&["spec", "suspend"]) != Some(true) {
+        due(cron, jobs, &active, now, &mut decision);
+        active.retain(|it| !decision.replace.iter().any(|(_, job)| it["uid"] == *job.uid));
+    }
+    set_active(&mut decision.status, active);
+    decision
+}
+
+/// Writes the list of running Jobs, or leaves it out if there are none.
+pub(super) fn set_active(status: &mut Map<String, Value>, active: Vec<Value>) {
+    if active.is_empty() {
+        status.remove("active");
+    } else {
+        status.insert("active".to_owned(), Value::Array(active));
+    }
+}
+
+/// Takes Jobs that have ended or are gone from the list of those that run.
+fn follow(jobs: &[Named], active: &mut Vec<Value>, decision: &mut Decision) {
+    for (key, job) in jobs {
+        let at = active.iter().position(|it| it["uid"] == *job.uid);
+        let Some(end) = job.end else {
+            if at.is_none() {
+                let message =
+                    format!("Saw a job that the controller did not create or forgot: {}", key.name);
+                decision.news.push((true, "UnexpectedJob", message));
+            }
+            continue;
+        };
+        if let Some(at) = at {
+            active.remove(at);
+            let condition = if end == JobEnd::Complete { "Complete" } else { "Failed" };
+            let message = format!("Saw completed job: {}, condition: {condition}", key.name);
+            decision.news.push((false, "SawCompletedJob", message));
+        }
+        if let (JobEnd::Complete, Some(completed)) = (end, job.completed) {
+            let known = decision.status.get("lastSuccessfulTime").and_then(Value::as_str);
+            let known: Option<Timestamp> = known.and_then(|text| text.parse().ok());
+            if known.is_none_or(|known| completed > known) {
+                let text = mainstay_clock::rfc3339(completed);
+                decision.status.insert("lastSuccessfulTime".to_owned(), text.into());
+            }
+        }
+    }
+    active.retain(|it| {
+        let there = jobs.iter().any(|(_, job)| it["uid"] == *job.uid);
+        if !there {
+            let name = it["name"].as_str().unwrap_or_default();
+            let message = format!("Active job went missing: {name}");
+            decision.news.push((false, "MissingJob", message));
+        }
+        there
+    });
+}
+
+fn forget(cron: &Object, jobs: &[Named], decision: &mut Decision) {
+    for (field, default, end) in [
+        ("successfulJobsHistoryLimit", 3, JobEnd::Complete),
+        ("failedJobsHistoryLimit", 1, JobEnd::Failed),
+    ] {
+        let limit = cron.i64(&["spec", field]).unwrap_or(default);
+        let Ok(limit) = usize::try_from(limit) else { continue };
+        let mut ended: Vec<&Named> =
+            jobs.iter().filter(|(_, job)| job.end == Some(end) && !job.terminating).collect();
+        ended.sort_by_key(|(key, job)| (job.started, key.clone()));
+        let surplus = ended.len().saturating_sub(limit);
+        decision.forget.extend(ended.into_iter().take(surplus).cloned());
+    }
+}
+
+/// What is due, and when to look again.
+fn due(cron: &Object, jobs: &[Named], active: &[Value], now: Timestamp, decision: &mut Decision) {
+    let text = cron.str(&["spec", "schedule"]).unwrap_or_default();
+    let zone = cron.str(&["spec", "timeZone"]);
+    let Some(schedule) = Schedule::parse(text, zone) else {
+        let message = format!("unparseable schedule: {text:?}");
+        decision.news.push((true, "UnparseableSchedule", message));
+        return;
+    };
+    if text.contains("TZ=") {
+        let message = format!(
+            "CRON_TZ or TZ used in schedule {text:?} is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+        );
+        decision.news.push((true, "UnsupportedSchedule", message));
+    }
+    decision.next = schedule.next(now);
+    let last = cron.str(&["status", "lastScheduleTime"]).and_then(|text| text.parse().ok());
+    let last: Option<Timestamp> = last.or_else(|| cron.creation_timestamp());
+    let Some(last) = last else { return };
+    let deadline = cron.i64(&["spec", "startingDeadlineSeconds"]);
+    let since = deadline
+        .and_then(|seconds| now.checked_sub(SignedDuration::from_secs(seconds)).ok())
+        .map_or(last, |earliest| earliest.max(last));
+    let Some((at, missed)) = most_recent(&schedule, since, now) else { return };
+    if missed > 100 {
+        let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+        decision.news.push((true, "TooManyMissedTimes", message.to_owned()));
+    }
+    let name = job_name(cron, at);
+    if active.iter().any(|it| it["name"] == name) || last == at {
+        return;
+    }
+    let policy = cron.str(&["spec", "concurrencyPolicy"]).unwrap_or("Allow");
+    if policy == "Forbid" && !active.is_empty() {
+        let message =
+            "Not starting job because prior execution is running and concurrency policy is Forbid";
+        decision.news.push((false, "JobAlreadyActive", message.to_owned()));
+        return;
+    }
+    if policy == "Replace" {
+        let running = jobs.iter().filter(|(_, job)| active.iter().any(|it| it["uid"] == *job.uid));
+        decision.replace = running.cloned().collect();
+    }
+    decision.start = Some(at);
+}
+
+/// The last time that was due, and about how many were since.
+fn most_recent(schedule: &Schedule, since: Timestamp, now: Timestamp) -> Option<(Timestamp, i64)> {
+    let first = schedule.next(since).filter(|first| *first <= now)?;
+    let Some(second) = schedule.next(first).filter(|second| *second <= now) else {
+        return Some((first, 0));
+    };
+    let interval = (second.as_second() - first.as_second()).max(1);
+    let missed = (now.as_second() - first.as_second()) / interval + 1;
+    // Close to the end by the interval, the rest one by one.
+    let jump = SignedDuration::from_secs((missed - 2).max(0).saturating_mul(interval));
+    let mut latest = first;
+    let mut at = first.checked_add(jump).ok()?;
+    while let Some(next) = schedule.next(at).filter(|next| *next <= now) {
+        latest = next;
+        at = next;
+    }
+    Some((latest, missed))
+}
+
+/// The name of the Job of a time: nobody can start it twice.
+pub(super) fn job_name(cron: &Object, at: Timestamp) -> String {
+    format!("{}-{}", cron.name(), at.as_second().div_euclid(60))
+}
+
+/// How a running Job is listed in the status.
+pub(super) fn reference(job: &Object) -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job", "name": job.name(), "namespace": job.namespace(),
+        "resourceVersion": job.resource_version(), "uid": job.uid(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A `CronJob` of ten past each hour, made at midnight.
+    fn cron(spec: &Value, status: &Value) -> Object {
+        let mut it = Object::from_value(json!({
+            "metadata": {
+                "name": "c", "namespace": "n", "uid": "c",
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            },
+            "spec": {"schedule": "10 * * * *"}, "status": status,
+        }))
+        .unwrap();
+        for (key, value) in spec.as_object().unwrap() {
+            it.set(&["spec", key], value.clone());
+        }
+        it
+    }
+
+    fn job(name: &str, end: Option<JobEnd>) -> Named {
+        let started = format!("2026-01-01T0{}:00:00Z", name.len());
+        let view = JobView {
+            uid: name.into(),
+            end,
+            started: started.parse().ok(),
+            completed: started.parse().ok(),
+            ..JobView::default()
+        };
+        (NamespacedName::new("n", name), Arc::new(view))
+    }
+
+    fn run(cron: &Object, jobs: &[Named], now: &str) -> Decision {
+        decide(cron, jobs, now.parse().unwrap())
+    }
+
+    fn reasons(decision: &Decision) -> Vec<&str> {
+        decision.news.iter().map(|(_, reason, _)| *reason).collect()
+    }
+
+    #[test]
+    fn a_job_starts_at_its_time_and_once() {
+        let never = json!({});
+        let ran = json!({"lastScheduleTime": "2026-01-01T00:10:00Z"});
+        for (spec, status, now, start) in [
+            (json!({}), &never, "2026-01-01T00:09:59Z", None),
+            (json!({}), &never, "2026-01-01T00:10:00Z", Some("2026-01-01T00:10:00Z")),
+            (json!({}), &ran, "2026-01-01T00:59:00Z", None),
+            (json!({}), &ran, "2026-01-01T01:10:01Z", Some("2026-01-01T01:10:00Z")),
+            // Of many that were missed, only the last is made up for.
+            (json!({}), &ran, "2026-01-03T05:15:00Z", Some("2026-01-03T05:10:00Z")),
+            (json!({"suspend": true}), &ran, "2026-01-01T01:10:01Z", None),
+            (json!({"startingDeadlineSeconds": 60}), &ran, "2026-01-01T01:12:00Z", None),
+            (
+                json!({"startingDeadlineSeconds": 200}),
+                &ran,
+                "2026-01-01T01:12:00Z",
+                Some("2026-01-01T01:10:00Z"),
+            ),
+            (
+                json!({"timeZone": "Asia/Kathmandu"}),
+                &ran,
+                "2026-01-01T00:26:00Z",
+                Some("2026-01-01T00:25:00Z"),
+            ),
+        ] {
+            let decision = run(&cron(&spec, status), &[], now);
+            let started = decision.start.map(|start| start.to_string());
+            assert_eq!(started.as_deref(), start, "{spec} {status} {now}");
+        }
+        let it = cron(&json!({}), &never);
+        let next = run(&it, &[], "2026-01-01T00:09:59Z").next.unwrap();
+        assert_eq!(job_name(&it, next), "c-29453770");
+    }
+
+    #[test]
+    fn what_runs_already_is_kept_waited_for_or_replaced() {
+        let status = json!({
+            "lastScheduleTime": "2026-01-01T00:10:00Z", "active": [{"uid": "a", "name": "a"}],
+        });
+        for (policy, starts, replaced) in
+            [("Allow", true, 0), ("Forbid", false, 0), ("Replace", true, 1)]
+        {
+            let it = cron(&json!({"concurrencyPolicy": policy}), &status);
+            let decision = run(&it, &[job("a", None)], "2026-01-01T01:10:00Z");
+            assert_eq!(decision.start.is_some(), starts, "{policy}");
+            assert_eq!(decision.replace.len(), replaced, "{policy}");
+            assert_eq!(decision.status.contains_key("active"), replaced == 0);
+            assert_eq!(reasons(&decision).contains(&"JobAlreadyActive"), !starts);
+        }
+    }
+
+    #[test]
+    fn jobs_that_ended_leave_the_list_and_history_after_a_while() {
+        let status = json!({"active": [{"uid": "a", "name": "a"}, {"uid": "x", "name": "x"}]});
+        let it = cron(&json!({"successfulJobsHistoryLimit": 1}), &status);
+        let jobs = [
+            job("a", Some(JobEnd::Complete)),
+            job("aa", Some(JobEnd::Complete)),
+            job("aaa", Some(JobEnd::Failed)),
+        ];
+        let decision = run(&it, &jobs, "2026-01-01T00:05:00Z");
+        assert_eq!(reasons(&decision), ["SawCompletedJob", "MissingJob"]);
+        assert_eq!(decision.status.get("active"), None);
+        assert_eq!(decision.status["lastSuccessfulTime"], "2026-01-01T02:00:00Z");
+        let forgotten: Vec<&str> = decision.forget.iter().map(|(key, _)| &*key.name).collect();
+        assert_eq!(forgotten, ["a"]);
+    }
+}

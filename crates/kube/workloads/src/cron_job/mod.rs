@@ -1,0 +1,156 @@
+//! `CronJobs`: Jobs by the clock.
+//!
+//! A Job is named by the minute that it was due, so none is started twice. Time is the clock's: when
+//! it is paused, nothing is due.
+
+mod decide;
+mod schedule;
+
+use crate::Started;
+use crate::common::{Context, controller_reference_value};
+use crate::views::Views;
+use crate::workload::{Workload, WorkloadController};
+use decide::{Named, decide, job_name, reference, set_active};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use mainstay_client::{Action, DeleteOptions, Error, Propagation};
+use mainstay_object::{Object, known};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// So long after its time a Job is started, as the original does.
+const DELAY: Duration = Duration::from_millis(100);
+/// Clocks are looked at again after this while at the latest.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// Starts the controller of `CronJobs`.
+pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
+    let crons = CronJobs { context: context.signed("cronjob-controller"), views: views.clone() };
+    WorkloadController::new("cron-jobs", known::CRON_JOB, &views.cron_jobs)
+        .owns(&views.jobs)
+        .start(crons, context, started);
+}
+
+struct CronJobs {
+    context: Context,
+    views: Views,
+}
+
+impl Workload for CronJobs {
+    async fn settle(&self, cron: Object) -> Result<Action, Error> {
+        let jobs = self.views.jobs.indexed(cron.uid());
+        let now = self.context.clock.now();
+        let decision = decide(&cron, &jobs, now);
+        for (warns, reason, message) in decision.news {
+            if warns {
+                self.context.warning(&cron, reason, message);
+            } else {
+                self.context.normal(&cron, reason, message);
+            }
+        }
+        for job in decision.forget.iter().chain(&decision.replace) {
+            self.delete(&cron, job).await?;
+        }
+        let mut status = decision.status;
+        if let Some(at) = decision.start {
+            self.begin(&cron, at, &mut status).await?;
+        }
+        self.context.write_status(&known::CRON_JOB, &cron, Value::Object(status)).await?;
+        let Some(next) = decision.next else { return Ok(Action::Done) };
+        let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
+        Ok(Action::After((wait + DELAY).min(LONGEST)))
+    }
+}
+
+impl CronJobs {
+    async fn delete(&self, cron: &Object, (key, job): &Named) -> Result<(), Error> {
+        let options = DeleteOptions::uid(job.uid.as_ref()).propagation(Propagation::Background);
+        let cluster = &self.context.cluster;
+        cluster.ensure_deleted(&known::JOB, key.namespace(), &key.name, &options).await?;
+        self.context.normal(cron, "SuccessfulDelete", format!("Deleted job {}", key.name));
+        Ok(())
+    }
+
+    /// Starts the Job of a time and lists it as running.
+    async fn begin(
+        &self,
+        cron: &Object,
+        at: Timestamp,
+        status: &mut Map<String, Value>,
+    ) -> Result<(), Error> {
+        let cluster = &self.context.cluster;
+        let wanted = job(cron, at);
+        let started = match cluster.create(&known::JOB, &wanted).await {
+            Ok(started) => {
+                let message = format!("Created job {}", started.name());
+                self.context.normal(cron, "SuccessfulCreate", message);
+                started
+            }
+            Err(error) if error.is_already_exists() => {
+                let namespace = Some(cron.namespace());
+                let there = cluster.get(&known::JOB, namespace, wanted.name()).await?;
+                if there.controller_owner().is_none_or(|owner| owner.uid != cron.uid()) {
+                    return Ok(());
+                }
+                there
+            }
+            Err(error) => {
+                if !error.is_namespace_terminating() {
+                    let message = format!("Error creating job: {error}");
+                    self.context.warning(cron, "FailedCreate", message);
+                }
+                return Err(error);
+            }
+        };
+        self.views.jobs.seen(started.resource_version()).await;
+        let listed = status.get("active").and_then(Value::as_array).cloned();
+        let mut active = listed.unwrap_or_default();
+        active.push(reference(&started));
+        set_active(status, active);
+        status.insert("lastScheduleTime".to_owned(), mainstay_clock::rfc3339(at).into());
+        Ok(())
+    }
+}
+
+/// The Job of a time.
+fn job(cron: &Object, at: Timestamp) -> Object {
+    let template = cron.get(&["spec", "jobTemplate"]).cloned().unwrap_or_else(|| json!({}));
+    let mut job = Object::new(&known::JOB.gvk(), &job_name(cron, at));
+    job.set(&["metadata", "namespace"], cron.namespace().into());
+    for field in ["labels", "annotations"] {
+        if let Some(value) = template.get("metadata").and_then(|it| it.get(field)) {
+            job.set(&["metadata", field], value.clone());
+        }
+    }
+    let zone = cron.str(&["spec", "timeZone"]).and_then(|name| TimeZone::get(name).ok());
+    let local = at.to_zoned(zone.unwrap_or(TimeZone::UTC));
+    let stamp = match local.offset().seconds() {
+        0 => mainstay_clock::rfc3339(at),
+        _ => local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+    };
+    job.set_annotation("batch.kubernetes.io/cronjob-scheduled-timestamp", stamp);
+    job.set(&["metadata", "ownerReferences"], json!([controller_reference_value(cron)]));
+    job.set(&["spec"], template.get("spec").cloned().unwrap_or_else(|| json!({})));
+    job
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_says_when_it_was_due_in_the_zone_of_its_schedule() {
+        let mut cron = Object::from_value(json!({
+            "metadata": {"name": "c", "namespace": "n", "uid": "u"},
+            "spec": {"jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"x": 1}}},
+        }))
+        .unwrap();
+        let at = "2026-01-01T00:00:00Z".parse().unwrap();
+        let stamp = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+        let utc = job(&cron, at);
+        assert_eq!((utc.name(), utc.label("a")), ("c-29453760", Some("b")));
+        assert_eq!(utc.annotation(stamp), Some("2026-01-01T00:00:00Z"));
+        cron.set(&["spec", "timeZone"], "Asia/Tokyo".into());
+        assert_eq!(job(&cron, at).annotation(stamp), Some("2026-01-01T09:00:00+09:00"));
+    }
+}

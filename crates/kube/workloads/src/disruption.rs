@@ -1,0 +1,342 @@
+//! `PodDisruptionBudgets`: how many of the pods they name may go just now.
+//!
+//! Evictions read the status and take from it; what they have taken is remembered there until the
+//! pod is gone, two minutes at most.
+
+use crate::Started;
+use crate::common::{Context, int_or_percent};
+use crate::views::{Owned, PodView, Views};
+use crate::workload::again;
+use jiff::Timestamp;
+use mainstay_client::{Action, Controller, Error, Reconciler, conditions};
+use mainstay_object::selector::LabelSelector;
+use mainstay_object::{NamespacedName, Object, known};
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// After so many seconds a pod that was evicted and is still there counts again.
+const PATIENCE: i64 = 120;
+
+/// Starts the controller.
+pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
+    let mut controller = Controller::new("disruption");
+    let queue = controller.queue();
+    views.budgets.subscribe(move |change| {
+        if change.after.is_some() {
+            queue.add(change.key.clone());
+        }
+    });
+    let (queue, budgets) = (controller.queue(), views.budgets.clone());
+    views.pods.subscribe(move |change| {
+        let part = |pod: &Arc<PodView>| (pod.is_ready(), pod.terminating, pod.is_finished());
+        if let (Some(before), Some(after)) = (change.before, change.after)
+            && before.labels == after.labels
+            && part(before) == part(after)
+        {
+            return;
+        }
+        for (key, budget) in budgets.list(Some(&change.key.namespace)) {
+            let Some(selector) = &budget.selector else { continue };
+            if [change.before, change.after].into_iter().flatten().any(|it| it.matches(selector)) {
+                queue.add(key);
+            }
+        }
+    });
+    // Sizes of owners count, too.
+    let resized = |budgets: &mainstay_client::Cache<crate::views::BudgetView>,
+                   queue: &mainstay_client::Queue<NamespacedName>,
+                   namespace: &str| {
+        for (key, _) in budgets.list(Some(namespace)) {
+            queue.add(key);
+        }
+    };
+    let (queue, budgets) = (controller.queue(), views.budgets.clone());
+    views.replica_sets.subscribe(move |change| {
+        if change.before.map(|it| it.replicas) != change.after.map(|it| it.replicas) {
+            resized(&budgets, &queue, &change.key.namespace);
+        }
+    });
+    for cache in [&views.deployments, &views.stateful_sets, &views.replication_controllers] {
+        let (queue, budgets) = (controller.queue(), views.budgets.clone());
+        cache.subscribe(move |change| {
+            if change.before.map(|it| it.replicas) != change.after.map(|it| it.replicas) {
+                resized(&budgets, &queue, &change.key.namespace);
+            }
+        });
+        controller = controller.reads(cache);
+    }
+    let controller = controller.reads(&views.budgets).reads(&views.pods).reads(&views.replica_sets);
+    let budgets = Budgets { context: context.signed("controllermanager"), views: views.clone() };
+    started.controller(controller.start(budgets, context.stop.clone()));
+}
+
+struct Budgets {
+    context: Context,
+    views: Views,
+}
+
+impl Reconciler for Budgets {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let resource = &known::POD_DISRUPTION_BUDGET;
+        let cluster = &self.context.cluster;
+        let Some(live) = cluster.find(resource, key.namespace(), &key.name).await? else {
+            return Ok(Action::Done);
+        };
+        let selector = live.get(&["spec", "selector"]).filter(|it| !it.is_null());
+        let selector = selector.and_then(|it| LabelSelector::from_value(it).ok());
+        let mut pods = self.views.pods.list(Some(&key.namespace));
+        pods.retain(|(_, pod)| selector.as_ref().is_some_and(|it| pod.matches(it)));
+        // Told once for each state of the budget.
+        let news = live.i64(&["status", "observedGeneration"]) != Some(live.generation());
+        if pods.is_empty() && news {
+            self.context.normal(&live, "NoPods", "No matching pods found".to_owned());
+        }
+        let now = self.context.clock.now();
+        let scale = self.scale(&key.namespace, &pods);
+        if let Ok((_, true)) = &scale
+            && news
+        {
+            let text = selector.as_ref().map(ToString::to_string).unwrap_or_default();
+            self.context.warning(&live, "UnmanagedPods", format!(
+                "Pods selected by this PodDisruptionBudget (selector: {text}) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value."
+            ));
+        }
+        if let Err(why) = &scale
+            && needs_scale(&live)
+        {
+            let message = format!("Failed to calculate the number of expected pods: {why}");
+            self.context.warning(&live, "CalculateExpectedPodCountFailed", message);
+        }
+        let scale = scale.map(|(scale, _)| scale);
+        let (status, wait) = status(&live, &pods, scale, now);
+        match self.context.write_status(resource, &live, status).await {
+            // An eviction came between; its event brings the budget back.
+            Err(error) if error.is_conflict() => Ok(Action::Done),
+            other => other.map(|()| again(wait)),
+        }
+    }
+}
+
+impl Budgets {
+    /// How many pods the owners of these want, and whether some have no owner.
+    fn scale(
+        &self,
+        namespace: &str,
+        pods: &[(NamespacedName, Arc<PodView>)],
+    ) -> Result<(i64, bool), String> {
+        let mut sizes: FxHashMap<Arc<str>, i64> = FxHashMap::default();
+        let mut unmanaged = false;
+        for (key, pod) in pods {
+            let Some(owner) = &pod.owner else {
+                unmanaged = true;
+                continue;
+            };
+            let named = |name: &Arc<str>| NamespacedName::new(namespace, Arc::clone(name));
+            let found = match &*owner.kind {
+                "ReplicaSet" => {
+                    let set = self.views.replica_sets.get(&named(&owner.name));
+                    set.filter(|set| set.uid == owner.uid).and_then(|set| {
+                        let Some(above) = &set.owner else {
+                            return Some((Arc::clone(&set.uid), set.replicas));
+                        };
+                        let deployment = self.views.deployments.get(&named(&above.name))?;
+                        Some((Arc::clone(&deployment.uid), deployment.replicas))
+                    })
+                }
+                "StatefulSet" | "ReplicationController" => {
+                    let cache = if &*owner.kind == "StatefulSet" {
+                        &self.views.stateful_sets
+                    } else {
+                        &self.views.replication_controllers
+                    };
+                    let found = cache.get(&named(&owner.name));
+                    found
+                        .filter(|it| it.uid == owner.uid)
+                        .map(|it| (Arc::clone(&it.uid), it.replicas))
+                }
+                "Job" => return Err("jobs.batch does not implement the scale subresource".into()),
+                "DaemonSet" => {
+                    return Err("daemonsets.apps does not implement the scale subresource".into());
+                }
+                _ => None,
+            };
+            let Some((uid, size)) = found else {
+                return Err(format!("found no controllers for pod {:?}", &*key.name));
+            };
+            sizes.insert(uid, size);
+        }
+        Ok((sizes.values().sum(), unmanaged))
+    }
+}
+
+fn needs_scale(budget: &Object) -> bool {
+    budget.get(&["spec", "maxUnavailable"]).is_some()
+        || budget.str(&["spec", "minAvailable"]).is_some()
+}
+
+/// The status, and in how many seconds an eviction is forgotten.
+fn status(
+    budget: &Object,
+    pods: &[(NamespacedName, Arc<PodView>)],
+    scale: Result<i64, String>,
+    now: Timestamp,
+) -> (Value, Option<u64>) {
+    let old = budget.get(&["status"]).and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut list = budget.array(&["status", "conditions"]).to_vec();
+    let text = mainstay_clock::rfc3339(now);
+    let mut say = |truth, reason: &str, message: String| {
+        let condition = conditions::Condition::new("DisruptionAllowed", truth, reason, message);
+        conditions::set(&mut list, &condition.observed(budget.generation()), &text);
+        Value::Array(list.clone())
+    };
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let all = count(pods.len());
+    let (expected, desired) = match expected(budget, all, scale) {
+        Ok(numbers) => numbers,
+        Err(why) => {
+            let mut status = old;
+            status.insert("disruptionsAllowed".to_owned(), 0.into());
+            let conditions = say(conditions::Truth::False, "SyncFailed", why);
+            status.insert("conditions".to_owned(), conditions);
+            return (Value::Object(status), None);
+        }
+    };
+    let mut disrupted = Map::new();
+    let mut wait = None;
+    let known = budget.get(&["status", "disruptedPods"]).and_then(Value::as_object);
+    for (name, since) in known.into_iter().flatten() {
+        let there = pods.iter().any(|(key, pod)| *key.name == **name && !pod.terminating);
+        let since: Option<Timestamp> = since.as_str().and_then(|text| text.parse().ok());
+        let left = since.map_or(0, |since| PATIENCE - (now.as_second() - since.as_second()));
+        if let (true, Ok(left @ 1..)) = (there, u64::try_from(left)) {
+            disrupted.insert(name.clone(), known.map(|it| it[name].clone()).unwrap_or_default());
+            wait = Some(wait.map_or(left, |wait: u64| wait.min(left)));
+        }
+    }
+    let healthy = pods.iter().filter(|(key, pod)| {
+        pod.is_ready() && !pod.terminating && !disrupted.contains_key(&*key.name)
+    });
+    let current = count(healthy.count());
+    let allowed = if expected <= 0 { 0 } else { (current - desired).max(0) };
+    let mut status = Map::new();
+    for (field, number) in [
+        ("currentHealthy", current),
+        ("desiredHealthy", desired),
+        ("disruptionsAllowed", allowed),
+        ("expectedPods", expected),
+        ("observedGeneration", budget.generation()),
+    ] {
+        status.insert(field.to_owned(), number.into());
+    }
+    if !disrupted.is_empty() {
+        status.insert("disruptedPods".to_owned(), Value::Object(disrupted));
+    }
+    let conditions = if allowed > 0 {
+        say(conditions::Truth::True, "SufficientPods", String::new())
+    } else {
+        say(conditions::Truth::False, "InsufficientPods", String::new())
+    };
+    status.insert("conditions".to_owned(), conditions);
+    (Value::Object(status), wait)
+}
+
+/// How many pods there should be, and how many have to stay.
+fn expected(budget: &Object, all: i64, scale: Result<i64, String>) -> Result<(i64, i64), String> {
+    if let Some(most) = budget.get(&["spec", "maxUnavailable"]) {
+        let scale = scale?;
+        return Ok((scale, (scale - int_or_percent(Some(most), "0", scale, true)).max(0)));
+    }
+    match budget.get(&["spec", "minAvailable"]) {
+        Some(least @ Value::String(_)) => {
+            let scale = scale?;
+            Ok((scale, int_or_percent(Some(least), "0", scale, true)))
+        }
+        Some(least) => Ok((all, least.as_i64().unwrap_or_default())),
+        None => Ok((all, 0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pods(states: &[&str]) -> Vec<(NamespacedName, Arc<PodView>)> {
+        let make = |(at, state): (usize, &&str)| {
+            let name = format!("p-{at}");
+            let mut pod = Object::from_value(json!({
+                "metadata": {"name": name, "namespace": "n", "uid": name},
+                "status": {"phase": "Running"},
+            }))
+            .unwrap();
+            if *state != "sick" {
+                pod.set(&["status", "conditions"], json!([{"type": "Ready", "status": "True"}]));
+            }
+            if *state == "going" {
+                pod.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z".into());
+            }
+            (pod.key(), Arc::new(PodView::of(&pod)))
+        };
+        states.iter().enumerate().map(make).collect()
+    }
+
+    fn budget(spec: &Value, status: &Value) -> Object {
+        Object::from_value(json!({
+            "metadata": {"name": "b", "namespace": "n", "generation": 3},
+            "spec": spec, "status": status,
+        }))
+        .unwrap()
+    }
+
+    fn run(spec: &Value, old: &Value, states: &[&str], scale: i64) -> Value {
+        let now = "2026-01-01T00:01:00Z".parse().unwrap();
+        status(&budget(spec, old), &pods(states), Ok(scale), now).0
+    }
+
+    #[test]
+    fn as_many_may_go_as_are_well_beyond_those_that_must_stay() {
+        for (spec, states, scale, numbers) in [
+            (json!({"minAvailable": 2}), vec!["ok", "ok", "ok"], 9, (3, 2, 3, 1)),
+            (json!({"minAvailable": "50%"}), vec!["ok", "ok", "ok"], 3, (3, 2, 3, 1)),
+            (json!({"maxUnavailable": 1}), vec!["ok", "ok", "sick"], 3, (2, 2, 3, 0)),
+            (json!({"maxUnavailable": 1}), vec!["ok", "ok", "going"], 2, (2, 1, 2, 1)),
+            (json!({"maxUnavailable": "34%"}), vec!["ok", "ok", "ok"], 3, (3, 1, 3, 2)),
+            (json!({"minAvailable": 5}), vec!["ok"], 1, (1, 5, 1, 0)),
+            (json!({"minAvailable": 0}), vec![], 0, (0, 0, 0, 0)),
+        ] {
+            let status = run(&spec, &json!({}), &states, scale);
+            let fields = ["currentHealthy", "desiredHealthy", "expectedPods", "disruptionsAllowed"];
+            let (a, b, c, d) = numbers;
+            for (field, number) in fields.into_iter().zip([a, b, c, d]) {
+                assert_eq!(status[field], number, "{spec}: {field}");
+            }
+            let reason = if d > 0 { "SufficientPods" } else { "InsufficientPods" };
+            assert_eq!(status["conditions"][0]["reason"], reason);
+            assert_eq!(run(&spec, &status, &states, scale), status, "settles");
+        }
+    }
+
+    #[test]
+    fn an_eviction_is_remembered_while_its_pod_is_there_and_not_for_ever() {
+        let spec = json!({"minAvailable": 1});
+        let taken = |since: &str| json!({"disruptedPods": {"p-0": since, "gone": since}});
+        let recent = run(&spec, &taken("2026-01-01T00:00:30Z"), &["ok", "ok"], 2);
+        assert_eq!(recent["disruptedPods"], json!({"p-0": "2026-01-01T00:00:30Z"}));
+        assert_eq!(recent["disruptionsAllowed"], 0);
+        let old = run(&spec, &taken("2025-12-31T23:50:00Z"), &["ok", "ok"], 2);
+        assert_eq!((&old["disruptedPods"], &old["disruptionsAllowed"]), (&Value::Null, &json!(1)));
+    }
+
+    #[test]
+    fn what_cannot_be_counted_allows_nothing() {
+        let it = budget(&json!({"maxUnavailable": 1}), &json!({}));
+        let now = "2026-01-01T00:01:00Z".parse().unwrap();
+        let status = status(&it, &pods(&["ok"]), Err("why".to_owned()), now).0;
+        assert_eq!(status["conditions"][0]["reason"], "SyncFailed");
+        assert_eq!(status["disruptionsAllowed"], 0);
+    }
+}
