@@ -22,7 +22,8 @@ use mainstay_api::{
 use mainstay_client::{Action, DeleteOptions, EventType, Patch, Reconciler};
 use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashMap};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
@@ -33,6 +34,8 @@ pub(crate) struct Controller {
     /// What each namespace was last resolved from, and what came of it: it is not resolved again
     /// before something of that changes.
     last: Mutex<HashMap<NamespacedName, (String, Arc<Resolved>)>>,
+    /// What was told on versions without Subscription, by namespace.
+    told: Mutex<HashMap<NamespacedName, BTreeSet<(String, String)>>>,
 }
 
 impl Reconciler for Controller {
@@ -46,7 +49,7 @@ impl Reconciler for Controller {
 
 impl Controller {
     pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, last: Mutex::default() }
+        Self { context, last: Mutex::default(), told: Mutex::default() }
     }
 
     async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
@@ -64,6 +67,7 @@ impl Controller {
             .collect();
         if subscriptions.is_empty() {
             self.last.lock().remove(key);
+            self.told.lock().remove(key);
             return Ok(Action::Done);
         }
         // A namespace on its way out loses its groups first, which is nobody's fault.
@@ -230,6 +234,8 @@ impl Controller {
             reason: SubscriptionReason::ErrorPreventedResolution,
             message: message.to_owned(),
             subscriptions: all,
+            csvs: Vec::new(),
+            explanation: None,
         };
         self.tell(namespace, subscriptions, &[failure]).await?;
         Ok(Action::Done)
@@ -276,7 +282,8 @@ impl Controller {
             .filter(|(it, status)| it.status != **status)
             .map(|(it, _)| it.to_object())
             .collect::<Result<_, _>>()?;
-        let place = match failures.first() {
+        let first = failures.iter().find(|it| !it.subscriptions.is_empty());
+        let place = match first {
             Some(failure) if !news.is_empty() => {
                 let Some(place) = self.lasting(namespace).await? else { return Ok(()) };
                 Some((place, failure))
@@ -285,20 +292,47 @@ impl Controller {
         };
         self.write_all(subscriptions, statuses).await?;
         let Some((place, first)) = place else { return Ok(()) };
-        self.announce(&place, first);
+        self.announce(&place, &first.message);
         for it in &news {
             let mine = failures
                 .iter()
                 .find(|failure| failure.subscriptions.iter().any(|name| name == it.name()));
             if let Some(failure) = mine {
-                self.announce(it, failure);
+                self.announce(it, failure.explanation.as_ref().unwrap_or(&failure.message));
             }
         }
         Ok(())
     }
 
-    fn announce(&self, about: &Object, failure: &resolution::Failure) {
-        let message = failure.message.as_str();
+    /// Says on versions that no Subscription has what is wrong with them, once for as long as it
+    /// stays so: they have no condition for it.
+    fn tell_versions(&self, namespace: &str, failures: &[resolution::Failure]) {
+        let key = NamespacedName::cluster(namespace);
+        let mut now: BTreeSet<(String, String)> = BTreeSet::new();
+        for failure in failures {
+            let text = failure.explanation.as_ref().unwrap_or(&failure.message);
+            now.extend(failure.csvs.iter().map(|it| (it.clone(), text.clone())));
+        }
+        let before = {
+            let mut told = self.told.lock();
+            if now.is_empty() { told.remove(&key) } else { told.insert(key, now.clone()) }
+        };
+        let before = before.unwrap_or_default();
+        for (name, text) in now.difference(&before) {
+            let found = self.context.caches.csvs.get(&NamespacedName::new(namespace, &**name));
+            let Some(found) = found else { continue };
+            let resource = &resources::CLUSTER_SERVICE_VERSION;
+            let about = Object::from_value(json!({
+                "apiVersion": resource.api_version(), "kind": resource.kind,
+                "metadata": {"namespace": namespace, "name": name, "uid": found.uid},
+            }));
+            if let Ok(about) = about {
+                self.announce(&about, text);
+            }
+        }
+    }
+
+    fn announce(&self, about: &Object, message: &str) {
         self.context.recorder.publish(about, EventType::Warning, "ResolutionFailed", message);
     }
 
@@ -379,6 +413,7 @@ impl Controller {
         resolved: &Resolved,
     ) -> Result<Action, Error> {
         self.tell(namespace, subscriptions, &resolved.failures).await?;
+        self.tell_versions(namespace, &resolved.failures);
         if resolved.steps.is_empty() {
             return Ok(Action::Done);
         }

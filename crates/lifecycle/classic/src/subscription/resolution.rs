@@ -8,8 +8,8 @@ use crate::facts;
 use crate::hash;
 use crate::steps::{self, Chosen};
 use mainstay_api::{
-    ClusterServiceVersion, OperatorGroup, Step, Subscription, SubscriptionReason, UpgradeStrategy,
-    names,
+    ClusterServiceVersion, OperatorGroup, Step, Subscription, SubscriptionConditionType,
+    SubscriptionReason, UpgradeStrategy, names,
 };
 use mainstay_catalog::Bundle;
 use mainstay_object::{NamespacedName, Object};
@@ -51,6 +51,40 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// The Subscriptions that it concerns.
     pub(crate) subscriptions: Vec<String>,
+    /// Versions without Subscription that it concerns.
+    pub(crate) csvs: Vec<String>,
+    /// Who asks, what stands in the way and what would mend it, in one line; none if people were
+    /// told before.
+    pub(crate) explanation: Option<String>,
+}
+
+/// How many bytes of an explanation are told; some readers of events cut what is longer.
+const TOLD: usize = 1024;
+
+/// An explanation as an event tells it.
+fn told(failure: &resolver::Failure) -> String {
+    let mut text = failure.cause.to_string();
+    if text.len() > TOLD {
+        // What would mend it stands at the end and matters most.
+        let repair = failure.repairs.first().map(|it| format!(" … ({it})")).unwrap_or_default();
+        let repair = if repair.len() < TOLD / 2 { repair } else { " …".to_owned() };
+        text.truncate(text.floor_char_boundary(TOLD - repair.len()));
+        text.push_str(&repair);
+    }
+    text
+}
+
+/// Whether somebody whom a failure concerns was not told of it yet.
+fn is_news(input: &Input, failure: &resolver::Failure) -> bool {
+    let knows = |it: &&Subscription| {
+        it.status.conditions.iter().any(|condition| {
+            condition.kind == SubscriptionConditionType::ResolutionFailed
+                && condition.message == failure.message
+        })
+    };
+    let concerned =
+        input.subscriptions.iter().filter(|it| failure.subscriptions.contains(&it.metadata.name));
+    failure.subscriptions.is_empty() || !concerned.into_iter().all(|it| knows(&it))
 }
 
 /// What came out.
@@ -88,55 +122,66 @@ pub(crate) fn fingerprint(input: &Input) -> String {
 
 /// Resolves and turns what was chosen into steps.
 pub(crate) fn run(input: &Input) -> Resolved {
-    let outcome = resolver::resolve(&world(input));
+    let outcome = resolver::resolve_explaining(&world(input), |failure| is_news(input, failure));
     let mut out = Resolved {
         failures: outcome
             .failures
             .iter()
             // What is broken and in nobody's way is told where it is broken.
-            .filter(|it| !it.subscriptions.is_empty())
+            .filter(|it| !it.subscriptions.is_empty() || !it.csvs.is_empty())
             .map(|it| Failure {
                 reason: it.kind.reason().into(),
                 message: it.message.clone(),
                 subscriptions: it.subscriptions.clone(),
+                csvs: if it.subscriptions.is_empty() { it.csvs.clone() } else { Vec::new() },
+                explanation: is_news(input, it).then(|| told(it)),
             })
             .collect(),
         ..Resolved::default()
     };
-    let unresolved = out.failures.len();
+    let unusable = unusable_parts(input, &outcome);
+    for (part, message) in &unusable {
+        out.failures.push(Failure {
+            reason: SubscriptionReason::ErrorPreventedResolution,
+            message: message.clone(),
+            subscriptions: outcome.parts.get(*part).cloned().unwrap_or_default(),
+            csvs: Vec::new(),
+            explanation: None,
+        });
+    }
     for install in &outcome.installs {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
         if is_under_way(input, &install.subscriptions, &chosen.name) {
             continue;
         }
-        match steps_of(input, chosen) {
-            Ok(steps) => {
-                out.steps.extend(steps);
-                for name in &install.subscriptions {
-                    out.updates.insert(name.clone(), chosen.name.clone());
-                }
-            }
-            Err(message) => {
-                let all = || input.subscriptions.iter().map(|it| it.metadata.name.clone());
-                out.failures.push(Failure {
-                    reason: SubscriptionReason::ErrorPreventedResolution,
-                    message,
-                    subscriptions: if install.subscriptions.is_empty() {
-                        all().collect()
-                    } else {
-                        install.subscriptions.clone()
-                    },
-                });
+        // Half of what belongs together is worse than nothing: a part was chosen as a whole.
+        if unusable.contains_key(&install.part) {
+            continue;
+        }
+        if let Ok(steps) = steps_of(input, chosen) {
+            out.steps.extend(steps);
+            for name in &install.subscriptions {
+                out.updates.insert(name.clone(), chosen.name.clone());
             }
         }
     }
-    // Half of what belongs together is worse than nothing: dependencies are chosen as a whole.
-    if !outcome.new_subscriptions.is_empty() && out.failures.len() > unresolved {
-        out.steps.clear();
-        out.updates.clear();
-    }
     out.steps = steps::ordered(out.steps);
     out
+}
+
+/// The parts with a bundle that cannot be installed, and why.
+fn unusable_parts(input: &Input, outcome: &resolver::Outcome) -> BTreeMap<usize, String> {
+    let mut parts = BTreeMap::new();
+    for install in &outcome.installs {
+        let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
+        if is_under_way(input, &install.subscriptions, &chosen.name) {
+            continue;
+        }
+        if let Err(message) = steps_of(input, chosen) {
+            parts.entry(install.part).or_insert(message);
+        }
+    }
+    parts
 }
 
 /// Whether everybody who asks for a version waits for a plan that brings it: a second plan for the

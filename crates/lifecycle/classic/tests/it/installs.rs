@@ -238,6 +238,39 @@ async fn a_version_for_a_later_kubernetes_is_passed_over() {
 }
 
 #[tokio::test]
+async fn a_failed_resolution_is_explained_where_people_look() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    let lost = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": "lost.v1", "namespace": "team", "annotations": {
+            "operatorframework.io/properties": json!({"properties": [{
+                "type": "olm.gvk.required",
+                "value": {"group": "g.example.com", "version": "v1", "kind": "Gone"},
+            }]}).to_string(),
+        }},
+        "spec": {
+            "displayName": "Lost", "version": "1.0.0",
+            "install": {"strategy": "deployment", "spec": {"deployments": []}},
+        },
+    });
+    world.cluster.apply(mainstay_object::Object::from_value(lost).unwrap()).await;
+    world.subscribe(json!({"channel": "stabel"})).await;
+    let (kind, message) = world.event("Subscription", "anvil", "ResolutionFailed").await;
+    assert_eq!(kind, "Warning");
+    let remedy = "set `spec.channel` of Subscription `anvil` to `stable`";
+    assert!(message.contains(remedy) && message.len() <= 1024, "{message}");
+    // The Namespace has the words of the condition.
+    let told = world.subscription(|it| condition(it, "ResolutionFailed").is_some()).await;
+    let (_, words) = condition(&told, "ResolutionFailed").unwrap();
+    let (_, message) = world.event("Namespace", "team", "ResolutionFailed").await;
+    assert_eq!(message, words);
+    // Nobody's Subscription has to do with this one.
+    let (_, message) = world.event("ClusterServiceVersion", "lost.v1", "ResolutionFailed").await;
+    assert!(message.contains("needs the API `Gone`"), "{message}");
+}
+
+#[tokio::test]
 async fn an_impossible_subscription_and_a_dead_catalog_stop_nobody_else() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
