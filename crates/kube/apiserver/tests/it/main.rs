@@ -18,6 +18,7 @@ mod hostile;
 mod limits;
 mod lists;
 mod patches;
+mod policies;
 mod quotas;
 mod replay;
 mod rules;
