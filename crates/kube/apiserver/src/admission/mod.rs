@@ -32,6 +32,7 @@ use std::sync::Arc;
 static CHAIN: &[&dyn Plugin] = &[
     &lifecycle::NamespaceLifecycle,
     &limit_ranger::LimitRanger,
+    &crate::policy::ParameterPermissions,
     &crate::policy::ValidatingAdmissionPolicy,
     &resource_quota::ResourceQuota,
 ];
