@@ -51,7 +51,8 @@ const fn key(key: &'static str, by: By, mask: &'static str, why: &'static str) -
 pub const MANAGERS: [&str; 4] = ["operation", "manager", "apiVersion", "subresource"];
 
 /// Labels whose values are hashes of Go's memory layout, printed; the words are learned.
-pub const HASHES: &[&str] = &["pod-template-hash", "controller-revision-hash"];
+pub const HASHES: &[&str] =
+    &["pod-template-hash", "controller-revision-hash", "controller.kubernetes.io/hash"];
 
 /// A pattern that is masked in texts.
 #[derive(Debug)]

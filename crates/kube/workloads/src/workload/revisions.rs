@@ -4,7 +4,7 @@ use crate::common::{Context, controller_reference_value};
 use crate::template;
 use crate::views::{ORPHANS, Owned, RevisionView, Views, selector};
 use mainstay_client::{DeleteOptions, Error, Patch};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, fnv, gotext, known};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -44,6 +44,16 @@ fn data(owner: &Object) -> Value {
     let mut template = owner.get(&["spec", "template"]).cloned().unwrap_or_else(|| json!({}));
     template["$patch"] = "replace".into();
     json!({"spec": {"template": template}})
+}
+
+/// The hash by which the original names revisions of a `StatefulSet`: FNV-1 of the data as Go writes
+/// it and of the number of collisions.
+fn data_hash(data: &Value, collisions: i64) -> String {
+    let text = format!("{}{collisions}", gotext::json(data));
+    let hash = text
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(byte));
+    fnv::safe_encode(&hash.to_string())
 }
 
 impl Revisions {
@@ -117,7 +127,10 @@ impl Revisions {
         let print = template::fingerprint(owner.get(&["spec", "template"]).unwrap_or(&Value::Null));
         let cluster = &self.context.cluster;
         loop {
-            let hash = template::name_hash(print, collisions);
+            let hash = match owner.kind() {
+                "StatefulSet" => data_hash(&data, collisions),
+                _ => template::name_hash(print, collisions),
+            };
             let name = format!("{}-{hash}", owner.name());
             let mut revision = Object::new(&known::CONTROLLER_REVISION.gvk(), &name);
             revision.set(&["metadata", "namespace"], owner.namespace().into());
@@ -169,5 +182,33 @@ impl Revisions {
             cluster.ensure_deleted(resource, key.namespace(), &key.name, &options).await?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_has_the_name_that_the_original_gives_it() {
+        let template = json!({
+            "metadata": {"labels": {"app": "db"}},
+            "spec": {
+                "containers": [{
+                    "image": "a", "imagePullPolicy": "Always", "name": "main", "resources": {},
+                    "terminationMessagePath": "/dev/termination-log",
+                    "terminationMessagePolicy": "File",
+                }],
+                "dnsPolicy": "ClusterFirst", "restartPolicy": "Always",
+                "schedulerName": "default-scheduler", "securityContext": {},
+                "terminationGracePeriodSeconds": 30,
+            },
+        });
+        let set = Object::from_value(json!({"spec": {"template": template}})).unwrap();
+        // As a real 1.35 named it.
+        assert_eq!(data_hash(&data(&set), 0), "6484c5f9dc");
+        assert_ne!(data_hash(&data(&set), 1), "6484c5f9dc");
+        let view = RevisionView::of(&Object::from_value(json!({"data": data(&set)})).unwrap());
+        assert_eq!(Some(&template_of(&view)), set.get(&["spec", "template"]));
     }
 }
