@@ -11,6 +11,7 @@
 //! shared by all readers; other forms (table, metadata only, another version) are made on demand.
 
 mod admission;
+mod aggregation;
 mod convert;
 mod discovery;
 mod filter;
@@ -34,6 +35,7 @@ pub mod print;
 pub mod serve;
 pub mod strategy;
 
+pub use aggregation::{FrontProxy, NativeGroup};
 pub use health::Readiness;
 pub use http::Body;
 pub use identity::{AUTHENTICATED, Identity, MASTERS};

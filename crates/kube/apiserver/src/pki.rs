@@ -18,6 +18,7 @@
 
 mod files;
 
+use crate::FrontProxy;
 use crate::authn::{Authenticator, ClientAuthority, KeyError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -141,6 +142,7 @@ impl std::fmt::Debug for Pki {
 const AUTHORITY: &str = "ca";
 const SERVING: &str = "apiserver";
 const ADMIN: &str = "admin";
+const FRONT_PROXY: &str = "front-proxy";
 const TOKENS: &str = "sa";
 
 impl Pki {
@@ -189,6 +191,14 @@ impl Pki {
     /// The administrator's certificate and key, in PEM.
     pub fn admin_pem(&self) -> (&str, String) {
         (&self.admin.certificate_pem, self.admin.key.serialize_pem())
+    }
+
+    /// What the server shows to servers of aggregated groups: a new certificate of the authority for
+    /// the name `front-proxy`.
+    pub fn front_proxy(&self, clock: &Clock) -> Result<FrontProxy, PkiError> {
+        let made = Leaf::FrontProxy.make(&self.authority, clock)?;
+        let key = PrivatePkcs8KeyDer::from(made.key.serialize_der());
+        Ok(FrontProxy { chain: vec![made.certificate], key: PrivateKeyDer::Pkcs8(key) })
     }
 
     /// PKCS#8 of the key that signs service-account tokens.
@@ -364,6 +374,8 @@ enum Leaf<'a> {
     Serving(&'a [String]),
     /// Who the administrator is.
     Admin,
+    /// Who the server is to servers of aggregated groups.
+    FrontProxy,
 }
 
 impl Leaf<'_> {
@@ -371,6 +383,7 @@ impl Leaf<'_> {
         match self {
             Self::Serving(_) => SERVING,
             Self::Admin => ADMIN,
+            Self::FrontProxy => FRONT_PROXY,
         }
     }
 
@@ -396,6 +409,7 @@ impl Leaf<'_> {
         let mut params = match self {
             Self::Serving(_) => parameters(clock, LEAF_LIFE, "kube-apiserver", None)?,
             Self::Admin => parameters(clock, LEAF_LIFE, "kubernetes-admin", Some(crate::MASTERS))?,
+            Self::FrontProxy => parameters(clock, LEAF_LIFE, FRONT_PROXY, None)?,
         };
         for name in self.names() {
             let one = CertificateParams::new(vec![name.clone()])
@@ -405,7 +419,7 @@ impl Leaf<'_> {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![match self {
             Self::Serving(_) => ExtendedKeyUsagePurpose::ServerAuth,
-            Self::Admin => ExtendedKeyUsagePurpose::ClientAuth,
+            Self::Admin | Self::FrontProxy => ExtendedKeyUsagePurpose::ClientAuth,
         }];
         let issuer = Issuer::from_ca_cert_der(&authority.certificate, &authority.key)
             .map_err(PkiError::Generate)?;

@@ -1,5 +1,6 @@
 //! The server: what it is made of, and from an HTTP request to a handler.
 
+use crate::aggregation::{self, Aggregation};
 use crate::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
 use crate::authn::{Authenticator, Shown};
 use crate::authz::{Attributes, Authorizer};
@@ -91,6 +92,9 @@ pub enum StartError {
     /// A flow schema or priority level that every cluster has could not be made.
     #[error("creating flow schemas and priority levels: {0}")]
     Flow(Status),
+    /// An `APIService` of a group that is built in could not be made.
+    #[error("creating APIServices: {0}")]
+    Groups(Status),
     /// A role or binding that every cluster has could not be made.
     #[error("creating the {kind} {name}: {status}")]
     CreateRole {
@@ -132,6 +136,8 @@ pub struct ApiServer {
     pub(crate) metrics: Metrics,
     /// Where requests are written down.
     pub(crate) audit: OnceLock<audit::Log>,
+    /// Groups that others serve.
+    pub(crate) aggregation: Aggregation,
     /// When the server started.
     pub(crate) started: jiff::Timestamp,
 }
@@ -171,6 +177,7 @@ impl ApiServer {
             flow: Flow::default(),
             metrics: Metrics::default(),
             audit: OnceLock::new(),
+            aggregation: Aggregation::default(),
             started: clock.now(),
         });
         handlers::definitions::restore(&server);
@@ -178,6 +185,8 @@ impl ApiServer {
         handlers::roles::settle(&server).await?;
         limits::flow::start(&server).await.map_err(StartError::Flow)?;
         crate::policy::keep_status(&server);
+        aggregation::seed(&server).await.map_err(StartError::Groups)?;
+        aggregation::start(&server).map_err(StartError::Groups)?;
         Ok(server)
     }
 
@@ -325,6 +334,16 @@ impl ApiServer {
         } else {
             gather(body).await
         };
+        if !self.aggregation.is_empty()
+            && let Some(found) = path::decoded(parts.uri.path()).and_then(|path| version_of(&path))
+        {
+            let (group, version) = (found.0.as_str(), found.1.as_str());
+            let proxied =
+                aggregation::proxied(self, identity, parts, (group, version), body.clone()).await;
+            if let Some(response) = proxied {
+                return response;
+            }
+        }
         self.respond(identity, parts, body).await
     }
 
@@ -421,8 +440,8 @@ impl ApiServer {
         match target {
             Target::Root => Ok(discovery::root(&kinds)),
             Target::CoreVersions => discovery::roots(&kinds, true, asked),
-            Target::Groups => discovery::roots(&kinds, false, asked),
-            Target::Group(group) => discovery::group(&kinds, &group, asked),
+            Target::Groups => discovery::groups(&kinds, &self.aggregation, asked),
+            Target::Group(group) => discovery::any_group(&kinds, &self.aggregation, &group, asked),
             Target::GroupVersion(group, version) => {
                 discovery::group_version(&kinds, &group, &version, asked)
             }
@@ -441,6 +460,15 @@ impl ApiServer {
 pub(crate) fn refuse(parts: &request::Parts, status: &Status) -> Response<Body> {
     let query = Query::parse(parts.uri.query()).ok();
     Answer::refusal(status).into_response(wishes(parts, query.as_ref()))
+}
+
+/// The group and version that a path is below, or is.
+fn version_of(path: &str) -> Option<(String, String)> {
+    match path::parse(path) {
+        Target::Resource(path) => Some((path.group, path.version)),
+        Target::GroupVersion(group, version) => Some((group, version)),
+        _ => None,
+    }
 }
 
 /// How the client wants the answer to be written.

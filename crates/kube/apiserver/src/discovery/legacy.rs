@@ -13,7 +13,7 @@ use base64::prelude::BASE64_STANDARD;
 use http::StatusCode;
 use mainstay_object::Status;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -151,12 +151,22 @@ struct OneVersion<'a> {
 
 /// `/apis`.
 pub(super) fn groups(kinds: &Kinds) -> Answer {
+    Answer::of(&others(kinds))
+}
+
+/// The same as a value.
+pub(super) fn groups_value(kinds: &Kinds) -> Value {
+    serde_json::to_value(others(kinds)).unwrap_or_default()
+}
+
+/// A group of the list as a value.
+pub(super) fn group_value_of(group: &Group) -> Value {
+    serde_json::to_value(group_value(group)).unwrap_or_default()
+}
+
+fn others(kinds: &Kinds) -> Others<'_> {
     let groups = kinds.groups.iter().filter(|one| !one.name.is_empty());
-    Answer::of(&Others {
-        kind: "APIGroupList",
-        api_version: "v1",
-        groups: groups.map(group_value).collect(),
-    })
+    Others { kind: "APIGroupList", api_version: "v1", groups: groups.map(group_value).collect() }
 }
 
 /// `/apis/{group}`.

@@ -8,6 +8,7 @@ mod aggregated;
 mod legacy;
 mod openapi;
 
+use crate::aggregation::Aggregation;
 use crate::http::answer::{Answer, encoded};
 use crate::http::negotiate::{self, Form, Offer, Route};
 use crate::registry::Kinds;
@@ -21,8 +22,12 @@ use sha2::{Digest, Sha512};
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-pub(crate) use legacy::{group, group_version, nothing_at, root, version};
+use legacy::group;
+pub(crate) use legacy::{group_version, nothing_at, root, version};
 pub(crate) use openapi::{document, index, swagger};
+
+/// The media type of the aggregated form.
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// An encoded answer and its entity tag.
 type Tagged = (Bytes, String);
@@ -72,10 +77,57 @@ pub(crate) fn roots(kinds: &Kinds, core: bool, asked: Asked<'_>) -> Result<Answe
     let mut answer =
         unless_known(bytes, etag, asked).header(CACHE_CONTROL, HeaderValue::from_static("public"));
     if answer.code == StatusCode::OK {
-        answer.content_type =
-            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        answer.content_type = AGGREGATED;
     }
     Ok(answer)
+}
+
+/// `/apis`: our own groups, and those that others serve among them.
+pub(crate) fn groups(
+    kinds: &Kinds,
+    aggregation: &Aggregation,
+    asked: Asked<'_>,
+) -> Result<Answer, Status> {
+    if aggregation.is_empty() {
+        return roots(kinds, false, asked);
+    }
+    // Made anew each time: what others serve changes without a change here.
+    if !matches!(
+        negotiate::choose(asked.accept, Offer::Discovery, Route::Bare)?,
+        Form::Discovery(_)
+    ) {
+        let mut list = legacy::groups_value(kinds);
+        aggregation.merge_plain(&mut list);
+        return Ok(Answer::of(&list));
+    }
+    let list = serde_json::to_value(aggregated::list(kinds, false));
+    let mut list = list.map_err(Status::internal)?;
+    aggregation.merge_aggregated(&mut list);
+    let bytes = encoded(&list).map_err(Status::internal)?;
+    let etag = format!("\"{}\"", digest(&bytes));
+    let mut answer = unless_known(&bytes, &etag, asked)
+        .header(CACHE_CONTROL, HeaderValue::from_static("public"));
+    if answer.code == StatusCode::OK {
+        answer.content_type = AGGREGATED;
+    }
+    Ok(answer)
+}
+
+/// `/apis/{group}`, of a group that we have, that others have, or both.
+pub(crate) fn any_group(
+    kinds: &Kinds,
+    aggregation: &Aggregation,
+    name: &str,
+    asked: Asked<'_>,
+) -> Result<Answer, Status> {
+    if !aggregation.is_empty() {
+        let own = kinds.group(name).map(legacy::group_value_of);
+        if let Some(group) = aggregation.plain_group(name, own)? {
+            negotiate::choose(asked.accept, Offer::Nothing, Route::Bare)?;
+            return Ok(Answer::of(&group));
+        }
+    }
+    group(kinds, name, asked)
 }
 
 fn tagged(value: &Value) -> Tagged {

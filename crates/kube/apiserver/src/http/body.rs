@@ -51,7 +51,7 @@ impl Body {
     }
 
     /// A body that goes on until the stream ends.
-    pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+    pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self(Inner::Stream(Box::pin(stream)))
     }
 

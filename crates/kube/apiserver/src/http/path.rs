@@ -136,6 +136,7 @@ pub(crate) fn parse(path: &str) -> Target {
         // The original serves the index without a slash at the end only.
         ["openapi", "v3"] if !path.ends_with('/') => Target::OpenApiV3,
         ["openapi", "v3", rest @ ..] => Target::OpenApiV3Document(rest.join("/")),
+        ["healthz" | "livez" | "readyz"] if path.ends_with('/') => Target::Unknown,
         segments @ ["healthz" | "livez" | "readyz", ..] => {
             Target::Health(format!("/{}", segments.join("/")))
         }

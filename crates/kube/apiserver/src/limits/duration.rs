@@ -19,9 +19,14 @@ pub(crate) fn parse(text: &str) -> Result<Option<Duration>, Refused> {
     }
     let mut nanos: u128 = 0;
     while !rest.is_empty() {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(end);
-        if !number.bytes().any(|b| b.is_ascii_digit()) || number.matches('.').count() > 1 {
+        // Digits, and one point among them.
+        let mut points = 0;
+        let end = rest.find(|c: char| {
+            points += usize::from(c == '.');
+            !c.is_ascii_digit() && c != '.' || points > 1
+        });
+        let (number, tail) = rest.split_at(end.unwrap_or(rest.len()));
+        if !number.bytes().any(|b| b.is_ascii_digit()) {
             return Err(invalid());
         }
         let end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());

@@ -16,6 +16,8 @@ mod resolve;
 mod tls;
 
 pub use native::NativeBackend;
+pub(crate) use resolve::{Target, service};
+pub(crate) use tls::{bundle_text, verifier};
 
 use crate::server::ApiServer;
 use bytes::Bytes;
@@ -54,7 +56,7 @@ impl ClientConfig {
     /// Reads a `clientConfig` that has been validated; the error is why it leads nowhere.
     pub(crate) fn read(value: &Value) -> Result<Self, String> {
         let bundle = value.get("caBundle").and_then(Value::as_str).unwrap_or_default();
-        let ca = tls::bundle_text(bundle);
+        let ca = bundle_text(bundle);
         let text = |value: &Value, field: &str| {
             value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
@@ -197,20 +199,18 @@ impl Reach {
         let request = request_of(config, call).map_err(Failure::OnTheWay)?;
         let target = match &config.place {
             Place::Url { host, port, .. } => {
-                resolve::Target::Host(host.trim_matches(['[', ']']).to_owned(), *port)
+                Target::Host(host.trim_matches(['[', ']']).to_owned(), *port)
             }
             Place::Service { namespace, name, port, .. } => {
                 if let Some(backend) = self.natives.get(namespace, name) {
                     return native::ask(&*backend, request, limit).await;
                 }
-                resolve::service(store, namespace, name, *port).map_err(Failure::OnTheWay)?
+                service(store, namespace, name, *port).map_err(Failure::OnTheWay)?
             }
         };
         match target {
-            resolve::Target::Host(host, port) => {
-                self.pool.send(config, &host, port, request, limit).await
-            }
-            resolve::Target::Pod(pod) => native::simulated(&pod, &request),
+            Target::Host(host, port) => self.pool.send(config, &host, port, request, limit).await,
+            Target::Pod(pod) => native::simulated(&pod, &request),
         }
     }
 }

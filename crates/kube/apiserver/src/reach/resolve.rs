@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// What is called.
 #[derive(Debug)]
-pub(super) enum Target {
+pub(crate) enum Target {
     /// A host and port.
     Host(String, u16),
     /// A simulated pod.
@@ -20,7 +20,7 @@ pub(super) enum Target {
 
 /// The endpoint of a Service's port; the error is why there is none, in the words of the original
 /// where it looks for endpoints.
-pub(super) fn service(
+pub(crate) fn service(
     store: &Store,
     namespace: &str,
     name: &str,

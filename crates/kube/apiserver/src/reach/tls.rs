@@ -43,7 +43,7 @@ impl Settings {
 }
 
 /// The text of a bundle, which objects have in Base64.
-pub(super) fn bundle_text(encoded: &str) -> Arc<str> {
+pub(crate) fn bundle_text(encoded: &str) -> Arc<str> {
     let bytes = STANDARD.decode(encoded).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into()
 }
@@ -57,7 +57,8 @@ fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
         .collect()
 }
 
-fn settings(bundle: &str) -> Result<Arc<ClientConfig>, String> {
+/// Who judges certificates by a bundle.
+pub(crate) fn verifier(bundle: &str) -> Result<Arc<dyn ServerCertVerifier>, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let trusted = certificates(bundle);
     let mut roots = RootCertStore::empty();
@@ -68,12 +69,16 @@ fn settings(bundle: &str) -> Result<Arc<ClientConfig>, String> {
         let made = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
         Some(made.build().map_err(|error| error.to_string())?)
     };
-    let verifier = Arc::new(Verifier { chains, trusted, provider: provider.clone() });
+    Ok(Arc::new(Verifier { chains, trusted, provider }))
+}
+
+fn settings(bundle: &str) -> Result<Arc<ClientConfig>, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
+        .with_custom_certificate_verifier(verifier(bundle)?)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))

@@ -517,6 +517,10 @@ rules! {
         unconditional_update: false,
         metadata: Metadata::ChangesThenWhole,
         default: groups::default_api_service,
+        create: |object, context| {
+            crate::aggregation::create_local(object, context);
+            Ok(())
+        },
         check: check::api_service,
         check_update: Some(check::api_service_update),
         check_status: check::api_service_status,

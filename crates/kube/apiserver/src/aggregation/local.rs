@@ -1,0 +1,160 @@
+//! `APIService` objects of the groups that this server has itself: built-in ones are made when it
+//! first starts, those of definitions come and go with them.
+
+use super::{STORAGE, available};
+use crate::handlers;
+use crate::server::ApiServer;
+use crate::strategy::Context;
+use http::Method;
+use mainstay_object::{Object, Status};
+use mainstay_schema::builtin;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The label of what this server manages, and its values.
+const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+const ON_START: &str = "onstart";
+const ALWAYS: &str = "true";
+/// The priorities of groups of definitions, and of their versions.
+const CUSTOM: (i64, i64) = (1000, 100);
+
+/// The priorities of a built-in group and version.
+pub(super) fn priorities(group: &str, version: &str) -> (i64, i64) {
+    let of_group = match group {
+        "" => return (18_000, 1),
+        "apps" => 17_800,
+        "events.k8s.io" => 17_750,
+        "authentication.k8s.io" => 17_700,
+        "authorization.k8s.io" => 17_600,
+        "autoscaling" => 17_500,
+        "batch" => 17_400,
+        "certificates.k8s.io" => 17_300,
+        "networking.k8s.io" => 17_200,
+        "policy" => 17_100,
+        "rbac.authorization.k8s.io" => 17_000,
+        "storage.k8s.io" => 16_800,
+        "admissionregistration.k8s.io" | "apiextensions.k8s.io" => 16_700,
+        "scheduling.k8s.io" => 16_600,
+        "coordination.k8s.io" => 16_500,
+        "node.k8s.io" => 16_300,
+        "discovery.k8s.io" | "resource.k8s.io" => 16_200,
+        "flowcontrol.apiserver.k8s.io" => 16_100,
+        _ => return CUSTOM,
+    };
+    let of_version = match (group, version) {
+        ("autoscaling", "v2") => 30,
+        ("flowcontrol.apiserver.k8s.io" | "resource.k8s.io", _) => 21,
+        _ => 15,
+    };
+    (of_group, of_version)
+}
+
+/// Gives a new `APIService` without a Service the condition that it is always available.
+pub(crate) fn create_local(object: &mut Object, context: &Context<'_>) {
+    let mut status = json!({});
+    if object.get(&["spec", "service"]).is_none_or(Value::is_null) {
+        status = json!({"conditions": [available::local(&context.clock.now_rfc3339())]});
+    }
+    object.set(&["status"], status);
+}
+
+/// Makes the objects of the built-in groups that are not there yet.
+pub(crate) async fn seed(server: &Arc<ApiServer>) -> Result<(), Status> {
+    let versions: BTreeSet<(&str, &str)> = builtin::kinds()
+        .iter()
+        .map(|kind| (kind.group, kind.version))
+        // Whoever serves these objects needs none of its own.
+        .filter(|(group, _)| *group != "apiregistration.k8s.io")
+        .collect();
+    let mut objects = Vec::new();
+    for (group, version) in versions {
+        if server.store.find(STORAGE, "", &format!("{version}.{group}")).is_none() {
+            let priorities = priorities(group, version);
+            objects.push((STORAGE, made(server, group, version, priorities, ON_START)?));
+        }
+    }
+    handlers::bootstrap::seed(server, objects).await
+}
+
+/// An object as it is stored: complete, since all of it is known.
+fn made(
+    server: &ApiServer,
+    group: &str,
+    version: &str,
+    (of_group, of_version): (i64, i64),
+    managed: &str,
+) -> Result<Object, Status> {
+    let now = server.clock.now_rfc3339();
+    let mut spec = json!({
+        "version": version, "groupPriorityMinimum": of_group, "versionPriority": of_version,
+    });
+    let mut fields =
+        json!({"f:groupPriorityMinimum": {}, "f:version": {}, "f:versionPriority": {}});
+    if !group.is_empty() {
+        spec["group"] = group.into();
+        fields["f:group"] = json!({});
+    }
+    let labels = json!({"f:labels": {".": {}, format!("f:{MANAGED}"): {}}});
+    let value = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {
+            "name": format!("{version}.{group}"), "labels": {MANAGED: managed},
+            "managedFields": [{
+                "manager": "kube-apiserver", "operation": "Update", "time": now,
+                "apiVersion": "apiregistration.k8s.io/v1", "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:metadata": labels, "f:spec": fields},
+            }],
+        },
+        "spec": spec, "status": {"conditions": [available::local(&now)]},
+    });
+    Object::from_value(value).map_err(Status::internal)
+}
+
+/// Makes and removes the objects of definitions. What goes wrong is tried again with the next change.
+pub(super) async fn settle(server: &Arc<ApiServer>) {
+    let mut wanted: BTreeSet<(String, String)> = BTreeSet::new();
+    for stored in server.store.list(handlers::definitions::STORAGE, None).iter() {
+        let definition = stored.object();
+        let group = definition.str(&["spec", "group"]).unwrap_or_default();
+        for version in definition.array(&["spec", "versions"]) {
+            if version.get("served") == Some(&Value::Bool(true))
+                && let Some(name) = version.get("name").and_then(Value::as_str)
+            {
+                wanted.insert((group.to_owned(), name.to_owned()));
+            }
+        }
+    }
+    let mut objects = Vec::new();
+    for (group, version) in &wanted {
+        if server.store.find(STORAGE, "", &format!("{version}.{group}")).is_none()
+            && let Ok(object) = made(server, group, version, CUSTOM, ALWAYS)
+        {
+            objects.push((STORAGE, object));
+        }
+    }
+    if let Err(status) = handlers::bootstrap::seed(server, objects).await {
+        tracing::warn!(%status, "APIServices of definitions could not be made");
+    }
+    for stored in server.store.list(STORAGE, None).iter() {
+        let object = stored.object();
+        let managed = object.labels().any(|(key, value)| key == MANAGED && value == ALWAYS);
+        let text = |field: &str| object.str(&["spec", field]).unwrap_or_default().to_owned();
+        if managed && !wanted.contains(&(text("group"), text("version"))) {
+            available::own_request(server, Method::DELETE, object.name(), "", &Value::Null).await;
+        }
+    }
+}
+
+/// Writes the condition of what has become local.
+pub(super) async fn tell(server: &Arc<ApiServer>) {
+    for stored in server.store.list(STORAGE, None).iter() {
+        let object = stored.object();
+        let is_local = object.get(&["spec", "service"]).is_none_or(Value::is_null);
+        let told = available::condition(&object).is_some_and(|it| it["reason"] == "Local");
+        if is_local && !told {
+            let condition = available::local(&server.clock.now_rfc3339());
+            available::write(server, object, condition).await;
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! From a remote group-version to whoever serves it: a connection of its own for each request, whose
+//! answer is passed on while it comes, or a handler of this process.
+
+use super::Remote;
+use crate::Identity;
+use crate::http::Body;
+use crate::reach::{Target, service as resolve, verifier};
+use crate::server::ApiServer;
+use bytes::{Bytes, BytesMut};
+use futures::future::BoxFuture;
+use futures::stream;
+use http::header::{CONTENT_TYPE, HOST, HeaderName};
+use http::{HeaderValue, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Bytes of an answer's head.
+const HEAD: usize = 64 * 1024;
+
+/// A group that this process serves itself behind a Service.
+pub trait NativeGroup: Send + Sync + fmt::Debug + 'static {
+    /// Answers a request of somebody who may send it: path and query are those of the client, and
+    /// so are the headers, without what proves who it is. Watches answer with a body that goes on
+    /// ([`Body::stream`]).
+    fn call(&self, identity: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>>;
+}
+
+/// What the server shows to servers of remote groups, so that they believe whom it speaks for: a
+/// client certificate and its key.
+pub struct FrontProxy {
+    /// The certificate, and those between it and the authority.
+    pub chain: Vec<CertificateDer<'static>>,
+    /// Its key.
+    pub key: PrivateKeyDer<'static>,
+}
+
+impl fmt::Debug for FrontProxy {
+    /// Prints no keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrontProxy").finish_non_exhaustive()
+    }
+}
+
+/// The PEM text of a `caBundle`.
+pub(super) fn bundle(encoded: &str) -> Arc<str> {
+    crate::reach::bundle_text(encoded)
+}
+
+/// Where a remote group-version is served.
+pub(super) enum Endpoint {
+    /// In this process, under the Service's name.
+    Native(String),
+    /// There.
+    Host(String, u16),
+}
+
+impl Endpoint {
+    /// Name and port as a URL has them.
+    pub(super) fn shown(&self, port: u16) -> String {
+        match self {
+            Self::Native(name) => format!("{name}:{port}"),
+            Self::Host(host, port) if host.contains(':') => format!("[{host}]:{port}"),
+            Self::Host(host, port) => format!("{host}:{port}"),
+        }
+    }
+}
+
+/// The endpoint of a remote group-version; the error is why there is none.
+pub(super) fn endpoint(server: &ApiServer, remote: &Remote) -> Result<Endpoint, String> {
+    let Remote { namespace, service, port, .. } = remote;
+    if server.aggregation.native(remote).is_some() {
+        return Ok(Endpoint::Native(format!("{service}.{namespace}.svc")));
+    }
+    let stored = server.store.find("services", namespace, service);
+    let kind = stored.map(|stored| stored.object());
+    if kind.as_ref().and_then(|it| it.str(&["spec", "type"])) == Some("ExternalName") {
+        return Err("unsupported service type \"ExternalName\"".to_owned());
+    }
+    match resolve(&server.store, namespace, service, *port)? {
+        Target::Host(host, port) => Ok(Endpoint::Host(host, port)),
+        Target::Pod(pod) => {
+            let ip = pod.str(&["status", "podIP"]).unwrap_or_default();
+            Err(format!("dial tcp {ip}:{port}: connect: connection refused"))
+        }
+    }
+}
+
+/// An answer whose body still comes.
+pub(super) enum Sent {
+    Native(Response<Body>),
+    Host(Response<Incoming>),
+}
+
+/// An answer, read to its end.
+#[derive(Clone, Debug)]
+pub(super) struct Whole {
+    pub(super) code: u16,
+    pub(super) content_type: String,
+    pub(super) body: Bytes,
+}
+
+impl Whole {
+    pub(super) fn is_good(&self) -> bool {
+        (200..300).contains(&self.code)
+    }
+}
+
+impl Sent {
+    /// The answer as it is passed on.
+    pub(super) fn streamed(self) -> Response<Body> {
+        match self {
+            Self::Native(response) => response,
+            Self::Host(response) => response.map(|body| {
+                if http_body::Body::is_end_stream(&body) {
+                    return Body::from(Bytes::new());
+                }
+                Body::stream(stream::unfold(body, |mut body| async move {
+                    loop {
+                        // A broken answer ends here; its length or form tells the client.
+                        let frame = body.frame().await?.ok()?;
+                        if let Ok(data) = frame.into_data() {
+                            return Some((data, body));
+                        }
+                    }
+                }))
+            }),
+        }
+    }
+
+    /// The whole answer, if it has no more than so many bytes.
+    pub(super) async fn whole(self, limit: usize) -> Result<Whole, String> {
+        let (parts, mut body) = self.streamed().into_parts();
+        let mut read = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame;
+            if let Ok(data) = frame.into_data() {
+                if read.len() + data.len() > limit {
+                    return Err(format!("the answer has more than {limit} bytes"));
+                }
+                read.extend_from_slice(&data);
+            }
+        }
+        let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        Ok(Whole {
+            code: parts.status.as_u16(),
+            content_type: content_type.unwrap_or_default().to_owned(),
+            body: read.freeze(),
+        })
+    }
+}
+
+/// Sends a request in somebody's name. The error is what went wrong on the way, in Go's words.
+pub(super) async fn send(
+    server: &ApiServer,
+    remote: &Remote,
+    identity: &Identity,
+    mut request: Request<Bytes>,
+) -> Result<Sent, String> {
+    if let Some(native) = server.aggregation.native(remote) {
+        return Ok(Sent::Native(native.call(identity, request).await));
+    }
+    let endpoint = endpoint(server, remote)?;
+    let authority = endpoint.shown(remote.port);
+    let Endpoint::Host(host, port) = endpoint else { return Err("no endpoint".to_owned()) };
+    sign(&mut request, identity);
+    let text = HeaderValue::try_from(authority.as_str()).map_err(|error| error.to_string())?;
+    request.headers_mut().insert(HOST, text);
+    let config = settings(server, remote)?;
+    let connected = async {
+        let stream = TcpStream::connect((host.as_str(), port)).await.map_err(|error| {
+            let why = match error.kind() {
+                std::io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+                _ => error.to_string(),
+            };
+            format!("dial tcp {authority}: connect: {why}")
+        })?;
+        // Requests leave as they are.
+        let _ = stream.set_nodelay(true);
+        let name = format!("{}.{}.svc", remote.service, remote.namespace);
+        let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
+        let stream = TlsConnector::from(config).connect(name, stream).await;
+        let stream = stream.map_err(|error| format!("tls: {error}"))?;
+        let made = http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream)).await;
+        made.map_err(|error| error.to_string())
+    };
+    let connected = tokio::time::timeout(CONNECT, connected).await;
+    let (mut sender, connection) =
+        connected.map_err(|_| format!("dial tcp {authority}: i/o timeout"))??;
+    // It ends with the answer, or with whoever reads it.
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to an aggregated server ended");
+        }
+    });
+    let sent = sender.send_request(request.map(Full::new)).await;
+    let response = sent.map_err(|error| {
+        if error.is_incomplete_message() { "EOF".to_owned() } else { error.to_string() }
+    })?;
+    Ok(Sent::Host(response))
+}
+
+/// Says for whom the request is.
+fn sign(request: &mut Request<Bytes>, identity: &Identity) {
+    const EXTRA: &str = "x-remote-extra-";
+    let headers = request.headers_mut();
+    let own: Vec<HeaderName> =
+        headers.keys().filter(|name| name.as_str().starts_with("x-remote-")).cloned().collect();
+    for name in own {
+        headers.remove(name);
+    }
+    let mut add = |name: &str, text: &str| {
+        // What no header can carry is not said.
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(text)) {
+            headers.append(name, value);
+        }
+    };
+    add("x-remote-user", identity.user());
+    if !identity.uid().is_empty() {
+        add("x-remote-uid", identity.uid());
+    }
+    for group in identity.groups() {
+        add("x-remote-group", group);
+    }
+    for (key, values) in identity.extra() {
+        for value in values {
+            add(&format!("{EXTRA}{}", escaped(key)), value);
+        }
+    }
+}
+
+/// A key as a header's name has it: what cannot stand there is percent-encoded.
+fn escaped(key: &str) -> String {
+    let mut out = String::with_capacity(key.len());
+    for byte in key.bytes() {
+        if byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out.to_ascii_lowercase()
+}
+
+fn settings(server: &ApiServer, remote: &Remote) -> Result<Arc<ClientConfig>, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let judge: Arc<dyn ServerCertVerifier> =
+        if remote.insecure { Arc::new(Anybody(provider.clone())) } else { verifier(&remote.ca)? };
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(judge);
+    let mut config = match server.aggregation.front.get() {
+        Some(front) => builder
+            .with_client_auth_cert(front.chain.clone(), front.key.clone_key())
+            .map_err(|error| error.to_string())?,
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Takes any certificate: what `insecureSkipTLSVerify` asks for.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_request_says_for_whom_it_is_and_nothing_that_its_sender_says_of_it() {
+        let extra = BTreeMap::from([("acme.com/scopes".to_owned(), vec!["a".to_owned()])]);
+        let groups = ["devs".to_owned(), "system:authenticated".to_owned()];
+        let identity = Identity::with_details("jane", "7", groups, extra);
+        let mut request = Request::get("/apis/a/v1")
+            .header("x-remote-user", "admin")
+            .header("x-remote-extra-more", "b")
+            .body(Bytes::new())
+            .unwrap();
+        sign(&mut request, &identity);
+        let all: Vec<String> = request
+            .headers()
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+            .collect();
+        assert_eq!(
+            all,
+            [
+                "x-remote-user: jane",
+                "x-remote-uid: 7",
+                "x-remote-group: devs",
+                "x-remote-group: system:authenticated",
+                "x-remote-extra-acme.com%2fscopes: a",
+            ]
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! Groups that others serve.
+
+use crate::harness::{Api, Events};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream;
+use http::{Method, Request, Response};
+use mainstay_apiserver::{Body, Identity, NativeGroup};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const ALL: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+const NAME: &str = "/apis/apiregistration.k8s.io/v1/apiservices/v1.others.example.com";
+const THINGS: &str = "/apis/others.example.com/v1/namespaces/default/things";
+
+/// Answers discovery, says what it was asked, and watches.
+#[derive(Debug)]
+struct Things;
+
+impl NativeGroup for Things {
+    fn call(&self, identity: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>> {
+        let path = request.uri().path().to_owned();
+        let answer = match path.as_str() {
+            "/apis/others.example.com/v1" => json!({
+                "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "others.example.com/v1",
+                "resources": [
+                    {"name": "things", "singularName": "thing", "namespaced": true, "kind": "Thing", "verbs": ["get", "list"], "shortNames": ["th"]},
+                    {"name": "things/status", "singularName": "", "namespaced": true, "kind": "Thing", "verbs": ["get"]},
+                ],
+            }),
+            "/apis" => json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []}),
+            THINGS if request.uri().query() == Some("watch=true") => {
+                let event = json!({"type": "ADDED", "object": {"metadata": {"name": "a"}}});
+                let line = Bytes::from(format!("{event}\n"));
+                // It goes on until the client has enough of it.
+                let events = stream::once(async { line });
+                let events = futures::StreamExt::chain(events, stream::pending());
+                return Box::pin(async { Response::new(Body::stream(events)) });
+            }
+            _ => json!({
+                "asked": format!("{} {}", request.method(), request.uri()),
+                "by": identity.user(),
+                "body": String::from_utf8_lossy(request.body()),
+                "authorization": request.headers().contains_key("authorization"),
+            }),
+        };
+        let bytes = Bytes::from(answer.to_string());
+        Box::pin(async {
+            Response::builder().header("x-own", "1").body(Body::from(bytes)).unwrap()
+        })
+    }
+}
+
+fn service(service: &str) -> Value {
+    json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": "v1.others.example.com"},
+        "spec": {
+            "group": "others.example.com", "version": "v1", "insecureSkipTLSVerify": true,
+            "groupPriorityMinimum": 2000, "versionPriority": 15,
+            "service": {"namespace": "default", "name": service},
+        },
+    })
+}
+
+async fn reason(api: &Api, reason: &str) -> Value {
+    loop {
+        let object = api.get(NAME).await.ok();
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        if let Some(found) = conditions.iter().find(|one| one["reason"] == reason) {
+            return found.clone();
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_group_of_this_process_is_served_behind_its_service() {
+    let api = Api::new().await;
+    api.server.put_native_group("default", "things", Arc::new(Things));
+    api.post(ALL, &service("things")).await.ok();
+    assert_eq!(reason(&api, "Passed").await["status"], "True");
+    while api.get(THINGS).await.code == 503 {
+        tokio::task::yield_now().await;
+    }
+    let headers = [("authorization", "Bearer x")];
+    let answer = api.call(Method::POST, &format!("{THINGS}?a=b"), &headers, "{}").await;
+    assert_eq!(answer.headers["x-own"], "1");
+    assert!(answer.headers.contains_key("audit-id"));
+    assert_eq!(
+        answer.ok(),
+        json!({
+            "asked": format!("POST {THINGS}?a=b"), "by": "kubernetes-admin", "body": "{}",
+            "authorization": false,
+        })
+    );
+    let mut events: Events = api.watch(&format!("{THINGS}?watch=true")).await;
+    assert_eq!(events.short().await, "ADDED a");
+}
+
+#[tokio::test]
+async fn groups_of_others_stand_among_our_own_in_discovery() {
+    let api = Api::new().await;
+    api.server.put_native_group("default", "things", Arc::new(Things));
+    api.post(ALL, &service("things")).await.ok();
+    reason(&api, "Passed").await;
+    let names = |list: &Value, field: &str, name: &str| -> Vec<String> {
+        let items = list[field].as_array().unwrap().iter();
+        items.map(|one| one.pointer(name).unwrap().as_str().unwrap().to_owned()).collect()
+    };
+    let plain = api.get("/apis").await.ok();
+    let all = names(&plain, "groups", "/name");
+    // Less than every built-in group, and more than those of definitions.
+    assert_eq!(
+        (all[0].as_str(), all.last().unwrap().as_str()),
+        ("apiregistration.k8s.io", "others.example.com")
+    );
+    let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    loop {
+        let whole = api.get_as("/apis", accept).await.ok();
+        let items = whole["items"].as_array().unwrap();
+        let found = items.iter().find(|one| one["metadata"]["name"] == "others.example.com");
+        let version = &found.unwrap()["versions"][0];
+        if version["freshness"] == "Stale" {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        assert_eq!(
+            *version,
+            json!({
+                "version": "v1", "freshness": "Current",
+                "resources": [{
+                    "resource": "things", "singularResource": "thing", "scope": "Namespaced",
+                    "responseKind": {"group": "others.example.com", "version": "v1", "kind": "Thing"},
+                    "verbs": ["get", "list"], "shortNames": ["th"],
+                    "subresources": [{
+                        "subresource": "status", "verbs": ["get"],
+                        "responseKind": {"group": "others.example.com", "version": "v1", "kind": "Thing"},
+                    }],
+                }],
+            })
+        );
+        break;
+    }
+    let group = api.get("/apis/others.example.com").await.ok();
+    assert_eq!(group["preferredVersion"]["groupVersion"], "others.example.com/v1");
+    api.delete(NAME, &Value::Null).await.ok();
+    api.until("/apis/others.example.com", 404).await;
+    api.until(THINGS, 404).await;
+}
+
+#[tokio::test]
+async fn a_server_that_stalls_holds_up_nobody() {
+    #[derive(Debug)]
+    struct Stalls;
+    impl NativeGroup for Stalls {
+        fn call(&self, _: &Identity, _: Request<Bytes>) -> BoxFuture<'_, Response<Body>> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let api = Api::new().await;
+    api.server.put_native_group("default", "stalls", Arc::new(Stalls));
+    api.post(ALL, &service("stalls")).await.ok();
+    api.until("/apis/others.example.com", 200).await;
+    // Nothing is known of it yet, which is told at once.
+    let (code, text) = {
+        let answer = api.get(THINGS).await;
+        (answer.code, String::from_utf8_lossy(&answer.bytes).into_owned())
+    };
+    assert_eq!((code, text.as_str()), (503, "service unavailable\n"));
+    let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let whole = api.get_as("/apis", accept).await.ok();
+    let items = whole["items"].as_array().unwrap();
+    let found = items.iter().find(|one| one["metadata"]["name"] == "others.example.com").unwrap();
+    assert_eq!(found["versions"], json!([{"version": "v1", "freshness": "Stale"}]));
+}
+
+#[tokio::test]
+async fn every_group_has_its_apiservice() {
+    let api = Api::new().await;
+    let all = api.get(ALL).await.ok();
+    assert_eq!(all["items"].as_array().unwrap().len(), 21);
+    let apps = api.get(&format!("{ALL}/v1.apps")).await.ok();
+    assert_eq!(apps["spec"]["groupPriorityMinimum"], 17_800);
+    assert_eq!(apps["status"]["conditions"][0]["reason"], "Local");
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "as.x.example.com"},
+        "spec": {
+            "group": "x.example.com", "scope": "Cluster", "names": {"plural": "as", "kind": "A"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    });
+    api.define(&crd).await;
+    let own = format!("{ALL}/v1.x.example.com");
+    api.until(&own, 200).await;
+    assert_eq!(api.get("/apis/x.example.com/v1/as").await.code, 200);
+    api.delete(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/as.x.example.com",
+        &Value::Null,
+    )
+    .await
+    .ok();
+    api.until(&own, 404).await;
+}
