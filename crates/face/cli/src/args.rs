@@ -109,6 +109,9 @@ pub struct UpArguments {
     /// Set damaged parts of the data folder aside, list what they held, and go on with the rest.
     #[arg(long, conflicts_with = "in_memory")]
     pub repair: bool,
+    /// Write who asked the API what into this file, a line of JSON for each stage of a request.
+    #[arg(long, value_name = "FILE")]
+    pub audit_log: Option<PathBuf>,
 }
 
 /// Reads `ADDR:PORT`, `HOST:PORT` or a port alone, which means loopback.

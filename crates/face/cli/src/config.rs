@@ -40,6 +40,8 @@ pub struct Up {
     pub profile: Profile,
     /// Whether damaged parts of the store are set aside.
     pub repair: bool,
+    /// Where requests are written down, if they are.
+    pub audit_log: Option<PathBuf>,
 }
 
 /// A checked `demo`.
@@ -97,6 +99,7 @@ impl Up {
             nodes: arguments.nodes,
             profile: arguments.profile,
             repair: arguments.repair,
+            audit_log: arguments.audit_log,
         })
     }
 }

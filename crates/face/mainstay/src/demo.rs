@@ -48,6 +48,7 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Failure> {
         nodes: 1,
         profile: Profile::Standard,
         repair: false,
+        audit_log: None,
     };
     let embedded = Embedded::start(settings, &|_| {}).await?;
     let told = tokio::select! {

@@ -7,8 +7,8 @@
 use crate::ports::Ports;
 use crate::{catalogs, data, kubeconfig, layout};
 use mainstay_apiserver::pki::{Pki, PkiError};
-use mainstay_apiserver::{ApiServer, Identity};
-use mainstay_cause::Cause;
+use mainstay_apiserver::{ApiServer, Identity, audit};
+use mainstay_cause::{Cause, Place};
 use mainstay_classic::{Classic, FolderCatalog};
 use mainstay_cli::args::Profile;
 use mainstay_cli::config::{CatalogFolder, Data, reason, runtime_folder};
@@ -42,6 +42,8 @@ pub(crate) struct Settings {
     pub(crate) profile: Profile,
     /// Whether damaged parts of the store are set aside.
     pub(crate) repair: bool,
+    /// Where requests are written down, if they are.
+    pub(crate) audit_log: Option<PathBuf>,
 }
 
 /// A running cluster.
@@ -72,6 +74,8 @@ impl Embedded {
             .local_addr()
             .map_err(|error| Cause::new("the port has no address").because(io(&error)))?;
         let store = data::open(&settings, clock, say).await.map_err(Failure::usage)?;
+        let audit = settings.audit_log.as_deref().map(audit_log).transpose();
+        let audit = audit.map_err(Failure::usage)?;
         let remembered = catalogs::Remembered::read(&settings).map_err(Failure::usage)?;
         let pki = keys(&settings.data, clock, settings.listen).map_err(Failure::usage)?;
         let stop = CancellationToken::new();
@@ -87,6 +91,17 @@ impl Embedded {
         })
         .await
         .map_err(|error| Cause::new("the API server cannot start").because(chain(&error)))?;
+        if let Some(audit) = audit {
+            server.write_down(audit);
+        }
+        let front = pki.front_proxy(&clock).map_err(|error| {
+            Cause::new("the certificate for aggregated servers cannot be made")
+                .because(chain(&error))
+        })?;
+        server.show_to_backends(front);
+        server.publish_authority(pki.authority_pem()).await.map_err(|status| {
+            Cause::new("the authority of clients cannot be published").because(status.to_string())
+        })?;
         let definitions = server.readiness().gate("definitions");
         let controllers = server.readiness().gate("controllers");
         let tls = pki
@@ -291,6 +306,16 @@ fn write_kubeconfig(
     };
     kubeconfig::write(&file, &pki.kubeconfig(&server, "mainstay"))?;
     Ok((file, temporary))
+}
+
+/// Opens the file that requests are written down in.
+fn audit_log(file: &Path) -> Result<audit::Log, Cause> {
+    audit::Log::open(file).map_err(|error| {
+        Cause::new("the audit log cannot be written")
+            .at(Place::file(file))
+            .because(io(&error))
+            .remedy("name a file in a folder that is there with --audit-log FILE")
+    })
 }
 
 /// An I/O error as a cause.

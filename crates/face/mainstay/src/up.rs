@@ -20,6 +20,7 @@ pub(crate) async fn run(up: Up, report: Report) -> Result<(), Failure> {
         nodes: up.nodes,
         profile: up.profile,
         repair: up.repair,
+        audit_log: up.audit_log,
     };
     let embedded = tokio::select! {
         embedded = Embedded::start(settings, &say) => embedded?,

@@ -394,6 +394,10 @@ impl ApiServer {
         let Some(path) = path::decoded(parts.uri.path()) else {
             return Ok(Answer::page_not_found());
         };
+        // No route begins like that.
+        if path.starts_with("//") {
+            return Ok(Answer::page_not_found());
+        }
         let target = path::parse(&path);
         if let Target::Resource(path) = target {
             let Some(row) = self.registry.find(&path.group, &path.version, &path.plural) else {

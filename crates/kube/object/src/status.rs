@@ -4,6 +4,7 @@
 //! follow `k8s.io/apimachinery/pkg/api/errors`.
 
 use crate::field::FieldError;
+use crate::gotext;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -170,7 +171,7 @@ impl Status {
     /// 404 for an object. `plural` is the resource, not the kind.
     pub fn not_found(group: &str, plural: &str, name: &str) -> Self {
         let resource = group_resource(group, plural);
-        Self::new(Reason::NotFound, format!("{resource} {name:?} not found"))
+        Self::new(Reason::NotFound, format!("{resource} {} not found", gotext::quote(name)))
             .about(group, plural, name)
     }
 

@@ -2,7 +2,6 @@
 
 use super::wire::Whole;
 use super::{Aggregation, Found, Remote, local};
-use mainstay_object::Status;
 use serde_json::{Value, json};
 
 /// What is asked of remote servers: everything at once, if they can.
@@ -106,22 +105,18 @@ impl Aggregation {
     }
 
     /// One group in the plain form, if it has remote versions. `own` is what this server has of it.
-    pub(crate) fn plain_group(
-        &self,
-        name: &str,
-        own: Option<Value>,
-    ) -> Result<Option<Value>, Status> {
+    pub(crate) fn plain_group(&self, name: &str, own: Option<Value>) -> Option<Value> {
         if !self.current.load().remotes.iter().any(|remote| remote.group == name) {
-            return Ok(None);
+            return None;
         }
         let mut list = json!({"groups": own.into_iter().collect::<Vec<Value>>()});
         self.merge_plain(&mut list);
         let groups = list["groups"].as_array().into_iter().flatten();
         let mut found = groups.filter(|group| group["name"] == name).cloned();
-        let Some(mut group) = found.next() else { return Ok(None) };
+        let mut group = found.next()?;
         group["kind"] = "APIGroup".into();
         group["apiVersion"] = "v1".into();
-        Ok(Some(group))
+        Some(group)
     }
 
     fn merge(
@@ -150,18 +145,15 @@ impl Aggregation {
             let is_own = |(_, group): &&mut (i64, Value)| {
                 group.pointer(name_at).is_some_and(|name| *name == remote.group)
             };
-            match ranked.iter_mut().find(is_own) {
-                Some((rank, known)) => {
-                    *rank = (*rank).max(remote.group_priority);
-                    if let Some(versions) = known["versions"].as_array_mut() {
-                        versions.retain(|one| one["version"] != remote.version);
-                        versions.push(entry(remote));
-                    }
+            if let Some((rank, known)) = ranked.iter_mut().find(is_own) {
+                *rank = (*rank).max(remote.group_priority);
+                if let Some(versions) = known["versions"].as_array_mut() {
+                    versions.retain(|one| one["version"] != remote.version);
+                    versions.push(entry(remote));
                 }
-                None => {
-                    let made = group(&remote.group, vec![entry(remote)]);
-                    ranked.push((remote.group_priority, made));
-                }
+            } else {
+                let made = group(&remote.group, vec![entry(remote)]);
+                ranked.push((remote.group_priority, made));
             }
         }
         // Stable: groups of the same priority stay in their order.

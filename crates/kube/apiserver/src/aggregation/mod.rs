@@ -164,6 +164,19 @@ impl ApiServer {
         self.aggregation.natives.write().insert(format!("{namespace}/{service}"), group);
     }
 
+    /// Tells servers of aggregated groups, in the ConfigMap where they look for it, whose certificates
+    /// prove who a client is, and by which headers this server says for whom it asks.
+    pub async fn publish_authority(self: &Arc<Self>, authority_pem: &str) -> Result<(), Status> {
+        let data = serde_json::json!({
+            "client-ca-file": authority_pem, "requestheader-client-ca-file": authority_pem,
+            "requestheader-allowed-names": "[\"front-proxy\"]",
+            "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]",
+            "requestheader-group-headers": "[\"X-Remote-Group\"]",
+            "requestheader-username-headers": "[\"X-Remote-User\"]",
+        });
+        crate::handlers::bootstrap::authentication(self, data).await
+    }
+
     /// Gives the server the certificate by which servers of aggregated groups know it. Only the
     /// first one counts.
     pub fn show_to_backends(&self, front: FrontProxy) {

@@ -19,7 +19,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -248,7 +248,8 @@ fn escaped(key: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            // Writing to a text does not fail.
+            let _ = write!(out, "%{byte:02X}");
         }
     }
     out.to_ascii_lowercase()

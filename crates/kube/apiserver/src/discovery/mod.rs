@@ -122,7 +122,7 @@ pub(crate) fn any_group(
 ) -> Result<Answer, Status> {
     if !aggregation.is_empty() {
         let own = kinds.group(name).map(legacy::group_value_of);
-        if let Some(group) = aggregation.plain_group(name, own)? {
+        if let Some(group) = aggregation.plain_group(name, own) {
             negotiate::choose(asked.accept, Offer::Nothing, Route::Bare)?;
             return Ok(Answer::of(&group));
         }

@@ -72,6 +72,18 @@ pub(crate) async fn keep_service(server: &Arc<ApiServer>, address: SocketAddr) {
     }
 }
 
+/// Makes the ConfigMap that tells servers of aggregated groups whom to believe, or brings it up to
+/// date.
+pub(crate) async fn authentication(server: &Arc<ApiServer>, data: Value) -> Result<(), Status> {
+    let row = row(server, "", "configmaps")?;
+    let value = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": data,
+        "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+    });
+    let object = Object::from_value(value).map_err(Status::internal)?;
+    settle(server, &row, object, &[&["data"]]).await
+}
+
 fn is_service(key: &Key) -> bool {
     &*key.namespace == "default" && &*key.name == SERVICE
 }

@@ -46,7 +46,8 @@ use crate::strategy::ledger::Claim;
 use bytes::Bytes;
 use http::header::{ACCEPT, HeaderMap, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, StatusCode};
-use mainstay_object::{Object, Status};
+use mainstay_object::gotext::quote;
+use mainstay_object::{Object, Reason, Status, names};
 use mainstay_store::Key;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -236,6 +237,16 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
     }
     if !row.is_stored() {
         return reviews::answer(request).await;
+    }
+    // What cannot be part of a key is no name, and no namespace.
+    if matches!(&*path.namespace, "." | "..") && reads_all {
+        let key = format!("invalid key: \"/{}/{}\"", row.plural, path.namespace);
+        return Err(Status::new(Reason::Unknown, key));
+    }
+    let problems = names::path_segment(&path.name);
+    if !path.name.is_empty() && !problems.is_empty() {
+        let (name, why) = (quote(&path.name), problems.join(";"));
+        return Err(Status::bad_request(format!("Name parameter invalid: {name}: {why}")));
     }
     match verb {
         "watch" => watch::answer(&request),

@@ -26,10 +26,12 @@ use crate::http::path;
 use crate::http::query::Query;
 use crate::metrics::Counted;
 use crate::server::{ApiServer, refuse};
-use bytes::Buf;
-use http::header::{AUTHORIZATION, HeaderName, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+use bytes::{Buf, Bytes};
+use http::header::{
+    AUTHORIZATION, CONTENT_LENGTH, HeaderName, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+};
 use http::request::Parts;
-use http::{Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use mainstay_object::Status;
 use mainstay_object::fnv::random_uid;
 use std::fmt;
@@ -105,19 +107,23 @@ impl ApiServer {
             log.begin(&self.clock, &parts, &info, people, &audit_id)
         });
         let mut visit = Visit { server: self, started, audit_id, schema: None };
-        let response = match &acting {
-            Err(status) => {
-                if proved.is_none() {
-                    self.metrics.stranger();
-                }
-                refuse(&parts, status)
+        let mut response = if let Err(status) = &acting {
+            if proved.is_none() {
+                self.metrics.stranger();
             }
-            Ok(_) => {
-                let (query, asked) = (query.as_ref(), asked.as_ref());
-                let line = Line { parts: &parts, query, asked, from };
-                visit.answer(who, line, &info, body, &mut counted).await
-            }
+            refuse(&parts, status)
+        } else {
+            let (query, asked) = (query.as_ref(), asked.as_ref());
+            let line = Line { parts: &parts, query, asked, from };
+            visit.answer(who, line, &info, body, &mut counted).await
         };
+        if parts.method == Method::HEAD {
+            // How long it would be is told; it does not follow.
+            if let Some(length) = http_body::Body::size_hint(response.body()).exact() {
+                response.headers_mut().insert(CONTENT_LENGTH, length.into());
+            }
+            *response.body_mut() = Body::from(Bytes::new());
+        }
         visit.done(response, counted, entry, info.is_long())
     }
 }
