@@ -5,6 +5,10 @@
 //! process answers, nothing more: restarting a server because a controller has not synced would
 //! not help it sync.
 //!
+//! The checks of the original are there by name, because monitors ask for them. What each of them is
+//! about has been done when this server begins to answer, so they are green whenever they can be
+//! asked.
+//!
 //! The form of the answers is kube-apiserver's, because people and scripts read it. One thing
 //! differs: a closed gate says why, where the original withholds reasons.
 
@@ -37,6 +41,39 @@ pub struct Report {
     /// Plain text.
     pub text: String,
 }
+
+/// Checks of every endpoint, in the original's order: what must be there, and what is done at the
+/// start.
+const ALWAYS: [&str; 28] = [
+    "ping",
+    "log",
+    "etcd",
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/priority-and-fairness-config-consumer",
+    "poststarthook/priority-and-fairness-filter",
+    "poststarthook/storage-object-count-tracker-hook",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-legacy-token-tracking-controller",
+    "poststarthook/start-service-ip-repair-controllers",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/priority-and-fairness-config-producer",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/aggregator-reload-proxy-client-cert",
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/apiservice-status-local-available-controller",
+    "poststarthook/apiservice-status-remote-available-controller",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-discovery-controller",
+    "poststarthook/kube-apiserver-autoregistration",
+    "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
+];
 
 impl Default for Readiness {
     /// No gates: ready.
@@ -89,10 +126,16 @@ impl Readiness {
             None => (&path[1..], None),
             Some((endpoint, check)) => (endpoint, Some(check)),
         };
-        let mut checks = vec![State { name: "ping".to_owned(), closed: None }];
+        let open = |name: &str| State { name: name.to_owned(), closed: None };
+        let mut checks: Vec<State> = ALWAYS.iter().map(|name| open(name)).collect();
         match endpoint {
             "livez" | "healthz" => {}
-            "readyz" => checks.extend(self.0.borrow().iter().cloned()),
+            "readyz" => {
+                // Behind the store.
+                checks.splice(3..3, ["etcd-readiness", "informer-sync"].map(open));
+                checks.extend(self.0.borrow().iter().cloned());
+                checks.push(open("shutdown"));
+            }
             _ => return None,
         }
         match check {
@@ -210,12 +253,41 @@ mod tests {
         };
         let text = |code, text: &str| Some((code, text.to_owned()));
         assert_eq!(report("/livez", false, &[]), text(200, "ok"));
-        assert_eq!(report("/healthz", true, &[]), text(200, "[+]ping ok\nhealthz check passed\n"));
-        let failed = "[+]ping ok\n[+]crds ok\n[-]classic failed: catalogs are not synced\nreadyz check failed\n";
-        assert_eq!(report("/readyz", false, &[]), text(500, failed));
+        let told = |path: &str, verbose, excluded: &[&str]| {
+            let (code, text) = report(path, verbose, excluded).unwrap();
+            let own = |line: &&str| !line.contains("poststarthook/");
+            (code, text.lines().filter(own).map(ToOwned::to_owned).collect::<Vec<_>>())
+        };
+        let health = ["[+]ping ok", "[+]log ok", "[+]etcd ok", "[+]autoregister-completion ok"];
+        let (code, lines) = told("/healthz", true, &[]);
+        assert_eq!((code, &lines[..4]), (200, &health.map(ToOwned::to_owned)[..]));
+        assert_eq!(lines[4], "healthz check passed");
+        let (code, lines) = told("/readyz", false, &[]);
+        assert_eq!(code, 500);
+        assert_eq!(lines[3..5], ["[+]etcd-readiness ok", "[+]informer-sync ok"]);
+        assert_eq!(
+            lines[6..],
+            [
+                "[+]crds ok",
+                "[-]classic failed: catalogs are not synced",
+                "[+]shutdown ok",
+                "readyz check failed"
+            ]
+        );
         assert_eq!(report("/readyz", false, &["classic"]), text(200, "ok"));
-        let excluded = "[+]ping ok\n[+]crds ok\n[+]classic excluded: ok\nwarn: some health checks cannot be excluded: no matches for \"y\",\"z\"\nreadyz check passed\n";
-        assert_eq!(report("/readyz", true, &["z", "classic", "y"]), text(200, excluded));
+        let (code, lines) = told("/readyz", true, &["z", "classic", "y"]);
+        assert_eq!(code, 200);
+        assert_eq!(
+            lines[6..],
+            [
+                "[+]crds ok",
+                "[+]classic excluded: ok",
+                "[+]shutdown ok",
+                "warn: some health checks cannot be excluded: no matches for \"y\",\"z\"",
+                "readyz check passed"
+            ]
+        );
+        assert_eq!(report("/readyz/etcd", false, &[]), text(200, "ok"));
         assert_eq!(report("/readyz/crds", false, &[]), text(200, "ok"));
         let one = "internal server error: catalogs are not synced\n";
         assert_eq!(report("/readyz/classic", false, &[]), text(500, one));

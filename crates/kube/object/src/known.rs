@@ -14,10 +14,12 @@ macro_rules! known {
 known! {
     NAMESPACE = cluster("", "v1", "Namespace", "namespaces");
     NODE = cluster("", "v1", "Node", "nodes");
+    PERSISTENT_VOLUME = cluster("", "v1", "PersistentVolume", "persistentvolumes");
     POD = namespaced("", "v1", "Pod", "pods");
     SERVICE = namespaced("", "v1", "Service", "services");
     SERVICE_ACCOUNT = namespaced("", "v1", "ServiceAccount", "serviceaccounts");
     SECRET = namespaced("", "v1", "Secret", "secrets");
+    PERSISTENT_VOLUME_CLAIM = namespaced("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims");
     RESOURCE_QUOTA = namespaced("", "v1", "ResourceQuota", "resourcequotas");
     CONFIG_MAP = namespaced("", "v1", "ConfigMap", "configmaps");
     EVENT = namespaced("", "v1", "Event", "events");

@@ -28,6 +28,7 @@ mod namespace;
 mod node;
 mod placement;
 mod pod;
+mod protection;
 mod quota;
 mod replica_set;
 mod scheduler;
@@ -101,6 +102,7 @@ impl Workloads {
         cron_job::start(&context, &views, &mut started);
         service::start(&context, &views, &mut started);
         cluster_roles::start(&context, &mut started);
+        protection::start(&context, &views, &mut started);
         quota::start(&context, &views, &collector, &mut started);
         disruption::start(&context, &views, &mut started);
         node::start_lifecycle(&context, &views, &options.kubelet_version, &mut started);

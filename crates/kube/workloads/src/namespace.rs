@@ -131,7 +131,14 @@ impl Reconcile {
         }
         let found = cluster.resources().await?;
         let mut left = Left { complete: found.complete, ..Left::default() };
-        for api in found.resources {
+        // Pods go first: while one runs, what it may need (its network policies, its Secrets) stays.
+        let (pods, others): (Vec<_>, Vec<_>) =
+            found.resources.into_iter().partition(|api| is_pods(&api.resource));
+        let first = pods.len();
+        for (at, api) in pods.into_iter().chain(others).enumerate() {
+            if at == first && !left.is_without_pods() {
+                break;
+            }
             let emptied = api.preferred && api.resource.is_namespaced();
             if !emptied || !api.can("list") || !api.can("delete") {
                 continue;
@@ -207,6 +214,10 @@ impl Reconcile {
     }
 }
 
+fn is_pods(resource: &Resource) -> bool {
+    resource.group.is_empty() && &*resource.plural == "pods"
+}
+
 fn ignore_existing(outcome: Result<Object, Error>) -> Result<(), Error> {
     match outcome {
         Err(error) if error.is_already_exists() => Ok(()),
@@ -227,6 +238,11 @@ struct Left {
 impl Left {
     fn is_empty(&self) -> bool {
         self.complete && self.failures.is_empty() && self.remaining.is_empty()
+    }
+
+    /// Whether no Pod is left, as far as anybody could see.
+    fn is_without_pods(&self) -> bool {
+        self.failures.is_empty() && !self.remaining.contains_key("pods.")
     }
 
     fn count(&mut self, resource: &Resource, objects: &[Object]) {

@@ -46,6 +46,28 @@ async fn in_the_foreground_the_owner_goes_last() {
 }
 
 #[tokio::test]
+async fn owners_in_a_ring_go_together() {
+    let cluster = TestCluster::start().await;
+    let mut made = Vec::new();
+    for name in ["a", "b", "c"] {
+        made.push(cluster.apply_yaml(&config_map(name)).await.remove(0));
+    }
+    for (at, object) in made.iter().enumerate() {
+        let owner = &made[(at + 2) % 3];
+        let patch = Patch::Merge(json!({"metadata": {"ownerReferences": [{
+            "apiVersion": "v1", "kind": "ConfigMap", "name": owner.name(), "uid": owner.uid(),
+            "controller": true, "blockOwnerDeletion": true,
+        }]}}));
+        let (api, kind) = (cluster.cluster(), &known::CONFIG_MAP);
+        api.patch(kind, Some("default"), object.name(), &patch).await.unwrap();
+    }
+    delete(&cluster, &known::CONFIG_MAP, "a", Propagation::Foreground).await;
+    for name in ["a", "b", "c"] {
+        cluster.wait_gone(&known::CONFIG_MAP, Some("default"), name).await;
+    }
+}
+
+#[tokio::test]
 async fn orphans_stay_and_are_adopted_by_the_next_owner() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(&deployment("web", 1, "a")).await;

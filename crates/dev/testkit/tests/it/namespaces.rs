@@ -2,7 +2,7 @@
 
 use crate::helpers::deployment;
 use mainstay_client::{DeleteOptions, Patch};
-use mainstay_object::known;
+use mainstay_object::{Object, known};
 use mainstay_testkit::TestCluster;
 use serde_json::json;
 
@@ -79,4 +79,41 @@ async fn a_deleted_namespace_is_emptied_and_says_what_holds_it() {
     let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     api.patch(&known::CONFIG_MAP, Some("team"), "held", &release).await.unwrap();
     cluster.wait_gone(&known::NAMESPACE, None, "team").await;
+}
+
+#[tokio::test]
+async fn pods_go_before_anything_else() {
+    let cluster = TestCluster::start().await;
+    cluster.apply_yaml("{apiVersion: v1, kind: Namespace, metadata: {name: room}}").await;
+    let held = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: room, finalizers: [test.io/hold]}, spec: {automountServiceAccountToken: false, containers: [{name: c, image: i}]}}";
+    cluster.wait_for(&known::SERVICE_ACCOUNT, Some("room"), "default", |_| true).await;
+    cluster.apply_yaml(held).await;
+    cluster
+        .apply_yaml("{apiVersion: v1, kind: ConfigMap, metadata: {name: needed, namespace: room}}")
+        .await;
+    let api = cluster.cluster();
+    api.delete(&known::NAMESPACE, None, "room", &DeleteOptions::default()).await.unwrap();
+    let has_looked = |it: &Object| it.condition("NamespaceDeletionContentFailure").is_some();
+    cluster.wait_for(&known::NAMESPACE, None, "room", has_looked).await;
+    cluster.wait_for(&known::POD, Some("room"), "p", Object::is_terminating).await;
+    let needed = api.get(&known::CONFIG_MAP, Some("room"), "needed").await.unwrap();
+    assert!(!needed.is_terminating());
+    let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    api.patch(&known::POD, Some("room"), "p", &release).await.unwrap();
+    cluster.wait_gone(&known::NAMESPACE, None, "room").await;
+}
+
+#[tokio::test]
+async fn a_claim_stays_while_a_pod_mounts_it() {
+    let cluster = TestCluster::start().await;
+    let claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}";
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: user}, spec: {schedulerName: nobody, automountServiceAccountToken: false, containers: [{name: c, image: i}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}}";
+    cluster.apply_yaml(claim).await;
+    cluster.apply_yaml(pod).await;
+    let (api, options) = (cluster.cluster(), DeleteOptions::default());
+    api.delete(&known::PERSISTENT_VOLUME_CLAIM, Some("default"), "data", &options).await.unwrap();
+    let claim = known::PERSISTENT_VOLUME_CLAIM;
+    cluster.wait_for(&claim, Some("default"), "data", Object::is_terminating).await;
+    api.delete(&known::POD, Some("default"), "user", &options).await.unwrap();
+    cluster.wait_gone(&claim, Some("default"), "data").await;
 }

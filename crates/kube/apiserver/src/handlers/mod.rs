@@ -192,7 +192,8 @@ impl Request<'_> {
 pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Answer, Status> {
     // Whoever accepts no form of the answer must not have changed anything.
     let accept = text(request.headers, &ACCEPT);
-    negotiate::choose(accept, Offer::Objects, request.route(method))?;
+    let offer = if request.row.is_stored() { Offer::Objects } else { Offer::Metadata };
+    negotiate::choose(accept, offer, request.route(method))?;
     let row = &request.row;
     let path = &request.path;
     if path.is_odd || path.special == Special::Proxy {

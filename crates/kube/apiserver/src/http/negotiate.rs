@@ -32,6 +32,8 @@ pub(crate) enum Form {
 pub(crate) enum Offer {
     /// Tables and metadata only.
     Objects,
+    /// Metadata only: what is answered and not kept has no table.
+    Metadata,
     /// Aggregated discovery.
     Discovery,
     /// No special form at all.
@@ -158,7 +160,7 @@ impl<'a> Clause<'a> {
         match (offer, self.group, kind) {
             (Offer::Objects, "meta.k8s.io", "Table") => meta().map(Form::Table),
             (
-                Offer::Objects,
+                Offer::Objects | Offer::Metadata,
                 "meta.k8s.io",
                 "PartialObjectMetadata" | "PartialObjectMetadataList",
             ) => meta().map(Form::Metadata),

@@ -16,8 +16,8 @@ use crate::common::{Context, overtaken};
 use futures::future::{BoxFuture, FutureExt, join_all};
 use graph::{FOREGROUND, Graph, Item, Node, ORPHAN};
 use mainstay_client::{
-    Action, ApiResource, Backoff, Cache, Controller, DeleteOptions, Error, Patch, Queue,
-    Reconciler, Selection,
+    Action, ApiResource, Backoff, Cache, Controller, DeleteOptions, Error, Patch, Propagation,
+    Queue, Reconciler, Selection,
 };
 use mainstay_object::{Object, OwnerReference, Resource, Scope, Status, known};
 use parking_lot::{Mutex, RwLock};
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use verdict::{Standing, Verdict, decide};
+use verdict::{Dependents, Standing, Verdict, decide};
 
 type Gone = Box<dyn Fn(&str) + Send + Sync>;
 
@@ -308,7 +308,14 @@ impl Reconcile {
         if node.terminating || node.owners.is_empty() {
             return Ok(());
         }
-        self.judge(item, !dependents.is_empty()).await
+        let dependents = if dependents.iter().any(|it| it.foreground) {
+            Dependents::Waiting
+        } else if dependents.is_empty() {
+            Dependents::None
+        } else {
+            Dependents::Some
+        };
+        self.judge(item, dependents).await
     }
 
     /// The live object of an item; none if it is gone or another one by now.
@@ -318,7 +325,7 @@ impl Reconcile {
         Ok(found.filter(|live| live.uid() == &*item.uid))
     }
 
-    async fn judge(&self, item: &Item, has_dependents: bool) -> Result<(), Error> {
+    async fn judge(&self, item: &Item, dependents: Dependents) -> Result<(), Error> {
         let Some(live) = self.live(item).await? else { return Ok(()) };
         if live.is_terminating() {
             return Ok(());
@@ -329,9 +336,19 @@ impl Reconcile {
             let standing = self.standing(item, &owner).await?;
             owners.push((owner, standing));
         }
-        match decide(&live, &owners, has_dependents) {
+        match decide(&live, &owners, dependents) {
             Verdict::Keep => {}
             Verdict::DropOwners(gone) => self.drop_owners(item, &live, &gone).await?,
+            Verdict::DeleteUnblocked => {
+                self.unblock(item, &live).await?;
+                // It has another revision now.
+                let options = DeleteOptions::uid(live.uid()).propagation(Propagation::Foreground);
+                let namespace = item.key.namespace();
+                self.context
+                    .cluster
+                    .delete(&item.resource, namespace, &item.key.name, &options)
+                    .await?;
+            }
             Verdict::Delete(propagation) => {
                 let options = DeleteOptions::exactly(&live).propagation(propagation);
                 let namespace = item.key.namespace();
@@ -422,6 +439,17 @@ impl Reconcile {
             })
             .collect();
         self.patch_metadata(item, live, "ownerReferences", json!(kept)).await
+    }
+
+    /// Has an object hold up none of its owners.
+    async fn unblock(&self, item: &Item, live: &Object) -> Result<(), Error> {
+        let mut owners = live.array(&["metadata", "ownerReferences"]).to_vec();
+        for owner in owners.iter_mut().filter_map(Value::as_object_mut) {
+            if owner.get("blockOwnerDeletion") == Some(&Value::Bool(true)) {
+                owner.insert("blockOwnerDeletion".to_owned(), false.into());
+            }
+        }
+        self.patch_metadata(item, live, "ownerReferences", owners.into()).await
     }
 
     /// Makes dependents forget an owner that is being deleted, then lets it go.

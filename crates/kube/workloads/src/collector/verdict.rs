@@ -24,14 +24,27 @@ pub(crate) enum Verdict {
     DropOwners(Vec<String>),
     /// Delete it.
     Delete(Propagation),
+    /// Have it hold none of its owners up any longer, then delete it and what depends on it.
+    DeleteUnblocked,
 }
 
-/// Decides on a live object, given how each of its references stands and whether others depend on
-/// it.
+/// What depends on an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dependents {
+    /// Nothing.
+    None,
+    /// Objects.
+    Some,
+    /// Objects one of which is itself being deleted and waits for what depends on it: owners may
+    /// form a ring, in which everybody would wait for everybody.
+    Waiting,
+}
+
+/// Decides on a live object, given how each of its references stands and what depends on it.
 pub(crate) fn decide(
     live: &Object,
     owners: &[(OwnerReference, Standing)],
-    has_dependents: bool,
+    dependents: Dependents,
 ) -> Verdict {
     let is = |wanted: Standing| move |entry: &&(OwnerReference, Standing)| entry.1 == wanted;
     let solid = owners.iter().filter(is(Standing::Solid)).count();
@@ -43,9 +56,13 @@ pub(crate) fn decide(
         let gone = owners.iter().filter(|entry| entry.1 != Standing::Solid);
         return Verdict::DropOwners(gone.map(|(owner, _)| owner.uid.clone()).collect());
     }
-    if waiting > 0 && has_dependents {
-        // The owner wants to see everything below it gone before it goes.
-        return Verdict::Delete(Propagation::Foreground);
+    if waiting > 0 {
+        match dependents {
+            Dependents::None => {}
+            // The owner wants to see everything below it gone before it goes.
+            Dependents::Some => return Verdict::Delete(Propagation::Foreground),
+            Dependents::Waiting => return Verdict::DeleteUnblocked,
+        }
     }
     // A finalizer that is there already says what the one who deletes it first wanted.
     let held_by = |name: &str| live.finalizers().any(|held| held == name);
@@ -70,20 +87,22 @@ mod tests {
 
     #[test]
     fn one_solid_owner_keeps_an_object() {
+        use Dependents::{None, Some};
         use Standing::{Dangling, Solid, Waiting};
         let background = Verdict::Delete(Propagation::Background);
         let foreground = Verdict::Delete(Propagation::Foreground);
         let live = Object::default();
-        for (standings, has_dependents, verdict) in [
-            (vec![], false, Verdict::Keep),
-            (vec![Solid], true, Verdict::Keep),
-            (vec![Dangling], true, background.clone()),
-            (vec![Waiting], false, background),
-            (vec![Waiting], true, foreground.clone()),
-            (vec![Waiting, Dangling], true, foreground),
+        for (standings, dependents, verdict) in [
+            (vec![], None, Verdict::Keep),
+            (vec![Solid], Some, Verdict::Keep),
+            (vec![Dangling], Some, background.clone()),
+            (vec![Waiting], None, background),
+            (vec![Waiting], Some, foreground.clone()),
+            (vec![Waiting, Dangling], Some, foreground),
+            (vec![Waiting], Dependents::Waiting, Verdict::DeleteUnblocked),
             (
                 vec![Solid, Dangling, Waiting],
-                true,
+                Some,
                 Verdict::DropOwners(vec!["1".into(), "2".into()]),
             ),
         ] {
@@ -92,7 +111,7 @@ mod tests {
                 .enumerate()
                 .map(|(at, standing)| (owner(&at.to_string()), *standing))
                 .collect();
-            assert_eq!(decide(&live, &owners, has_dependents), verdict, "{standings:?}");
+            assert_eq!(decide(&live, &owners, dependents), verdict, "{standings:?}");
         }
     }
 
@@ -104,7 +123,7 @@ mod tests {
         {
             let live =
                 Object::from_value(json!({"metadata": {"finalizers": [finalizer]}})).unwrap();
-            assert_eq!(decide(&live, &owners, false), Verdict::Delete(propagation));
+            assert_eq!(decide(&live, &owners, Dependents::None), Verdict::Delete(propagation));
         }
     }
 }

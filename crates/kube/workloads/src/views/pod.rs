@@ -3,6 +3,7 @@
 use super::Owner;
 use crate::job::{COMPLETION_INDEX, FAILURES, TRACKING};
 use crate::placement::{Needs, only_node};
+use crate::protection;
 use jiff::Timestamp;
 use mainstay_client::conditions;
 use mainstay_object::Object;
@@ -81,6 +82,8 @@ pub(crate) struct PodView {
     pub(crate) deletion_cost: i64,
     /// How often the container that restarted most has restarted.
     pub(crate) restarts: i64,
+    /// The claims of volumes that it mounts.
+    pub(crate) claims: Vec<Arc<str>>,
     /// How often its containers have restarted, all together.
     pub(crate) all_restarts: i64,
     /// Whether its Job has not counted it yet.
@@ -144,6 +147,7 @@ impl PodView {
                 .annotation("controller.kubernetes.io/pod-deletion-cost")
                 .and_then(|cost| cost.parse::<i32>().ok())
                 .map_or(0, i64::from),
+            claims: protection::claims_of(pod),
             restarts: pod
                 .array(&["status", "containerStatuses"])
                 .iter()

@@ -1,0 +1,181 @@
+//! Claims and volumes stay while they are used.
+//!
+//! The API gives each of them a finalizer. A claim that is being deleted keeps it while a Pod that
+//! may run mounts it, a volume while a claim is bound to it; here it is taken away.
+
+use crate::Started;
+use crate::common::{Context, overtaken};
+use crate::views::{Phase, PodView, Views};
+use mainstay_client::{Action, Cache, Controller, Error, ListParams, Patch, Reconciler, Selection};
+use mainstay_object::{NamespacedName, Object, Resource, known};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const CLAIM: &str = "kubernetes.io/pvc-protection";
+const VOLUME: &str = "kubernetes.io/pv-protection";
+
+/// Starts both controllers.
+pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
+    let controller = Controller::new("claims");
+    let queue = controller.queue();
+    let hear = queue.clone();
+    let claims = Cache::builder(Selection::all(known::PERSISTENT_VOLUME_CLAIM), |claim| {
+        is_held(claim, CLAIM).then_some(())
+    })
+    .subscribe(move |change| {
+        if change.after.is_some() {
+            hear.add(change.key.clone());
+        }
+    })
+    .start(&context.cluster, context.stop.clone());
+    views.pods.subscribe(move |change| {
+        // Unless they have ended, Pods hold what they use.
+        let holds = |pod: &PodView| !matches!(pod.phase, Phase::Succeeded | Phase::Failed);
+        let Some(before) = change.before.filter(|pod| holds(pod)) else { return };
+        if change.after.is_some_and(|pod| holds(pod)) {
+            return;
+        }
+        for name in &before.claims {
+            queue.add(NamespacedName::new(change.key.namespace.as_ref(), name.as_ref()));
+        }
+    });
+    let controller = controller.reads(&claims);
+    let reconciler = Claims { context: context.clone(), claims };
+    started.controller(controller.start(reconciler, context.stop.clone()));
+
+    let controller = Controller::new("volumes");
+    let queue = controller.queue();
+    let volumes = Cache::builder(Selection::all(known::PERSISTENT_VOLUME), |volume| {
+        let is_bound = volume.str(&["status", "phase"]) == Some("Bound");
+        (is_held(volume, VOLUME) && !is_bound).then_some(())
+    })
+    .subscribe(move |change| {
+        if change.after.is_some() {
+            queue.add(change.key.clone());
+        }
+    })
+    .start(&context.cluster, context.stop.clone());
+    let controller = controller.reads(&volumes);
+    let reconciler = Volumes { context: context.clone(), _volumes: volumes };
+    started.controller(controller.start(reconciler, context.stop.clone()));
+}
+
+/// Whether an object is being deleted and waits for this finalizer.
+fn is_held(object: &Object, finalizer: &str) -> bool {
+    object.is_terminating() && object.finalizers().any(|it| it == finalizer)
+}
+
+/// The claims that a Pod mounts.
+pub(crate) fn claims_of(pod: &Object) -> Vec<Arc<str>> {
+    let volumes = pod.array(&["spec", "volumes"]).iter();
+    volumes
+        .filter_map(|volume| {
+            if volume.get("ephemeral").is_some_and(Value::is_object) {
+                // Such a claim is made for the Pod, and named after both.
+                let name = volume.get("name")?.as_str()?;
+                return Some(format!("{}-{name}", pod.name()).into());
+            }
+            Some(volume.get("persistentVolumeClaim")?.get("claimName")?.as_str()?.into())
+        })
+        .collect()
+}
+
+/// Whether a Pod uses a claim, which it does until it has ended.
+fn uses(pod: &Object, claim: &str) -> bool {
+    !matches!(pod.str(&["status", "phase"]), Some("Succeeded" | "Failed"))
+        && claims_of(pod).iter().any(|name| **name == *claim)
+}
+
+/// Takes a finalizer away from an object as it was read.
+async fn release(
+    context: &Context,
+    resource: &Resource,
+    live: &Object,
+    finalizer: &str,
+) -> Result<Action, Error> {
+    let kept: Vec<&str> = live.finalizers().filter(|it| *it != finalizer).collect();
+    let patch = json!({"metadata": {
+        "uid": live.uid(), "resourceVersion": live.resource_version(), "finalizers": kept,
+    }});
+    let namespace = Some(live.namespace()).filter(|it| !it.is_empty());
+    let patch = Patch::Merge(patch);
+    match context.cluster.patch(resource, namespace, live.name(), &patch).await {
+        Err(error) if overtaken(&error) => Ok(Action::Done),
+        other => other.map(|_| Action::Done),
+    }
+}
+
+struct Claims {
+    context: Context,
+    claims: Cache<()>,
+}
+
+impl Reconciler for Claims {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        if self.claims.get(key).is_none() {
+            return Ok(Action::Done);
+        }
+        let cluster = &self.context.cluster;
+        let (kind, namespace) = (&known::PERSISTENT_VOLUME_CLAIM, Some(&*key.namespace));
+        let Some(claim) = cluster.find(kind, namespace, &key.name).await? else {
+            return Ok(Action::Done);
+        };
+        if !is_held(&claim, CLAIM) {
+            return Ok(Action::Done);
+        }
+        // A cache may not know the latest Pod.
+        let pods = cluster.list_pages(&known::POD, namespace, &ListParams::default()).await?;
+        if pods.items.iter().any(|pod| uses(pod, &key.name)) {
+            return Ok(Action::Done);
+        }
+        release(&self.context, kind, &claim, CLAIM).await
+    }
+}
+
+struct Volumes {
+    context: Context,
+    /// Wakes volumes as long as it lives.
+    _volumes: Cache<()>,
+}
+
+impl Reconciler for Volumes {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let kind = &known::PERSISTENT_VOLUME;
+        let Some(volume) = self.context.cluster.find(kind, None, &key.name).await? else {
+            return Ok(Action::Done);
+        };
+        let is_bound = volume.str(&["status", "phase"]) == Some("Bound");
+        if is_bound || !is_held(&volume, VOLUME) {
+            return Ok(Action::Done);
+        }
+        release(&self.context, kind, &volume, VOLUME).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_use_the_claims_that_they_mount_until_they_end() {
+        let mut pod = Object::from_value(json!({
+            "metadata": {"name": "p"},
+            "spec": {"volumes": [
+                {"name": "a", "persistentVolumeClaim": {"claimName": "data"}},
+                {"name": "b", "ephemeral": {"volumeClaimTemplate": {}}},
+                {"name": "c", "emptyDir": {}},
+            ]},
+        }))
+        .unwrap();
+        assert_eq!(claims_of(&pod), [Arc::from("data"), Arc::from("p-b")]);
+        assert!(uses(&pod, "data") && !uses(&pod, "other"));
+        pod.set(&["status", "phase"], "Failed".into());
+        assert!(!uses(&pod, "data"));
+    }
+}
