@@ -25,6 +25,7 @@ mod policy;
 mod reach;
 pub mod registry;
 mod server;
+mod streams;
 
 pub mod audit;
 pub mod authn;
@@ -43,3 +44,4 @@ pub use reach::NativeBackend;
 pub use registry::KindRow;
 pub use server::{ApiServer, ApiService, Config, PortService, StartError, VersionInfo};
 pub use strategy::Strategy;
+pub use streams::{Log, LogLine, NativePod};

@@ -126,6 +126,8 @@ pub struct ApiServer {
     pub(crate) ledger: Arc<Ledger>,
     /// Calls webhooks and other backends.
     pub(crate) reach: crate::reach::Reach,
+    /// Pods that something in this process stands for.
+    pub(crate) native_pods: crate::streams::NativePods,
     /// The policies that writes are held against.
     pub(crate) policies: Policies,
     /// When old events were last looked for.
@@ -173,6 +175,7 @@ impl ApiServer {
             quotas: tokio::sync::Mutex::default(),
             reach: crate::reach::Reach::new(clock),
             policies: Policies::default(),
+            native_pods: crate::streams::NativePods::default(),
             last_sweep: handlers::events::LastSweep::default(),
             flow: Flow::default(),
             metrics: Metrics::default(),

@@ -508,6 +508,13 @@ fn time(value: &mut Value, at: &Place<'_>, micro: bool) -> Result<(), String> {
 }
 
 /// Reads an RFC 3339 time; the words of the refusal are those of Go's `time` package.
+///
+/// # Errors
+/// The refusal of a text that is no time.
+pub fn parse_rfc3339(text: &str) -> Result<jiff::Timestamp, String> {
+    parse_time(text, false)
+}
+
 fn parse_time(text: &str, micro: bool) -> Result<jiff::Timestamp, String> {
     let layout =
         if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };

@@ -92,7 +92,7 @@ impl Request<'_> {
     }
 
     /// The key of the object that the path names.
-    fn key(&self) -> Key {
+    pub(crate) fn key(&self) -> Key {
         self.key_of(&self.path.name)
     }
 
@@ -174,7 +174,7 @@ impl Request<'_> {
         }
     }
 
-    fn not_found(&self) -> Status {
+    pub(crate) fn not_found(&self) -> Status {
         Status::not_found(&self.row.group, &self.row.plural, &self.path.name)
     }
 

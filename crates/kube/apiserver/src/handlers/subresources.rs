@@ -6,6 +6,7 @@ use super::part::Part;
 use super::{Request, decode, evict, not_allowed, patch, read, scale, tokens};
 use crate::admission::{self, Operation};
 use crate::http::answer::Answer;
+use crate::streams;
 use http::{Method, StatusCode};
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
 use mainstay_store::Key;
@@ -43,23 +44,14 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
         "token" => return tokens::request(&request).await,
         "eviction" => return evict::answer(&request).await,
         "binding" => return bind(&request, &request.path.name).await,
-        _ => return Err(no_process(name)),
+        "log" | "exec" | "attach" | "portforward" => return streams::answer(&request, name),
+        _ => return Err(streams::no_process(name)),
     };
     match verb {
         "get" => read::get(&request),
         "update" => change::update(&request, part).await,
         _ => patch::answer(&request, part).await,
     }
-}
-
-/// Refuses what needs a running process: the nodes are simulated.
-fn no_process(what: &str) -> Status {
-    Status::new(
-        Reason::MethodNotAllowed,
-        format!(
-            "{what} is not supported: the nodes of this cluster are simulated and run no processes"
-        ),
-    )
 }
 
 /// `pods/binding` and `bindings`: puts a pod on a node.

@@ -24,5 +24,6 @@ mod quotas;
 mod replay;
 mod rules;
 mod services;
+mod streams;
 mod subresources;
 mod watches;

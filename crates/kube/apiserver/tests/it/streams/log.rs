@@ -1,0 +1,156 @@
+//! `pods/log`.
+
+use super::{PODS, pod, running, state};
+use crate::harness::Api;
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use mainstay_apiserver::{Log, LogLine, NativePod};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn line(second: i64, text: &str) -> LogLine {
+    let start: jiff::Timestamp = "2026-01-02T03:04:00.5Z".parse().unwrap();
+    let time = start + jiff::SignedDuration::from_secs(second);
+    LogLine { time, text: text.to_owned() }
+}
+
+/// Says four things at once, and goes on to count.
+#[derive(Default)]
+struct Counting {
+    /// How many lines were asked of it.
+    asked: Arc<AtomicUsize>,
+}
+
+impl NativePod for Counting {
+    fn log(&self, container: &str, previous: bool) -> Option<Log> {
+        let asked = self.asked.clone();
+        (container != "mute").then(|| Log {
+            kept: match previous {
+                true => vec![line(-9, "before")],
+                false => ["one", "two", "three", "four"]
+                    .iter()
+                    .zip(0..)
+                    .map(|(text, second)| line(second, text))
+                    .collect(),
+            },
+            coming: stream::iter(5_usize..)
+                .map(move |number| {
+                    asked.store(number, Ordering::Relaxed);
+                    line(5, &number.to_string())
+                })
+                .boxed(),
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_log_is_the_part_that_is_asked_for() {
+    let api = Api::new().await;
+    pod(&api, "p", &["c"], true).await;
+    state(&api, "p", running()).await;
+    api.server.put_native_pod("default", "p", Arc::new(Counting::default()));
+    // The clock says 03:04:05.
+    for (query, expected) in [
+        ("", "one\ntwo\nthree\nfour\n"),
+        ("container=c", "one\ntwo\nthree\nfour\n"),
+        ("tailLines=0", ""),
+        ("tailLines=2", "three\nfour\n"),
+        ("tailLines=9", "one\ntwo\nthree\nfour\n"),
+        ("sinceSeconds=3", "three\nfour\n"),
+        ("sinceSeconds=9223372036854775807", "one\ntwo\nthree\nfour\n"),
+        ("sinceTime=2026-01-02T03:04:03Z", "four\n"),
+        ("sinceTime=2026-01-02T03:04:01Z&tailLines=1", "four\n"),
+        ("sinceTime=", "one\ntwo\nthree\nfour\n"),
+        ("limitBytes=6", "one\ntw"),
+        ("tailLines=1&timestamps=true", "2026-01-02T03:04:03.5Z four\n"),
+        ("follow=true&tailLines=1&limitBytes=9", "four\n5\n6\n"),
+        ("follow=true&tailLines=0&limitBytes=1", "5"),
+    ] {
+        let answer = api.get(&format!("{PODS}/p/log?{query}")).await;
+        assert_eq!((answer.code, &answer.bytes[..]), (200, expected.as_bytes()), "{query}");
+        assert_eq!(answer.headers["content-type"], "text/plain", "{query}");
+    }
+    let last = json!({"exitCode": 1, "containerID": "sim://0", "reason": "Error"});
+    let again =
+        json!({"restartCount": 1, "lastState": {"terminated": last}, "state": {"running": {}}});
+    state(&api, "p", again).await;
+    assert_eq!(api.get(&format!("{PODS}/p/log?previous=true")).await.bytes, "before\n");
+}
+
+#[tokio::test]
+async fn wrong_options_and_containers_are_refused_in_the_words_of_the_original() {
+    let api = Api::new().await;
+    pod(&api, "p", &["c"], false).await;
+    pod(&api, "two", &["a", "b"], false).await;
+    let invalid = |what: &str| (422, format!("PodLogOptions \"p\" is invalid: {what}"));
+    for (path, expected) in [
+        ("p/log?tailLines=-1&limitBytes=0", invalid("[tailLines: Invalid value: -1: must be greater than or equal to 0, limitBytes: Invalid value: 0: must be greater than 0]")),
+        ("p/log?sinceSeconds=0", invalid("sinceSeconds: Invalid value: 0: must be greater than 0")),
+        ("p/log?sinceSeconds=1&sinceTime=2020-01-01T00:00:00Z", invalid("[]: Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified")),
+        ("p/log?stream=Stdout", invalid("stream: Forbidden: may not be specified")),
+        ("p/log?tailLines=x", (400, "strconv.ParseInt: parsing \"x\": invalid syntax".to_owned())),
+        ("p/log?sinceTime=x", (400, "parsing time \"x\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"x\" as \"2006\"".to_owned())),
+        ("none/log", (404, "pods \"none\" not found".to_owned())),
+        ("p/log?container=x", (400, "container x is not valid for pod p".to_owned())),
+        ("two/log", (400, "a container name must be specified for pod two, choose one of: [a b]".to_owned())),
+    ] {
+        assert_eq!(api.get(&format!("{PODS}/{path}")).await.refused(), expected, "{path}");
+    }
+    // A pod that no node has, has written nothing.
+    let answer = api.get(&format!("{PODS}/two/log?container=b")).await;
+    assert_eq!((answer.code, answer.bytes.len()), (204, 0));
+}
+
+#[tokio::test]
+async fn a_container_that_does_not_run_says_what_it_waits_for() {
+    let api = Api::new().await;
+    pod(&api, "p", &["mute"], true).await;
+    let which = "container \"mute\" in pod \"p\"";
+    let waiting = |reason: &str| json!({"state": {"waiting": {"reason": reason}}});
+    let log = format!("{PODS}/p/log");
+    assert_eq!(api.get(&log).await.refused(), (400, format!("{which} is not available")));
+    for (status, expected) in [
+        (waiting("ContainerCreating"), format!("{which} is waiting to start: ContainerCreating")),
+        (waiting("ErrImagePull"), format!("{which} is waiting to start: image can't be pulled")),
+        (
+            waiting("ImagePullBackOff"),
+            format!("{which} is waiting to start: trying and failing to pull image"),
+        ),
+        (json!({"state": {"terminated": {"exitCode": 0}}}), format!("{which} is terminated")),
+    ] {
+        state(&api, "p", status).await;
+        assert_eq!(api.get(&log).await.refused(), (400, expected));
+    }
+    state(&api, "p", running()).await;
+    let previous = api.get(&format!("{log}?previous=true")).await.refused();
+    assert_eq!(previous, (400, format!("previous terminated {which} not found")));
+    // It runs, but no process is behind it.
+    let (code, message) = api.get(&log).await.refused();
+    assert_eq!((code, message.contains("simulated and run no processes")), (405, true));
+    api.server.put_native_pods(|pod| {
+        (pod.name() == "p").then(|| Arc::new(Counting::default()) as Arc<dyn NativePod>)
+    });
+    assert_eq!(api.get(&log).await.refused(), (400, format!("{which} keeps no log")));
+}
+
+#[tokio::test]
+async fn a_log_is_made_as_fast_as_its_reader_takes_it() {
+    let api = Api::new().await;
+    pod(&api, "p", &["c"], true).await;
+    state(&api, "p", running()).await;
+    let handler = Counting::default();
+    let asked = handler.asked.clone();
+    api.server.put_native_pod("default", "p", Arc::new(handler));
+    let request = Request::get(format!("{PODS}/p/log?follow=true&tailLines=0"));
+    let mut body = api.send(request.body(Full::new(Bytes::new())).unwrap()).await.into_body();
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    for _ in 0..3 {
+        body.frame().await.unwrap().unwrap();
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 7);
+    drop(body);
+    assert_eq!(Arc::strong_count(&asked), 2, "the log goes with its reader");
+}
