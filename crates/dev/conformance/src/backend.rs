@@ -81,7 +81,7 @@ impl Backend {
     ) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?.to_string();
-        let (authority, tls) = certificate(names)?;
+        let (authority, tls) = certificate(names, &address)?;
         let stop = CancellationToken::new();
         let received = Arc::new(Mutex::new(Vec::new()));
         let desk = Arc::new(Desk { replies, received: received.clone() });
@@ -95,10 +95,10 @@ impl Backend {
     }
 }
 
-fn certificate(names: &[String]) -> anyhow::Result<(String, TlsAcceptor)> {
+fn certificate(names: &[String], own: &str) -> anyhow::Result<(String, TlsAcceptor)> {
     let mut signer = CertificateParams::new(Vec::new())?;
     signer.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    signer.distinguished_name.push(rcgen::DnType::CommonName, "scenario authority");
+    signer.distinguished_name.push(rcgen::DnType::CommonName, format!("authority of {own}"));
     let signer_key = KeyPair::generate()?;
     let authority = signer.self_signed(&signer_key)?;
     let issuer = rcgen::Issuer::new(signer, signer_key);

@@ -21,7 +21,6 @@ mod identity;
 mod limits;
 mod metrics;
 mod policy;
-#[allow(dead_code, reason = "webhooks are the first to call")]
 mod reach;
 pub mod registry;
 mod server;

@@ -124,6 +124,8 @@ pub struct ApiServer {
     pub(crate) quotas: tokio::sync::Mutex<()>,
     /// Which addresses and ports Services have.
     pub(crate) ledger: Arc<Ledger>,
+    /// The webhooks in force.
+    pub(crate) webhooks: crate::admission::Webhooks,
     /// Calls webhooks and other backends.
     pub(crate) reach: crate::reach::Reach,
     /// Pods that something in this process stands for.
@@ -173,6 +175,7 @@ impl ApiServer {
             stop,
             definitions: tokio::sync::Mutex::default(),
             quotas: tokio::sync::Mutex::default(),
+            webhooks: crate::admission::Webhooks::default(),
             reach: crate::reach::Reach::new(clock),
             policies: Policies::default(),
             native_pods: crate::streams::NativePods::default(),

@@ -112,6 +112,8 @@ pub struct Details {
     pub causes: Vec<Cause>,
     /// After how many seconds trying again makes sense; zero for never.
     pub retry_after_seconds: u32,
+    /// The reason where it is none of [`Reason`]'s: a webhook may give any.
+    pub foreign_reason: String,
     /// Whether `details` are written even if nothing is in them, as the original does where its
     /// router refuses.
     pub written_if_empty: bool,
@@ -307,6 +309,8 @@ impl Status {
         });
         if self.reason != Reason::Unknown {
             out["reason"] = self.reason.as_str().into();
+        } else if !self.details.foreign_reason.is_empty() {
+            out["reason"] = self.details.foreign_reason.as_str().into();
         }
         let d = &*self.details;
         let mut details = Map::new();
@@ -369,6 +373,7 @@ impl Status {
                 causes: causes.collect(),
                 retry_after_seconds: u32::try_from(number(details, "retryAfterSeconds"))
                     .unwrap_or_default(),
+                foreign_reason: String::new(),
                 written_if_empty: value
                     .get("details")
                     .and_then(Value::as_object)

@@ -16,6 +16,9 @@
 mod lifecycle;
 mod limit_ranger;
 mod resource_quota;
+mod webhooks;
+
+pub(crate) use webhooks::Webhooks;
 
 use crate::Identity;
 use crate::handlers::Warnings;
@@ -33,7 +36,9 @@ static CHAIN: &[&dyn Plugin] = &[
     &lifecycle::NamespaceLifecycle,
     &limit_ranger::LimitRanger,
     &crate::policy::ParameterPermissions,
+    &webhooks::Mutating,
     &crate::policy::ValidatingAdmissionPolicy,
+    &webhooks::Validating,
     &resource_quota::ResourceQuota,
 ];
 
@@ -145,6 +150,14 @@ pub(crate) struct Attributes<'a> {
     pub(crate) object: Option<Object>,
     /// The object that is; none for a creation.
     pub(crate) old: Option<&'a Object>,
+    /// What webhooks remember of the first of two rounds.
+    rounds: webhooks::Rounds,
+}
+
+impl<'a> Attributes<'a> {
+    fn new(asked: Asked<'a>, object: Option<Object>, old: Option<&'a Object>) -> Self {
+        Self { asked, object, old, rounds: webhooks::Rounds::default() }
+    }
 }
 
 impl<'a> Deref for Attributes<'a> {
@@ -206,7 +219,7 @@ pub(crate) trait Plugin: Send + Sync {
 /// Whether anybody may have something to say of a request, for handlers that would have to make the
 /// objects first.
 pub(crate) fn listens(asked: Asked<'_>) -> bool {
-    let attributes = Attributes { asked, object: None, old: None };
+    let attributes = Attributes::new(asked, None, None);
     CHAIN.iter().any(|plugin| plugin.handles(&attributes))
 }
 
@@ -216,19 +229,24 @@ pub(crate) async fn mutate(
     object: &mut Object,
     old: Option<&Object>,
 ) -> Result<(), Status> {
-    let mut attributes = Attributes { asked, object: Some(std::mem::take(object)), old };
+    let mut attributes = Attributes::new(asked, Some(std::mem::take(object)), old);
     let outcome = admit(&mut attributes).await;
     *object = attributes.object.unwrap_or_default();
     outcome
 }
 
+/// Asks everyone, and everyone again if a webhook has changed something.
 async fn admit(attributes: &mut Attributes<'_>) -> Result<(), Status> {
-    for plugin in CHAIN {
-        if plugin.handles(attributes) {
-            plugin.admit(attributes).get().await?;
+    loop {
+        for plugin in CHAIN {
+            if plugin.handles(attributes) {
+                plugin.admit(attributes).get().await?;
+            }
+        }
+        if !attributes.rounds.next() {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 /// The second phase: what would be stored is judged.
@@ -237,7 +255,7 @@ pub(crate) async fn validate(
     object: &mut Object,
     old: Option<&Object>,
 ) -> Result<(), Status> {
-    let attributes = Attributes { asked, object: Some(std::mem::take(object)), old };
+    let attributes = Attributes::new(asked, Some(std::mem::take(object)), old);
     let outcome = judge(&attributes).await;
     *object = attributes.object.unwrap_or_default();
     outcome
@@ -254,7 +272,7 @@ async fn judge(attributes: &Attributes<'_>) -> Result<(), Status> {
 
 /// Both phases of a deletion, which has no object but the one that goes.
 pub(crate) async fn delete(asked: Asked<'_>, old: &Object) -> Result<(), Status> {
-    let mut attributes = Attributes { asked, object: None, old: Some(old) };
+    let mut attributes = Attributes::new(asked, None, Some(old));
     admit(&mut attributes).await?;
     judge(&attributes).await
 }

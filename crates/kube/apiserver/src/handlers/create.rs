@@ -6,7 +6,7 @@ use super::part::Part;
 use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
 use super::{Request, decode, definitions, events, meta, present};
-use crate::admission::{self, Operation};
+use crate::admission::{self, Asked, Operation};
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::KindRow;
@@ -64,6 +64,8 @@ pub(super) async fn store(
             write::default(row, &mut object);
         }
         prepare(request, &mut object)?;
+        let name = object.name().to_owned();
+        let asked = Asked { name: &name, ..asked };
         admission::validate(asked, &mut object, None).await?;
         let mut warnings = warnings.clone();
         let target = Target { group: &row.group, subresource: "" };

@@ -17,6 +17,7 @@ mod kind;
 mod media;
 
 use super::Request;
+use crate::convert;
 use crate::registry::{KindRow, Source};
 use bytes::Bytes;
 use mainstay_object::{Gvk, Object, Status};
@@ -334,6 +335,40 @@ pub(super) fn typed(row: &KindRow, mut value: Value) -> Result<Decoded, String> 
     let warnings = unknown.iter().map(|path| strict::unknown_field(path)).collect();
     let object = Object::from_value(value).map_err(|_| NOT_AN_OBJECT.to_owned())?;
     Ok(Decoded { object, warnings })
+}
+
+/// Reads YAML that another server answered.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn yaml_value(body: &[u8]) -> Result<Value, String> {
+    yaml_text(body).map(|(value, _)| value)
+}
+
+/// What a webhook's patch made of an object in the row's version, in the stored form; unknown fields
+/// go without a word.
+///
+/// # Errors
+/// Why it is no object of the kind.
+pub(crate) fn patched_by_webhook(row: &KindRow, value: Value) -> Result<Object, String> {
+    let mut object = typed(row, value)?.object;
+    convert::to_storage(row, &mut object);
+    super::write::default(row, &mut object);
+    convert::complete(row, &mut object);
+    Ok(object)
+}
+
+/// The same of an object that a subresource speaks.
+///
+/// # Errors
+/// Why it is no object of the kind.
+pub(crate) fn patched_below(gvk: &Gvk, value: Value) -> Result<Object, String> {
+    let definition = builtin::definition_of(gvk);
+    let mut object = go_typed(definition, value)?.0;
+    if let Some(definition) = definition {
+        mainstay_schema::form::complete(definition, object.fields_mut());
+    }
+    Ok(object)
 }
 
 /// The same for what a strategic merge patch made, which the original takes apart in another way.

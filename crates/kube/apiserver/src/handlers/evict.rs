@@ -6,7 +6,7 @@
 //! there should be, only their controllers know.
 
 use super::options::{Verb, WriteOptions};
-use super::{Request, decode, delete, subresources};
+use super::{Request, decode, delete, meta, subresources};
 use crate::admission::{self, Operation};
 use crate::http::answer::Answer;
 use mainstay_object::selector::LabelSelector;
@@ -28,6 +28,7 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
     let gvk = Gvk::new("policy", "v1", "Eviction");
     let decoded = decode::object_of(request, &gvk, options.validation)?;
     let mut sent = decoded.object;
+    meta::match_namespace(request, &mut sent)?;
     let asked = request.asked(Operation::Create, "eviction", &request.path.name, options.dry_run);
     admission::mutate(asked, &mut sent, None).await?;
     if sent.name() != request.path.name {

@@ -30,6 +30,8 @@ mod track;
 mod watch;
 mod write;
 
+pub(crate) use self::decode::{patched_below, patched_by_webhook, yaml_value};
+
 use self::part::Part;
 use crate::Identity;
 use crate::admission::{Asked, Operation, Options};

@@ -3,6 +3,7 @@
 use super::change;
 use super::options::{Verb, WriteOptions};
 use super::part::Part;
+use super::track::Tracker;
 use super::{Request, decode, evict, not_allowed, patch, read, scale, tokens};
 use crate::admission::{self, Operation};
 use crate::http::answer::Answer;
@@ -64,6 +65,8 @@ pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<Answer, Sta
         pod => (pod.to_owned(), "binding"),
     };
     let asked = request.asked(Operation::Create, subresource, &name, options.dry_run);
+    super::meta::match_namespace(request, &mut sent)?;
+    Tracker::answered(request, &options, &gvk, subresource, &mut sent);
     admission::mutate(asked, &mut sent, None).await?;
     if !pod.is_empty() && sent.name() != pod {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));

@@ -30,7 +30,19 @@ pub(super) async fn request(request: &Request<'_>) -> Result<Answer, Status> {
     }
     Tracker::answered(request, &options, &gvk, "token", &mut sent);
     let asked = request.asked(Operation::Create, "token", &request.path.name, options.dry_run);
-    admission::answered(asked, &mut sent).await?;
+    admission::mutate(asked, &mut sent, None).await?;
+    let mut judged = sent.clone();
+    let account_of = account.object();
+    let now = request.server.clock.now_rfc3339();
+    for (field, value) in [
+        ("name", account_of.name()),
+        ("namespace", account_of.namespace()),
+        ("uid", account_of.uid()),
+        ("creationTimestamp", now.as_str()),
+    ] {
+        judged.set(&["metadata", field], value.into());
+    }
+    admission::validate(asked, &mut judged, None).await?;
     let entries = sent.remove(&ENTRIES);
     let mut issued = request.server.authenticator.answer_token_request(
         sent,

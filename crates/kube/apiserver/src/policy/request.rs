@@ -131,7 +131,10 @@ pub(crate) fn shown(
 ) -> Value {
     let Some(object) = object else { return Value::Null };
     let mut object = object.clone();
-    if attributes.is_of_row() {
+    if attributes.is_of_row() && known.custom().is_some() {
+        // What the other version does not know goes when it is read, not before.
+        object.set(&["apiVersion"], (*known.api_version).into());
+    } else if attributes.is_of_row() {
         convert::from_storage(known, &mut object);
     }
     object.into_value()

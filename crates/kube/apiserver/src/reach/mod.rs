@@ -141,8 +141,6 @@ pub(crate) struct Answered {
     pub(crate) code: u16,
     /// `Content-Type`; empty if there is none.
     pub(crate) content_type: String,
-    /// Seconds of `Retry-After`, if it names some.
-    pub(crate) retry_after: Option<u32>,
     /// The body.
     pub(crate) body: Bytes,
 }

@@ -63,7 +63,6 @@ pub(super) async fn ask(
     Ok(Answered {
         code: parts.status.as_u16(),
         content_type: content_type.unwrap_or_default().to_owned(),
-        retry_after: None,
         body,
     })
 }
@@ -85,7 +84,6 @@ pub(super) fn simulated(pod: &Object, request: &Request<Bytes>) -> Result<Answer
     Ok(Answered {
         code,
         content_type: "application/json".to_owned(),
-        retry_after: None,
         body: answer.to_string().into(),
     })
 }

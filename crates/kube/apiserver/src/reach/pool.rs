@@ -8,7 +8,7 @@ use super::tls::{self, Settings};
 use super::{Answered, ClientConfig, Failure};
 use bytes::{Bytes, BytesMut};
 use http::Request;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -159,10 +159,11 @@ impl Pool {
         request: Request<Full<Bytes>>,
         limit: usize,
     ) -> Result<Answered, Lost> {
-        let response = sender
-            .send_request(request)
-            .await
-            .map_err(|error| Lost::BeforeAnAnswer(sent(&error)))?;
+        let response = sender.send_request(request).await.map_err(|error| {
+            // Whether the connection was closed well is not told before an answer.
+            let why = sent(&error);
+            Lost::BeforeAnAnswer(if why == "unexpected EOF" { "EOF".to_owned() } else { why })
+        })?;
         let (parts, mut body) = response.into_parts();
         let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
         let mut read = BytesMut::new();
@@ -183,7 +184,6 @@ impl Pool {
         let answered = Answered {
             code: parts.status.as_u16(),
             content_type: text(CONTENT_TYPE).unwrap_or_default().to_owned(),
-            retry_after: text(RETRY_AFTER).and_then(|seconds| seconds.parse().ok()),
             body: read.freeze(),
         };
         // It is ready a moment after the body's end.
