@@ -5,7 +5,7 @@
 //! has [`Plain`]. Built-in kinds are rows again, of plain functions ([`for_kind`]): what a kind
 //! defaults, allocates and checks can be read off one table.
 //!
-//! What this does not do: admission that needs permissions, quotas or webhooks; defaults of rarely
+//! What this does not do: admission, which has a chain of its own (`crate::admission`); defaults of rarely
 //! used volume sources.
 
 mod certificates;

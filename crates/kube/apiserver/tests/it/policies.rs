@@ -112,8 +112,9 @@ async fn a_status_tells_what_does_not_fit_and_changes_nothing_else() {
     let api = Api::new().await;
     let spec = json!({"validations": [{"expression": "object.nothing == 1"}]});
     install(&api, "odd", &spec, &json!({"validationActions": ["Warn"]})).await;
-    let mut events =
-        api.watch(&format!("{GROUP}/validatingadmissionpolicies?watch=true&resourceVersion=0")).await;
+    let mut events = api
+        .watch(&format!("{GROUP}/validatingadmissionpolicies?watch=true&resourceVersion=0"))
+        .await;
     let found = loop {
         let event = events.next().await.expect("a status");
         if event["object"]["status"]["observedGeneration"] == 1 {
