@@ -1,4 +1,4 @@
-//! What a simulated pod does, as a pure function of its spec.
+//! What a simulated pod does, as a pure function of its spec, its status and the time.
 //!
 //! Containers start at once. In a pod with `restartPolicy: Always` they run for ever and are ready;
 //! in others they do their work in no time and end with exit code 0. Volumes, probes and images are
@@ -6,44 +6,29 @@
 //!
 //! | value | effect |
 //! |---|---|
-//! | `crash` | containers end with exit code 1: `CrashLoopBackOff`, or phase `Failed` when they must not restart |
-//! | `stuck` | containers wait for ever with `ImagePullBackOff`; the pod stays `Pending` |
+//! | `crash` | containers end with exit code 1: `CrashLoopBackOff` with restarts that come 10 s, 20 s, 40 s … 5 min apart, or phase `Failed` when they must not restart |
+//! | `exit:N` | the same with exit code N |
+//! | `oom` | the same with exit code 137 and reason `OOMKilled` |
+//! | `stuck` | images are never there: `ErrImagePull`, after 10 s `ImagePullBackOff`; the pod stays `Pending` |
 //! | `not-ready` | containers run and are never ready |
+//! | `slow-start:N` | containers are created for N seconds (10 if not said), then the usual |
+//! | `complete-after:N` | containers run for N seconds (10 if not said), then end with exit code 0 if they need not restart |
 //! | `run` | containers run for ever whatever `restartPolicy` says |
 //!
 //! Changing or removing the annotation on a living pod changes what it does; a pod that has ended
-//! stays as it is.
+//! stays as it is. On a Node, `not-ready` and `unreachable` make the node say so.
+
+mod stages;
+
+pub(crate) use stages::{due, killed};
 
 use mainstay_object::Object;
 use mainstay_object::fnv;
 use serde_json::{Map, Value, json};
+use stages::{Behaviour, Crash};
 
 /// The annotation that asks for a behaviour.
 pub const ANNOTATION: &str = "mainstay.dev/simulate";
-
-/// What the containers of a pod do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Behaviour {
-    Run,
-    Complete,
-    Crash,
-    Stuck,
-    NotReady,
-}
-
-impl Behaviour {
-    fn of(pod: &Object) -> Self {
-        let restarts = !matches!(pod.str(&["spec", "restartPolicy"]), Some("Never" | "OnFailure"));
-        match pod.annotation(ANNOTATION) {
-            Some("crash") => Self::Crash,
-            Some("stuck") => Self::Stuck,
-            Some("not-ready") => Self::NotReady,
-            Some("run") => Self::Run,
-            _ if restarts => Self::Run,
-            _ => Self::Complete,
-        }
-    }
-}
 
 /// Where a pod runs.
 #[derive(Clone, Debug)]
@@ -58,14 +43,14 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
     if matches!(old.get("phase").and_then(Value::as_str), Some("Succeeded" | "Failed")) {
         return None;
     }
-    let behaviour = Behaviour::of(pod);
+    let behaviour = Behaviour::of(pod, now);
     let restarts = !matches!(pod.str(&["spec", "restartPolicy"]), Some("Never"));
     let phase = match behaviour {
         Behaviour::Run | Behaviour::NotReady => "Running",
         Behaviour::Complete => "Succeeded",
-        Behaviour::Crash if restarts => "Running",
-        Behaviour::Crash => "Failed",
-        Behaviour::Stuck => "Pending",
+        Behaviour::Crash(_) if restarts => "Running",
+        Behaviour::Crash(_) => "Failed",
+        Behaviour::Stuck | Behaviour::Starting => "Pending",
     };
     let ready = behaviour == Behaviour::Run;
     let mut status = old.clone();
@@ -132,7 +117,7 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
                 let sidecar =
                     container.get("restartPolicy").and_then(Value::as_str) == Some("Always");
                 let behaviour = match behaviour {
-                    Behaviour::Stuck => Behaviour::Stuck,
+                    waiting @ (Behaviour::Stuck | Behaviour::Starting) => waiting,
                     _ if is_init && sidecar && running_inits => Behaviour::Run,
                     _ if is_init => Behaviour::Complete,
                     other => other,
@@ -145,36 +130,6 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
         }
     }
     (status != old).then_some(Value::Object(status))
-}
-
-/// The status of a pod whose containers were ended because the pod is deleted.
-pub(crate) fn killed(pod: &Object, now: &str) -> Value {
-    let mut status = pod.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
-    status["phase"] = "Failed".into();
-    let mut containers = pod.array(&["status", "containerStatuses"]).to_vec();
-    for container in &mut containers {
-        let since = container["state"]["running"]["startedAt"].as_str().unwrap_or(now).to_owned();
-        container["state"] = json!({"terminated": {
-            "exitCode": 137, "reason": "Error", "startedAt": since, "finishedAt": now,
-        }});
-        container["ready"] = false.into();
-        container["started"] = false.into();
-    }
-    if !containers.is_empty() {
-        status["containerStatuses"] = Value::Array(containers);
-    }
-    let old = pod.array(&["status", "conditions"]);
-    let conditions: Vec<Value> = old
-        .iter()
-        .map(|known| match known["type"].as_str() {
-            Some(kind @ ("Ready" | "ContainersReady")) => {
-                condition(old, kind, false, Some(("PodFailed", None)), now)
-            }
-            _ => known.clone(),
-        })
-        .collect();
-    status["conditions"] = Value::Array(conditions);
-    status
 }
 
 fn names<'a>(pod: &'a Object, list: &str) -> impl Iterator<Item = &'a str> {
@@ -243,6 +198,8 @@ fn container_status(
         json!({"running": {"startedAt": since}})
     };
     let mut last_state = json!({});
+    // What has restarted once has done so for good.
+    let mut restarted = old.and_then(|old| old.get("restartCount")?.as_i64()).unwrap_or_default();
     let (state, ready, started) = match behaviour {
         Behaviour::Run => (running(), true, true),
         Behaviour::NotReady => (running(), false, true),
@@ -251,20 +208,26 @@ fn container_status(
             let is_init = field == "initContainerStatuses";
             (json!({"terminated": ended(0, "Completed")}), is_init, false)
         }
-        Behaviour::Crash if restarts => {
-            last_state = json!({"terminated": ended(1, "Error")});
+        Behaviour::Crash(crash) if restarts => {
+            let (count, ended) = stages::restarts(old, crash, now);
+            restarted = count;
             let message = format!(
-                "back-off 5m0s restarting failed container={name} pod={}_{}({})",
+                "back-off {} restarting failed container={name} pod={}_{}({})",
+                stages::pause_text(count),
                 pod.name(),
                 pod.namespace(),
                 pod.uid()
             );
+            last_state = json!({"terminated": ended});
             (json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}}), false, false)
         }
-        Behaviour::Crash => (json!({"terminated": ended(1, "Error")}), false, false),
+        Behaviour::Crash(Crash { code, reason }) => {
+            (json!({"terminated": ended(code, reason)}), false, false)
+        }
+        Behaviour::Starting => (json!({"waiting": {"reason": "ContainerCreating"}}), false, false),
         Behaviour::Stuck => {
-            let message = format!("Back-off pulling image \"{image}\"");
-            (json!({"waiting": {"reason": "ImagePullBackOff", "message": message}}), false, false)
+            let (reason, message) = stages::pull(pod, image, now);
+            (json!({"waiting": {"reason": reason, "message": message}}), false, false)
         }
     };
     let mut status = Map::new();
@@ -274,9 +237,8 @@ fn container_status(
     status.insert("started".to_owned(), started.into());
     status.insert("state".to_owned(), state);
     status.insert("lastState".to_owned(), last_state);
-    let restarted = i64::from(behaviour == Behaviour::Crash && restarts);
     status.insert("restartCount".to_owned(), restarted.into());
-    if behaviour == Behaviour::Stuck {
+    if matches!(behaviour, Behaviour::Stuck | Behaviour::Starting) {
         status.insert("imageID".to_owned(), "".into());
     } else {
         status.insert("imageID".to_owned(), image.into());
@@ -319,6 +281,10 @@ mod tests {
             (Some("crash"), "Never", "Failed", "False", "terminated"),
             (Some("stuck"), "Always", "Pending", "False", "waiting"),
             (Some("not-ready"), "Always", "Running", "False", "running"),
+            (Some("exit:3"), "Never", "Failed", "False", "terminated"),
+            (Some("oom"), "Never", "Failed", "False", "terminated"),
+            (Some("slow-start:60"), "Always", "Pending", "False", "waiting"),
+            (Some("complete-after:60"), "Never", "Running", "True", "running"),
             (Some("nonsense"), "Always", "Running", "True", "running"),
         ] {
             let mut it = pod(annotation, restart);
@@ -328,7 +294,7 @@ mod tests {
             assert_eq!(it.condition("Ready"), Some(ready), "{case}");
             let main = &it.array(&["status", "containerStatuses"])[0];
             assert!(main["state"].get(state).is_some(), "{case}: {main}");
-            assert_eq!(status(&it, &PLACE, "2027-01-01T00:00:00Z"), None, "{case}: settles");
+            assert_eq!(status(&it, &PLACE, "2026-01-01T00:00:05Z"), None, "{case}: settles");
         }
     }
 

@@ -96,7 +96,10 @@ impl Reconciler for Reconcile {
         } else if pod.is_finished() {
             Ok(())
         } else if let Some(node) = &pod.node {
-            self.live(key, &pod, node).await
+            match self.live(key, &pod, node).await {
+                Err(error) if overtaken(&error) => return Ok(Action::Done),
+                other => return other,
+            }
         } else {
             Ok(())
         };
@@ -127,15 +130,20 @@ impl Reconcile {
         cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await
     }
 
-    async fn live(&self, key: &NamespacedName, view: &PodView, node: &str) -> Result<(), Error> {
+    async fn live(
+        &self,
+        key: &NamespacedName,
+        view: &PodView,
+        node: &str,
+    ) -> Result<Action, Error> {
         let cluster = &self.kubelet.cluster;
         let Some(node) = self.views.nodes.get(&NamespacedName::cluster(node)) else {
             // A pod on a node that nobody simulates belongs to somebody else's kubelet.
-            return Ok(());
+            return Ok(Action::Done);
         };
         let pod = cluster.get(&known::POD, key.namespace(), &key.name).await?;
         if pod.uid() != &*view.uid || pod.is_terminating() {
-            return Ok(());
+            return Ok(Action::Done);
         }
         let known_ip = pod.str(&["status", "podIP"]).filter(|ip| !ip.is_empty());
         let pod_ip = match known_ip {
@@ -149,10 +157,12 @@ impl Reconcile {
         };
         let place = Place { host_ip: node.ip.as_deref().unwrap_or("127.0.0.1"), pod_ip: &pod_ip };
         let now = self.kubelet.clock.now_rfc3339();
+        let mut pod = pod;
         if let Some(status) = simulate::status(&pod, &place, &now) {
-            self.kubelet.write_status(&known::POD, &pod, status).await?;
+            self.kubelet.write_status(&known::POD, &pod, status.clone()).await?;
+            pod.set(&["status"], status);
         }
-        Ok(())
+        Ok(simulate::due(&pod, &now).map_or(Action::Done, Action::After))
     }
 }
 

@@ -1,0 +1,269 @@
+//! What changes with time: pods that start slowly, end after a while, restart and restart again.
+
+use super::ANNOTATION;
+use jiff::Timestamp;
+use mainstay_object::Object;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Seconds between restarts: at first, and at most.
+const PAUSE: (i64, i64) = (10, 300);
+/// For so many seconds the first attempt at an image fails.
+const PULL: i64 = 10;
+/// Seconds of `slow-start` and `complete-after` that do not say how many.
+const USUAL: i64 = 10;
+
+/// How a container ends that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Crash {
+    pub(super) code: i64,
+    pub(super) reason: &'static str,
+}
+
+/// What the containers of a pod do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Behaviour {
+    Run,
+    Complete,
+    Crash(Crash),
+    Stuck,
+    NotReady,
+    Starting,
+}
+
+fn restart_policy(pod: &Object) -> &str {
+    pod.str(&["spec", "restartPolicy"]).unwrap_or("Always")
+}
+
+fn parts(pod: &Object) -> (&str, Option<i64>) {
+    let text = pod.annotation(ANNOTATION).unwrap_or_default();
+    match text.split_once(':') {
+        Some((name, number)) => (name, number.parse().ok()),
+        None => (text, None),
+    }
+}
+
+fn seconds_between(since: Option<&str>, now: &str) -> i64 {
+    let since: Option<Timestamp> = since.and_then(|text| text.parse().ok());
+    let now: Option<Timestamp> = now.parse().ok();
+    since.zip(now).map_or(0, |(since, now)| now.as_second() - since.as_second())
+}
+
+/// For how many seconds a pod has been on its node.
+fn age(pod: &Object, now: &str) -> i64 {
+    seconds_between(pod.str(&["status", "startTime"]), now)
+}
+
+impl Behaviour {
+    /// What a pod does at a time (RFC 3339).
+    pub(super) fn of(pod: &Object, now: &str) -> Self {
+        let usual = if restart_policy(pod) == "Always" { Self::Run } else { Self::Complete };
+        let (name, number) = parts(pod);
+        let long = number.unwrap_or(USUAL);
+        match (name, number) {
+            ("crash", _) => Self::Crash(Crash { code: 1, reason: "Error" }),
+            ("exit", Some(0)) => usual,
+            ("exit", Some(code)) => Self::Crash(Crash { code, reason: "Error" }),
+            ("oom", _) => Self::Crash(Crash { code: 137, reason: "OOMKilled" }),
+            ("stuck", _) => Self::Stuck,
+            ("not-ready", _) => Self::NotReady,
+            ("slow-start", _) if age(pod, now) < long => Self::Starting,
+            ("complete-after", _) if age(pod, now) < long => Self::Run,
+            ("run", _) => Self::Run,
+            _ => usual,
+        }
+    }
+}
+
+/// How long the next restart waits after so many.
+fn pause(restarts: i64) -> i64 {
+    let doublings = u32::try_from(restarts - 1).unwrap_or(0).min(16);
+    PAUSE.0.saturating_mul(1 << doublings).min(PAUSE.1)
+}
+
+/// That, as Go writes durations.
+pub(super) fn pause_text(restarts: i64) -> String {
+    match (pause(restarts) / 60, pause(restarts) % 60) {
+        (0, seconds) => format!("{seconds}s"),
+        (minutes, seconds) => format!("{minutes}m{seconds}s"),
+    }
+}
+
+fn finished_at(container: &Value) -> Option<&str> {
+    container.get("lastState")?.get("terminated")?.get("finishedAt")?.as_str()
+}
+
+/// How often a container that fails has restarted by now, and how it ended last.
+pub(super) fn restarts(old: Option<&Value>, crash: Crash, now: &str) -> (i64, Value) {
+    let count = old.and_then(|old| old.get("restartCount")?.as_i64()).unwrap_or_default();
+    let last = old.and_then(|old| old.get("lastState")?.get("terminated"));
+    if let Some(last) = last.filter(|last| last["exitCode"] == crash.code)
+        && count > 0
+        && seconds_between(last["finishedAt"].as_str(), now) < pause(count)
+    {
+        return (count, last.clone());
+    }
+    let ended = json!({
+        "exitCode": crash.code, "reason": crash.reason, "startedAt": now, "finishedAt": now,
+    });
+    (count + 1, ended)
+}
+
+/// Reason and message of a container whose image cannot be had.
+pub(super) fn pull(pod: &Object, image: &str, now: &str) -> (&'static str, String) {
+    if age(pod, now) < PULL {
+        let message = format!("failed to pull image {image:?}: simulated: no such image");
+        ("ErrImagePull", message)
+    } else {
+        ("ImagePullBackOff", format!("Back-off pulling image {image:?}"))
+    }
+}
+
+/// In how long a pod has to be looked at again because time alone changes it.
+pub(crate) fn due(pod: &Object, now: &str) -> Option<Duration> {
+    let finished = matches!(pod.str(&["status", "phase"]), Some("Succeeded" | "Failed"));
+    let (name, number) = parts(pod);
+    if finished || name.is_empty() {
+        return None;
+    }
+    let left = match Behaviour::of(pod, now) {
+        Behaviour::Stuck => PULL - age(pod, now),
+        Behaviour::Starting => number.unwrap_or(USUAL) - age(pod, now),
+        Behaviour::Run if name == "complete-after" => number.unwrap_or(USUAL) - age(pod, now),
+        Behaviour::Crash(_) if restart_policy(pod) != "Never" => {
+            let containers = pod.array(&["status", "containerStatuses"]).iter();
+            containers
+                .filter_map(|container| {
+                    let count = container.get("restartCount")?.as_i64()?;
+                    Some(pause(count) - seconds_between(finished_at(container), now))
+                })
+                .min()?
+        }
+        _ => return None,
+    };
+    u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_secs)
+}
+
+/// The status of a pod whose containers were ended because the pod is deleted.
+pub(crate) fn killed(pod: &Object, now: &str) -> Value {
+    let mut status = pod.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
+    status["phase"] = "Failed".into();
+    let mut containers = pod.array(&["status", "containerStatuses"]).to_vec();
+    for container in &mut containers {
+        let since = container["state"]["running"]["startedAt"].as_str().unwrap_or(now).to_owned();
+        container["state"] = json!({"terminated": {
+            "exitCode": 137, "reason": "Error", "startedAt": since, "finishedAt": now,
+        }});
+        container["ready"] = false.into();
+        container["started"] = false.into();
+    }
+    if !containers.is_empty() {
+        status["containerStatuses"] = Value::Array(containers);
+    }
+    let old = pod.array(&["status", "conditions"]);
+    let conditions: Vec<Value> = old
+        .iter()
+        .map(|known| match known["type"].as_str() {
+            Some(kind @ ("Ready" | "ContainersReady")) => {
+                super::condition(old, kind, false, Some(("PodFailed", None)), now)
+            }
+            _ => known.clone(),
+        })
+        .collect();
+    status["conditions"] = Value::Array(conditions);
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Place, status};
+    use super::*;
+
+    const PLACE: Place<'static> = Place { host_ip: "172.18.0.2", pod_ip: "10.244.0.5" };
+
+    fn pod(annotation: &str, restart: &str) -> Object {
+        let mut pod = Object::from_value(json!({
+            "metadata": {"name": "p", "namespace": "n", "uid": "u"},
+            "spec": {"restartPolicy": restart, "containers": [{"name": "main", "image": "m"}]},
+        }))
+        .unwrap();
+        pod.set_annotation(ANNOTATION, annotation);
+        pod
+    }
+
+    fn at(seconds: i64) -> String {
+        mainstay_clock::rfc3339(Timestamp::from_second(1_767_225_600 + seconds).unwrap())
+    }
+
+    /// Lives through times at which something is due and says how its container is.
+    fn live(pod: &mut Object, times: &[i64]) -> Vec<String> {
+        let mut seen = Vec::new();
+        for time in times {
+            if let Some(status) = status(pod, &PLACE, &at(*time)) {
+                pod.set(&["status"], status);
+            }
+            let container = &pod.array(&["status", "containerStatuses"])[0];
+            let state = &container["state"];
+            let what = state["waiting"]["reason"]
+                .as_str()
+                .or_else(|| state["terminated"]["reason"].as_str())
+                .unwrap_or("Running");
+            let due = due(pod, &at(*time)).map_or(0, |due| due.as_secs());
+            seen.push(format!("{what} {} {due}", container["restartCount"]));
+        }
+        seen
+    }
+
+    #[test]
+    fn a_container_that_crashes_restarts_less_and_less_often() {
+        let seen = live(&mut pod("crash", "Always"), &[0, 9, 10, 30, 70, 150, 310, 610]);
+        assert_eq!(
+            seen,
+            [
+                "CrashLoopBackOff 1 10",
+                "CrashLoopBackOff 1 1",
+                "CrashLoopBackOff 2 20",
+                "CrashLoopBackOff 3 40",
+                "CrashLoopBackOff 4 80",
+                "CrashLoopBackOff 5 160",
+                "CrashLoopBackOff 6 300",
+                "CrashLoopBackOff 7 300",
+            ]
+        );
+        assert_eq!(
+            (pause_text(1), pause_text(4), pause_text(9)),
+            ("10s".into(), "1m20s".into(), "5m0s".into())
+        );
+    }
+
+    #[test]
+    fn what_takes_time_takes_as_long_as_it_says() {
+        for (annotation, restart, seen) in [
+            (
+                "slow-start:5",
+                "Always",
+                ["ContainerCreating 0 5", "ContainerCreating 0 1", "Running 0 0"],
+            ),
+            ("complete-after:5", "Never", ["Running 0 5", "Running 0 1", "Completed 0 0"]),
+            ("stuck", "Always", ["ErrImagePull 0 10", "ErrImagePull 0 6", "ErrImagePull 0 5"]),
+            ("oom", "Never", ["OOMKilled 0 0"; 3]),
+        ] {
+            assert_eq!(live(&mut pod(annotation, restart), &[0, 4, 5]), seen, "{annotation}");
+        }
+        assert_eq!(live(&mut pod("stuck", "Always"), &[0, 10])[1], "ImagePullBackOff 0 0");
+        assert_eq!(live(&mut pod("exit:3", "Never"), &[0])[0], "Error 0 0");
+    }
+
+    #[test]
+    fn a_pod_that_is_killed_has_failed() {
+        let mut it = pod("run", "Never");
+        live(&mut it, &[0]);
+        it.set(&["status"], killed(&it, &at(3)));
+        assert_eq!(
+            (it.str(&["status", "phase"]), it.condition("Ready")),
+            (Some("Failed"), Some("False"))
+        );
+        let ended = &it.array(&["status", "containerStatuses"])[0]["state"]["terminated"];
+        assert_eq!((&ended["exitCode"], &ended["startedAt"]), (&json!(137), &json!(at(0))));
+    }
+}
