@@ -261,6 +261,9 @@ pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
             value
         }
     };
+    if !value.is_object() && !value.is_null() {
+        return Err(bad(kind::headless(&value)));
+    }
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
     if !matches!(kind, "" | "DeleteOptions") {

@@ -200,3 +200,32 @@ async fn a_connection_holds_little_besides_its_buffers() {
     let connection = Port { acceptor, limits, shutdown, service }.connection(stream, address);
     assert!(size_of_val(&connection) < 1024, "{}", size_of_val(&connection));
 }
+
+#[tokio::test]
+async fn a_request_whose_end_can_be_read_in_two_ways_is_refused() {
+    let server = start(Limits::default()).await;
+    for headers in [
+        "Content-Length: 5\r\nContent-Length: 6",
+        "Content-Length: +5",
+        "Content-Length: 5, 6",
+        "Content-Length: 99999999999999999999999",
+        "Content-Length : 5",
+        "Transfer-Encoding: xchunked",
+        "Transfer-Encoding: chunked, identity",
+        "Transfer-Encoding: identity",
+        "X: a\r\n Content-Length: 5",
+        "X\0: a",
+    ] {
+        let mut stream = server.connect(None, "http/1.1").await.unwrap();
+        let request = format!(
+            "POST / HTTP/1.1\r\nHost: x\r\n{headers}\r\n\r\n0\r\n\r\nGET /watch HTTP/1.1\r\nHost: x\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // The connection ends with the refusal: nothing behind it is read.
+        let _ = timeout(Duration::from_secs(10), stream.read_to_end(&mut answer)).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.starts_with("HTTP/1.1 400"), "{headers:?}: {answer}");
+        assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{headers:?}: {answer}");
+    }
+}

@@ -181,3 +181,47 @@ async fn requests_are_written_down() {
     );
     assert_eq!(lines[3]["responseStatus"]["message"], "configmaps \"none\" not found");
 }
+
+#[tokio::test]
+async fn ten_thousand_watches_see_a_change_and_are_counted_until_they_end() {
+    let api = Api::new().await;
+    let mut watches = Vec::new();
+    for _ in 0..10_000 {
+        watches.push(api.watch(&format!("{MAPS}?watch=true")).await);
+    }
+    let open = async || {
+        let text = String::from_utf8(api.get("/metrics").await.bytes.to_vec()).unwrap();
+        let line = text.lines().find(|line| {
+            line.starts_with("apiserver_longrunning_requests{") && line.contains("\"configmaps\"")
+        });
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u32>().ok()).unwrap_or_default()
+    };
+    assert_eq!(open().await, 10_000);
+    api.post(MAPS, &config_map("a")).await.ok();
+    for watch in &mut watches {
+        assert_eq!(watch.short().await, "ADDED a");
+    }
+    drop(watches);
+    assert_eq!(open().await, 0);
+}
+
+#[tokio::test]
+async fn paths_that_go_round_a_role_lead_nowhere() {
+    let api = Api::new().await;
+    let jane = api.server.service(Identity::new("jane", []));
+    for path in [
+        "/version/../api/v1/secrets",
+        "/version/..%2fapi/v1/secrets",
+        "/version%2f../api/v1/secrets",
+        "//api/v1/secrets",
+        "/./api/v1/secrets",
+        "/api/v1/namespaces/default/../../secrets",
+        "/api/v1/namespaces/default/%2e%2e/secrets",
+        "/api/v1/%73ecrets",
+        "/healthz/../api/v1/secrets",
+    ] {
+        let request = Request::get(path).body(Full::new(Bytes::new())).unwrap();
+        let code = jane.clone().oneshot(request).await.unwrap().status();
+        assert!(code == 403 || code == 404, "{path}: {code}");
+    }
+}

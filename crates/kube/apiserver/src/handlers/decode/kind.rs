@@ -174,6 +174,12 @@ fn internal_group(gvk: &Gvk) -> &str {
     }
 }
 
+/// Why a value is no object at all.
+pub(super) fn headless(value: &Value) -> String {
+    let found = mainstay_patch::go_kind(value);
+    no_kind(&format!("json: cannot unmarshal {found} into Go value of type {GO_HEAD}"))
+}
+
 /// Checks `apiVersion` and `kind` of what a patch made, where leaving them out is allowed for
 /// built-in kinds. The error of the first kind is why it is no object at all.
 pub(in crate::handlers) fn expect_kind(
@@ -182,9 +188,7 @@ pub(in crate::handlers) fn expect_kind(
     custom: bool,
 ) -> Result<Result<(), String>, Status> {
     let Value::Object(fields) = value else {
-        let found = mainstay_patch::go_kind(value);
-        let why = format!("json: cannot unmarshal {found} into Go value of type {GO_HEAD}");
-        return Ok(Err(no_kind(&why)));
+        return Ok(Err(headless(value)));
     };
     if !custom {
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
