@@ -18,6 +18,8 @@
     reason = "this crate is test code: whatever does not work must end the test"
 )]
 
+mod credentials;
+
 use mainstay_apiserver::pki::Pki;
 use mainstay_apiserver::{ApiServer, Config, Identity, VersionInfo};
 use mainstay_client::{Cluster, Error, ListParams, Selection, WatchEvent};
@@ -85,11 +87,12 @@ impl TestCluster {
         let Settings { workloads, nodes, clock } = settings;
         let stop = CancellationToken::new();
         let store = Store::in_memory(mainstay_store::Options::new(clock));
-        let authenticator = KEYS.authenticator(clock).expect("the keys are good");
+        let authenticator = Arc::new(KEYS.authenticator(clock).expect("the keys are good"));
+        let credentials = credentials::Keys::new(&KEYS, Arc::clone(&authenticator), clock);
         let server = ApiServer::start(Config {
             store,
             clock,
-            authenticator: Arc::new(authenticator),
+            authenticator,
             version: VersionInfo::default(),
             stop: stop.clone(),
         })
@@ -101,6 +104,7 @@ impl TestCluster {
             let options = mainstay_workloads::Options {
                 nodes,
                 root_ca: Some("test certificates".to_owned()),
+                credentials: Some(Arc::new(credentials.expect("the keys are good"))),
                 ..mainstay_workloads::Options::new(clock)
             };
             Workloads::start(cluster.clone(), options)

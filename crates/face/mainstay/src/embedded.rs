@@ -4,6 +4,7 @@
 //! nothing (the port, then the lock of the data folder); then keys, server, our own kinds,
 //! controllers; `/readyz` turns green last. Stopping goes the other way round.
 
+use crate::credentials::Keys;
 use crate::ports::Ports;
 use crate::{catalogs, data, kubeconfig, layout};
 use mainstay_apiserver::pki::{Pki, PkiError};
@@ -82,10 +83,11 @@ impl Embedded {
         let authenticator = pki.authenticator(clock).map_err(|error| {
             Cause::new("the key for service-account tokens is unusable").because(chain(&error))
         })?;
+        let authenticator = Arc::new(authenticator);
         let server = ApiServer::start(mainstay_apiserver::Config {
             store: store.clone(),
             clock,
-            authenticator: Arc::new(authenticator),
+            authenticator: Arc::clone(&authenticator),
             version: mainstay_apiserver::VersionInfo::default(),
             stop: stop.clone(),
         })
@@ -119,11 +121,15 @@ impl Embedded {
         let service = server.service(Identity::admin());
         let cluster = Cluster::new(kube::Client::new(service, "default"))
             .named(concat!("mainstay/", env!("CARGO_PKG_VERSION")));
+        let credentials = Keys::new(&pki, authenticator, clock).map_err(|error| {
+            Cause::new("the cluster's authority cannot sign").because(chain(&error))
+        })?;
         let workloads = Workloads::start(
             cluster.clone(),
             mainstay_workloads::Options {
                 nodes: settings.nodes as usize,
                 root_ca: Some(pki.authority_pem().to_owned()),
+                credentials: Some(Arc::new(credentials)),
                 ..mainstay_workloads::Options::new(clock)
             },
         );

@@ -5,6 +5,7 @@
 
 mod catalog;
 mod catalogs;
+mod credentials;
 mod data;
 mod demo;
 mod embedded;

@@ -14,9 +14,13 @@
 //!
 //! Data flow: folder (or nothing) ─► [`Pki`] ─► TLS configuration, kubeconfig text, token key.
 //!
-//! What this does not do: revoke, or sign requests of others.
+//! What this does not do: revoke.
 
+pub(crate) mod der;
 mod files;
+pub(crate) mod pem;
+pub(crate) mod request;
+mod sign;
 
 use crate::FrontProxy;
 use crate::authn::{Authenticator, ClientAuthority, KeyError};
@@ -36,6 +40,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
+
+pub use sign::{CLIENT, KUBELET_CLIENT, KUBELET_SERVING, LEGACY, Signer, Unsigned, approvals};
 
 /// Certificates begin this long ago, for clients whose clocks are behind.
 const BACKDATED: Duration = Duration::from_hours(1);
@@ -209,6 +215,11 @@ impl Pki {
     /// Whose client certificates are accepted: those that this authority signed.
     pub fn client_authority(&self) -> Result<ClientAuthority, PkiError> {
         ClientAuthority::new(self.authority.certificate.clone()).map_err(PkiError::Tls)
+    }
+
+    /// Signs requests of others with this authority.
+    pub fn signer(&self, clock: Clock) -> Result<Signer, PkiError> {
+        Signer::new(&self.authority, clock)
     }
 
     /// An authenticator that issues and accepts the tokens and certificates of this cluster.

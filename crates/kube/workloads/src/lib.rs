@@ -16,9 +16,11 @@
 //!
 //! What this does not do: real containers, volumes behind claims, autoscalers.
 
+mod certificates;
 mod cluster_roles;
 mod collector;
 mod common;
+mod credentials;
 mod cron_job;
 mod daemon_set;
 mod deployment;
@@ -35,16 +37,19 @@ mod scheduler;
 mod service;
 mod stateful_set;
 mod template;
+mod tokens;
 mod views;
 mod workload;
 
 pub mod simulate;
 
 use crate::common::Context;
+pub use crate::credentials::{Credentials, Unsigned};
 use crate::views::Views;
 use futures::future::{BoxFuture, join_all};
 use mainstay_client::{Cluster, Recorder};
 use mainstay_clock::Clock;
+use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -58,6 +63,9 @@ pub struct Options {
     /// The certificates (PEM) that clients in pods shall trust: `ca.crt` of the ConfigMap
     /// `kube-root-ca.crt` in every namespace. None leaves that ConfigMap out.
     pub root_ca: Option<String>,
+    /// Signs certificates and tokens. None leaves requests for certificates and Secrets for tokens to
+    /// others.
+    pub credentials: Option<Arc<dyn Credentials>>,
     /// The version that nodes report, such as `v1.35.0`.
     pub kubelet_version: String,
 }
@@ -65,7 +73,13 @@ pub struct Options {
 impl Options {
     /// One node and no certificates.
     pub fn new(clock: Clock) -> Self {
-        Self { nodes: 1, clock, root_ca: None, kubelet_version: "v1.35.0".to_owned() }
+        Self {
+            nodes: 1,
+            clock,
+            root_ca: None,
+            credentials: None,
+            kubelet_version: "v1.35.0".to_owned(),
+        }
     }
 }
 
@@ -93,6 +107,10 @@ impl Workloads {
         let collector = collector::start(&context, &mut started);
         namespace::start(&context, options.root_ca.as_deref(), &collector, &mut started);
         scheduler::start(&context, &views, &mut started);
+        if let Some(keys) = &options.credentials {
+            certificates::start(&context, keys, &mut started);
+            tokens::start(&context, keys, options.root_ca.as_deref(), &mut started);
+        }
         pod::start(&context, &views, &mut started);
         replica_set::start(&context, &views, &mut started);
         deployment::start(&context, &views, &mut started);

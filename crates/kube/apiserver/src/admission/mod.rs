@@ -13,6 +13,7 @@
 
 #![allow(dead_code, reason = "what plugins may look at is more than the present ones do")]
 
+mod certificates;
 mod lifecycle;
 mod limit_ranger;
 mod resource_quota;
@@ -35,6 +36,9 @@ use std::sync::Arc;
 static CHAIN: &[&dyn Plugin] = &[
     &lifecycle::NamespaceLifecycle,
     &limit_ranger::LimitRanger,
+    &certificates::CertificateApproval,
+    &certificates::CertificateSigning,
+    &certificates::CertificateSubjectRestriction,
     &crate::policy::ParameterPermissions,
     &webhooks::Mutating,
     &crate::policy::ValidatingAdmissionPolicy,

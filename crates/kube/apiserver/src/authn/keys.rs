@@ -6,6 +6,7 @@
 //! none is held against each key.
 
 use super::Refused;
+use crate::pki::der;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::SystemRandom;
@@ -69,9 +70,7 @@ impl TokenKey {
         }
         let pair = RsaKeyPair::from_pkcs8(der).map_err(|_| KeyError)?;
         let public = pair.public_key().as_ref();
-        // A sequence of the algorithm and a bit string without unused bits.
-        let bits = der_of(0x03, &[&[0], public].concat());
-        let id = digest(&[&der_of(0x30, &[RSA_ALGORITHM, &bits].concat())]);
+        let id = digest(&[&der::sequence(&[RSA_ALGORITHM, &der::bits(public)])]);
         Ok(Self { pair: Pair::Rsa(Box::new(pair)), algorithm: "RS256", id })
     }
 
@@ -241,23 +240,4 @@ fn digest(parts: &[&[u8]]) -> String {
         digest.update(part);
     }
     URL_SAFE_NO_PAD.encode(digest.finalize())
-}
-
-/// A value with its tag and length (X.690, definite form).
-fn der_of(tag: u8, content: &[u8]) -> Vec<u8> {
-    let mut out = vec![tag];
-    let length = content.len().to_be_bytes();
-    let significant =
-        length.iter().position(|byte| *byte != 0).map_or(&length[7..], |at| &length[at..]);
-    match (significant, u8::try_from(significant.len())) {
-        ([short @ 0..=0x7f], _) => out.push(*short),
-        (long, Ok(count)) => {
-            out.push(0x80 | count);
-            out.extend_from_slice(long);
-        }
-        // A length has no more than eight bytes.
-        (_, Err(_)) => {}
-    }
-    out.extend_from_slice(content);
-    out
 }

@@ -1,31 +1,9 @@
 //! Whether the certificate and the key of a secret belong together, as Go's `tls` package says it.
 
+use crate::pki::pem::blocks;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-
-/// One block of a PEM text: what it is called, and its bytes.
-struct Block {
-    label: String,
-    bytes: Vec<u8>,
-}
-
-fn blocks(text: &str) -> Vec<Block> {
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some(start) = rest.find("-----BEGIN ") {
-        rest = &rest[start + 11..];
-        let Some((label, body)) = rest.split_once("-----") else { break };
-        let end = format!("-----END {label}-----");
-        let Some((body, after)) = body.split_once(&end) else { break };
-        let packed: String = body.split_whitespace().collect();
-        if let Ok(bytes) = STANDARD.decode(packed) {
-            found.push(Block { label: label.to_owned(), bytes });
-        }
-        rest = after;
-    }
-    found
-}
 
 fn text_of(data: &Value, key: &str) -> String {
     let encoded = data.get(key).and_then(Value::as_str).unwrap_or_default();

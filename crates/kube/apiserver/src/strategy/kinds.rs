@@ -6,7 +6,7 @@ mod table;
 pub(super) use index::rules;
 
 use super::rules::{self, Errors, walk_object};
-use super::{Context, Metadata, check, core, groups, pods, services, warnings, workloads};
+use super::{Context, Metadata, check, core, groups, pods, services, signing, warnings, workloads};
 use mainstay_object::{Object, Status, names};
 
 type Default = fn(&mut Object);
@@ -551,6 +551,8 @@ rules! {
         metadata: Metadata::WholeThenChanges,
         fields: &["spec.signerName"],
         default: groups::default_request,
+        create: signing::create,
+        update: signing::update,
         check: check::signing_request,
         check_update: Some(check::signing_request_update),
         check_status: check::signing_request_status,

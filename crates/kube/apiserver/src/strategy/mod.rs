@@ -19,6 +19,7 @@ mod pods;
 pub(crate) mod quantity;
 mod rules;
 mod services;
+mod signing;
 mod warnings;
 mod workloads;
 

@@ -27,6 +27,7 @@ mod quota;
 mod reviews;
 mod schedule;
 mod services;
+mod signing;
 mod slices;
 mod storage;
 mod workloads;
@@ -52,8 +53,7 @@ pub(super) use self::network::{
 };
 pub(super) use self::others::{
     RUNTIME_CLASS, api_service, api_service_status, api_service_update, priority_class,
-    priority_class_update, runtime_class_update, signing_request, signing_request_approval,
-    signing_request_status, signing_request_update,
+    priority_class_update, runtime_class_update,
 };
 pub(super) use self::pod::{APP_ARMOR, pod, pod_status_update, pod_update};
 pub(super) use self::policies::{
@@ -64,6 +64,9 @@ pub(super) use self::quota::{LIMITS, QUOTA, quota_update};
 pub(crate) use self::reviews::access_review;
 pub(super) use self::services::{
     ingress_status, service, service_addresses, service_status, service_update,
+};
+pub(super) use self::signing::{
+    signing_request, signing_request_approval, signing_request_status, signing_request_update,
 };
 pub(super) use self::slices::{slice, slice_update};
 pub(super) use self::storage::{

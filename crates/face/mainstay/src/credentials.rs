@@ -1,0 +1,45 @@
+//! The cluster's keys as controllers use them.
+
+use mainstay_apiserver::authn::Authenticator;
+use mainstay_apiserver::pki::{self, Pki, PkiError, Signer};
+use mainstay_clock::Clock;
+use mainstay_object::Object;
+use mainstay_workloads::{Credentials, Unsigned};
+use std::sync::Arc;
+
+/// Signs requests with the cluster's authority, and tokens with its token key.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    signer: Signer,
+    authenticator: Arc<Authenticator>,
+}
+
+impl Keys {
+    /// The keys of a cluster.
+    pub(crate) fn new(
+        pki: &Pki,
+        authenticator: Arc<Authenticator>,
+        clock: Clock,
+    ) -> Result<Self, PkiError> {
+        Ok(Self { signer: pki.signer(clock)?, authenticator })
+    }
+}
+
+impl Credentials for Keys {
+    fn certificate(&self, request: &Object) -> Result<String, Unsigned> {
+        self.signer.answer(request).map_err(|error| match error {
+            pki::Unsigned::NotOurs => Unsigned::NotOurs,
+            pki::Unsigned::Refused(why) => Unsigned::Refused(why),
+            pki::Unsigned::Broken(why) => Unsigned::Broken(why),
+        })
+    }
+
+    fn approvals(&self, request: &Object) -> Vec<&'static str> {
+        pki::approvals(request)
+    }
+
+    fn token(&self, account: &Object, secret: &str) -> String {
+        let (namespace, name) = (account.namespace(), account.name());
+        self.authenticator.issue_for_secret(namespace, name, account.uid(), secret)
+    }
+}
