@@ -172,7 +172,9 @@ fn asked(masker: &mut Masker, places: &Places, request: &Request) -> Map<String,
     for (name, value) in &request.headers {
         let usual = name == "user-agent" || (name == "accept" && value == "application/json");
         if !usual {
-            asked.insert(name.replace("content-type", "sends"), value.clone().into());
+            let value =
+                if name.starts_with("impersonate-") { masker.text(value) } else { value.clone() };
+            asked.insert(name.replace("content-type", "sends"), value.into());
         }
     }
     if !request.body.is_empty() {

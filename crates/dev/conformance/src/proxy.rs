@@ -122,7 +122,7 @@ async fn pass(
         path,
         headers: headers(&head.headers)
             .into_iter()
-            .filter(|(name, _)| kept.contains(&name.as_str()))
+            .filter(|(name, _)| kept.contains(&&**name) || name.starts_with("impersonate-"))
             .collect(),
         body,
     };

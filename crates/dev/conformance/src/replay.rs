@@ -31,6 +31,7 @@ async fn one(run: &mut Run<'_>, at: usize, number: usize, call: &Value) -> anyho
     let mut again: Map<String, Value> = ["ask", "accept", "sends", "with"]
         .iter()
         .filter_map(|key| Some(((*key).to_owned(), call.get(*key)?.clone())))
+        .chain(acting(call).map(|(name, value)| (name.clone(), value.clone())))
         .collect();
     if is_watch(&request.path) {
         let (head, last) = last_event(run, request, &call["last"]).await?;
@@ -46,6 +47,11 @@ async fn one(run: &mut Run<'_>, at: usize, number: usize, call: &Value) -> anyho
     Ok(again.into())
 }
 
+/// Whom a recorded request acts as.
+fn acting(call: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    call.as_object().into_iter().flatten().filter(|(name, _)| name.starts_with("impersonate-"))
+}
+
 /// The request that a recording describes.
 fn request(run: &Run<'_>, call: &Value) -> anyhow::Result<Request> {
     let ask = call["ask"].as_str().context("the recording asks nothing")?;
@@ -55,6 +61,9 @@ fn request(run: &Run<'_>, call: &Value) -> anyhow::Result<Request> {
     headers.push(("accept".to_owned(), accept.to_owned()));
     if let Some(sends) = call["sends"].as_str() {
         headers.push(("content-type".to_owned(), sends.to_owned()));
+    }
+    for (name, value) in acting(call) {
+        headers.push((name.clone(), filled_text(run, value.as_str().unwrap_or_default())?));
     }
     let body = match &call["with"] {
         Value::Null => Vec::new(),

@@ -205,7 +205,7 @@ impl Authenticator {
         }
         let mut warnings = Vec::new();
         let own = [ISSUER.to_owned()];
-        for found in [headers::bearer(headers, &mut warnings), headers::protocol(headers)] {
+        for found in [Ok(headers::bearer(headers, &mut warnings)), headers::protocol(headers)] {
             let verified = match found {
                 Ok(None) => continue,
                 Ok(Some(token)) => self.verify(&token, &own, objects).map_err(|e| e.to_string()),

@@ -8,27 +8,25 @@ use http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 const SPACE: &str = "the provided Authorization header contains extra space before the bearer token, and is ignored";
 const PROTOCOL_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// The token of the first `Authorization` header. None if it is of another scheme or empty: then
-/// nothing was tried. Bytes that are no text make a token that no key has signed.
-#[expect(clippy::unnecessary_wraps, reason = "one form with the other place of a token")]
-pub(super) fn bearer(
-    headers: &HeaderMap,
-    warnings: &mut Vec<&'static str>,
-) -> Result<Option<String>, &'static str> {
-    let Some(header) = headers.get(AUTHORIZATION) else { return Ok(None) };
-    let header = String::from_utf8_lossy(header.as_bytes());
+/// The token of the first `Authorization` header. Bytes that are no text make a token that no key has
+/// signed.
+pub(super) fn bearer(headers: &HeaderMap, warnings: &mut Vec<&'static str>) -> Option<String> {
+    let header = headers.get(AUTHORIZATION)?;
+    token_of(&String::from_utf8_lossy(header.as_bytes()), warnings)
+}
+
+/// The token of a header's text. None if it is of another scheme or empty: then nothing was tried.
+pub(super) fn token_of(header: &str, warnings: &mut Vec<&'static str>) -> Option<String> {
     let mut parts = header.trim().splitn(3, ' ');
     let scheme = parts.next().unwrap_or_default();
-    let Some(token) = parts.next().filter(|_| scheme.eq_ignore_ascii_case("bearer")) else {
-        return Ok(None);
-    };
+    let token = parts.next().filter(|_| scheme.eq_ignore_ascii_case("bearer"))?;
     if token.is_empty() {
         if parts.next().is_some() {
             warnings.push(SPACE);
         }
-        return Ok(None);
+        return None;
     }
-    Ok(Some(token.to_owned()))
+    Some(token.to_owned())
 }
 
 /// The token among the protocols that a web socket offers: browsers cannot send another header.
@@ -100,12 +98,12 @@ mod tests {
             ("Bearer ä", Some("ä"), false),
         ] {
             let mut warnings = Vec::new();
-            let found = bearer(&map(&[("authorization", header)]), &mut warnings).unwrap();
+            let found = bearer(&map(&[("authorization", header)]), &mut warnings);
             assert_eq!(found.as_deref(), token, "{header:?}");
             assert_eq!(!warnings.is_empty(), warned, "{header:?}");
         }
         let two = map(&[("authorization", "Bearer a"), ("authorization", "Bearer b")]);
-        assert_eq!(bearer(&two, &mut Vec::new()).unwrap().as_deref(), Some("a"));
+        assert_eq!(bearer(&two, &mut Vec::new()).as_deref(), Some("a"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `TokenRequest` and `TokenReview`: issuing and checking tokens over the API.
 
-use super::{Authenticator, Bound, Grant, ISSUER, Used};
+use super::{Authenticator, Bound, Grant, ISSUER, Used, Verified, headers};
+use crate::Identity;
 use crate::strategy::Objects;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Status};
 use serde_json::{Value, json};
@@ -73,30 +74,37 @@ impl Authenticator {
     }
 
     /// Answers a POST to `tokenreviews`: a token that proves nothing is an answer, not an error. The
-    /// second is a use of a Secret's token that is to be noted, the third what to warn of.
+    /// second is a use of a Secret's token that is to be noted.
     pub fn answer_token_review(
         &self,
         mut review: Object,
         objects: &dyn Objects,
-    ) -> Result<(Object, Option<Used>, Option<&'static str>), Status> {
+    ) -> Result<(Object, Option<Used>), Status> {
         let audiences: Vec<String> = review.part(&["spec", "audiences"]).unwrap_or_default();
         let token = review.str(&["spec", "token"]).unwrap_or_default();
         if token.is_empty() {
             let why = "token is required for TokenReview in authentication";
             return Err(Status::bad_request(why));
         }
-        // The original puts the token into a header: what follows a blank is not looked at.
-        let token = token.trim().split(' ').next().unwrap_or_default();
-        let mut noted = (None, None);
-        let status = match self.verify(token, &audiences, objects) {
+        // The original puts the token into a header and reads it again; what is no token then is sent
+        // by nobody.
+        let header = format!("Bearer {token}");
+        let outcome = if let Some(token) = headers::token_of(&header, &mut Vec::new()) {
+            self.verify(&token, &audiences, objects)
+        } else {
+            let own = || vec![ISSUER.to_owned()];
+            let audiences = if audiences.is_empty() { own() } else { audiences };
+            Ok(Verified { audiences, ..Verified::new(Identity::anonymous()) })
+        };
+        let mut used = None;
+        let status = match outcome {
             Ok(verified) => {
-                noted = (verified.used, verified.warning);
+                used = verified.used;
                 let identity = &verified.identity;
-                let mut user = json!({
-                    "username": identity.user(),
-                    "uid": identity.uid(),
-                    "groups": identity.groups(),
-                });
+                let mut user = json!({"username": identity.user(), "groups": identity.groups()});
+                if !identity.uid().is_empty() {
+                    user["uid"] = identity.uid().into();
+                }
                 if !identity.extra().is_empty() {
                     user["extra"] = json!(identity.extra());
                 }
@@ -105,7 +113,7 @@ impl Authenticator {
             Err(reason) => json!({"user": {}, "error": reason.to_string()}),
         };
         review.set(&["status"], status);
-        Ok((review, noted.0, noted.1))
+        Ok((review, used))
     }
 }
 

@@ -235,6 +235,10 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
     if of_all && !reads_all && row.custom().is_some() {
         return Ok(Answer::page_not_found());
     }
+    // What keeps nothing has no objects.
+    if !row.is_stored() && !path.name.is_empty() {
+        return Err(Status::no_such_path());
+    }
     if verb.is_empty() || !row.has_verb(verb) || (of_all && !reads_all) {
         return Err(not_allowed());
     }

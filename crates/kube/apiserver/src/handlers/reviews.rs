@@ -26,11 +26,8 @@ pub(super) async fn answer(request: Request<'_>) -> Result<Answer, Status> {
         "SelfSubjectReview" => review.set(&["status"], json!({"userInfo": who(&request)})),
         "TokenReview" => {
             let server = request.server;
-            let (answered, used, warning) =
+            let (answered, used) =
                 server.authenticator.answer_token_review(review, &server.store)?;
-            if let Some(warning) = warning {
-                request.warn(warning.to_owned());
-            }
             if let Some(used) = used {
                 tokens::note_use(server, &used).await;
             }
@@ -52,10 +49,12 @@ pub(super) async fn answer(request: Request<'_>) -> Result<Answer, Status> {
 }
 
 fn give_metadata(request: &Request<'_>, review: &mut Object) {
-    if !review.get(&["metadata"]).is_some_and(Value::is_object) {
+    // The answer to this one is a new object.
+    let new = &*request.row.kind == "SelfSubjectReview";
+    if new || !review.get(&["metadata"]).is_some_and(Value::is_object) {
         review.set(&["metadata"], json!({}));
     }
-    if &*request.row.kind == "SelfSubjectReview" {
+    if new {
         let now = request.server.clock.now_rfc3339();
         review.set(&["metadata", "creationTimestamp"], now.into());
     }

@@ -119,10 +119,10 @@ fn request(node: &Node<'_, '_>, errors: &mut Errors) {
     let read = SigningRequest::read(&String::from_utf8_lossy(&bytes));
     let outcome = read.and_then(|request| request.check_signature().map_err(ToOwned::to_owned));
     if let Err(why) = outcome {
-        if node.text().is_empty() {
-            errors.printed(node, Some("null".to_owned()), why);
-        } else {
+        if node.is_set() {
             errors.wrong(node, why);
+        } else {
+            errors.printed(node, Some("null".to_owned()), why);
         }
     }
 }
