@@ -1,13 +1,23 @@
 //! Groups that others serve.
 
 use crate::harness::{Api, Events};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream;
 use http::{Method, Request, Response};
+use http_body_util::Full;
+use mainstay_apiserver::pki::Pki;
+use mainstay_apiserver::serve::{self, Peer};
 use mainstay_apiserver::{Body, Identity, NativeGroup};
+use mainstay_clock::Clock;
+use mainstay_object::Object;
+use mainstay_store::{Change, Expect, Key};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 const ALL: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const NAME: &str = "/apis/apiregistration.k8s.io/v1/apiservices/v1.others.example.com";
@@ -202,4 +212,64 @@ async fn every_group_has_its_apiservice() {
     .await
     .ok();
     api.until(&own, 404).await;
+}
+
+#[tokio::test]
+async fn a_server_on_the_host_is_asked_in_the_clients_name() {
+    let clock = Clock::system();
+    let pki = Pki::ephemeral(&clock, &["things.default.svc".to_owned()]).unwrap();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let other = tower::service_fn(|request: Request<hyper::body::Incoming>| async move {
+        let text = |name: &str| {
+            let value = request.headers().get(name).and_then(|value| value.to_str().ok());
+            value.unwrap_or_default().to_owned()
+        };
+        let peer = request.extensions().get::<Peer>().unwrap();
+        let answer = json!({
+            "path": request.uri().path(), "user": text("x-remote-user"), "host": text("host"),
+            "proved": peer.certificate.is_some(), "resources": [],
+        });
+        let body = Full::new(Bytes::from(answer.to_string()));
+        Ok::<_, std::convert::Infallible>(Response::new(body))
+    });
+    let stop = CancellationToken::new();
+    let tls = pki.server_config().unwrap();
+    tokio::spawn(serve::serve(listener, tls, serve::Limits::default(), stop.clone(), other));
+
+    let api = Api::new().await;
+    api.server.show_to_backends(pki.front_proxy(&clock).unwrap());
+    let named = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "things"},
+        "spec": {"ports": [{"port": 443}]},
+    });
+    api.post("/api/v1/namespaces/default/services", &named).await.ok();
+    // Written past the rules, which let no endpoint be on this machine alone.
+    let slice = Object::from_value(json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": "things-1", "namespace": "default", "labels": {"kubernetes.io/service-name": "things"}},
+        "endpoints": [{"addresses": ["127.0.0.1"]}], "ports": [{"name": "", "port": port}],
+    }));
+    let slice = slice.unwrap();
+    let key = Key::new("discovery.k8s.io/endpointslices", "default", "things-1");
+    let change = Change::Put { key, object: &slice, expect: Expect::Absent, guard: None };
+    api.store.commit(change).await.unwrap();
+    let mut wanted = service("things");
+    wanted["spec"]["insecureSkipTLSVerify"] = false.into();
+    wanted["spec"]["caBundle"] = STANDARD.encode(pki.authority_pem()).into();
+    api.post(ALL, &wanted).await.ok();
+    reason(&api, "Passed").await;
+    while api.get(THINGS).await.code == 503 {
+        tokio::task::yield_now().await;
+    }
+    let answer = api.get(THINGS).await.ok();
+    let host = format!("127.0.0.1:{port}");
+    assert_eq!(
+        answer,
+        json!({
+            "path": THINGS, "user": "kubernetes-admin", "host": host, "proved": true,
+            "resources": [],
+        })
+    );
+    stop.cancel();
 }
