@@ -422,6 +422,7 @@ impl ApiServer {
             let routed = !matches!(&outcome, Err(status) if *status == Status::no_such_method());
             let mut answer = outcome.unwrap_or_else(|status| Answer::refusal(&status));
             let deprecated = deprecated.filter(|_| routed);
+            answer.notes = kept.take_notes();
             answer.warnings.splice(..0, deprecated.into_iter().chain(kept.take()));
             return Ok(answer);
         }

@@ -17,6 +17,7 @@ use http::header::{HeaderValue, USER_AGENT};
 use http::request::Parts;
 use mainstay_clock::Clock;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -144,6 +145,10 @@ fn object(info: &Info<'_>) -> Value {
     Value::Object(set.map(|(field, text)| (field.to_owned(), text.into())).collect())
 }
 
+/// What somebody notes with a request, by name (`annotations` of its events).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Notes(pub(crate) BTreeMap<String, String>);
+
 /// The record of one request.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -173,6 +178,13 @@ impl Entry {
 
     fn complete(&self) {
         self.write("ResponseComplete", &self.clock.now_micro());
+    }
+
+    /// Adds what was noted with the request.
+    pub(crate) fn note(&mut self, notes: Notes) {
+        for (name, value) in notes.0 {
+            self.event["annotations"][name] = value.into();
+        }
     }
 
     /// Writes down how the request was answered; of a stream, that it began and, when it is over,

@@ -35,6 +35,7 @@ pub(crate) use self::decode::{patched_below, patched_by_webhook, yaml_value};
 use self::part::Part;
 use crate::Identity;
 use crate::admission::{Asked, Operation, Options};
+use crate::audit::Notes;
 use crate::authz::escalation::Write;
 use crate::discovery;
 use crate::http::answer::Answer;
@@ -51,7 +52,7 @@ use http::{Method, StatusCode};
 use mainstay_object::gotext::quote;
 use mainstay_object::{Object, Reason, Status, names};
 use mainstay_store::Key;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A request for a kind.
 pub(crate) struct Request<'a> {
@@ -70,20 +71,41 @@ pub(crate) struct Request<'a> {
 /// What the client is to be warned of, whether its request is granted or refused. Shared by the
 /// handler and whoever writes the answer; held for no longer than it takes to add a text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Warnings(Arc<Mutex<Told>>);
+
+/// What is told beside the answer.
+#[derive(Debug, Default)]
+struct Told {
+    warnings: Vec<String>,
+    notes: Notes,
+}
 
 impl Warnings {
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Adds a text, unless it is there.
     pub(crate) fn add(&self, text: String) {
-        let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !texts.contains(&text) {
-            texts.push(text);
+        let mut told = self.told();
+        if !told.warnings.contains(&text) {
+            told.warnings.push(text);
         }
+    }
+
+    /// Notes something for the audit log, which the client is not told; under one name only once.
+    pub(crate) fn note(&self, name: String, value: String) {
+        self.told().notes.0.entry(name).or_insert(value);
     }
 
     /// Takes the texts.
     pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.told().warnings)
+    }
+
+    /// Takes the notes.
+    pub(crate) fn take_notes(&self) -> Notes {
+        std::mem::take(&mut self.told().notes)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Answers and their headers.
 
 use super::Body;
+use crate::audit::Notes;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -31,6 +32,8 @@ pub(crate) struct Answer {
     pub(crate) content_type: &'static str,
     pub(crate) etag: Option<String>,
     pub(crate) warnings: Vec<String>,
+    /// What the audit log is told.
+    pub(crate) notes: Notes,
     /// Headers of this answer alone; they win over those that every answer has.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     retry_after: u32,
@@ -68,6 +71,7 @@ impl Answer {
             content_type: JSON,
             etag: None,
             warnings: Vec::new(),
+            notes: Notes::default(),
             headers: Vec::new(),
             retry_after: 0,
             plain: false,
@@ -203,6 +207,9 @@ impl Answer {
             headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after));
         }
         warn(headers, &self.warnings);
+        if !self.notes.0.is_empty() {
+            response.extensions_mut().insert(self.notes);
+        }
         response
     }
 }

@@ -16,7 +16,7 @@ pub(crate) mod info;
 use self::flow::{Seat, Turn};
 use self::info::Info;
 use crate::Identity;
-use crate::audit::Entry;
+use crate::audit::{Entry, Notes};
 use crate::authn::impersonation;
 use crate::authz::Attributes;
 use crate::authz::request::RequestInfo;
@@ -223,9 +223,14 @@ impl Visit<'_> {
             self.server.clock.elapsed().saturating_sub(self.started),
             streams,
         );
-        let (parts, body) = response.into_parts();
+        let (mut parts, body) = response.into_parts();
         let body = match entry {
-            Some(entry) => entry.answered(code, body, streams),
+            Some(mut entry) => {
+                if let Some(notes) = parts.extensions.remove::<Notes>() {
+                    entry.note(notes);
+                }
+                entry.answered(code, body, streams)
+            }
             None => body,
         };
         Response::from_parts(parts, body.holding(counted))

@@ -5,13 +5,14 @@
 
 use super::evaluate::Input;
 use super::index::{Binding, Hook, Policies, Policy};
-use super::judge::{Failure, Judged};
+use super::judge::{Broken, Failure, Judged};
 use super::matching::{Known, Resource};
 use super::params::{Params, Source};
 use super::request::{self, Labelled};
 use crate::admission::{ADMITTED, Attributes, Plugin, Verdict};
 use crate::registry::KindRow;
-use mainstay_object::{Reason, Status};
+use mainstay_object::{Reason, Status, gotext};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Asks the policies in force.
@@ -64,12 +65,19 @@ struct Session<'a, 'r> {
     others: Vec<Arc<KindRow>>,
     /// Refusals, with the position of the policy: the first counts.
     denied: Vec<(usize, Denied)>,
+    /// What the present policy has noted, by key: different values.
+    notes: BTreeMap<String, Vec<String>>,
 }
+
+/// The longest value that is noted, in bytes.
+const LONGEST_NOTE: usize = 10 * 1024;
+/// The note that says which rule did not hold.
+const FAILURE_NOTE: &str = "validation.policy.admission.k8s.io/validation_failure";
 
 impl<'a, 'r> Session<'a, 'r> {
     fn new(attributes: &'a Attributes<'r>) -> Self {
         let others = request::others(attributes, &attributes.server.registry.kinds());
-        Self { attributes, others, denied: Vec::new() }
+        Self { attributes, others, denied: Vec::new(), notes: BTreeMap::new() }
     }
 
     /// Something is wrong with a policy or a binding.
@@ -174,6 +182,10 @@ impl<'a, 'r> Session<'a, 'r> {
                     self.told(*at, &hook.policy, binding, judged);
                 }
             }
+            for (key, values) in std::mem::take(&mut self.notes) {
+                let name = format!("{}/{key}", hook.policy.name);
+                attributes.warnings.note(name, values.join(", "));
+            }
         }
         self.refusal().map_or(Ok(()), Err)
     }
@@ -194,8 +206,19 @@ impl<'a, 'r> Session<'a, 'r> {
                         "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
                         policy.name, binding.name, broken.message
                     )),
+                    "Audit" => {
+                        let failure = failure_note(policy, binding, &broken);
+                        self.attributes.warnings.note(FAILURE_NOTE.to_owned(), failure);
+                    }
                     _ => {}
                 }
+            }
+        }
+        for (key, mut value) in judged.notes {
+            value.truncate(value.floor_char_boundary(LONGEST_NOTE));
+            let values = self.notes.entry(key).or_default();
+            if !values.contains(&value) {
+                values.push(value);
             }
         }
         for message in judged.failed {
@@ -220,4 +243,22 @@ impl<'a, 'r> Session<'a, 'r> {
         };
         Some(status.with_cause("", message, ""))
     }
+}
+
+/// What is noted of a rule that does not hold, as Go writes it.
+fn failure_note(policy: &Policy, binding: &Binding, broken: &Broken) -> String {
+    let quoted = |text: &str| {
+        let mut out = String::new();
+        gotext::write_text(text, &mut out);
+        out
+    };
+    let actions: Vec<String> = binding.actions.iter().map(|action| quoted(action)).collect();
+    format!(
+        r#"[{{"message":{},"policy":{},"binding":{},"expressionIndex":{},"validationActions":[{}]}}]"#,
+        quoted(&broken.message),
+        quoted(&policy.name),
+        quoted(&binding.name),
+        broken.at,
+        actions.join(",")
+    )
 }

@@ -1,6 +1,7 @@
 //! Admission policies, from the policy to the refused write.
 
 use crate::harness::{Api, MAPS, config_map, map};
+use mainstay_apiserver::audit;
 use serde_json::{Value, json};
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -134,4 +135,31 @@ async fn a_status_tells_what_does_not_fit_and_changes_nothing_else() {
         ]
     );
     api.get(&map("x")).await.ok();
+}
+
+#[tokio::test]
+async fn what_a_policy_notes_is_in_the_audit_log() {
+    let api = Api::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("audit.log");
+    let spec = json!({
+        "validations": [{"expression": "true"}, {"expression": "false", "message": "<no>"}],
+        "auditAnnotations": [{"key": "k", "valueExpression": "'is ' + object.metadata.name"}],
+    });
+    install(&api, "noted", &spec, &json!({"validationActions": ["Audit"]})).await;
+    api.server.write_down(audit::Log::open(&file).unwrap());
+    api.post(MAPS, &config_map("x")).await.ok();
+    let annotations = loop {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        if let Some(event) = events.into_iter().find(|it| it["stage"] == "ResponseComplete") {
+            break event["annotations"].clone();
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(annotations["noted/k"], "is x");
+    assert_eq!(
+        annotations["validation.policy.admission.k8s.io/validation_failure"],
+        r#"[{"message":"\u003cno\u003e","policy":"noted","binding":"noted","expressionIndex":1,"validationActions":["Audit"]}]"#
+    );
 }
