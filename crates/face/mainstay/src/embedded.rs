@@ -102,7 +102,8 @@ impl Embedded {
         })?;
         server.show_to_backends(front);
         server.publish_authority(pki.authority_pem()).await.map_err(|status| {
-            Cause::new("the authority of clients cannot be published").because(status.to_string())
+            Cause::new("the authority of clients cannot be published")
+                .because(Cause::new(status.to_string()))
         })?;
         let definitions = server.readiness().gate("definitions");
         let controllers = server.readiness().gate("controllers");
