@@ -1,6 +1,7 @@
 //! Between the form that is stored and the version that a client speaks.
 //!
-//! Versions of a custom kind differ in their name and in what their schemas know (conversion `None`):
+//! Versions of a custom kind differ in their name and in what their schemas know (conversion `None`;
+//! for webhooks see [`crate::conversion`]):
 //! fields that the other version does not have are lost on the way. Where the schemas are the same,
 //! one substitution on the encoded bytes makes one from the other. Of the built-in kinds two are stored in another
 //! form than some clients speak: events, whose two API groups name the same fields differently, and

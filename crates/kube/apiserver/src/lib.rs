@@ -12,6 +12,7 @@
 
 mod admission;
 mod aggregation;
+mod conversion;
 mod convert;
 mod discovery;
 mod filter;

@@ -50,6 +50,12 @@ impl Event {
         Arc::new(Self { kind, object, previous, revision, frame: OnceLock::new() })
     }
 
+    /// The same event about objects in another form.
+    pub fn of_objects(&self, object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Arc<Self> {
+        let (kind, revision) = (self.kind, self.revision);
+        Arc::new(Self { kind, object, previous, revision, frame: OnceLock::new() })
+    }
+
     /// The event as a watch sends it in the stored form: one line of JSON with its line break.
     ///
     /// Encoded when the first watcher asks and shared by all others.

@@ -51,6 +51,15 @@ impl Stored {
         selector.is_everything() || selector.matches_with(|key| self.label(key))
     }
 
+    /// The same entry with another object: the object in another version.
+    ///
+    /// # Errors
+    /// [`CommitError::TooDeep`](crate::CommitError::TooDeep), or what the encoder says.
+    pub fn with_object(&self, object: &Object) -> Result<Self, crate::CommitError> {
+        let draft = crate::draft::Draft::of(object)?;
+        Ok(draft.stored(self.key.clone(), self.revision, None))
+    }
+
     /// The text up to the digits of `metadata.resourceVersion`.
     pub fn head(&self) -> &[u8] {
         self.bytes.get(..self.slot).unwrap_or_default()

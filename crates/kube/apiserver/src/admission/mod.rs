@@ -19,7 +19,7 @@ mod limit_ranger;
 mod resource_quota;
 mod webhooks;
 
-pub(crate) use webhooks::Webhooks;
+pub(crate) use webhooks::{Webhooks, review_value};
 
 use crate::Identity;
 use crate::handlers::Warnings;

@@ -7,6 +7,7 @@ use super::track::{ENTRIES, Tracker};
 use super::write::{self, Written};
 use super::{Request, create, decode, definitions, meta, scale};
 use crate::admission::{self, Operation};
+use crate::conversion;
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::KindRow;
@@ -144,6 +145,7 @@ pub(super) async fn apply(
     // Whoever is faster has got on, so this ends.
     loop {
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
+        let stored = conversion::spoken(request.server, row, stored).await?;
         let mut old = convert::stored_form(row, &stored);
         let spoken = (!convert::is_identity(row)).then(|| convert::object(row, &stored));
         let current = spoken.as_ref().unwrap_or(&old);
@@ -189,7 +191,7 @@ pub(super) async fn apply(
             Ok(Written::Stored(stored))
         } else {
             let expect = Expect::Revision(stored.revision);
-            write::put(request, request.key(), object, expect, options.dry_run).await
+            write::put_converted(request, request.key(), object, expect, options.dry_run).await?
         };
         match outcome {
             Ok(written) => return Ok(Changed { written, warnings }),

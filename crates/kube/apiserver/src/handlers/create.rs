@@ -87,7 +87,7 @@ pub(super) async fn store(
             }
             object.remove(&["metadata", "resourceVersion"]);
         }
-        match write::put(request, key, object, Expect::Absent, options.dry_run).await {
+        match write::put_converted(request, key, object, Expect::Absent, options.dry_run).await? {
             Ok(written) => {
                 let mut answer = written_answer(request, StatusCode::CREATED, &written)?;
                 answer.warnings = warnings;

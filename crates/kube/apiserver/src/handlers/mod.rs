@@ -280,7 +280,7 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
     match verb {
         "watch" => watch::answer(&request),
         "list" => read::list(&request).await,
-        "get" => read::get(&request),
+        "get" => read::get(&request).await,
         "create" => create::answer(&request).await,
         "update" => change::update(&request, Part::Main).await,
         "patch" => patch::answer(&request, Part::Main).await,

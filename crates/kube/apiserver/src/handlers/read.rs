@@ -3,6 +3,7 @@
 use super::list_options::{ListOptions, Match};
 use super::token::Continue;
 use super::{Request, present};
+use crate::conversion;
 use crate::filter::Filter;
 use crate::http::answer::Answer;
 use crate::http::query::parse_uint;
@@ -13,9 +14,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Get one object. Every revision asked for is as old as the present one, or in the future.
-pub(super) fn get(request: &Request<'_>) -> Result<Answer, Status> {
+pub(super) async fn get(request: &Request<'_>) -> Result<Answer, Status> {
     check_revision(request)?;
     let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
+    let stored = conversion::spoken(request.server, &request.row, stored).await?;
     present::stored(request, StatusCode::OK, &stored)
 }
 
@@ -114,7 +116,8 @@ pub(super) async fn page(
             metadata["remainingItemCount"] = remaining.into();
         }
     }
-    Ok(Ok(Listed { items: page.items, metadata }))
+    let items = conversion::spoken_all(request.server, &request.row, page.items).await?;
+    Ok(Ok(Listed { items, metadata }))
 }
 
 /// The view that a list goes on in.

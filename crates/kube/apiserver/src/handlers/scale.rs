@@ -9,6 +9,7 @@ use super::patch::{self, Patch};
 use super::track::ScaleManagers;
 use super::{Request, decode, present, read};
 use crate::admission::{self, Asked};
+use crate::conversion;
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::{KindRow, Source};
@@ -26,6 +27,7 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
     if *method == Method::GET {
         read::check_revision(request)?;
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
+        let stored = conversion::spoken(request.server, row, stored).await?;
         let object = convert::object(row, &stored);
         if row.custom().is_some() && object.get(&segments(spec_path(row))).is_none() {
             let path = spec_path(row);

@@ -49,7 +49,7 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
         _ => return Err(streams::no_process(name)),
     };
     match verb {
-        "get" => read::get(&request),
+        "get" => read::get(&request).await,
         "update" => change::update(&request, part).await,
         _ => patch::answer(&request, part).await,
     }

@@ -5,6 +5,7 @@ use super::change::{Made, Version};
 use super::options::WriteOptions;
 use super::part::{self, Part};
 use super::{Request, scale};
+use crate::conversion;
 use crate::convert;
 use crate::registry::{Custom, KindRow, Kinds, Source};
 use crate::server::ApiServer;
@@ -40,18 +41,18 @@ impl<'a> Tracker<'a> {
     }
 
     /// For a write that the server makes itself.
-    pub(super) fn own(server: &ApiServer, row: &'a KindRow, part: Part) -> Self {
+    pub(super) fn own(server: &'a ApiServer, row: &'a KindRow, part: Part) -> Self {
         Self::of(server, row, part, SERVER)
     }
 
-    fn of(server: &ApiServer, row: &'a KindRow, part: Part, manager: &'a str) -> Self {
+    fn of(server: &'a ApiServer, row: &'a KindRow, part: Part, manager: &'a str) -> Self {
         Self {
             row,
             manager,
             subresource: part.name(),
             gvk: row.gvk(),
             now: server.clock.now_rfc3339(),
-            versions: KindVersions { row, kinds: server.registry.kinds() },
+            versions: KindVersions { server, row, kinds: server.registry.kinds() },
             filters: part::reset(row, part),
         }
     }
@@ -187,6 +188,7 @@ pub(super) fn empty(gvk: &Gvk, definition: Option<&Definition>) -> Value {
 
 /// The versions of a kind.
 struct KindVersions<'a> {
+    server: &'a ApiServer,
     row: &'a KindRow,
     kinds: Arc<Kinds>,
 }
@@ -218,7 +220,13 @@ impl Versions for KindVersions<'_> {
                     "request to convert CR to an invalid group/version: {api_version}"
                 ));
             }
-            Source::Custom(_) => object.set(&["apiVersion"], api_version.into()),
+            Source::Custom(custom) => match &custom.converter {
+                Some(converter) => {
+                    let server = self.server;
+                    return conversion::at_once(server, custom, converter, object, api_version);
+                }
+                None => object.set(&["apiVersion"], api_version.into()),
+            },
             Source::BuiltIn(_) => {
                 let missing = |version: &str| format!("no kind {} in {version}", self.row.kind);
                 let spoken = self.sibling(from).ok_or_else(|| missing(from))?;

@@ -8,6 +8,7 @@
 
 use super::list_options::ListOptions;
 use super::{Request, present, read};
+use crate::conversion;
 use crate::convert;
 use crate::filter::Filter;
 use crate::http::Body;
@@ -175,6 +176,14 @@ impl Streaming {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             while let Some(line) = self.waiting.pop_front() {
+                let line = match self.spoken(line).await {
+                    Ok(line) => line,
+                    Err(status) => {
+                        self.ended = true;
+                        self.waiting.clear();
+                        return Some(status_frame(&status));
+                    }
+                };
                 if let Some(frame) = self.frame(&line) {
                     return Some(frame);
                 }
@@ -199,6 +208,26 @@ impl Streaming {
                 Woken::Events(Err(WatchError::Closed)) | Woken::End => self.ended = true,
             }
         }
+    }
+
+    /// A line about objects of the row's version.
+    async fn spoken(&self, line: Line) -> Result<Line, Status> {
+        let (server, row) = (&self.server, &self.shape.row);
+        if row.custom().is_none_or(|custom| custom.converter.is_none()) {
+            return Ok(line);
+        }
+        Ok(match line {
+            Line::Added(stored) => Line::Added(conversion::spoken(server, row, stored).await?),
+            Line::Event(event) => {
+                let object = conversion::spoken(server, row, event.object.clone()).await?;
+                let previous = match &event.previous {
+                    Some(one) => Some(conversion::spoken(server, row, one.clone()).await?),
+                    None => None,
+                };
+                Line::Event(event.of_objects(object, previous))
+            }
+            other @ Line::InitialEnd(_) => other,
+        })
     }
 
     async fn wake(&mut self) -> Woken {

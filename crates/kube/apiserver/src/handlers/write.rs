@@ -3,6 +3,7 @@
 use super::aside::{aside, is_large};
 use super::part::{self, Part};
 use super::{Request, definitions, meta};
+use crate::conversion;
 use crate::convert;
 use crate::registry::{KindRow, Source};
 use crate::strategy::{Metadata, Target};
@@ -225,6 +226,27 @@ pub(super) async fn put(
         }
         Err(error) => Err(error),
     }
+}
+
+/// As [`put`], for an object that somebody may have to convert: there, and what was stored back.
+pub(super) async fn put_converted(
+    request: &Request<'_>,
+    key: Key,
+    object: Object,
+    expect: Expect,
+    dry_run: bool,
+) -> Result<Result<Written, CommitError>, Status> {
+    let (server, row) = (request.server, &request.row);
+    if dry_run {
+        return Ok(put(request, key, object, expect, dry_run).await);
+    }
+    let object = conversion::to_storage(server, row, object).await?;
+    Ok(match put(request, key, object, expect, dry_run).await {
+        Ok(Written::Stored(stored)) => {
+            Ok(Written::Stored(conversion::spoken(server, row, stored).await?))
+        }
+        other => other,
+    })
 }
 
 /// Whether a new object's namespace is there and stays.

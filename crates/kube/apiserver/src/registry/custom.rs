@@ -124,6 +124,7 @@ pub(crate) fn rows_of(
     let stored: Arc<str> = definition.gvk(stored).api_version().into();
     let uid: Arc<str> = object.uid().into();
     let terminating = object.is_terminating();
+    let converter = crate::conversion::Converter::read(&definition.conversion).map(Arc::new);
     let row = |at: usize| {
         Arc::new(KindRow {
             group: definition.group.as_str().into(),
@@ -138,7 +139,10 @@ pub(crate) fn rows_of(
             verbs: VERBS.iter().map(|verb| Arc::from(*verb)).collect(),
             subresources: subresources(&definition, &definition.versions[at]),
             storage: format!("{}/{}", definition.group, definition.plural).into(),
-            storage_api_version: stored.clone(),
+            storage_api_version: match &converter {
+                Some(_) => definition.gvk(&definition.versions[at].name).api_version().into(),
+                None => stored.clone(),
+            },
             api_version: definition.gvk(&definition.versions[at].name).api_version().into(),
             served_versions: names.clone(),
             source: Source::Custom(Arc::new(Custom {
@@ -146,6 +150,7 @@ pub(crate) fn rows_of(
                 uid: uid.clone(),
                 definition: definition.clone(),
                 version: at,
+                converter: converter.clone(),
                 terminating,
                 since: since.clone(),
             })),

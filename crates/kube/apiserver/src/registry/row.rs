@@ -87,6 +87,9 @@ pub struct Custom {
     pub definition: Arc<crd::Definition>,
     /// Which of its versions this is, by position.
     pub version: usize,
+    /// The webhook that turns versions into each other, if one does. Then every row speaks its own
+    /// version everywhere.
+    pub(crate) converter: Option<Arc<crate::conversion::Converter>>,
     /// Whether the definition is being deleted: then nothing more may be created.
     pub terminating: bool,
     /// The revision of the store at which the definition became what it is for stored objects:
@@ -102,6 +105,9 @@ impl Custom {
 
     /// What objects look like in the version that is stored.
     pub(crate) fn storage_schema(&self) -> &Schema {
+        if self.converter.is_some() {
+            return &self.version().schema;
+        }
         let stored = self.definition.storage_version();
         &stored.unwrap_or_else(|| self.version()).schema
     }

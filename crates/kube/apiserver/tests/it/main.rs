@@ -27,3 +27,4 @@ mod services;
 mod streams;
 mod subresources;
 mod watches;
+mod webhooks;

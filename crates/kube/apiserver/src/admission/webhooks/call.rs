@@ -94,7 +94,9 @@ async fn called(
             "could not get REST client: failed calling webhook {name:?}: {why}"
         ))
     })?;
-    let (uid, body) = review::request(attributes, row, version);
+    let (uid, body) = review::request(attributes, row, version)
+        .await
+        .map_err(|status| Failed::Refused(Box::new(Status::internal(status.message))))?;
     let server = server_of(attributes);
     let call = Call {
         method: Method::POST,

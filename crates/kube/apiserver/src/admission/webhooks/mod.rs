@@ -16,6 +16,7 @@ mod index;
 mod review;
 
 use super::{ADMITTED, Attributes, Plugin, Verdict};
+use crate::conversion;
 use crate::handlers;
 use crate::policy::evaluate::Input;
 use crate::policy::matching::Resource;
@@ -30,6 +31,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+pub(crate) use call::value_of as review_value;
 pub(crate) use index::Webhooks;
 
 /// Asks webhooks that may change objects.
@@ -208,7 +210,7 @@ async fn mutate(attributes: &mut Attributes<'_>, hooks: Arc<Vec<Arc<Hook>>>) -> 
         let changed = match call::ask(attributes, hook, seen.get(attributes)).await? {
             None => false,
             Some(patch) => {
-                let patched = patched(attributes, hook, seen.get(attributes), &patch)?;
+                let patched = patched(attributes, hook, seen.get(attributes), &patch).await?;
                 let changed = attributes.object.as_ref() != Some(&patched);
                 attributes.object = Some(patched);
                 changed
@@ -255,7 +257,7 @@ fn keep_managers(attributes: &mut Attributes<'_>, before: Option<Value>) {
 }
 
 /// What a patch makes of the object of a request.
-fn patched(
+async fn patched(
     attributes: &Attributes<'_>,
     hook: &Hook,
     row: &KindRow,
@@ -267,7 +269,7 @@ fn patched(
             hook.name
         )));
     }
-    let mut value = request::shown(attributes, attributes.object.as_ref(), row);
+    let mut value = review::shown(attributes, attributes.object.as_ref(), row).await?;
     let kind = [value["apiVersion"].clone(), value["kind"].clone()];
     mainstay_patch::json_patch(&mut value, &patch.0)
         .map_err(|error| Status::internal(error.to_string()))?;
@@ -278,7 +280,14 @@ fn patched(
         )));
     }
     let made = if attributes.is_of_row() {
-        handlers::patched_by_webhook(row, value)
+        let own = attributes.row;
+        let made = handlers::patched_by_webhook(row, value);
+        if own.custom().is_some_and(|custom| custom.converter.is_some()) {
+            let value = made.map_err(Status::internal)?.into_value();
+            let value = conversion::between(attributes.server, own, value).await?;
+            return Object::from_value(value).map_err(Status::internal);
+        }
+        made
     } else {
         handlers::patched_below(&attributes.kind(), value)
     };

@@ -1,29 +1,46 @@
 //! What a webhook is sent, and what it may answer.
 
 use super::Attributes;
+use crate::conversion;
 use crate::policy::request;
 use crate::registry::KindRow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use mainstay_object::fnv::random_uid;
-use mainstay_object::{Reason, Status};
+use mainstay_object::{Object, Reason, Status};
 use mainstay_patch::go_kind;
 use serde_json::{Value, json};
 
 /// An `AdmissionReview` about a request, with its uid.
-pub(super) fn request(
+pub(super) async fn request(
     attributes: &Attributes<'_>,
     row: &KindRow,
     version: &str,
-) -> (String, Bytes) {
+) -> Result<(String, Bytes), Status> {
     let uid = random_uid();
     let mut request = request::described(attributes, row);
     request["uid"] = uid.as_str().into();
-    request["object"] = request::shown(attributes, attributes.object.as_ref(), row);
-    request["oldObject"] = request::shown(attributes, attributes.old, row);
+    for (field, object) in [("object", attributes.object.as_ref()), ("oldObject", attributes.old)] {
+        request[field] = shown(attributes, object, row).await?;
+    }
     let review = json!({"kind": "AdmissionReview", "apiVersion": version, "request": request});
-    (uid, review.to_string().into())
+    Ok((uid, review.to_string().into()))
+}
+
+/// An object of a request in the version of a row.
+pub(super) async fn shown(
+    attributes: &Attributes<'_>,
+    object: Option<&Object>,
+    row: &KindRow,
+) -> Result<Value, Status> {
+    let converts = row.custom().is_some_and(|custom| custom.converter.is_some());
+    match object {
+        Some(object) if converts && attributes.is_of_row() => {
+            conversion::between(attributes.server, row, object.to_value()).await
+        }
+        object => Ok(request::shown(attributes, object, row)),
+    }
 }
 
 /// A webhook's answer that has a meaning.

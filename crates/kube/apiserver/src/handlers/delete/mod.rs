@@ -15,6 +15,7 @@ pub(super) use options::Options;
 use super::list_options::ListOptions;
 use super::{Request, change, definitions, present, read, write};
 use crate::admission::{self, Asked, Operation};
+use crate::conversion;
 use crate::convert;
 use crate::http::answer::Answer;
 use crate::registry::KindRow;
@@ -167,6 +168,7 @@ pub(super) async fn remove(
             .store
             .get(key)
             .ok_or_else(|| Status::not_found(&row.group, &row.plural, name))?;
+        let stored = conversion::spoken(server, row, stored).await?;
         match remove_once(server, row, stored, options, asked).await {
             Err(Failure::Refused(status)) => return Err(*status),
             Err(Failure::Commit(CommitError::Stale { .. }))
@@ -212,8 +214,11 @@ async fn remove_once(
     let mut stored = stored;
     if (held || marked.graceful) && marked.object != old {
         let expect = Expect::Revision(stored.revision);
-        let written = write_mark(server, row, &stored.key, marked.object, expect).await;
+        let refused = |status: Status| Failure::Refused(status.into());
+        let object = conversion::to_storage(server, row, marked.object).await.map_err(refused)?;
+        let written = write_mark(server, row, &stored.key, object, expect).await;
         stored = written.map_err(Failure::Commit)?;
+        stored = conversion::spoken(server, row, stored).await.map_err(refused)?;
     }
     if held {
         return Ok(Removed::Held(stored));

@@ -1,0 +1,150 @@
+//! Webhooks that misbehave, and what answers without a socket.
+
+use crate::harness::Api;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use mainstay_apiserver::{ApiService, Identity, NativeBackend};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tower::ServiceExt;
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+
+fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
+}
+
+/// A configuration that asks the Service `default/hook` about new ConfigMaps.
+fn configuration() -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "all"},
+        "webhooks": [{
+            "name": "one.x.io", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "timeoutSeconds": 1,
+            "clientConfig": {"service": {"namespace": "default", "name": "hook"}},
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
+                "resources": ["configmaps"]}],
+        }],
+    })
+}
+
+/// Answers what a function makes of a review.
+struct Says<F>(F);
+
+impl<F: Fn(&Value) -> Bytes + Send + Sync + 'static> NativeBackend for Says<F> {
+    fn call(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, String>> {
+        let review: Value = serde_json::from_slice(request.body()).unwrap();
+        let body = (self.0)(&review);
+        Box::pin(async move { Ok(Response::new(body)) })
+    }
+}
+
+fn allowed(review: &Value) -> Value {
+    json!({"apiVersion": review["apiVersion"], "kind": "AdmissionReview",
+        "response": {"uid": review["request"]["uid"], "allowed": true}})
+}
+
+async fn api(backend: impl NativeBackend) -> Api {
+    let api = Api::new().await;
+    api.server.put_native_backend("default", "hook", Arc::new(backend));
+    api.post(CONFIGURATIONS, &configuration()).await.ok();
+    api
+}
+
+#[tokio::test]
+async fn a_native_backend_is_asked_without_a_socket() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let api = api(Says(move |review: &Value| {
+        count.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(review["request"]["object"]["data"]["k"], "v");
+        allowed(review).to_string().into()
+    }))
+    .await;
+    api.post(MAPS, &config_map("a")).await.ok();
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_not_kept() {
+    let huge = Bytes::from(vec![b' '; 100 << 20]);
+    let api = api(Says(move |_: &Value| huge.clone())).await;
+    let (code, message) = api.post(MAPS, &config_map("a")).await.refused();
+    assert_eq!(code, 500);
+    assert!(message.ends_with("the answer has more than 16777216 bytes"), "{message}");
+}
+
+#[tokio::test]
+async fn a_webhook_that_nobody_serves_fails_in_the_originals_words() {
+    let api = Api::new().await;
+    api.post(CONFIGURATIONS, &configuration()).await.ok();
+    let (code, message) = api.post(MAPS, &config_map("a")).await.refused();
+    assert_eq!(code, 500);
+    assert_eq!(
+        message,
+        "Internal error occurred: failed calling webhook \"one.x.io\": failed to call webhook: Post \"https://hook.default.svc:443/?timeout=1s\": service \"hook\" not found"
+    );
+}
+
+/// Creates what it is asked about again, under another name.
+struct Loops {
+    service: std::sync::OnceLock<ApiService>,
+    deep: AtomicUsize,
+}
+
+impl NativeBackend for Arc<Loops> {
+    fn call(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, String>> {
+        let review: Value = serde_json::from_slice(request.body()).unwrap();
+        Box::pin(async move {
+            let deep = self.deep.fetch_add(1, Ordering::Relaxed);
+            let body = config_map(&format!("deep-{deep}")).to_string();
+            let request = Request::post(MAPS).header("content-type", "application/json");
+            let request = request.body(http_body_util::Full::new(Bytes::from(body))).unwrap();
+            if deep < 20 {
+                let service = self.service.get().unwrap().clone();
+                drop(service.oneshot(request).await);
+            } else {
+                std::future::pending::<()>().await;
+            }
+            Ok(Response::new(allowed(&review).to_string().into()))
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_calls_back_ends_with_its_time() {
+    let loops = Arc::new(Loops { service: std::sync::OnceLock::new(), deep: AtomicUsize::new(0) });
+    let api = api(loops.clone()).await;
+    assert!(loops.service.set(api.server.service(Identity::admin())).is_ok());
+    let (code, message) = api.post(MAPS, &config_map("a")).await.refused();
+    assert_eq!(code, 500);
+    assert!(message.ends_with("context deadline exceeded"), "{message}");
+}
+
+#[tokio::test]
+async fn simulated_pods_allow_everything_unless_they_are_told_not_to() {
+    let api = Api::new().await;
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook"},
+        "spec": {"selector": {"app": "hook"}, "ports": [{"port": 443}]}});
+    api.post("/api/v1/namespaces/default/services", &service).await.ok();
+    api.post(CONFIGURATIONS, &configuration()).await.ok();
+    let (_, message) = api.post(MAPS, &config_map("a")).await.refused();
+    assert!(message.ends_with("no endpoints available for service \"hook\""), "{message}");
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "p", "labels": {"app": "hook"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let mut pod = api.post(pods, &pod).await.ok();
+    pod["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+    let pod = api.put(&format!("{pods}/p/status"), &pod).await.ok();
+    api.post(MAPS, &config_map("a")).await.ok();
+    let mut refusing = pod.clone();
+    refusing["metadata"]["annotations"] = json!({"mainstay.dev/answers": "false"});
+    api.put(&format!("{pods}/p"), &refusing).await.ok();
+    let (_, message) = api.post(MAPS, &config_map("b")).await.refused();
+    assert!(message.ends_with("connect: connection refused"), "{message}");
+}
