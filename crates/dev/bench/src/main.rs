@@ -9,6 +9,7 @@
     reason = "a table on standard output is all that this program makes"
 )]
 
+mod access;
 mod all;
 mod api;
 mod catalogs;
@@ -43,6 +44,8 @@ enum Subject {
     Api(api::Arguments),
     /// A whole cluster in a process: start, idle, an operator installed, stop.
     Cluster(cluster::Arguments),
+    /// Decisions about who may do what, with many roles and bindings.
+    Access(access::Arguments),
     /// Rules of definitions: evaluated beside kube-cel, and a definition with many of them.
     Rules(rules::Arguments),
     /// Catalogs and bundle folders read, judged, rendered and listed, beside libyaml and opm.
@@ -63,6 +66,7 @@ fn main() -> anyhow::Result<()> {
             Subject::Store(arguments) => store::run(&arguments).await,
             Subject::Api(arguments) => api::run(&arguments).await,
             Subject::Cluster(arguments) => cluster::run(&arguments).await,
+            Subject::Access(arguments) => access::run(&arguments).await,
             Subject::Rules(arguments) => rules::run(&arguments),
             Subject::Catalogs(arguments) => catalogs::run(&arguments),
             Subject::Resolver(arguments) => resolver::run(&arguments),

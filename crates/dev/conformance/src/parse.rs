@@ -236,7 +236,7 @@ fn watch(node: &Node<'_>) -> Read<Watch> {
 }
 
 fn wait(node: &Node<'_>) -> Read<Wait> {
-    node.only(&["wait", "until", "gone"])?;
+    node.only(&["wait", "until", "gone", "headers", "body"])?;
     let Some(path) = node.field("wait") else { return node.wrong("a path is missing") };
     let until: BTreeMap<String, Value> = node.optional("until", |until| {
         Ok(until.map()?.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
@@ -245,7 +245,13 @@ fn wait(node: &Node<'_>) -> Read<Wait> {
     if until.is_empty() != gone {
         return node.wrong("a wait has either `until` or `gone: true`");
     }
-    Ok(Wait { path: path.path()?, until, gone })
+    Ok(Wait {
+        path: path.path()?,
+        until,
+        gone,
+        headers: node.optional("headers", Node::table)?,
+        body: node.field("body").map(|body| body.value.clone()),
+    })
 }
 
 fn flag(node: &Node<'_>) -> Read<bool> {

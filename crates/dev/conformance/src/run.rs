@@ -199,9 +199,20 @@ impl Run<'_> {
 
     /// A request that is no part of the scenario.
     async fn plain(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Answer> {
+        self.plain_with(method, path, body, &[]).await
+    }
+
+    async fn plain_with(
+        &self,
+        method: &str,
+        path: &str,
+        body: &Value,
+        more: &[(String, String)],
+    ) -> anyhow::Result<Answer> {
         let json = |name: &str| (name.to_owned(), "application/json".to_owned());
-        let headers =
+        let mut headers =
             vec![json("accept"), json("content-type"), ("user-agent".into(), AGENT.into())];
+        headers.extend_from_slice(more);
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let request = Request { method: method.to_owned(), path: path.to_owned(), headers, body };
         self.server.ask(request).await
@@ -306,7 +317,11 @@ impl Run<'_> {
             .iter()
             .map(|(pointer, value)| (self.vars.fill(pointer), self.vars.value(value)))
             .collect();
-        self.until(&path, |answer| {
+        let fill = |(name, value): (&String, &String)| (name.to_lowercase(), self.vars.fill(value));
+        let headers: Vec<(String, String)> = wait.headers.iter().map(fill).collect();
+        let body = wait.body.as_ref().map_or(Value::Null, |body| self.vars.value(body));
+        let method = if wait.body.is_some() { "POST" } else { "GET" };
+        self.until_asked((method, &path, &body, &headers), |answer| {
             if wait.gone {
                 return answer.status == 404;
             }
@@ -317,6 +332,14 @@ impl Run<'_> {
     }
 
     async fn until(&self, path: &str, good: impl Fn(&Answer) -> bool) -> anyhow::Result<()> {
+        self.until_asked(("GET", path, &Value::Null, &[]), good).await
+    }
+
+    async fn until_asked(
+        &self,
+        (method, path, body, headers): (&str, &str, &Value, &[(String, String)]),
+        good: impl Fn(&Answer) -> bool,
+    ) -> anyhow::Result<()> {
         let patience = COMES_TO_PASS[usize::from(self.server.is_embedded())];
         let mut last = Value::Null;
         let mut poll = tokio::time::interval(Duration::from_millis(40));
@@ -324,7 +347,7 @@ impl Run<'_> {
         let look = async {
             loop {
                 poll.tick().await;
-                let answer = self.plain("GET", path, &Value::Null).await?;
+                let answer = self.plain_with(method, path, body, headers).await?;
                 if good(&answer) {
                     return anyhow::Ok(());
                 }

@@ -133,6 +133,10 @@ pub struct Wait {
     pub until: BTreeMap<String, Value>,
     /// Whether the answer must be 404 instead.
     pub gone: bool,
+    /// Further headers.
+    pub headers: BTreeMap<String, String>,
+    /// What is posted to the path instead of reading it: a question, which changes nothing.
+    pub body: Option<Value>,
 }
 
 /// An invocation of kubectl.

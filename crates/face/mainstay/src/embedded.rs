@@ -172,7 +172,6 @@ impl Embedded {
             settings.nodes,
             if settings.nodes == 1 { "" } else { "s" }
         ));
-        say("permissions not enforced yet: every authenticated identity may do everything");
         if !address.ip().is_loopback() {
             say(&format!(
                 "warning     the API listens on {} and not on loopback only",

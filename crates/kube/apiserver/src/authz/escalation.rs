@@ -94,16 +94,12 @@ impl Authorizer {
         if !resource.is_empty() && self.decide(&asked).is_allowed() {
             return Ok(());
         }
-        let found = self.current().role_rules(kind, name, write.namespace);
+        let found = self.current().role_rules(kind, name, write.namespace, Some(write.plural));
         let rules: Arc<[PolicyRule]> = found.map_err(|why| {
             if resource.is_empty() {
-                return Status::internal(why);
+                return Status::new(Reason::Unknown, why);
             }
-            let mut status = Status::new(Reason::NotFound, why);
-            name.clone_into(&mut status.details.name);
-            GROUP.clone_into(&mut status.details.group);
-            status.details.kind = kind.to_lowercase();
-            status
+            Status::not_found(GROUP, write.plural, name)
         })?;
         self.confirm_rules(write, object, &rules)
     }
@@ -115,7 +111,8 @@ impl Authorizer {
         wanted: &[PolicyRule],
     ) -> Result<(), Status> {
         let identity = write.identity;
-        let (held, unresolved) = self.current().rules_for(identity, write.namespace);
+        let (held, unresolved) =
+            self.current().rules_for(identity, write.namespace, Some(write.plural));
         let held: Vec<&PolicyRule> = held.iter().flat_map(|rules| rules.iter()).collect();
         let why = match cover::missing(&held, wanted) {
             Ok(missing) if missing.is_empty() => return Ok(()),

@@ -405,22 +405,25 @@ impl Index {
             let mut found: Vec<_> = place.lists(identity).flatten().filter(is_missing).collect();
             found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
             missing.extend(found.into_iter().filter_map(|one| {
-                self.role_rules(&one.role_kind, &one.role_name, &one.namespace).err()
+                self.role_rules(&one.role_kind, &one.role_name, &one.namespace, None).err()
             }));
         }
         joined(&missing)
     }
 
-    /// The rules that hold for somebody, and what roles could not be found, in the original's words.
+    /// The rules that hold for somebody, and what roles could not be found, in the original's words:
+    /// see [`Index::role_rules`] for `asked_of`.
     pub(super) fn rules_for(
         &self,
         identity: &Identity,
         namespace: &str,
+        asked_of: Option<&str>,
     ) -> (Vec<Arc<[PolicyRule]>>, Option<String>) {
         let mut rules = Vec::new();
         let mut missing = Vec::new();
         for binding in self.places(namespace).flat_map(|place| place.bindings_of(identity)) {
-            match self.role_rules(&binding.role_kind, &binding.role_name, &binding.namespace) {
+            let (kind, name) = (&*binding.role_kind, &*binding.role_name);
+            match self.role_rules(kind, name, &binding.namespace, asked_of) {
                 Ok(found) => rules.push(found),
                 Err(error) => missing.push(error),
             }
@@ -429,11 +432,15 @@ impl Index {
     }
 
     /// The rules of a role that a binding in a namespace names.
+    ///
+    /// The original says that a role is missing in the name of the resource that it is asked of,
+    /// where it reads roles from its storage to judge a write.
     pub(super) fn role_rules(
         &self,
         kind: &str,
         name: &str,
         namespace: &str,
+        asked_of: Option<&str>,
     ) -> Result<Arc<[PolicyRule]>, String> {
         let (of, singular) = match kind {
             "Role" => (namespace, "role"),
@@ -442,8 +449,10 @@ impl Index {
         };
         let slot = self.names.get(&(Arc::from(of), Arc::from(name)));
         let role = slot.and_then(|at| self.slots[*at].role.as_ref());
-        role.map(|role| role.rules.clone())
-            .ok_or_else(|| format!("{singular}.{GROUP} {} not found", quote(name)))
+        role.map(|role| role.rules.clone()).ok_or_else(|| {
+            let resource = asked_of.unwrap_or(singular);
+            format!("{resource}.{GROUP} {} not found", quote(name))
+        })
     }
 }
 

@@ -82,7 +82,7 @@ impl Authorizer {
         if namespace.is_empty() {
             return Err(Status::bad_request("no namespace on request"));
         }
-        let (rules, missing) = self.current().rules_for(identity, namespace);
+        let (rules, missing) = self.current().rules_for(identity, namespace, None);
         let rules = || rules.iter().flat_map(|rules: &Arc<[PolicyRule]>| rules.iter());
         let resources: Vec<Value> = rules()
             .filter(|rule| !rule.resources.is_empty())

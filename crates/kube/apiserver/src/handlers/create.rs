@@ -64,6 +64,7 @@ pub(super) async fn store(
             write::default(row, &mut object);
         }
         prepare(request, &mut object)?;
+        request.confirm_creation()?;
         let name = object.name().to_owned();
         let asked = Asked { name: &name, ..asked };
         admission::validate(asked, &mut object, None).await?;

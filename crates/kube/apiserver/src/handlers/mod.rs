@@ -36,6 +36,7 @@ use self::part::Part;
 use crate::Identity;
 use crate::admission::{Asked, Operation, Options};
 use crate::audit::Notes;
+use crate::authz::Attributes;
 use crate::authz::escalation::Write;
 use crate::discovery;
 use crate::http::answer::Answer;
@@ -142,6 +143,18 @@ impl Request<'_> {
         }
     }
 
+    /// Refuses to create by a PUT or a PATCH what its sender may not create: that it may update was
+    /// asked before.
+    fn confirm_creation(&self) -> Result<(), Status> {
+        let path = &self.path;
+        if path.name.is_empty() {
+            return Ok(());
+        }
+        let asked = Attributes::resource(self.identity, "create", &path.group, &path.plural);
+        let asked = asked.in_namespace(path.scope()).named(&path.name);
+        self.server.authorizer.require(&asked)
+    }
+
     /// Refuses a role or binding that grants what its sender does not hold.
     fn confirm_grants(&self, object: &Object, old: Option<&Object>) -> Result<(), Status> {
         let write = Write {
@@ -232,6 +245,10 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
     }
     if !path.subresource.is_empty() {
         return subresources::dispatch(request, method).await;
+    }
+    if !row.is_stored() && (of_all || !path.name.is_empty()) {
+        // They are asked in their collections only.
+        return Err(Status::no_such_path());
     }
     let custom = row.custom().is_some();
     let verb = match (method, path.name.is_empty()) {

@@ -6,6 +6,7 @@
     reason = "the lints know test functions only, and the harness is helpers"
 )]
 
+mod access;
 mod aggregation;
 mod apply;
 mod crud;

@@ -97,16 +97,18 @@ async fn a_service_account_gets_a_token_that_the_server_accepts() {
 }
 
 #[tokio::test]
-async fn everybody_is_told_that_they_may_do_everything() {
+async fn reviews_tell_who_may_do_what_and_who_asks() {
     let api = Api::new().await;
     let authorization = "/apis/authorization.k8s.io/v1";
-    for kind in ["SelfSubjectAccessReview", "SubjectAccessReview"] {
+    for (kind, user, allowed) in
+        [("SelfSubjectAccessReview", "", true), ("SubjectAccessReview", "x", false)]
+    {
         let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": {
-            "resourceAttributes": {"verb": "create", "resource": "pods"},
+            "resourceAttributes": {"verb": "create", "resource": "pods"}, "user": user,
         }});
         let path = format!("{authorization}/{}s", kind.to_lowercase());
         let answer = api.post(&path, &review).await;
-        assert_eq!((answer.code, &answer.ok()["status"]["allowed"]), (201, &json!(true)));
+        assert_eq!((answer.code, &answer.ok()["status"]["allowed"]), (201, &json!(allowed)));
     }
     let who = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";

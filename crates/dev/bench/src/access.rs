@@ -1,0 +1,129 @@
+//! Decisions about who may do what, with many roles and bindings.
+//!
+//! Roles and bindings are put into a store as they are; the authorizer is asked as the server asks
+//! it. Three worlds: bindings for many users, all bindings for one user (the worst: each has to be
+//! looked at), and the former with a role changed before every decision.
+
+use crate::table::Table;
+use anyhow::Result;
+use mainstay_apiserver::Identity;
+use mainstay_apiserver::authz::{Attributes, Authorizer};
+use mainstay_clock::Clock;
+use mainstay_object::Object;
+use mainstay_store::{Change, Expect, Key, Options, Store};
+use serde_json::{Value, json};
+use std::hint::black_box;
+use std::time::Duration;
+
+/// What to measure.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// How many roles there are, and how many bindings.
+    #[arg(long, default_value_t = 2_000)]
+    roles: usize,
+    /// How many users the bindings are about.
+    #[arg(long, default_value_t = 200)]
+    users: usize,
+    /// How many decisions make a round.
+    #[arg(long, default_value_t = 20_000)]
+    decisions: usize,
+    /// How often everything is measured; figures are medians.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+}
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+    let mut table = Table::new(&["World", "Allowed", "Refused"]);
+    for (name, users, churn) in [
+        ("bindings of many users", arguments.users, false),
+        ("all bindings of one user", 1, false),
+        ("many users, a role changed before each", arguments.users, true),
+    ] {
+        let world = World::new(arguments.roles, users.max(1)).await?;
+        let mut cells = vec![name.to_owned()];
+        for verb in ["get", "delete"] {
+            let mut figures = Vec::new();
+            for _ in 0..arguments.rounds.max(1) {
+                figures.push(world.round(arguments, verb, churn).await?);
+            }
+            figures.sort_unstable();
+            cells.push(micros(figures[figures.len() / 2]));
+        }
+        table.row(cells);
+    }
+    println!("{} roles and bindings, a decision:\n\n{table}", arguments.roles);
+    Ok(())
+}
+
+fn micros(duration: Duration) -> String {
+    format!("{:.2} µs", duration.as_secs_f64() * 1e6)
+}
+
+struct World {
+    clock: Clock,
+    store: Store,
+    authorizer: Authorizer,
+    identities: Vec<Identity>,
+}
+
+impl World {
+    async fn new(roles: usize, users: usize) -> Result<Self> {
+        let clock = Clock::system();
+        let store = Store::in_memory(Options::new(clock));
+        for at in 0..roles {
+            put_role(&store, at, "get").await?;
+            let binding = json!({
+                "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": format!("r{at}")},
+                "subjects": [{"kind": "User", "apiGroup": GROUP, "name": format!("u{}", at % users)}],
+            });
+            put(&store, "clusterrolebindings", &format!("b{at}"), binding).await?;
+        }
+        let groups = || ["developers".to_owned(), "everyone".to_owned()];
+        let identities = (0..users).map(|at| Identity::new(format!("u{at}"), groups())).collect();
+        let authorizer = Authorizer::new(store.clone());
+        Ok(Self { clock, store, authorizer, identities })
+    }
+
+    /// Time of one decision. With `churn` that of the change is not counted.
+    async fn round(&self, arguments: &Arguments, verb: &str, churn: bool) -> Result<Duration> {
+        let names: Vec<String> = (0..arguments.roles).map(|at| format!("things{at}")).collect();
+        let mut spent = Duration::ZERO;
+        let decisions = if churn { arguments.decisions / 20 } else { arguments.decisions };
+        for at in 0..decisions.max(1) {
+            let role = at.wrapping_mul(7919) % arguments.roles;
+            if churn {
+                put_role(&self.store, role, if at % 2 == 0 { "get" } else { "list" }).await?;
+                put_role(&self.store, role, "get").await?;
+            }
+            let identity = &self.identities[role % self.identities.len()];
+            let asked = Attributes::resource(identity, verb, "example.com", &names[role])
+                .in_namespace("default");
+            let start = self.clock.elapsed();
+            black_box(self.authorizer.decide(black_box(&asked)));
+            spent += self.clock.elapsed().saturating_sub(start);
+        }
+        let count = u32::try_from(decisions.max(1)).unwrap_or(u32::MAX);
+        Ok(spent / count)
+    }
+}
+
+async fn put_role(store: &Store, at: usize, verb: &str) -> Result<()> {
+    let things = format!("things{at}");
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["example.com"], "resources": [things], "verbs": [verb, "watch"]},
+        {"apiGroups": ["apps"], "resources": ["deployments", "deployments/scale"],
+         "resourceNames": ["one"], "verbs": ["get", "update", "patch"]},
+    ]);
+    put(store, "clusterroles", &format!("r{at}"), json!({"rules": rules})).await
+}
+
+async fn put(store: &Store, plural: &str, name: &str, value: Value) -> Result<()> {
+    let mut object = Object::from_value(value)?;
+    object.set(&["metadata", "name"], name.into());
+    let key = Key::new(format!("{GROUP}/{plural}"), "", name);
+    store.commit(Change::Put { key, object: &object, expect: Expect::Any, guard: None }).await?;
+    Ok(())
+}
