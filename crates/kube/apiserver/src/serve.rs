@@ -190,8 +190,8 @@ where
             let io = TokioIo::new(stream);
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(limits.head);
-            let connection = Box::pin(builder.serve_connection(io, service));
-            Box::pin(drive(connection, shutdown, http1::Connection::graceful_shutdown))
+            let connection = Box::pin(builder.serve_connection(io, service).with_upgrades());
+            Box::pin(drive(connection, shutdown, http1::UpgradeableConnection::graceful_shutdown))
         }
     }
 }

@@ -26,6 +26,7 @@ use http::header::{
     IF_NONE_MATCH, USER_AGENT,
 };
 use http::{Method, Response, StatusCode, request};
+use hyper::upgrade::OnUpgrade;
 use mainstay_clock::Clock;
 use mainstay_object::{Object, Status};
 use mainstay_store::Store;
@@ -414,8 +415,19 @@ impl ApiServer {
             let kept = warnings.clone();
             let claim = self.ledger.claim();
             let server = self;
-            let request =
-                Request { server, identity, row, path, query, headers, body, warnings, claim };
+            let on_upgrade = parts.extensions.get::<OnUpgrade>().cloned();
+            let request = Request {
+                server,
+                identity,
+                row,
+                path,
+                query,
+                headers,
+                body,
+                warnings,
+                on_upgrade,
+                claim,
+            };
             let deprecated = request.row.deprecation().map(str::to_owned);
             let outcome = handlers::dispatch(request, &parts.method).await;
             // No route, no warning.

@@ -50,6 +50,7 @@ use crate::strategy::ledger::Claim;
 use bytes::Bytes;
 use http::header::{ACCEPT, HeaderMap, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, StatusCode};
+use hyper::upgrade::OnUpgrade;
 use mainstay_object::gotext::quote;
 use mainstay_object::{Object, Reason, Status, names};
 use mainstay_store::Key;
@@ -65,6 +66,8 @@ pub(crate) struct Request<'a> {
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) warnings: Warnings,
+    /// The connection, if it may speak another protocol.
+    pub(crate) on_upgrade: Option<OnUpgrade>,
     /// What it reserves until it is over.
     pub(crate) claim: Claim,
 }
@@ -130,6 +133,12 @@ impl Request<'_> {
     fn form(&self) -> Result<Form, Status> {
         // What the route does not write was refused before.
         negotiate::choose(text(self.headers, &ACCEPT), Offer::Objects, Route::Bare)
+    }
+
+    /// Whether the answer is no document but another protocol.
+    fn is_stream(&self) -> bool {
+        &*self.row.storage == "pods"
+            && matches!(&*self.path.subresource, "exec" | "attach" | "portforward")
     }
 
     /// How the original routes the request.
@@ -228,9 +237,11 @@ impl Request<'_> {
 /// From method and path to the handler.
 pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Answer, Status> {
     // Whoever accepts no form of the answer must not have changed anything.
-    let accept = text(request.headers, &ACCEPT);
-    let offer = if request.row.is_stored() { Offer::Objects } else { Offer::Metadata };
-    negotiate::choose(accept, offer, request.route(method))?;
+    if !request.is_stream() {
+        let accept = text(request.headers, &ACCEPT);
+        let offer = if request.row.is_stored() { Offer::Objects } else { Offer::Metadata };
+        negotiate::choose(accept, offer, request.route(method))?;
+    }
     let row = &request.row;
     let path = &request.path;
     if path.is_odd || path.special == Special::Proxy {

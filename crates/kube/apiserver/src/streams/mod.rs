@@ -9,18 +9,24 @@
 //! request ─► options ─► pod, container, node ─► state of the container ─► handler ─► stream
 //! ```
 
+mod exec;
 mod log;
 mod options;
+mod upgrade;
 
+use crate::authz::Attributes;
 use crate::handlers::Request;
 use crate::http::answer::Answer;
 use crate::server::ApiServer;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use mainstay_object::{Object, Reason, Status};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use tokio::io::DuplexStream;
+use tokio::sync::{Semaphore, mpsc};
 
 /// A line that a container wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,23 +52,80 @@ impl fmt::Debug for Log {
     }
 }
 
+/// Columns and rows of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TerminalSize {
+    /// Characters in a line.
+    pub columns: u16,
+    /// Lines.
+    pub rows: u16,
+}
+
+/// A process that a client starts in a container, or one that runs there already.
+///
+/// The channels are bounded: whoever writes faster than the other side reads waits. An output ends
+/// when it is dropped.
+#[derive(Debug)]
+pub struct Process {
+    /// The container.
+    pub container: String,
+    /// The command and its arguments; none to attach to what runs already.
+    pub command: Option<Vec<String>>,
+    /// Whether there is a terminal; its output is all in `stdout`.
+    pub tty: bool,
+    /// What the client types, to read from, if it wants to.
+    pub stdin: Option<DuplexStream>,
+    /// Where output goes, if the client wants it.
+    pub stdout: Option<DuplexStream>,
+    /// Where errors go, if the client wants them.
+    pub stderr: Option<DuplexStream>,
+    /// The sizes that the terminal takes.
+    pub sizes: mpsc::Receiver<TerminalSize>,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// With an exit code.
+    Code(i32),
+    /// Not at all, and why.
+    Failed(String),
+}
+
 /// What stands for a pod in this process.
 pub trait NativePod: Send + Sync + 'static {
     /// What a container has written; with `previous`, the one that ran before it. None if it keeps
     /// no log.
     fn log(&self, container: &str, previous: bool) -> Option<Log>;
+
+    /// Runs a process. It is dropped when the client goes.
+    fn run(&self, process: Process) -> BoxFuture<'_, Exit> {
+        let why = format!("container {:?} runs no commands", process.container);
+        Box::pin(async { Exit::Failed(why) })
+    }
 }
 
 /// Finds the handler of a pod.
 type Find = dyn Fn(&Object) -> Option<Arc<dyn NativePod>> + Send + Sync;
 
+/// Streams that are open at one time, at most.
+const SESSIONS: usize = 2000;
+
 /// The pods with handlers.
-#[derive(Default)]
 pub(crate) struct NativePods {
     /// By namespace and name.
     named: RwLock<HashMap<String, Arc<dyn NativePod>>>,
     /// Asked in their order, if no name is known.
     finders: RwLock<Vec<Arc<Find>>>,
+    /// Room for streams.
+    sessions: Arc<Semaphore>,
+}
+
+impl Default for NativePods {
+    fn default() -> Self {
+        let (named, finders) = (RwLock::default(), RwLock::default());
+        Self { named, finders, sessions: Arc::new(Semaphore::new(SESSIONS)) }
+    }
 }
 
 impl fmt::Debug for NativePods {
@@ -100,10 +163,37 @@ impl ApiServer {
 
 /// Answers `pods/log`, `pods/exec`, `pods/attach`, `pods/portforward`.
 pub(crate) fn answer(request: &Request<'_>, subresource: &str) -> Result<Answer, Status> {
+    if subresource == "log" {
+        return log::answer(request);
+    }
+    // Reading a path is no permission to do something in a pod.
+    let path = &request.path;
+    let asked = Attributes::resource(request.identity, "create", "", "pods")
+        .in_namespace(&path.namespace)
+        .named(&path.name)
+        .below(subresource);
+    request.server.authorizer.require(&Attributes { version: "v1", ..asked })?;
     match subresource {
-        "log" => log::answer(request),
+        "exec" => exec::answer(request, false),
+        "attach" => exec::answer(request, true),
+        "portforward" => Err(no_forward(request)?),
         _ => Err(no_process(subresource)),
     }
+}
+
+/// Why no port of a pod is forwarded.
+fn no_forward(request: &Request<'_>) -> Result<Status, Status> {
+    let pod = options::pod(request)?;
+    if !options::has_node(&pod) {
+        return Err(options::no_host(&pod));
+    }
+    Ok(match request.server.native_pods.of(&pod) {
+        None => no_process("portforward"),
+        Some(_) => Status::new(
+            Reason::MethodNotAllowed,
+            "portforward is not supported: only logs, exec and attach of this pod are",
+        ),
+    })
 }
 
 /// Refuses what needs a running process: the nodes are simulated.

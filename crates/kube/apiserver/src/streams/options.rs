@@ -115,6 +115,11 @@ pub(super) fn has_node(pod: &Object) -> bool {
     !pod.str(&["spec", "nodeName"]).unwrap_or_default().is_empty()
 }
 
+/// Refuses streams of a pod that no node has.
+pub(super) fn no_host(pod: &Object) -> Status {
+    Status::bad_request(format!("pod {} does not have a host assigned", pod.name()))
+}
+
 /// What the pod's status says of a container.
 pub(super) fn status_of<'a>(pod: &'a Object, container: &str) -> Option<&'a Value> {
     let mut fields =

@@ -72,11 +72,15 @@ impl Api {
     }
 
     pub(crate) async fn on(store: Store, clock: Clock) -> Self {
+        Self::with(store, clock, Authenticator::new(&TOKEN_KEY, clock).unwrap()).await
+    }
+
+    pub(crate) async fn with(store: Store, clock: Clock, authenticator: Authenticator) -> Self {
         let stop = CancellationToken::new();
         let server = ApiServer::start(Config {
             store: store.clone(),
             clock,
-            authenticator: Arc::new(Authenticator::new(&TOKEN_KEY, clock).unwrap()),
+            authenticator: Arc::new(authenticator),
             version: VersionInfo::default(),
             stop: stop.clone(),
         })

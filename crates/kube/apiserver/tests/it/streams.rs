@@ -1,5 +1,8 @@
 //! What goes on in running pods, as clients see it.
 
+mod client;
+mod exec;
+mod kubectl;
 mod log;
 
 use crate::harness::Api;
@@ -32,6 +35,7 @@ pub(crate) async fn state(api: &Api, name: &str, status: Value) {
         one[field] = value.clone();
     }
     pod["status"]["containerStatuses"] = json!([one]);
+    pod["status"]["phase"] = "Running".into();
     api.put(&format!("{PODS}/{name}/status"), &pod).await.ok();
 }
 

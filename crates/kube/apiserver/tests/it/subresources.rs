@@ -135,7 +135,7 @@ async fn a_binding_puts_a_pod_on_a_node_once() {
     assert_eq!(bound["spec"]["nodeName"], "n1");
     assert_eq!(api.post(&format!("{pods}/p/binding"), &binding).await.refused().0, 409);
     // Nothing runs in a simulated pod, and nothing pretends to.
-    for path in ["exec?command=sh", "attach", "portforward"] {
+    for path in ["exec?command=sh&stdout=1", "attach?stdout=1", "portforward"] {
         let (code, message) = api.get(&format!("{pods}/p/{path}")).await.refused();
         assert_eq!(code, 405, "{path}");
         assert!(message.contains("simulated and run no processes"), "{message}");

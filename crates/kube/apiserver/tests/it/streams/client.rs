@@ -1,0 +1,100 @@
+//! A client of streams over a connection in memory, and a pod to talk to.
+
+use crate::harness::Api;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use mainstay_apiserver::{Exit, Identity, Log, NativePod, Process};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+/// A pod with a few commands.
+pub(super) struct Shell;
+
+impl NativePod for Shell {
+    fn log(&self, _: &str, _: bool) -> Option<Log> {
+        None
+    }
+
+    fn run(&self, process: Process) -> BoxFuture<'_, Exit> {
+        Box::pin(shell(process))
+    }
+}
+
+async fn shell(process: Process) -> Exit {
+    let Process { command, stdin, stdout, stderr, mut sizes, .. } = process;
+    let mut output = stdout.unwrap();
+    let Some(command) = command else {
+        let size = sizes.recv().await.unwrap();
+        let text = format!("attached {}x{}", size.columns, size.rows);
+        output.write_all(text.as_bytes()).await.unwrap();
+        return Exit::Code(0);
+    };
+    let words: Vec<&str> = command.iter().map(String::as_str).collect();
+    match words[..] {
+        ["say", text] => {
+            output.write_all(text.as_bytes()).await.unwrap();
+            if let Some(mut errors) = stderr {
+                errors.write_all(b"done").await.unwrap();
+            }
+            Exit::Code(0)
+        }
+        ["exit", code] => Exit::Code(code.parse().unwrap()),
+        ["cat"] => {
+            let mut input = stdin.unwrap();
+            let mut buffer = [0; 1000];
+            loop {
+                match input.read(&mut buffer).await {
+                    Ok(0) | Err(_) => return Exit::Code(0),
+                    Ok(read) => output.write_all(&buffer[..read]).await.unwrap(),
+                }
+            }
+        }
+        _ => Exit::Failed("no such command".to_owned()),
+    }
+}
+
+/// A stream that is open.
+pub(super) type Client = WebSocketStream<TokioIo<Upgraded>>;
+
+/// Opens a stream; the error is code and message of the refusal.
+pub(super) async fn open(api: &Api, path: &str, protocol: &str) -> Result<Client, String> {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let service = TowerToHyperService::new(api.server.service(Identity::admin()));
+    tokio::spawn(async move {
+        let connection = hyper::server::conn::http1::Builder::new()
+            .serve_connection(TokioIo::new(theirs), service);
+        // It ends when its client goes.
+        let _ = connection.with_upgrades().await;
+    });
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(ours)).await.unwrap();
+    tokio::spawn(async move {
+        let _ = connection.with_upgrades().await;
+    });
+    let request = Request::get(path)
+        .header("host", "localhost")
+        .header("connection", "keep-alive, Upgrade")
+        .header("upgrade", "websocket")
+        .header("sec-websocket-version", "13")
+        .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
+        .header("sec-websocket-protocol", protocol)
+        .body(Full::new(Bytes::new()))
+        .unwrap();
+    let response = sender.send_request(request).await.unwrap();
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let status: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        return Err(format!("{code} {}", status["message"].as_str().unwrap()));
+    }
+    assert_eq!(response.headers()["sec-websocket-protocol"], protocol);
+    assert_eq!(response.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    let connection = TokioIo::new(hyper::upgrade::on(response).await.unwrap());
+    Ok(WebSocketStream::from_raw_socket(connection, Role::Client, None).await)
+}
