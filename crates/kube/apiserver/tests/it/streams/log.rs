@@ -28,13 +28,11 @@ impl NativePod for Counting {
     fn log(&self, container: &str, previous: bool) -> Option<Log> {
         let asked = self.asked.clone();
         (container != "mute").then(|| Log {
-            kept: match previous {
-                true => vec![line(-9, "before")],
-                false => ["one", "two", "three", "four"]
-                    .iter()
-                    .zip(0..)
-                    .map(|(text, second)| line(second, text))
-                    .collect(),
+            kept: if previous {
+                vec![line(-9, "before")]
+            } else {
+                let texts = ["one", "two", "three", "four"];
+                texts.iter().zip(0..).map(|(text, second)| line(second, text)).collect()
             },
             coming: stream::iter(5_usize..)
                 .map(move |number| {
