@@ -500,7 +500,7 @@ fn wishes(parts: &request::Parts, query: Option<&Query>) -> Wishes {
     Wishes {
         gzip: negotiate::accepts_gzip(text(headers, &ACCEPT_ENCODING)),
         pretty: is_for_reading(query, text(headers, &USER_AGENT)),
-        yaml: negotiate::prefers_yaml(text(headers, &ACCEPT)),
+        encoding: negotiate::encoding(text(headers, &ACCEPT)),
     }
 }
 

@@ -132,7 +132,16 @@ impl Request<'_> {
     /// The form of the answer.
     fn form(&self) -> Result<Form, Status> {
         // What the route does not write was refused before.
-        negotiate::choose(text(self.headers, &ACCEPT), Offer::Objects, Route::Bare)
+        negotiate::choose(text(self.headers, &ACCEPT), self.offer(), Route::Bare)
+    }
+
+    /// The forms that answers have.
+    fn offer(&self) -> Offer {
+        match (self.row.is_stored(), self.row.definition()) {
+            (false, _) => Offer::Metadata,
+            (true, Some(_)) => Offer::Messages,
+            (true, None) => Offer::Objects,
+        }
     }
 
     /// Whether the answer is no document but another protocol.
@@ -239,8 +248,7 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
     // Whoever accepts no form of the answer must not have changed anything.
     if !request.is_stream() {
         let accept = text(request.headers, &ACCEPT);
-        let offer = if request.row.is_stored() { Offer::Objects } else { Offer::Metadata };
-        negotiate::choose(accept, offer, request.route(method))?;
+        negotiate::choose(accept, request.offer(), request.route(method))?;
     }
     let row = &request.row;
     let path = &request.path;

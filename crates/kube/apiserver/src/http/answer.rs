@@ -1,6 +1,6 @@
 //! Answers and their headers.
 
-use super::Body;
+use super::{Body, messages};
 use crate::audit::Notes;
 use bytes::Bytes;
 use flate2::Compression;
@@ -52,8 +52,20 @@ pub(crate) struct Wishes {
     pub(crate) gzip: bool,
     /// Indented.
     pub(crate) pretty: bool,
-    /// YAML instead of JSON.
-    pub(crate) yaml: bool,
+    /// In which encoding.
+    pub(crate) encoding: Encoding,
+}
+
+/// How objects are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// As they are made.
+    #[default]
+    Json,
+    /// For people.
+    Yaml,
+    /// For whoever accepts nothing else.
+    Protobuf,
 }
 
 impl Answer {
@@ -156,7 +168,12 @@ impl Answer {
     pub(crate) fn into_response(self, wishes: Wishes) -> Response<Body> {
         let mut body = self.body;
         let mut content_type = self.content_type;
-        if wishes.yaml && content_type == JSON && !self.packed {
+        if wishes.encoding == Encoding::Protobuf
+            && content_type == JSON
+            && self.code != StatusCode::NOT_ACCEPTABLE
+        {
+            (body, content_type) = messages::body(body);
+        } else if wishes.encoding == Encoding::Yaml && content_type == JSON && !self.packed {
             body = match body.whole() {
                 Ok(bytes) => match serde_json::from_slice::<Value>(&bytes) {
                     Ok(value) => {

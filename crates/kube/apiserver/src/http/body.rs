@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use http_body::{Frame, SizeHint};
 use std::convert::Infallible;
 use std::fmt;
@@ -63,6 +63,16 @@ impl Body {
                 Self(Inner::Stream(Box::pin(Held(stream, kept))))
             }
             (inner, _) => Self(inner),
+        }
+    }
+
+    /// The same stream with each of its pieces made into another one; other bodies stay as they are.
+    pub(crate) fn mapped(self, change: fn(&Bytes) -> Bytes) -> Self {
+        match self.0 {
+            Inner::Stream(stream) => {
+                Self(Inner::Stream(Box::pin(stream.map(move |piece| change(&piece)))))
+            }
+            other => Self(other),
         }
     }
 

@@ -6,6 +6,7 @@
 pub(crate) mod answer;
 mod body;
 pub(crate) mod gather;
+mod messages;
 pub(crate) mod negotiate;
 pub(crate) mod path;
 pub(crate) mod query;

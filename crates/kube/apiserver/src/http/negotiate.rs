@@ -3,11 +3,14 @@
 //! Two refusals exist, as on the original: its router refuses a media type that a route does not
 //! write (`406: Not Acceptable`), and what passed may still ask for a form that the endpoint does
 //! not have (`only the following media types are accepted`).
+//!
+//! Everything is made in JSON, which nearly every client accepts, and which is cheapest here. Who
+//! accepts nothing but protobuf gets that, of kinds that have messages.
 
+use super::answer::Encoding;
 use mainstay_object::{Reason, Status};
 
-/// What the original writes, in the order told to clients. Protobuf is understood in requests;
-/// a client that accepts nothing else is refused.
+/// What the original writes, in the order told to clients.
 const WRITABLE: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 /// What its routes of collections write besides.
 const STREAMS: &str =
@@ -30,9 +33,11 @@ pub(crate) enum Form {
 /// Which special forms an endpoint has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// Tables and metadata only.
+    /// Tables and metadata.
     Objects,
-    /// Metadata only: what is answered and not kept has no table.
+    /// The same, of kinds that have messages: protobuf too.
+    Messages,
+    /// Metadata and protobuf: what is answered and not kept has no table.
     Metadata,
     /// Aggregated discovery.
     Discovery,
@@ -70,8 +75,31 @@ pub(crate) fn choose(accept: Option<&str>, offer: Offer, route: Route) -> Result
     })
 }
 
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// How the client wants objects to be written.
+pub(crate) fn encoding(accept: Option<&str>) -> Encoding {
+    if wants_protobuf(accept) {
+        Encoding::Protobuf
+    } else if prefers_yaml(accept) {
+        Encoding::Yaml
+    } else {
+        Encoding::Json
+    }
+}
+
+/// Whether the client accepts protobuf and nothing else that is written.
+fn wants_protobuf(accept: Option<&str>) -> bool {
+    accept.is_some_and(|accept| {
+        accept.contains(PROTOBUF) && {
+            let clauses = clauses(accept);
+            clauses.iter().any(Clause::is_protobuf) && !clauses.iter().any(Clause::is_writable)
+        }
+    })
+}
+
 /// Whether the client would rather have YAML than JSON.
-pub(crate) fn prefers_yaml(accept: Option<&str>) -> bool {
+fn prefers_yaml(accept: Option<&str>) -> bool {
     // Nearly nobody does, and this is asked for every request.
     accept.is_some_and(|accept| {
         accept.contains("yaml")
@@ -143,13 +171,19 @@ impl<'a> Clause<'a> {
         (clause.quality > 0.0).then_some(clause)
     }
 
+    /// Whether it asks for the object itself in protobuf.
+    fn is_protobuf(&self) -> bool {
+        self.media == PROTOBUF && self.kind.is_none()
+    }
+
     fn is_writable(&self) -> bool {
         matches!(self.media, "application/json" | "application/yaml" | "application/*" | "*/*")
     }
 
     fn form(&self, offer: Offer) -> Option<Form> {
         if !self.is_writable() {
-            return None;
+            let offered = matches!(offer, Offer::Messages | Offer::Metadata);
+            return (offered && self.is_protobuf()).then_some(Form::Plain);
         }
         let Some(kind) = self.kind else { return Some(Form::Plain) };
         let meta = || match self.version {
@@ -158,9 +192,9 @@ impl<'a> Clause<'a> {
             _ => None,
         };
         match (offer, self.group, kind) {
-            (Offer::Objects, "meta.k8s.io", "Table") => meta().map(Form::Table),
+            (Offer::Objects | Offer::Messages, "meta.k8s.io", "Table") => meta().map(Form::Table),
             (
-                Offer::Objects | Offer::Metadata,
+                Offer::Objects | Offer::Messages | Offer::Metadata,
                 "meta.k8s.io",
                 "PartialObjectMetadata" | "PartialObjectMetadataList",
             ) => meta().map(Form::Metadata),

@@ -34,6 +34,19 @@ pub fn wrap(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     out
 }
 
+/// An event of a watch behind its length, about an object in its envelope.
+pub fn event(kind: &str, object: &[u8]) -> Vec<u8> {
+    let (mut extension, mut event) = (Vec::new(), Vec::new());
+    put_bytes(&mut extension, 1, object);
+    put_bytes(&mut event, 1, kind.as_bytes());
+    put_bytes(&mut event, 2, &extension);
+    // Objects have some megabytes at most.
+    let length = u32::try_from(event.len()).unwrap_or(u32::MAX);
+    let mut out = length.to_be_bytes().to_vec();
+    out.append(&mut event);
+    out
+}
+
 fn message(
     definition: &Definition,
     path: &[u32],

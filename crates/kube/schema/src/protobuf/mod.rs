@@ -26,7 +26,7 @@ use std::borrow::Cow;
 use wire::{Reader, Wire};
 
 pub use decode::decode;
-pub use encode::{encode, wrap};
+pub use encode::{encode, event, wrap};
 
 /// The media type of bodies in this form.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
