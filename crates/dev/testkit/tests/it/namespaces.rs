@@ -13,7 +13,7 @@ async fn every_namespace_has_an_account_and_the_certificates() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(NAMESPACE).await;
     for namespace in ["default", "kube-system", "team"] {
-        let there = |_: &mainstay_object::Object| true;
+        let there = |_: &Object| true;
         cluster.wait_for(&known::SERVICE_ACCOUNT, Some(namespace), "default", there).await;
         cluster
             .wait_for(&known::CONFIG_MAP, Some(namespace), "kube-root-ca.crt", |map| {
@@ -67,7 +67,7 @@ async fn a_deleted_namespace_is_emptied_and_says_what_holds_it() {
     let refused = api
         .create(
             &known::CONFIG_MAP,
-            &mainstay_object::Object::from_value(json!({
+            &Object::from_value(json!({
                 "apiVersion": "v1", "kind": "ConfigMap",
                 "metadata": {"name": "late", "namespace": "team"},
             }))

@@ -189,7 +189,7 @@ fn what_is_supposed_of_catalogs_is_about_extensions_too() {
         let answer =
             place.resolve(&format!("--state state.yaml --catalog shop=shop --what-if {change}"));
         let lines = answer.out.lines().skip_while(|line| !line.starts_with("  what changes"));
-        let lines: String = lines.map(|line| format!("{line}\n")).collect();
+        let lines: String = lines.flat_map(|line| [line, "\n"]).collect();
         let _ = write!(out, "{change}: {}\n{lines}{}", answer.code, answer.err);
     }
     insta::assert_snapshot!(out, @r"

@@ -17,7 +17,7 @@ fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
 }
 
-/// A configuration that asks the Service `default/hook` about new ConfigMaps.
+/// A configuration that asks the Service `default/hook` about new config maps.
 fn configuration() -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
