@@ -12,7 +12,7 @@
 //!
 //! Data flow: connection ─► certificate ┐
 //!            request ─► bearer token   ┴► [`Authenticator::identify`] ─► [`Identity`] or 401 ─►
-//!            `Impersonate-*` headers ([`impersonation`]) ─► the identity that permissions are asked for.
+//!            `Impersonate-*` headers (`impersonation`) ─► the identity that permissions are asked for.
 //!
 //! What this does not do: decide what an identity may do; tokens of other issuers.
 

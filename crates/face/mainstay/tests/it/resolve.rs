@@ -49,6 +49,7 @@ async fn a_registry_says_the_same_as_the_folder_that_it_serves() {
 fn a_cluster_that_is_not_there_has_a_remedy() {
     let output = resolve(&["--kubeconfig", "/no/such/file"]);
     let error = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.contains("--state FILE"), "{error}");
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("/no/such/file"), "{error}");
+    assert!(error.contains("name another one with --kubeconfig FILE"), "{error}");
 }

@@ -3,8 +3,8 @@
 //! Lines of JSON, each an `Event` of `audit.k8s.io/v1` at the level `Metadata`: no bodies. A request
 //! has a line when it is received, one when a stream begins (`ResponseStarted`), and one when it is
 //! answered. A thread of its own writes them. Requests never wait for it: when it falls behind by
-//! [`WAITING`] lines, lines are lost and counted (`apiserver_audit_error_total`), and the file says
-//! so. A file that has grown to [`SIZE`] becomes `FILE.1`, in the place of the one before.
+//! `WAITING` lines, lines are lost and counted (`apiserver_audit_error_total`), and the file says
+//! so. A file that has grown to `SIZE` becomes `FILE.1`, in the place of the one before.
 
 mod writer;
 
