@@ -140,7 +140,7 @@ async fn paths_methods_and_types_that_do_not_exist_are_told_apart() {
         (Method::POST, map("a"), vec![], 405),
         (Method::PUT, MAPS.to_owned(), vec![], 405),
         (Method::POST, "/version".to_owned(), vec![], 405),
-        (Method::GET, map("a"), vec![("accept", "application/vnd.kubernetes.protobuf")], 406),
+        (Method::GET, map("a"), vec![("accept", "application/cbor")], 406),
         (
             Method::POST,
             MAPS.to_owned(),
