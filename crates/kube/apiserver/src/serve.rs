@@ -4,16 +4,19 @@
 //! HTTP/2 as agreed in the handshake ─► request with a [`Peer`] extension ─► service. Who a
 //! certificate or a bearer token belongs to is found later, for each request ([`crate::authn`]).
 //!
-//! The port defends itself: handshakes and request heads have deadlines, connections have a limit
-//! beyond which nobody is accepted, and one that does not speak TLS is told so in plain words.
+//! The port defends itself: handshakes and request heads have deadlines, heads have a size, who takes
+//! nothing of an answer is cut, connections have a limit beyond which nobody is accepted, those of
+//! HTTP/2 on which nothing is asked end, and one that does not speak TLS is told so in plain words.
 //!
 //! Shutting down: nobody is accepted any more, answers that are complete are finished, and streams
 //! without an end of their own (watches) end at their next frame boundary, so that clients see an
 //! orderly end instead of a broken connection. What still runs after the grace period is dropped.
 
 mod gather;
+mod patience;
 
 use self::gather::Gathered;
+use self::patience::{Patient, Streams};
 use crate::authn::Shown;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -22,18 +25,19 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -50,6 +54,15 @@ pub struct Limits {
     pub handshake: Duration,
     /// For the head of a request, and for an idle HTTP/1.1 connection to send its next one.
     pub head: Duration,
+    /// Bytes of the head of a request.
+    pub heads: usize,
+    /// Headers of an HTTP/1.1 request.
+    pub headers: usize,
+    /// How long a client may take nothing of what is sent to it.
+    pub unread: Duration,
+    /// How long an HTTP/2 connection stays on which nothing is asked and nothing is answered; at most
+    /// twice as long.
+    pub idle: Duration,
     /// An HTTP/2 client that does not answer a ping for this long is gone.
     pub ping: Duration,
     /// How long open connections may take to end when shutting down.
@@ -64,6 +77,10 @@ impl Default for Limits {
             streams: 1000,
             handshake: Duration::from_secs(10),
             head: Duration::from_secs(90),
+            heads: 256 * 1024,
+            headers: 1000,
+            unread: Duration::from_mins(1),
+            idle: Duration::from_secs(90),
             ping: Duration::from_secs(30),
             grace: Duration::from_millis(900),
         }
@@ -168,43 +185,83 @@ where
     ) -> BoxFuture<'static, hyper::Result<()>> {
         let Self { limits, shutdown, service, .. } = self;
         let ended = shutdown.clone();
+        let asked = Asked::default();
+        let counter = asked.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer.clone());
             let answer = service.clone().oneshot(request);
             let ended = ended.clone();
-            async move { answer.await.map(|answer| answer.map(|body| Ending::new(body, &ended))) }
+            let asked = counter.another();
+            async move { answer.await.map(|answer| answer.map(|body| Ending::new(body, &ended, asked))) }
         });
         // The handshake has settled the version, so the first bytes need not be guessed at. The
         // state of HTTP/2 is many times that of HTTP/1.1: each is made for itself.
         if http2 {
-            let io = TokioIo::new(Gathered::new(stream));
-            let mut builder = http2::Builder::new(TokioExecutor::new());
+            let io = TokioIo::new(Gathered::new(Patient::new(stream, limits.unread)));
+            let mut builder = http2::Builder::new(Streams(limits.unread));
             builder
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(limits.streams)
+                .max_header_list_size(u32::try_from(limits.heads).unwrap_or(u32::MAX))
                 .keep_alive_interval(limits.ping)
                 .keep_alive_timeout(limits.ping);
             let connection = Box::pin(builder.serve_connection(io, service));
-            Box::pin(drive(connection, shutdown, http2::Connection::graceful_shutdown))
+            let end = async move {
+                tokio::select! {
+                    () = shutdown.cancelled() => {}
+                    () = asked.idle(limits.idle) => {}
+                }
+            };
+            Box::pin(drive(connection, end, http2::Connection::graceful_shutdown))
         } else {
-            let io = TokioIo::new(stream);
+            let io = TokioIo::new(Patient::new(stream, limits.unread));
             let mut builder = http1::Builder::new();
-            builder.timer(TokioTimer::new()).header_read_timeout(limits.head);
+            builder
+                .timer(TokioTimer::new())
+                .header_read_timeout(limits.head)
+                .max_headers(limits.headers)
+                .max_buf_size(limits.heads);
             let connection = Box::pin(builder.serve_connection(io, service).with_upgrades());
-            Box::pin(drive(connection, shutdown, http1::UpgradeableConnection::graceful_shutdown))
+            let end = async move { shutdown.cancelled().await };
+            Box::pin(drive(connection, end, http1::UpgradeableConnection::graceful_shutdown))
         }
     }
 }
 
-/// Serves a connection to its end; `end` asks it to end when the server does.
+/// What is asked on a connection: one token for it, and one for each request until its answer is
+/// sent; the number counts them all.
+#[derive(Clone, Debug, Default)]
+struct Asked(Arc<AtomicU64>);
+
+impl Asked {
+    fn another(&self) -> Self {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        self.clone()
+    }
+
+    /// Waits until nothing was asked for a while. Two are left then: this one, and the service's.
+    async fn idle(&self, long: Duration) {
+        let mut before = self.0.load(Ordering::Relaxed);
+        loop {
+            sleep(long).await;
+            let now = self.0.load(Ordering::Relaxed);
+            if now == before && Arc::strong_count(&self.0) <= 2 {
+                return;
+            }
+            before = now;
+        }
+    }
+}
+
+/// Serves a connection to its end; it is asked by `end` to end after `over`.
 async fn drive<C: Future<Output = hyper::Result<()>>>(
     mut connection: Pin<Box<C>>,
-    shutdown: CancellationToken,
+    over: impl Future<Output = ()>,
     end: impl FnOnce(Pin<&mut C>),
 ) -> hyper::Result<()> {
     tokio::select! {
         result = connection.as_mut() => return result,
-        () = shutdown.cancelled() => end(connection.as_mut()),
+        () = over => end(connection.as_mut()),
     }
     connection.await
 }
@@ -234,13 +291,16 @@ struct Ending<B> {
     /// None for bodies of known length, which are finished.
     shutdown: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     ended: bool,
+    /// Tells the connection, while it is there, that something is asked.
+    _asked: Asked,
 }
 
 impl<B: Body> Ending<B> {
-    fn new(body: B, shutdown: &CancellationToken) -> Self {
+    fn new(body: B, shutdown: &CancellationToken, asked: Asked) -> Self {
+        patience::begun();
         let endless = body.size_hint().exact().is_none() && !body.is_end_stream();
         let shutdown = endless.then(|| Box::pin(shutdown.clone().cancelled_owned()));
-        Self { body, shutdown, ended: false }
+        Self { body, shutdown, ended: false, _asked: asked }
     }
 }
 
@@ -256,8 +316,10 @@ impl<B: Body + Unpin> Body for Ending<B> {
             return Poll::Ready(None);
         }
         // The body goes first: what is ready to be sent still is.
-        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
-            return Poll::Ready(frame);
+        let outcome = Pin::new(&mut self.body).poll_frame(context);
+        patience::asked(&outcome);
+        if outcome.is_ready() {
+            return outcome;
         }
         if let Some(shutdown) = &mut self.shutdown
             && shutdown.as_mut().poll(context).is_ready()

@@ -10,7 +10,7 @@ use crate::http::answer::{Answer, JSON, Wishes, warn};
 use crate::http::gather::gather;
 use crate::http::path::{self, Target};
 use crate::http::query::Query;
-use crate::http::{Body, negotiate};
+use crate::http::{Body, form, negotiate};
 use crate::limits::From;
 use crate::limits::flow::Flow;
 use crate::metrics::{self, Metrics};
@@ -342,12 +342,15 @@ impl ApiServer {
             gather(body).await
         };
         if !self.aggregation.is_empty()
-            && let Some(found) = path::decoded(parts.uri.path()).and_then(|path| version_of(&path))
+            && let Some(path) = path::decoded(parts.uri.path())
         {
-            let (group, version) = (found.0.as_str(), found.1.as_str());
-            let proxied =
-                aggregation::proxied(self, identity, parts, (group, version), body.clone()).await;
-            if let Some(response) = proxied {
+            let response = if let Some((group, version)) = version_of(&path) {
+                let found = (group.as_str(), version.as_str());
+                aggregation::proxied(self, identity, parts, found, body.clone()).await
+            } else {
+                aggregation::document(self, identity, parts, &path).await
+            };
+            if let Some(response) = response {
                 return response;
             }
         }
@@ -469,8 +472,13 @@ impl ApiServer {
                 discovery::group_version(&kinds, &group, &version, asked)
             }
             Target::Version => discovery::version(&self.version, asked),
-            Target::OpenApiV2 => discovery::swagger(&kinds, asked).await,
-            Target::OpenApiV3 => Ok(discovery::index(&kinds)),
+            Target::OpenApiV2 => {
+                let others = Arc::new(aggregation::Remotes(self.clone()));
+                discovery::swagger(&kinds, others, asked).await
+            }
+            Target::OpenApiV3 => {
+                Ok(discovery::index(&kinds, &aggregation::index(&self.aggregation)))
+            }
             Target::OpenApiV3Document(path) => discovery::document(&kinds, &path, asked).await,
             Target::Health(path) => Ok(handlers::health(self, &path, &query)),
             Target::Metrics => Ok(metrics::answer(self)),
@@ -537,6 +545,9 @@ where
         let server = self.server.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
+            if let Some(refusal) = form::refusal(&parts) {
+                return Ok(refusal);
+            }
             let certificate =
                 parts.extensions.get::<serve::Peer>().and_then(|peer| peer.certificate.clone());
             let (identity, warnings) = match server.identify(certificate.as_deref(), &parts).await {

@@ -2,7 +2,7 @@
 //! (`k8s.io/kube-aggregator/pkg/controllers/status`).
 
 use super::wire::{self, Sent};
-use super::{Found, Remote, SLICES, STORAGE, discovery};
+use super::{Found, Remote, SLICES, STORAGE, discovery, documents};
 use crate::Identity;
 use crate::server::ApiServer;
 use bytes::Bytes;
@@ -26,21 +26,25 @@ const DOCUMENT: usize = 8 * 1024 * 1024;
 
 /// Who looks after a remote group-version; ends when dropped.
 pub(super) struct Looked {
-    task: JoinHandle<()>,
+    tasks: [JoinHandle<()>; 2],
     seen: Remote,
 }
 
 impl Drop for Looked {
     fn drop(&mut self) {
-        self.task.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
 impl Looked {
     pub(super) fn begin(server: &Arc<ApiServer>, remote: &Remote, bell: Arc<Notify>) -> Self {
         let name = remote.name.clone();
-        let task = tokio::spawn(keep(Arc::downgrade(server), name, bell));
-        Self { task, seen: remote.clone() }
+        let server = Arc::downgrade(server);
+        let documents = Arc::new(Notify::new());
+        let of_documents = documents::keep(server.clone(), name.clone(), documents.clone());
+        let looking = keep(server, name, bell, documents);
+        let tasks = [tokio::spawn(looking), tokio::spawn(of_documents)];
+        Self { tasks, seen: remote.clone() }
     }
 
     /// Whether the object says something else than it did, besides its condition.
@@ -54,8 +58,10 @@ impl Looked {
     }
 }
 
-async fn keep(server: Weak<ApiServer>, name: Arc<str>, bell: Arc<Notify>) {
+/// `documents` is rung when what did not work before does.
+async fn keep(server: Weak<ApiServer>, name: Arc<str>, bell: Arc<Notify>, documents: Arc<Notify>) {
     let mut wait = SOON;
+    let mut worked = false;
     loop {
         {
             let Some(server) = server.upgrade() else { return };
@@ -80,9 +86,14 @@ async fn keep(server: Weak<ApiServer>, name: Arc<str>, bell: Arc<Notify>) {
             let mut condition = found;
             condition["type"] = "Available".into();
             condition["lastTransitionTime"] = server.clock.now_rfc3339().into();
+            let works = condition["status"] == "True";
             if let Some(stored) = server.store.find(STORAGE, "", &name) {
                 write(&server, stored.object(), condition).await;
             }
+            if works && !worked {
+                documents.notify_one();
+            }
+            worked = works;
         }
         tokio::select! {
             () = bell.notified() => wait = wait.min(SOON),

@@ -7,21 +7,25 @@
 //! ```
 //!
 //! Each remote group-version is looked after by a task of its own: one that stalls holds up nobody,
-//! and discovery is answered from what was found last. Behind a Service there may be a process on
-//! the host or its network, or a handler of this process ([`NativeGroup`]).
+//! and discovery and documents are answered from what was found last. Behind a Service there may be
+//! a process on the host or its network, a handler of this process ([`NativeGroup`]), or a simulated
+//! pod, which says that its group-version is there and has no kinds.
 
 mod available;
 mod discovery;
+mod documents;
 mod local;
 mod proxy;
 mod wire;
 
 pub use wire::{FrontProxy, NativeGroup};
 
+pub(crate) use documents::{Remotes, document, index};
 pub(crate) use local::{create_local, seed};
 pub(crate) use proxy::proxied;
 
 use self::available::Looked;
+use self::documents::{Documents, Swagger};
 use crate::server::ApiServer;
 use arc_swap::ArcSwap;
 use mainstay_object::{Object, Status};
@@ -30,14 +34,14 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock, Weak};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 /// Where `APIService` objects are stored.
 pub(crate) const STORAGE: &str = "apiregistration.k8s.io/apiservices";
 const SLICES: &str = "discovery.k8s.io/endpointslices";
 
 /// The groups of one server that others serve.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Aggregation {
     current: ArcSwap<Services>,
     natives: RwLock<BTreeMap<String, Arc<dyn NativeGroup>>>,
@@ -45,6 +49,29 @@ pub(crate) struct Aggregation {
     front: OnceLock<FrontProxy>,
     /// What the discovery of remote group-versions said last, by the name of their `APIService`.
     found: Mutex<BTreeMap<Arc<str>, Found>>,
+    /// What their documents say, by the same name.
+    documents: Mutex<BTreeMap<Arc<str>, Documents>>,
+    /// The documents of version 2 that were made last, with theirs in them.
+    swagger: Mutex<Vec<Swagger>>,
+    /// Connections that speak something else to remote servers.
+    tunnels: Arc<Semaphore>,
+}
+
+/// Streams to remote servers at one time.
+const TUNNELS: usize = 1000;
+
+impl Default for Aggregation {
+    fn default() -> Self {
+        Self {
+            current: ArcSwap::default(),
+            natives: RwLock::default(),
+            front: OnceLock::new(),
+            found: Mutex::default(),
+            documents: Mutex::default(),
+            swagger: Mutex::default(),
+            tunnels: Arc::new(Semaphore::new(TUNNELS)),
+        }
+    }
 }
 
 /// What is known of a group-version's kinds.
@@ -153,6 +180,9 @@ impl Aggregation {
         let mut found = self.found.lock();
         found.retain(|name, _| remotes.iter().any(|remote| remote.name == *name));
         drop(found);
+        let mut documents = self.documents.lock();
+        documents.retain(|name, _| remotes.iter().any(|remote| remote.name == *name));
+        drop(documents);
         self.current.store(Arc::new(Services { remotes }));
     }
 }

@@ -1,6 +1,6 @@
 //! A request that another server answers.
 
-use super::wire;
+use super::{Remote, wire};
 use crate::Identity;
 use crate::http::Body;
 use crate::http::answer::{Answer, Wishes};
@@ -12,8 +12,9 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
-use mainstay_object::Status;
-use std::sync::Arc;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use mainstay_object::{Reason, Status};
 
 /// Headers that are about one connection only.
 const OF_THE_CONNECTION: [HeaderName; 5] = [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
@@ -31,27 +32,95 @@ pub(crate) async fn proxied(
     if !remote.available {
         return Some(unavailable("service unavailable"));
     }
-    if parts.headers.contains_key(UPGRADE) {
-        return Some(unavailable(
-            "upgrades of connections to aggregated servers are not supported",
-        ));
-    }
     let body = match body {
         Ok(body) => body,
         Err(status) => return Some(Answer::refusal(&status).into_response(Wishes::default())),
     };
-    let request = match request(parts, body) {
-        Ok(request) => request,
-        Err(error) => return Some(unavailable(&error.to_string())),
-    };
-    Some(match wire::send(server, &Arc::clone(&remote), identity, request).await {
-        Ok(sent) => {
-            let mut response = sent.streamed();
-            strip(response.headers_mut());
-            response
-        }
+    Some(match forwarded(server, &remote, identity, parts, body).await {
+        Ok(response) => response,
         Err(why) => unavailable(&format!("error trying to reach service: {why}")),
     })
+}
+
+/// Sends a request on, and gives what comes back.
+pub(super) async fn forwarded(
+    server: &ApiServer,
+    remote: &Remote,
+    identity: &Identity,
+    parts: &Parts,
+    body: Bytes,
+) -> Result<Response<Body>, String> {
+    let upgrade = Upgrade::read(parts);
+    let mut request = request(parts, body).map_err(|error| error.to_string())?;
+    let mut tunnel = None;
+    if let Some(upgrade) = upgrade {
+        let Ok(permit) = server.aggregation.tunnels.clone().try_acquire_owned() else {
+            return Ok(busy());
+        };
+        request.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        request.headers_mut().insert(UPGRADE, upgrade.to);
+        tunnel = Some((upgrade.client, permit));
+    }
+    let mut sent = wire::send(server, remote, identity, request).await?;
+    let theirs = sent.upgraded();
+    let mut response = sent.streamed();
+    let to = response.headers().get(UPGRADE).cloned();
+    strip(response.headers_mut());
+    match (tunnel, theirs) {
+        (Some((client, permit)), Some(theirs)) => {
+            let headers = response.headers_mut();
+            headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+            if let Some(to) = to {
+                headers.insert(UPGRADE, to);
+            }
+            let stop = server.stop.clone();
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = carry(client, theirs) => {}
+                    () = stop.cancelled() => {}
+                }
+                drop(permit);
+            });
+        }
+        (None, Some(_)) => return Err("the server changed protocols unasked".to_owned()),
+        (_, None) => {}
+    }
+    Ok(response)
+}
+
+/// A client that wants to speak something else on its connection.
+struct Upgrade {
+    to: HeaderValue,
+    client: OnUpgrade,
+}
+
+impl Upgrade {
+    /// None if it does not want to, or came over something that cannot change.
+    fn read(parts: &Parts) -> Option<Self> {
+        let to = parts.headers.get(UPGRADE)?.clone();
+        let asks = parts.headers.get_all(CONNECTION).iter().any(|value| {
+            let words = value.to_str().unwrap_or_default().split(',');
+            words.map(str::trim).any(|word| word.eq_ignore_ascii_case("upgrade"))
+        });
+        let client = parts.extensions.get::<OnUpgrade>().cloned()?;
+        asks.then_some(Self { to, client })
+    }
+}
+
+/// Carries what both sides say until one of them has ended.
+async fn carry(client: OnUpgrade, theirs: OnUpgrade) {
+    let both = futures::future::try_join(client, theirs).await;
+    let (client, theirs) = match both {
+        Ok(both) => both,
+        Err(error) => {
+            tracing::debug!(%error, "a stream to an aggregated server did not begin");
+            return;
+        }
+    };
+    let (mut client, mut theirs) = (TokioIo::new(client), TokioIo::new(theirs));
+    if let Err(error) = tokio::io::copy_bidirectional(&mut client, &mut theirs).await {
+        tracing::debug!(%error, "a stream to an aggregated server broke");
+    }
 }
 
 fn request(parts: &Parts, body: Bytes) -> http::Result<Request<Bytes>> {
@@ -83,7 +152,14 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-fn unavailable(why: &str) -> Response<Body> {
+/// The answer when too many streams are open.
+fn busy() -> Response<Body> {
+    let text = "too many streams are open, try again later";
+    let status = Status::new(Reason::TooManyRequests, text).retry_after(1);
+    Answer::refusal(&status).into_response(Wishes::default())
+}
+
+pub(super) fn unavailable(why: &str) -> Response<Body> {
     Answer::text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"))
         .header(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
         .into_response(Wishes::default())

@@ -4,21 +4,24 @@
 use super::Remote;
 use crate::Identity;
 use crate::http::Body;
-use crate::reach::{Target, service as resolve, verifier};
+use crate::reach::{Target, answers, service as resolve, verifier};
 use crate::server::ApiServer;
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
 use futures::stream;
-use http::header::{CONTENT_TYPE, HOST, HeaderName};
-use http::{HeaderValue, Request, Response};
+use http::header::{CONTENT_TYPE, ETAG, HOST, HeaderName};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use mainstay_object::{Object, Reason, Status};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use serde_json::json;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,6 +68,8 @@ pub(super) enum Endpoint {
     Native(String),
     /// There.
     Host(String, u16),
+    /// A simulated pod, which answers for itself.
+    Pod(Box<Object>),
 }
 
 impl Endpoint {
@@ -74,6 +79,9 @@ impl Endpoint {
             Self::Native(name) => format!("{name}:{port}"),
             Self::Host(host, port) if host.contains(':') => format!("[{host}]:{port}"),
             Self::Host(host, port) => format!("{host}:{port}"),
+            Self::Pod(pod) => {
+                format!("{}:{port}", pod.str(&["status", "podIP"]).unwrap_or_default())
+            }
         }
     }
 }
@@ -91,6 +99,7 @@ pub(super) fn endpoint(server: &ApiServer, remote: &Remote) -> Result<Endpoint, 
     }
     match resolve(&server.store, namespace, service, *port)? {
         Target::Host(host, port) => Ok(Endpoint::Host(host, port)),
+        Target::Pod(pod) if answers(&pod) => Ok(Endpoint::Pod(pod)),
         Target::Pod(pod) => {
             let ip = pod.str(&["status", "podIP"]).unwrap_or_default();
             Err(format!("dial tcp {ip}:{port}: connect: connection refused"))
@@ -109,6 +118,7 @@ pub(super) enum Sent {
 pub(super) struct Whole {
     pub(super) code: u16,
     pub(super) content_type: String,
+    pub(super) etag: String,
     pub(super) body: Bytes,
 }
 
@@ -119,6 +129,16 @@ impl Whole {
 }
 
 impl Sent {
+    /// The connection behind the answer, if the other side changes what is spoken on it.
+    pub(super) fn upgraded(&mut self) -> Option<OnUpgrade> {
+        match self {
+            Self::Host(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                Some(hyper::upgrade::on(response))
+            }
+            _ => None,
+        }
+    }
+
     /// The answer as it is passed on.
     pub(super) fn streamed(self) -> Response<Body> {
         match self {
@@ -153,10 +173,14 @@ impl Sent {
                 read.extend_from_slice(&data);
             }
         }
-        let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let text = |name: HeaderName| {
+            let value = parts.headers.get(name).and_then(|value| value.to_str().ok());
+            value.unwrap_or_default().to_owned()
+        };
         Ok(Whole {
             code: parts.status.as_u16(),
-            content_type: content_type.unwrap_or_default().to_owned(),
+            content_type: text(CONTENT_TYPE),
+            etag: text(ETAG),
             body: read.freeze(),
         })
     }
@@ -174,7 +198,11 @@ pub(super) async fn send(
     }
     let endpoint = endpoint(server, remote)?;
     let authority = endpoint.shown(remote.port);
-    let Endpoint::Host(host, port) = endpoint else { return Err("no endpoint".to_owned()) };
+    let (host, port) = match endpoint {
+        Endpoint::Host(host, port) => (host, port),
+        Endpoint::Pod(_) => return Ok(Sent::Native(simulated(remote, request.uri().path()))),
+        Endpoint::Native(_) => return Err("no endpoint".to_owned()),
+    };
     sign(&mut request, identity);
     let text = HeaderValue::try_from(authority.as_str()).map_err(|error| error.to_string())?;
     request.headers_mut().insert(HOST, text);
@@ -201,7 +229,7 @@ pub(super) async fn send(
         connected.map_err(|_| format!("dial tcp {authority}: i/o timeout"))??;
     // It ends with the answer, or with whoever reads it.
     tokio::spawn(async move {
-        if let Err(error) = connection.await {
+        if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "a connection to an aggregated server ended");
         }
     });
@@ -210,6 +238,26 @@ pub(super) async fn send(
         if error.is_incomplete_message() { "EOF".to_owned() } else { error.to_string() }
     })?;
     Ok(Sent::Host(response))
+}
+
+/// What a simulated pod answers: that its group-version is there, and that nothing is in it.
+fn simulated(remote: &Remote, path: &str) -> Response<Body> {
+    let (code, answer) = if path.trim_end_matches('/') == remote.path() {
+        let group_version = format!("{}/{}", remote.group, remote.version);
+        let list = json!({
+            "kind": "APIResourceList", "apiVersion": "v1",
+            "groupVersion": group_version.trim_start_matches('/'), "resources": [],
+        });
+        (StatusCode::OK, list.to_string())
+    } else {
+        let status =
+            Status::new(Reason::NotFound, "a simulated pod answers discovery, and has no objects");
+        (StatusCode::NOT_FOUND, status.to_value().to_string())
+    };
+    let mut response = Response::new(Body::from(Bytes::from(answer)));
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 /// Says for whom the request is.

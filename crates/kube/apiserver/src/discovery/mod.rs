@@ -24,7 +24,7 @@ use std::sync::OnceLock;
 
 use legacy::group;
 pub(crate) use legacy::{group_version, nothing_at, root, version};
-pub(crate) use openapi::{document, index, swagger};
+pub(crate) use openapi::{Others, document, has_document, index, swagger};
 
 /// The media type of the aggregated form.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -137,7 +137,7 @@ fn tagged(value: &Value) -> Tagged {
 }
 
 /// SHA-512 in upper-case hexadecimal, as the original's hashes look.
-fn digest(bytes: &[u8]) -> String {
+pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha512::digest(bytes).iter().fold(String::with_capacity(128), |mut text, byte| {
         // Writing to a string does not fail.
         let _ = write!(text, "{byte:02X}");

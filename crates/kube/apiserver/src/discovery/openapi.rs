@@ -11,10 +11,11 @@ use jiff::Timestamp;
 use mainstay_object::Status;
 use mainstay_schema::{crd, openapi};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// `/openapi/v3`. Hashes are computed without making the documents.
-pub(crate) fn index(kinds: &Kinds) -> Answer {
+/// `/openapi/v3`, with documents that others have. Hashes are computed without making the documents.
+pub(crate) fn index(kinds: &Kinds, others: &BTreeMap<String, String>) -> Answer {
     let (bytes, _) = kinds.answers.openapi_index.get_or_init(|| {
         let entry = |path: &str, hash: &str| {
             (path.to_owned(), json!({"serverRelativeURL": url(path, hash)}))
@@ -27,8 +28,18 @@ pub(crate) fn index(kinds: &Kinds) -> Answer {
         }
         tagged(&json!({"paths": paths}))
     });
+    let mut bytes = bytes.clone();
+    if !others.is_empty()
+        && let Ok(mut index) = serde_json::from_slice::<Value>(&bytes)
+        && let Some(paths) = index["paths"].as_object_mut()
+    {
+        for (path, url) in others {
+            paths.entry(path).or_insert_with(|| json!({"serverRelativeURL": url}));
+        }
+        bytes = index.to_string().into();
+    }
     // Behind the original's aggregator the index has no entity tag.
-    let mut answer = Answer::bytes(StatusCode::OK, bytes.clone()).unindented();
+    let mut answer = Answer::bytes(StatusCode::OK, bytes).unindented();
     answer.content_type = INDEX_TYPE;
     answer
 }
@@ -127,8 +138,30 @@ const ACCEPT_TEXT: HeaderValue = HeaderValue::from_static("Accept");
 /// The protobuf form of version 2.
 const SWAGGER_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
+/// Whether there is a document of ours at a path.
+pub(crate) fn has_document(kinds: &Kinds, path: &str) -> bool {
+    let mut versions = kinds.groups.iter().flat_map(|group| &group.versions);
+    versions.any(|one| path_of(one) == path) || openapi::pages().iter().any(|page| page == path)
+}
+
+/// What servers of aggregated groups have in the document of version 2.
+pub(crate) trait Others: Send + Sync + 'static {
+    /// A text that changes when what they have does; empty if they have nothing.
+    fn tag(&self) -> String;
+    /// Adds what they have.
+    fn add(&self, document: &mut Value);
+    /// The document that was kept with [`Others::keep`] under this tag.
+    fn kept(&self, tag: &str) -> Option<Bytes>;
+    /// Keeps a document; the one before may go.
+    fn keep(&self, tag: &str, document: Bytes);
+}
+
 /// `/openapi/v2`, in JSON or protobuf. Its entity tag is known without making it.
-pub(crate) async fn swagger(kinds: &Arc<Kinds>, asked: Asked<'_>) -> Result<Answer, Status> {
+pub(crate) async fn swagger(
+    kinds: &Arc<Kinds>,
+    others: Arc<dyn Others>,
+    asked: Asked<'_>,
+) -> Result<Answer, Status> {
     let vary = HeaderValue::from_static("Accept-Encoding, Accept");
     let Some(protobuf) = form(asked.accept, SWAGGER_PROTOBUF) else {
         return Ok(Answer::empty(StatusCode::NOT_ACCEPTABLE).header(VARY, vary));
@@ -140,16 +173,26 @@ pub(crate) async fn swagger(kinds: &Arc<Kinds>, asked: Asked<'_>) -> Result<Answ
     for version in kinds.groups.iter().flat_map(|group| &group.versions) {
         hashes.push_str(&hash(version));
     }
+    let more = others.tag();
+    hashes.push_str(&more);
     let etag = format!("\"{}\"", digest(hashes.as_bytes()));
     let mut answer = unless_known(&Bytes::new(), &etag, asked);
     if answer.code == StatusCode::OK {
         let answers = &kinds.answers;
         let slot = if protobuf { &answers.swagger_protobuf } else { &answers.swagger };
-        let bytes = if let Some(bytes) = slot.get() {
-            bytes.clone()
+        let tag = format!("{protobuf} {etag}");
+        let kept = if more.is_empty() { slot.get().cloned() } else { others.kept(&tag) };
+        let bytes = if let Some(bytes) = kept {
+            bytes
         } else {
             let kinds = kinds.clone();
-            let made = move || make_swagger(&kinds, protobuf);
+            let made = move || {
+                if more.is_empty() {
+                    make_swagger(&kinds, protobuf)
+                } else {
+                    make_with_others(&kinds, &*others, &tag, protobuf)
+                }
+            };
             tokio::task::spawn_blocking(made).await.map_err(Status::internal)?
         };
         answer = Answer::of_packed(StatusCode::OK, bytes);
@@ -163,21 +206,33 @@ pub(crate) async fn swagger(kinds: &Arc<Kinds>, asked: Asked<'_>) -> Result<Answ
 
 fn make_swagger(kinds: &Kinds, protobuf: bool) -> Bytes {
     let slot = if protobuf { &kinds.answers.swagger_protobuf } else { &kinds.answers.swagger };
-    let make = || {
-        let mut found: Vec<&crd::Definition> = Vec::new();
-        for custom in kinds.rows().filter_map(|row| row.custom()) {
-            if !found.iter().any(|one| one.name == custom.definition.name) {
-                found.push(&custom.definition);
-            }
+    slot.get_or_init(|| encode(&document_of(kinds), protobuf)).clone()
+}
+
+fn make_with_others(kinds: &Kinds, others: &dyn Others, tag: &str, protobuf: bool) -> Bytes {
+    let mut document = document_of(kinds);
+    others.add(&mut document);
+    let bytes = encode(&document, protobuf);
+    others.keep(tag, bytes.clone());
+    bytes
+}
+
+fn document_of(kinds: &Kinds) -> Value {
+    let mut found: Vec<&crd::Definition> = Vec::new();
+    for custom in kinds.rows().filter_map(|row| row.custom()) {
+        if !found.iter().any(|one| one.name == custom.definition.name) {
+            found.push(&custom.definition);
         }
-        let document = openapi::swagger(&found);
-        if protobuf {
-            packed(&openapi::swagger_protobuf(&document))
-        } else {
-            packed(document.to_string().as_bytes())
-        }
-    };
-    slot.get_or_init(make).clone()
+    }
+    openapi::swagger(&found)
+}
+
+fn encode(document: &Value, protobuf: bool) -> Bytes {
+    if protobuf {
+        packed(&openapi::swagger_protobuf(document))
+    } else {
+        packed(document.to_string().as_bytes())
+    }
 }
 
 fn path_of(version: &GroupVersion) -> String {

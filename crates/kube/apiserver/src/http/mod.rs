@@ -5,6 +5,7 @@
 
 pub(crate) mod answer;
 mod body;
+pub(crate) mod form;
 pub(crate) mod gather;
 mod messages;
 pub(crate) mod negotiate;

@@ -16,6 +16,7 @@ mod resolve;
 mod tls;
 
 pub use native::NativeBackend;
+pub(crate) use native::answers;
 pub(crate) use resolve::{Target, service};
 pub(crate) use tls::{bundle_text, verifier};
 

@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// The annotation of a simulated pod that says whether it answers webhooks and conversions for
-/// itself: `"false"` makes it refuse connections, as a pod whose process does not listen.
+/// The annotation of a simulated pod that says whether it answers webhooks, conversions and
+/// discovery for itself: `"false"` makes it refuse connections, as a pod whose process does not listen.
 pub(crate) const ANSWERS: &str = "mainstay.dev/answers";
 
 /// A handler of this process behind a Service.
@@ -67,10 +67,14 @@ pub(super) async fn ask(
     })
 }
 
+/// Whether a simulated pod answers at all.
+pub(crate) fn answers(pod: &Object) -> bool {
+    !pod.annotations().any(|(key, value)| key == ANSWERS && value == "false")
+}
+
 /// What a simulated pod answers: admission is allowed, conversion changes the version only.
 pub(super) fn simulated(pod: &Object, request: &Request<Bytes>) -> Result<Answered, Failure> {
-    let refuses = pod.annotations().any(|(key, value)| key == ANSWERS && value == "false");
-    if refuses {
+    if !answers(pod) {
         let ip = pod.str(&["status", "podIP"]).unwrap_or_default();
         let why = format!("dial tcp {ip}: connect: connection refused");
         return Err(Failure::OnTheWay(why));

@@ -3,7 +3,7 @@ use crate::pki::Pki;
 use futures::StreamExt as _;
 use http_body_util::{BodyExt as _, Either, Full, StreamBody};
 use hyper::client::conn::{http1, http2};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use mainstay_clock::Clock;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};

@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod aggregated;
 mod aggregation;
 mod apply;
 mod crud;
@@ -21,6 +22,7 @@ mod limits;
 mod lists;
 mod patches;
 mod policies;
+mod port;
 mod quotas;
 mod replay;
 mod rules;

@@ -13,6 +13,7 @@
 
 mod custom;
 mod kind;
+pub mod merge;
 mod operations;
 mod parameters;
 mod protobuf;
