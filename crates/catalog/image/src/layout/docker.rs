@@ -1,0 +1,99 @@
+//! Archives of `docker save`: a list of images, configurations, and layers that are not compressed.
+
+use super::{LayoutError, Named, Parts, document, missing};
+use crate::{
+    compress::{self, Compression},
+    digest::Hasher,
+    manifest::{self, Config, Descriptor, Manifest, media_type},
+    store::Store,
+};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read};
+
+/// An image of the list.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Image {
+    pub(super) config: String,
+    pub(super) repo_tags: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) layers: Vec<String>,
+}
+
+pub(super) fn read(
+    store: &Store,
+    parts: &dyn Parts,
+    list: &[u8],
+) -> Result<Vec<Named>, LayoutError> {
+    let images: Vec<Image> = serde_json::from_slice(list)
+        .map_err(|error| document(parts.path(), "manifest.json")(error.into()))?;
+    images.into_iter().map(|image| read_image(store, parts, image)).collect()
+}
+
+fn read_image(store: &Store, parts: &dyn Parts, image: Image) -> Result<Named, LayoutError> {
+    let bytes = parts.needed(&image.config, manifest::LONGEST_CONFIG)?;
+    let read: Config = serde_json::from_slice(&bytes)
+        .map_err(|error| document(parts.path(), &image.config)(error.into()))?;
+    let (wanted, there) = (read.rootfs.diff_ids.len(), image.layers.len());
+    if wanted != there {
+        let error = manifest::ManifestError::LayerCount { config: wanted, manifest: there };
+        return Err(document(parts.path(), &image.config)(error));
+    }
+    store.put(&bytes)?;
+    let config = Descriptor::of(media_type::DOCKER_CONFIG, &bytes);
+    let mut layers = Vec::new();
+    for (name, wanted) in image.layers.iter().zip(read.rootfs.diff_ids) {
+        let failed = |source| LayoutError::Io {
+            what: "cannot read a layer of",
+            path: parts.path().to_owned(),
+            source,
+        };
+        let Some((content, size)) = parts.open(name)? else {
+            return Err(missing(parts.path(), name));
+        };
+        let mut opened = compress::open(content).map_err(failed)?;
+        let compression = opened.compression();
+        let mut diff = Hasher::new(wanted.algorithm());
+        let mut buffer = vec![0; 1 << 16];
+        // Hashed first and stored afterwards, so that what is wrong never enters the store.
+        loop {
+            match opened.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => diff.update(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        let found = diff.finish();
+        if found != wanted {
+            let (path, name) = (parts.path().to_owned(), name.clone());
+            return Err(LayoutError::DiffId { path, name, wanted, found });
+        }
+        drop(opened);
+        let Some((mut content, _)) = parts.open(name)? else {
+            return Err(missing(parts.path(), name));
+        };
+        let mut writer = store.writer(size)?;
+        loop {
+            match content.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => {
+                    writer.append(&buffer[..count])?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        let digest = writer.commit(None, Some(size))?;
+        let format = match compression {
+            Compression::None => media_type::DOCKER_LAYER,
+            Compression::Gzip => media_type::DOCKER_LAYER_GZIP,
+            Compression::Zstd => media_type::OCI_LAYER_ZSTD,
+        };
+        layers.push(Descriptor::new(format, digest, size));
+    }
+    let mut manifest = Manifest::oci(config, layers);
+    media_type::DOCKER_MANIFEST.clone_into(&mut manifest.media_type);
+    let descriptor = store.put_json(media_type::DOCKER_MANIFEST, &manifest)?;
+    Ok(Named { names: image.repo_tags.unwrap_or_default(), descriptor })
+}

@@ -1,0 +1,286 @@
+//! References: where an image lies, and which one it is.
+//!
+//! The grammar is that of the distribution project, which Docker, containers/image and Kubernetes
+//! share; so are the defaults: a name without a registry is one of `docker.io`, and there a name
+//! without a folder lies in `library`.
+
+use crate::digest::{Digest, DigestError};
+use std::{fmt, str::FromStr};
+
+/// The registry of names that have none.
+pub const DEFAULT_DOMAIN: &str = "docker.io";
+/// The tag of names that have neither tag nor digest, where one is needed.
+pub const DEFAULT_TAG: &str = "latest";
+const OLD_DOMAIN: &str = "index.docker.io";
+const OFFICIAL: &str = "library/";
+/// How long a name may be, the registry included.
+const LONGEST: usize = 255;
+const LONGEST_TAG: usize = 128;
+
+/// Why a text is no reference, in the words that other software uses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReferenceError {
+    /// It does not follow the grammar.
+    #[error("invalid reference format")]
+    Format,
+    /// It would, in small letters.
+    #[error("invalid reference format: repository name ({0}) must be lowercase")]
+    Uppercase(String),
+    /// There is nothing.
+    #[error("repository name must have at least one component")]
+    Empty,
+    /// The name is longer than 255 bytes.
+    #[error("repository name must not be more than 255 characters")]
+    TooLong,
+    /// 64 hexadecimal digits could be a name as well as a digest.
+    #[error("invalid repository name ({0}), cannot specify 64-byte hexadecimal strings")]
+    Ambiguous(String),
+    /// A name that is short, where one with its registry is asked for.
+    #[error("repository name must be canonical")]
+    NotCanonical,
+    /// What stands behind `@`.
+    #[error("invalid digest: {0}")]
+    Digest(#[from] DigestError),
+}
+
+/// The name of an image with its registry; with a tag, a digest, both or neither.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reference {
+    domain: Box<str>,
+    path: Box<str>,
+    tag: Option<Box<str>>,
+    digest: Option<Digest>,
+}
+
+impl Reference {
+    /// Reads a reference as people write it: the defaults of Docker are filled in.
+    pub fn parse(text: &str) -> Result<Self, ReferenceError> {
+        if text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(ReferenceError::Ambiguous(text.to_owned()));
+        }
+        let (domain, rest) = split_domain(text);
+        let (path, tag, digest) = split(&rest)?;
+        if path.chars().any(char::is_uppercase) {
+            return Err(ReferenceError::Uppercase(path.to_owned()));
+        }
+        Self::assemble(&domain, path, tag, digest)
+    }
+
+    /// Reads a reference that must name its registry: nothing is filled in. This is what opm asks
+    /// of images.
+    pub fn parse_canonical(text: &str) -> Result<Self, ReferenceError> {
+        let reference = Self::parse(text)?;
+        if text.starts_with(&format!("{}/{}", reference.domain, reference.path)) {
+            Ok(reference)
+        } else {
+            Err(ReferenceError::NotCanonical)
+        }
+    }
+
+    fn assemble(
+        domain: &str,
+        path: &str,
+        tag: Option<&str>,
+        digest: Option<&str>,
+    ) -> Result<Self, ReferenceError> {
+        if !is_domain(domain) || !path.split('/').all(is_component) {
+            return Err(ReferenceError::Format);
+        }
+        if domain.len() + 1 + path.len() > LONGEST {
+            return Err(ReferenceError::TooLong);
+        }
+        if tag.is_some_and(|tag| !is_tag(tag)) {
+            return Err(ReferenceError::Format);
+        }
+        let digest = digest.map(|digest| {
+            let error = |error| match error {
+                // Of no algorithm's form: a fault of the reference, not of the digest.
+                DigestError::Format => ReferenceError::Format,
+                other => ReferenceError::Digest(other),
+            };
+            digest.parse().map_err(error)
+        });
+        Ok(Self {
+            domain: domain.into(),
+            path: path.into(),
+            tag: tag.map(Into::into),
+            digest: digest.transpose()?,
+        })
+    }
+
+    /// The registry: a host, perhaps with a port.
+    pub fn domain(&self) -> &str {
+        &self.domain
+    }
+
+    /// The repository in that registry.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The tag that is written; [`Reference::tag_or_default`] for the one that is meant.
+    pub fn tag(&self) -> Option<&str> {
+        self.tag.as_deref()
+    }
+
+    /// The digest that is written.
+    pub fn digest(&self) -> Option<&Digest> {
+        self.digest.as_ref()
+    }
+
+    /// The tag, or `latest` where there is neither tag nor digest.
+    pub fn tag_or_default(&self) -> Option<&str> {
+        match (&self.tag, &self.digest) {
+            (Some(tag), _) => Some(tag),
+            (None, Some(_)) => None,
+            (None, None) => Some(DEFAULT_TAG),
+        }
+    }
+
+    /// Registry and repository: `docker.io/library/busybox`.
+    pub fn repository(&self) -> String {
+        format!("{}/{}", self.domain, self.path)
+    }
+
+    /// What a registry is asked for: the digest if there is one, else the tag.
+    pub fn wanted(&self) -> String {
+        match &self.digest {
+            Some(digest) => digest.to_string(),
+            None => self.tag_or_default().unwrap_or(DEFAULT_TAG).to_owned(),
+        }
+    }
+
+    /// The same repository, by digest only.
+    #[must_use]
+    pub fn with_digest(&self, digest: Digest) -> Self {
+        Self {
+            domain: self.domain.clone(),
+            path: self.path.clone(),
+            tag: None,
+            digest: Some(digest),
+        }
+    }
+
+    /// The same repository, by a tag only.
+    pub fn with_tag(&self, tag: &str) -> Result<Self, ReferenceError> {
+        Self::assemble(&self.domain, &self.path, Some(tag), None)
+    }
+
+    /// The same tag and digest in another repository, such as `mirror.example:5000/folder/name`.
+    pub fn moved_to(&self, repository: &str) -> Result<Self, ReferenceError> {
+        let (domain, path) = repository.split_once('/').ok_or(ReferenceError::Empty)?;
+        let mut moved = Self::assemble(domain, path, self.tag.as_deref(), None)?;
+        moved.digest.clone_from(&self.digest);
+        Ok(moved)
+    }
+
+    /// As people write it: what Docker fills in is left away.
+    pub fn familiar(&self) -> String {
+        let mut text = self.to_string();
+        if *self.domain == *DEFAULT_DOMAIN {
+            text.drain(..=DEFAULT_DOMAIN.len());
+            if text.starts_with(OFFICIAL) && !self.path[OFFICIAL.len()..].contains('/') {
+                text.drain(..OFFICIAL.len());
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.domain, self.path)?;
+        if let Some(tag) = &self.tag {
+            write!(f, ":{tag}")?;
+        }
+        self.digest.iter().try_for_each(|digest| write!(f, "@{digest}"))
+    }
+}
+
+impl FromStr for Reference {
+    type Err = ReferenceError;
+
+    fn from_str(text: &str) -> Result<Self, ReferenceError> {
+        Self::parse(text)
+    }
+}
+
+/// The registry of a name and the rest, with Docker's defaults. What stands before the first slash
+/// is a registry if it has a dot, a colon or a capital letter in it, or is `localhost`.
+fn split_domain(text: &str) -> (String, String) {
+    let named = text.split_once('/').filter(|(first, _)| {
+        first.contains(['.', ':']) || *first == "localhost" || first.to_lowercase() != **first
+    });
+    let (domain, rest) = match named {
+        Some((OLD_DOMAIN, rest)) => (DEFAULT_DOMAIN, rest),
+        Some(named) => named,
+        None => (DEFAULT_DOMAIN, text),
+    };
+    if domain == DEFAULT_DOMAIN && !rest.contains('/') && !rest.is_empty() {
+        return (domain.to_owned(), format!("{OFFICIAL}{rest}"));
+    }
+    (domain.to_owned(), rest.to_owned())
+}
+
+/// Path, tag and digest of what stands behind the registry.
+fn split(rest: &str) -> Result<(&str, Option<&str>, Option<&str>), ReferenceError> {
+    let (name, digest) = match rest.split_once('@') {
+        Some((name, digest)) => (name, Some(digest)),
+        None => (rest, None),
+    };
+    let (path, tag) = match name.split_once(':') {
+        Some((path, tag)) => (path, Some(tag)),
+        None => (name, None),
+    };
+    if path.is_empty() { Err(ReferenceError::Format) } else { Ok((path, tag, digest)) }
+}
+
+/// A host with an optional port: labels of letters, digits and inner hyphens, or an IPv6 address in
+/// brackets.
+pub(crate) fn is_domain(domain: &str) -> bool {
+    let (host, port) = match domain.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((address, port)) => {
+                let fine = |byte: u8| byte.is_ascii_hexdigit() || byte == b':';
+                if address.is_empty() || !address.bytes().all(fine) {
+                    return false;
+                }
+                (None, port.strip_prefix(':').or((!port.is_empty()).then_some("no")))
+            }
+            None => return false,
+        },
+        None => match domain.split_once(':') {
+            Some((host, port)) => (Some(host), Some(port)),
+            None => (Some(domain), None),
+        },
+    };
+    let label = |label: &str| {
+        let fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        let ends = !label.starts_with('-') && !label.ends_with('-');
+        !label.is_empty() && ends && label.bytes().all(fine)
+    };
+    host.is_none_or(|host| host.split('.').all(label))
+        && port.is_none_or(|port| {
+            !port.is_empty() && port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit())
+        })
+}
+
+/// Small letters and digits, with single dots, one or two underscores or any number of hyphens
+/// between them.
+pub(crate) fn is_component(component: &str) -> bool {
+    let letter = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9');
+    let bytes = component.as_bytes();
+    if !bytes.first().is_some_and(letter) || !bytes.last().is_some_and(letter) {
+        return false;
+    }
+    bytes.split(letter).all(|between| {
+        matches!(between, b"" | b"." | b"_" | b"__") || between.iter().all(|byte| *byte == b'-')
+    })
+}
+
+/// Up to 128 letters, digits, `_`, `.` and `-`, the first of which is neither of the last two.
+pub(crate) fn is_tag(tag: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let first = tag.bytes().next().is_some_and(word);
+    first && tag.len() <= LONGEST_TAG && tag.bytes().all(|byte| word(byte) || b".-".contains(&byte))
+}

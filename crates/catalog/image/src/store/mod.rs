@@ -1,0 +1,396 @@
+//! A content-addressed store on disk.
+//!
+//! ```text
+//! blobs/sha256/<hex>                                  content, whatever it is
+//! partial/                                            what is being written, or was when the power went
+//! references/<registry>/<path…>/_tags/<tag>           descriptors of manifests
+//! references/<registry>/<path…>/_digests/<digest>
+//! ```
+//!
+//! A file below `blobs` has the content its name says: it is written aside, flushed, and renamed. The
+//! process may be killed at any instant, and several may write at once. Nothing is kept in memory.
+//! No component of a repository's path begins with `_`, so tags and repositories cannot collide.
+//!
+//! What this does not do: look at content again that it has once taken, except for documents, which
+//! are verified whenever they are read, and where [`Store::verify`] is called.
+
+mod collect;
+mod write;
+
+pub use collect::{Collected, Untagged};
+pub use write::Writer;
+
+use crate::{
+    digest::{Digest, Hasher},
+    manifest::{self, Config, Descriptor, Document, Manifest, ManifestError, within},
+    reference::Reference,
+};
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write as _},
+    path::{Path, PathBuf},
+};
+
+/// Why the store cannot do what is asked of it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file system refuses.
+    #[error("{what} {}: {source}", path.display())]
+    Io {
+        /// What was attempted.
+        what: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// No such content.
+    #[error("there is no blob {0}")]
+    NoBlob(Digest),
+    /// No such reference.
+    #[error("there is no image {0}")]
+    NoImage(String),
+    /// Content that is not what its name says.
+    #[error("the content has digest {found}, not {wanted}")]
+    Digest {
+        /// What was asked for.
+        wanted: Digest,
+        /// What it is.
+        found: Digest,
+    },
+    /// Content of another length than announced.
+    #[error("the content of {digest} has {found} bytes, not {wanted}")]
+    Size {
+        /// Whose.
+        digest: Digest,
+        /// What was announced.
+        wanted: u64,
+        /// What came, or how far it was read.
+        found: u64,
+    },
+    /// More than the writer was opened for.
+    #[error("the content is longer than {0} bytes")]
+    TooLong(u64),
+    /// A document that cannot be read.
+    #[error("{digest}: {source}")]
+    Document {
+        /// Which.
+        digest: Digest,
+        /// Why not.
+        source: ManifestError,
+    },
+    /// A manifest was named whose content is not there.
+    #[error("{0} names {1}, which is not there")]
+    Missing(Digest, Digest),
+}
+
+pub(crate) fn io_error<'p>(
+    what: &'static str,
+    path: &'p Path,
+) -> impl FnOnce(io::Error) -> StoreError + use<'p> {
+    move |source| StoreError::Io { what, path: path.to_owned(), source }
+}
+
+/// A store. Clones are the same store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// Opens the store in a folder, which is made if it is not there.
+    pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let store = Self { root: root.into() };
+        for folder in ["blobs/sha256", "blobs/sha512", "partial", "references"] {
+            let folder = store.root.join(folder);
+            fs::create_dir_all(&folder).map_err(io_error("cannot make", &folder))?;
+        }
+        Ok(store)
+    }
+
+    /// Its folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where content lies, or would.
+    pub fn blob_path(&self, digest: &Digest) -> PathBuf {
+        self.root.join("blobs").join(digest.algorithm().name()).join(digest.hex())
+    }
+
+    /// The length of content that is there. Asking counts as use: it will not be collected soon.
+    pub fn size_of(&self, digest: &Digest) -> Result<Option<u64>, StoreError> {
+        let path = self.blob_path(digest);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io_error("cannot read", &path)(error)),
+        };
+        write::touch(&file).map_err(io_error("cannot mark", &path))?;
+        let length = file.metadata().map_err(io_error("cannot read", &path))?.len();
+        Ok(Some(length))
+    }
+
+    /// Opens content, with its length.
+    pub fn blob(&self, digest: &Digest) -> Result<(File, u64), StoreError> {
+        let path = self.blob_path(digest);
+        let file = File::open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => StoreError::NoBlob(digest.clone()),
+            _ => io_error("cannot read", &path)(error),
+        })?;
+        let length = file.metadata().map_err(io_error("cannot read", &path))?.len();
+        Ok((file, length))
+    }
+
+    /// Content that is no longer than `limit`, verified.
+    pub fn bytes(&self, digest: &Digest, limit: u64) -> Result<Vec<u8>, StoreError> {
+        let (file, length) = self.blob(digest)?;
+        let document = |source| StoreError::Document { digest: digest.clone(), source };
+        within(length, limit).map_err(document)?;
+        let mut bytes = Vec::new();
+        let path = self.blob_path(digest);
+        file.take(limit + 1).read_to_end(&mut bytes).map_err(io_error("cannot read", &path))?;
+        let found = digest.same_of(&bytes);
+        if found == *digest {
+            Ok(bytes)
+        } else {
+            Err(StoreError::Digest { wanted: digest.clone(), found })
+        }
+    }
+
+    /// Reads content through and compares it with its name.
+    pub fn verify(&self, digest: &Digest) -> Result<(), StoreError> {
+        let (mut file, _) = self.blob(digest)?;
+        let path = self.blob_path(digest);
+        let mut hasher = Hasher::new(digest.algorithm());
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match file.read(&mut buffer).map_err(io_error("cannot read", &path))? {
+                0 => break,
+                count => hasher.update(&buffer[..count]),
+            }
+        }
+        let found = hasher.finish();
+        let wanted = digest.clone();
+        if found == wanted { Ok(()) } else { Err(StoreError::Digest { wanted, found }) }
+    }
+
+    /// Stores bytes.
+    pub fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+        let digest = Digest::of(bytes);
+        if self.size_of(&digest)? != Some(bytes.len() as u64) {
+            let mut writer = self.writer(bytes.len() as u64)?;
+            writer.append(bytes)?;
+            writer.commit(Some(&digest), None)?;
+        }
+        Ok(digest)
+    }
+
+    /// Stores a document that is written as JSON, without spaces, fields in their order.
+    pub fn put_json<T: serde::Serialize>(
+        &self,
+        media_type: &str,
+        value: &T,
+    ) -> Result<Descriptor, StoreError> {
+        let bytes = serde_json::to_vec(value).map_err(|error| StoreError::Document {
+            digest: Digest::of(b""),
+            source: error.into(),
+        })?;
+        self.put(&bytes)?;
+        Ok(Descriptor::of(media_type, &bytes))
+    }
+
+    /// Takes content that some reader has, for which `digest` and `size` were announced.
+    pub fn take(
+        &self,
+        reader: &mut dyn Read,
+        digest: &Digest,
+        size: Option<u64>,
+    ) -> Result<(), StoreError> {
+        if let Some(length) = self.size_of(digest)?
+            && size.is_none_or(|size| size == length)
+        {
+            return Ok(());
+        }
+        let mut writer = self.writer_of(digest.algorithm(), size.unwrap_or(u64::MAX))?;
+        let path = self.blob_path(digest);
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => writer.append(&buffer[..count])?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(io_error("cannot read what becomes", &path)(error)),
+            }
+        }
+        writer.commit(Some(digest), size).map(drop)
+    }
+
+    /// Reads a manifest or an index.
+    pub fn document(&self, digest: &Digest) -> Result<Document, StoreError> {
+        self.document_as(digest, None)
+    }
+
+    /// Reads a manifest or an index that a descriptor names with its format.
+    pub fn document_of(&self, descriptor: &Descriptor) -> Result<Document, StoreError> {
+        self.document_as(&descriptor.digest, Some(&descriptor.media_type))
+    }
+
+    fn document_as(&self, digest: &Digest, sent: Option<&str>) -> Result<Document, StoreError> {
+        let bytes = self.bytes(digest, manifest::LONGEST_MANIFEST)?;
+        Document::read(&bytes, sent)
+            .map_err(|source| StoreError::Document { digest: digest.clone(), source })
+    }
+
+    /// Reads the configuration of a manifest.
+    pub fn config(&self, manifest: &Manifest) -> Result<Config, StoreError> {
+        let digest = &manifest.config.digest;
+        let bytes = self.bytes(digest, manifest::LONGEST_CONFIG)?;
+        Config::read(&bytes, manifest)
+            .map_err(|source| StoreError::Document { digest: digest.clone(), source })
+    }
+
+    fn repository(&self, repository: &str) -> PathBuf {
+        self.root.join("references").join(repository)
+    }
+
+    fn reference_path(
+        &self,
+        repository: &str,
+        tag: Option<&str>,
+        digest: Option<&Digest>,
+    ) -> PathBuf {
+        let folder = self.repository(repository);
+        match digest {
+            Some(digest) => {
+                let name = format!("{}-{}", digest.algorithm().name(), digest.hex());
+                folder.join("_digests").join(name)
+            }
+            None => folder.join("_tags").join(tag.unwrap_or(crate::reference::DEFAULT_TAG)),
+        }
+    }
+
+    fn path_of(&self, reference: &Reference) -> PathBuf {
+        self.reference_path(&reference.repository(), reference.tag(), reference.digest())
+    }
+
+    /// What a reference means: by its digest if it has one, else by its tag.
+    pub fn resolve(&self, reference: &Reference) -> Result<Option<Descriptor>, StoreError> {
+        read_descriptor(&self.path_of(reference))
+    }
+
+    /// Lets a reference mean a manifest that is there. One with tag and digest is set both ways.
+    pub fn set(&self, reference: &Reference, descriptor: &Descriptor) -> Result<(), StoreError> {
+        if self.size_of(&descriptor.digest)?.is_none() {
+            return Err(StoreError::NoBlob(descriptor.digest.clone()));
+        }
+        let bytes = serde_json::to_vec(descriptor).map_err(|source| StoreError::Document {
+            digest: descriptor.digest.clone(),
+            source: source.into(),
+        })?;
+        let repository = reference.repository();
+        if reference.digest().is_some() {
+            let path = self.reference_path(&repository, None, reference.digest());
+            self.write_reference(&path, &bytes)?;
+        }
+        if let Some(tag) = reference.tag_or_default() {
+            self.write_reference(&self.reference_path(&repository, Some(tag), None), &bytes)?;
+        }
+        Ok(())
+    }
+
+    fn write_reference(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(io_error("cannot make", folder))?;
+        }
+        let (mut file, aside) = write::aside(&self.root)?;
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        let renamed = written.and_then(|()| fs::rename(&aside, path));
+        if renamed.is_err() {
+            let _ = fs::remove_file(&aside);
+        }
+        renamed.map_err(io_error("cannot write", path))?;
+        write::sync_folder(path)
+    }
+
+    /// Forgets a reference: the digest if it has one, else the tag. False if it was not known.
+    pub fn forget(&self, reference: &Reference) -> Result<bool, StoreError> {
+        let path = self.path_of(reference);
+        match fs::remove_file(&path) {
+            Ok(()) => write::sync_folder(&path).map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(io_error("cannot remove", &path)(error)),
+        }
+    }
+
+    /// The tags of a repository, such as `docker.io/library/busybox`, in order.
+    pub fn tags(&self, repository: &str) -> Result<Vec<String>, StoreError> {
+        names(&self.repository(repository).join("_tags"))
+    }
+
+    /// The manifests of a repository that are known by digest, in order.
+    pub fn digests(&self, repository: &str) -> Result<Vec<Digest>, StoreError> {
+        let names = names(&self.repository(repository).join("_digests"))?;
+        Ok(names.iter().filter_map(|name| name.replacen('-', ":", 1).parse().ok()).collect())
+    }
+
+    /// All references, in order, with what they mean.
+    pub fn references(&self) -> Result<Vec<(Reference, Descriptor)>, StoreError> {
+        let mut found = Vec::new();
+        for repository in self.repositories()? {
+            let parsed = format!("{repository}:x").parse::<Reference>();
+            let Ok(parsed) = parsed else { continue };
+            for tag in self.tags(&repository)? {
+                let Ok(reference) = parsed.with_tag(&tag) else { continue };
+                found.extend(self.resolve(&reference)?.map(|descriptor| (reference, descriptor)));
+            }
+            for digest in self.digests(&repository)? {
+                let reference = parsed.with_digest(digest);
+                found.extend(self.resolve(&reference)?.map(|descriptor| (reference, descriptor)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// All repositories, in order, registries included.
+    pub fn repositories(&self) -> Result<Vec<String>, StoreError> {
+        let mut found = Vec::new();
+        let mut open: Vec<String> = names(&self.root.join("references"))?;
+        while let Some(name) = open.pop() {
+            let inside = names(&self.repository(&name))?;
+            if inside.iter().any(|one| one.starts_with('_')) {
+                found.push(name.clone());
+            }
+            let folders = inside.into_iter().filter(|one| !one.starts_with('_'));
+            open.extend(folders.map(|one| format!("{name}/{one}")));
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+}
+
+/// What is in a folder, in order; nothing if there is none.
+fn names(folder: &Path) -> Result<Vec<String>, StoreError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io_error("cannot read", folder)(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(io_error("cannot read", folder))?;
+        names.extend(entry.file_name().into_string());
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn read_descriptor(path: &Path) -> Result<Option<Descriptor>, StoreError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io_error("cannot read", path)(error)),
+    };
+    let read = serde_json::from_slice(&bytes).map_err(io::Error::other);
+    read.map(Some).map_err(io_error("cannot read", path))
+}

@@ -1,0 +1,183 @@
+//! Writing content: aside, flushed, renamed.
+
+use super::{Store, StoreError, io_error};
+use crate::digest::{Algorithm, Digest, Hasher, hex};
+use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Seek as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+/// Marks a file as used now.
+pub(super) fn touch(file: &File) -> io::Result<()> {
+    let at = |nanoseconds| Timespec { tv_sec: 0, tv_nsec: nanoseconds };
+    let times = Timestamps { last_access: at(UTIME_OMIT), last_modification: at(UTIME_NOW) };
+    match rustix::fs::futimens(file, &times) {
+        // On a file system that cannot be written to nothing is collected either.
+        Ok(()) | Err(rustix::io::Errno::ROFS | rustix::io::Errno::PERM) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes the entry of a file in its folder last.
+pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
+    let folder = path.parent().unwrap_or(path);
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(io_error("cannot flush", folder))
+}
+
+/// A new file nobody else knows.
+pub(super) fn aside(root: &Path) -> Result<(File, PathBuf), StoreError> {
+    let folder = root.join("partial");
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| {
+        io_error("cannot name a file in", &folder)(io::Error::other(error.to_string()))
+    })?;
+    let path = folder.join(format!("new-{}", hex(&random)));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+    Ok((file.map_err(io_error("cannot make", &path))?, path))
+}
+
+/// Content that is being written. Dropped before [`Writer::commit`] it is gone, unless it can be
+/// resumed.
+#[derive(Debug)]
+pub struct Writer {
+    store: Store,
+    file: File,
+    path: PathBuf,
+    hasher: Hasher,
+    length: u64,
+    limit: u64,
+    /// Whether what was written so far shall outlive the writer.
+    keep: bool,
+}
+
+impl Store {
+    /// A writer for at most `limit` bytes, named by SHA-256.
+    pub fn writer(&self, limit: u64) -> Result<Writer, StoreError> {
+        self.writer_of(Algorithm::Sha256, limit)
+    }
+
+    /// A writer for at most `limit` bytes.
+    pub fn writer_of(&self, algorithm: Algorithm, limit: u64) -> Result<Writer, StoreError> {
+        let (file, path) = aside(&self.root)?;
+        let hasher = Hasher::new(algorithm);
+        Ok(Writer { store: self.clone(), file, path, hasher, length: 0, limit, keep: false })
+    }
+
+    /// A writer that goes on where an earlier one for the same content stopped, also one of a process
+    /// that is gone. While somebody else writes the same content, the writer is a fresh one.
+    ///
+    /// [`Writer::length`] says how much is there; it was read and hashed again.
+    pub fn resume(&self, digest: &Digest, limit: u64) -> Result<Writer, StoreError> {
+        let name = format!("{}-{}", digest.algorithm().name(), digest.hex());
+        let path = self.root.join("partial").join(name);
+        let open =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = open.map_err(io_error("cannot make", &path))?;
+        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+            || !same(&file, &path)
+        {
+            return self.writer_of(digest.algorithm(), limit);
+        }
+        let mut hasher = Hasher::new(digest.algorithm());
+        let (mut length, mut buffer) = (0, vec![0; 1 << 16]);
+        loop {
+            match file.read(&mut buffer).map_err(io_error("cannot read", &path))? {
+                0 => break,
+                count => {
+                    hasher.update(&buffer[..count]);
+                    length += count as u64;
+                }
+            }
+        }
+        let mut writer =
+            Writer { store: self.clone(), file, path, hasher, length, limit, keep: true };
+        if length > limit {
+            writer.restart()?;
+        }
+        Ok(writer)
+    }
+}
+
+/// Whether a path still leads to the file that was opened by it: somebody may have finished it in
+/// between.
+fn same(file: &File, path: &Path) -> bool {
+    let named = rustix::fs::stat(path).map(|stat| (stat.st_dev, stat.st_ino));
+    let opened = rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
+    named.is_ok() && named == opened
+}
+
+impl Writer {
+    /// How many bytes there are so far.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The file itself, for content that shall never have a name: it is gone with the last handle
+    /// once the writer is dropped.
+    pub(crate) fn file(self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// More content.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        if bytes.len() as u64 > self.limit.saturating_sub(self.length) {
+            self.keep = false;
+            return Err(StoreError::TooLong(self.limit));
+        }
+        self.file.write_all(bytes).map_err(io_error("cannot write", &self.path))?;
+        self.hasher.update(bytes);
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Throws away what there is and begins again.
+    pub fn restart(&mut self) -> Result<(), StoreError> {
+        let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
+        emptied.map_err(io_error("cannot empty", &self.path))?;
+        let algorithm = self.hasher.clone().finish().algorithm();
+        (self.hasher, self.length) = (Hasher::new(algorithm), 0);
+        Ok(())
+    }
+
+    /// Makes it content of the store, if it is what was announced. What is not is thrown away.
+    pub fn commit(
+        mut self,
+        wanted: Option<&Digest>,
+        size: Option<u64>,
+    ) -> Result<Digest, StoreError> {
+        self.keep = false;
+        let found = self.hasher.clone().finish();
+        if let Some(wanted) = size
+            && wanted != self.length
+        {
+            return Err(StoreError::Size { digest: found, wanted, found: self.length });
+        }
+        if let Some(wanted) = wanted
+            && *wanted != found
+        {
+            return Err(StoreError::Digest { wanted: wanted.clone(), found });
+        }
+        let target = self.store.blob_path(&found);
+        let readable = rustix::fs::Mode::from_raw_mode(0o644);
+        rustix::fs::fchmod(&self.file, readable)
+            .map_err(|error| io_error("cannot write", &self.path)(error.into()))?;
+        self.file.sync_all().map_err(io_error("cannot flush", &self.path))?;
+        fs::rename(&self.path, &target).map_err(io_error("cannot write", &target))?;
+        // The name is gone: the next one must not be removed for it.
+        self.keep = true;
+        sync_folder(&target)?;
+        Ok(found)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.keep {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! A reader of tar archives that believes nothing.
+//!
+//! Why one of our own: archives come from strangers, and a library's convenience (long names of any
+//! length, sparse files) is what a bomb uses. Headers are decoded by the `tar` crate; what may
+//! follow what, and how much of it, is decided here. The formats are those that image tools write:
+//! ustar, PAX and GNU.
+
+use std::io::{self, Read};
+use tar::{EntryType, Header};
+
+const SIZE: usize = 512;
+const BLOCK: u64 = SIZE as u64;
+/// How long the headers that extend an entry may be, all together.
+const LONGEST_EXTENSION: u64 = 1 << 20;
+
+/// What an entry makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Symlink,
+    /// One more name of a file.
+    Hardlink,
+    /// A device, a named pipe or anything else that is not content; the byte of its type.
+    Other(u8),
+}
+
+/// An entry's header, with its extensions applied.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The name as it is written.
+    pub name: Vec<u8>,
+    /// What it makes.
+    pub kind: Kind,
+    /// How many bytes of content follow.
+    pub size: u64,
+    /// Where a link leads, as it is written.
+    pub target: Vec<u8>,
+    /// The permissions.
+    pub mode: u32,
+}
+
+/// Why an archive cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum TarError {
+    /// The bytes cannot be had, or end too early.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It ends in the middle.
+    #[error("the archive ends within an entry")]
+    Truncated,
+    /// A header is no header.
+    #[error("the archive has a damaged header: {0}")]
+    Header(&'static str),
+    /// An extension is longer than any real one.
+    #[error("the archive has a header extension of {0} bytes")]
+    Extension(u64),
+}
+
+/// Reads entries one after the other.
+pub struct Reader<R> {
+    inner: R,
+    /// What is left of the present entry's content, and of the padding behind it.
+    left: u64,
+    padding: u64,
+    ended: bool,
+    position: u64,
+    global: Overrides,
+}
+
+#[derive(Clone, Default)]
+struct Overrides {
+    path: Option<Vec<u8>>,
+    target: Option<Vec<u8>>,
+    size: Option<u64>,
+}
+
+impl<R: Read> Reader<R> {
+    /// A reader at the beginning of an archive.
+    pub fn new(inner: R) -> Self {
+        Self { inner, left: 0, padding: 0, ended: false, position: 0, global: Overrides::default() }
+    }
+
+    /// The next entry; what was not read of the one before is skipped. None at the end, after which
+    /// nothing more is read: [`Reader::into_inner`] has the rest.
+    #[expect(clippy::should_implement_trait, reason = "entries borrow nothing but can fail")]
+    pub fn next(&mut self) -> Result<Option<Entry>, TarError> {
+        let mut overrides = self.global.clone();
+        let mut extensions = 0;
+        loop {
+            let Some(header) = self.header()? else { return Ok(None) };
+            let size = header.entry_size().map_err(|_| TarError::Header("its size"))?;
+            let kind = header.entry_type();
+            if !(kind.is_gnu_longname()
+                || kind.is_gnu_longlink()
+                || kind.is_pax_local_extensions()
+                || kind.is_pax_global_extensions())
+            {
+                return self.entry(&header, overrides).map(Some);
+            }
+            extensions += size.max(1);
+            if extensions > LONGEST_EXTENSION {
+                return Err(TarError::Extension(size));
+            }
+            self.expect(size);
+            let mut bytes = Vec::new();
+            self.read_to_end(&mut bytes)?;
+            if kind.is_gnu_longname() || kind.is_gnu_longlink() {
+                bytes.truncate(bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len()));
+                if kind.is_gnu_longname() {
+                    overrides.path = Some(bytes);
+                } else {
+                    overrides.target = Some(bytes);
+                }
+            } else {
+                let extended = pax(&bytes)?;
+                if kind.is_pax_global_extensions() {
+                    self.global.merge(extended.clone());
+                }
+                overrides.merge(extended);
+            }
+        }
+    }
+
+    fn entry(&mut self, header: &Header, overrides: Overrides) -> Result<Entry, TarError> {
+        let kind = match header.entry_type() {
+            EntryType::Regular | EntryType::Continuous => Kind::File,
+            EntryType::Directory => Kind::Folder,
+            EntryType::Symlink => Kind::Symlink,
+            EntryType::Link => Kind::Hardlink,
+            other => Kind::Other(other.as_byte()),
+        };
+        let size = match overrides.size {
+            Some(size) => size,
+            None => header.entry_size().map_err(|_| TarError::Header("its size"))?,
+        };
+        // Only files have content; sizes of the others are noise that some writers leave.
+        let size = if matches!(kind, Kind::File | Kind::Other(_)) { size } else { 0 };
+        if size > u64::MAX - BLOCK {
+            return Err(TarError::Header("its size"));
+        }
+        self.expect(size);
+        let name = overrides.path.unwrap_or_else(|| header.path_bytes().into_owned());
+        let target = match overrides.target {
+            Some(target) => target,
+            None => header.link_name_bytes().map(std::borrow::Cow::into_owned).unwrap_or_default(),
+        };
+        let mode = header.mode().map_err(|_| TarError::Header("its mode"))? & 0o7777;
+        // Before ustar, a folder was a file whose name ends so.
+        let kind = if kind == Kind::File && name.ends_with(b"/") { Kind::Folder } else { kind };
+        Ok(Entry { name, kind, size, target, mode })
+    }
+
+    fn expect(&mut self, size: u64) {
+        self.left = size;
+        self.padding = size.next_multiple_of(BLOCK) - size;
+    }
+
+    /// The next header that is not empty.
+    fn header(&mut self) -> Result<Option<Header>, TarError> {
+        if self.ended {
+            return Ok(None);
+        }
+        self.skip()?;
+        let mut block = [0; SIZE];
+        for empty in 0.. {
+            let mut filled = 0;
+            while filled < block.len() {
+                match self.inner.read(&mut block[filled..]) {
+                    Ok(0) if filled == 0 => {
+                        // Two empty blocks are the end; that and nothing else is what Go takes, too.
+                        self.ended = true;
+                        return Ok(None);
+                    }
+                    Ok(0) => return Err(TarError::Truncated),
+                    Ok(count) => filled += count,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            self.position += BLOCK;
+            if block.iter().any(|byte| *byte != 0) {
+                if empty > 0 {
+                    return Err(TarError::Header("an empty block in the middle"));
+                }
+                break;
+            }
+            if empty == 1 {
+                self.ended = true;
+                return Ok(None);
+            }
+        }
+        let header = Header::from_byte_slice(&block).clone();
+        let sum: u32 = block
+            .iter()
+            .enumerate()
+            .map(|(place, byte)| if (148..156).contains(&place) { 32 } else { u32::from(*byte) })
+            .sum();
+        if header.cksum().ok() != Some(sum) {
+            return Err(TarError::Header("its checksum"));
+        }
+        Ok(Some(header))
+    }
+
+    fn skip(&mut self) -> Result<(), TarError> {
+        let rest = self.left + self.padding;
+        let skipped = io::copy(&mut (&mut self.inner).take(rest), &mut io::sink())?;
+        if skipped != rest {
+            return Err(TarError::Truncated);
+        }
+        self.position += rest;
+        (self.left, self.padding) = (0, 0);
+        Ok(())
+    }
+
+    /// How many bytes of the archive lie before what is read next; after [`Reader::next`] that is
+    /// where the entry's content begins.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// What lies below; at the end, what follows the archive.
+    pub fn into_inner(self) -> R {
+        self.inner
+    }
+}
+
+/// The content of the present entry.
+impl<R: Read> Read for Reader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        if most == 0 {
+            return Ok(0);
+        }
+        let count = self.inner.read(&mut buffer[..most])?;
+        if count == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, TarError::Truncated));
+        }
+        self.left -= count as u64;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+impl Overrides {
+    fn merge(&mut self, later: Self) {
+        self.path = later.path.or(self.path.take());
+        self.target = later.target.or(self.target.take());
+        self.size = later.size.or(self.size);
+    }
+}
+
+/// The records of a PAX header, `LENGTH KEY=VALUE\n`.
+fn pax(mut bytes: &[u8]) -> Result<Overrides, TarError> {
+    const WRONG: TarError = TarError::Header("its PAX records");
+    let mut found = Overrides::default();
+    while !bytes.is_empty() {
+        let space = bytes.iter().take(20).position(|byte| *byte == b' ').ok_or(WRONG)?;
+        let length = std::str::from_utf8(&bytes[..space]).ok().and_then(|text| text.parse().ok());
+        let length: usize = length.ok_or(WRONG)?;
+        if length <= space + 1 || length > bytes.len() || bytes[length - 1] != b'\n' {
+            return Err(WRONG);
+        }
+        let record = &bytes[space + 1..length - 1];
+        let equals = record.iter().position(|byte| *byte == b'=').ok_or(WRONG)?;
+        let (key, value) = (&record[..equals], &record[equals + 1..]);
+        match key {
+            b"path" => found.path = Some(value.to_vec()),
+            b"linkpath" => found.target = Some(value.to_vec()),
+            b"size" => {
+                let size = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+                found.size = Some(size.ok_or(WRONG)?);
+            }
+            // Sparse files mean other content than the archive has.
+            _ if key.starts_with(b"GNU.sparse.") => {
+                return Err(TarError::Header("a sparse file"));
+            }
+            _ => {}
+        }
+        bytes = &bytes[length..];
+    }
+    Ok(found)
+}

@@ -1,0 +1,198 @@
+//! What was unpacked so far, in memory: what names are judged against.
+
+use super::{Limits, Refusal};
+use std::{collections::BTreeMap, ops::Bound};
+
+/// What a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Made {
+    File,
+    Link,
+    Folder { mode: u32 },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    made: Made,
+    /// Whether the present layer made it, or made it anew.
+    new: bool,
+}
+
+/// All paths, without a slash at either end.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    nodes: BTreeMap<Vec<u8>, Node>,
+    /// How many entries were read, and how long their names are.
+    pub(super) seen: usize,
+    pub(super) names: usize,
+    /// What all layers unpack to.
+    pub(super) volume: u64,
+}
+
+impl Tree {
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn count(&mut self, length: usize) {
+        self.seen += 1;
+        self.names += length;
+    }
+
+    pub(super) fn get(&self, path: &[u8]) -> Option<Made> {
+        self.nodes.get(path).map(|node| node.made)
+    }
+
+    /// Whether the present layer has made it.
+    pub(super) fn is_new(&self, path: &[u8]) -> bool {
+        self.nodes.get(path).is_some_and(|node| node.new)
+    }
+
+    /// Whether the present layer has made it, and not as a folder.
+    pub(super) fn is_new_other(&self, path: &[u8]) -> bool {
+        self.nodes
+            .get(path)
+            .is_some_and(|node| node.new && !matches!(node.made, Made::Folder { .. }))
+    }
+
+    /// Notes what was made. The folders above it belong to the present layer from now on.
+    pub(super) fn make(&mut self, path: Vec<u8>, made: Made) {
+        let mut above = split(&path).0;
+        while !above.is_empty() {
+            match self.nodes.get_mut(above) {
+                Some(node) if !node.new => node.new = true,
+                _ => break,
+            }
+            above = split(above).0;
+        }
+        self.nodes.insert(path, Node { made, new: true });
+    }
+
+    pub(super) fn unmake(&mut self, path: &[u8]) {
+        self.nodes.remove(path);
+    }
+
+    pub(super) fn end_layer(&mut self) {
+        self.nodes.values_mut().for_each(|node| node.new = false);
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (&[u8], Made)> {
+        self.nodes.iter().map(|(path, node)| (path.as_slice(), node.made))
+    }
+
+    /// The folders that a path in `folder` needs and that are not there, the highest first.
+    pub(super) fn parents(&self, folder: &[u8]) -> Result<Vec<Vec<u8>>, Refusal> {
+        let mut missing = Vec::new();
+        let ends = folder.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let ends = ends.map(|(place, _)| place).chain([folder.len()]);
+        for end in ends.filter(|end| *end > 0) {
+            let above = &folder[..end];
+            let text = || String::from_utf8_lossy(above).into_owned();
+            match self.get(above) {
+                Some(Made::Folder { .. }) => {}
+                Some(Made::Link) => return Err(Refusal::ThroughLink(text())),
+                Some(Made::File) => return Err(Refusal::NotInFolder(text())),
+                None => missing.push(above.to_vec()),
+            }
+        }
+        Ok(missing)
+    }
+
+    /// A path and all that is below it, as far as earlier layers made it; the highest first.
+    pub(super) fn below(&self, path: &[u8]) -> Vec<(Vec<u8>, Made)> {
+        let itself = self.nodes.get_key_value(path).filter(|(_, node)| !node.new);
+        let itself = itself.map(|(path, node)| (path.clone(), node.made));
+        itself.into_iter().chain(self.children_below(path)).collect()
+    }
+
+    /// All that is below a folder, as far as earlier layers made it; the highest first.
+    pub(super) fn children_below(&self, folder: &[u8]) -> Vec<(Vec<u8>, Made)> {
+        let range = if folder.is_empty() {
+            (Bound::Unbounded, Bound::Unbounded)
+        } else {
+            let (mut from, mut to) = (folder.to_vec(), folder.to_vec());
+            from.push(b'/');
+            to.push(b'/' + 1);
+            (Bound::Included(from), Bound::Excluded(to))
+        };
+        let old = self.nodes.range::<Vec<u8>, _>(range).filter(|(_, node)| !node.new);
+        old.map(|(path, node)| (path.clone(), node.made)).collect()
+    }
+}
+
+/// Folder and last part of a path.
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(place) => (&path[..place], &path[place + 1..]),
+        None => (&[], path),
+    }
+}
+
+pub(super) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
+}
+
+/// A name as an archive has it, without `.` and doubled slashes.
+pub(super) fn clean(name: &[u8], limits: &Limits) -> Result<Vec<u8>, Refusal> {
+    if name.len() > limits.path {
+        return Err(Refusal::LongName(limits.path));
+    }
+    if name.contains(&0) {
+        return Err(Refusal::Zero);
+    }
+    if name.is_empty() {
+        return Err(Refusal::Nameless);
+    }
+    if name.starts_with(b"/") {
+        return Err(Refusal::Absolute);
+    }
+    let mut path: Vec<u8> = Vec::with_capacity(name.len());
+    let mut depth = 0;
+    for part in name.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => continue,
+            b".." => return Err(Refusal::Traversal),
+            _ => {}
+        }
+        if part.len() > limits.component {
+            return Err(Refusal::LongName(limits.component));
+        }
+        depth += 1;
+        if depth > limits.depth {
+            return Err(Refusal::Deep(limits.depth));
+        }
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(part);
+    }
+    Ok(path)
+}
+
+/// That a symbolic link at `path` stays inside, whatever lies on its way.
+///
+/// No folder above `path` is a link, so `..` at the beginning of its target leads to real folders
+/// and is counted. What leads down after that can only pass links that stay inside themselves. After
+/// it has led down, `..` would mean the folder above wherever such a link leads, which cannot be
+/// counted: that is refused.
+pub(super) fn leads_inside(path: &[u8], target: &[u8]) -> Result<(), Refusal> {
+    let text = || String::from_utf8_lossy(target).chars().take(200).collect();
+    if target.is_empty() || target.contains(&0) || target.len() > 4096 {
+        return Err(Refusal::LinkOut(text()));
+    }
+    if target.starts_with(b"/") {
+        return Err(Refusal::LinkOut(text()));
+    }
+    let mut left = path.split(|byte| *byte == b'/').skip(1).count();
+    let mut down = false;
+    for part in target.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." if down => return Err(Refusal::LinkWinding(text())),
+            b".." if left == 0 => return Err(Refusal::LinkOut(text())),
+            b".." => left -= 1,
+            _ => down = true,
+        }
+    }
+    Ok(())
+}

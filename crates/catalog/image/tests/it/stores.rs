@@ -1,0 +1,162 @@
+//! The store.
+
+use mainstay_image::{
+    digest::{Algorithm, Digest},
+    manifest::{Descriptor, Index, Manifest, media_type as media},
+    reference::Reference,
+    store::{Store, StoreError, Untagged},
+};
+use std::{fs, time::Duration};
+
+fn store() -> (tempfile::TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("store")).unwrap();
+    (folder, store)
+}
+
+fn partial(store: &Store) -> usize {
+    fs::read_dir(store.root().join("partial")).unwrap().count()
+}
+
+fn reference(text: &str) -> Reference {
+    text.parse().unwrap()
+}
+
+/// An image of one layer.
+fn image(store: &Store, layer: &str) -> Descriptor {
+    store.put(layer.as_bytes()).unwrap();
+    store.put(b"{}").unwrap();
+    let layers = vec![Descriptor::of(media::OCI_LAYER, layer.as_bytes())];
+    let manifest = Manifest::oci(Descriptor::of(media::OCI_EMPTY, b"{}"), layers);
+    store.put_json(media::OCI_MANIFEST, &manifest).unwrap()
+}
+
+#[test]
+fn what_is_not_what_was_announced_leaves_nothing() {
+    let (_folder, store) = store();
+    let wanted = Digest::of(b"content");
+    let mut writer = store.writer(100).unwrap();
+    writer.append(b"other").unwrap();
+    assert!(matches!(writer.commit(Some(&wanted), None), Err(StoreError::Digest { .. })));
+    let mut writer = store.writer(100).unwrap();
+    writer.append(b"cont").unwrap();
+    assert!(matches!(
+        writer.commit(Some(&wanted), Some(7)),
+        Err(StoreError::Size { found: 4, .. })
+    ));
+    let mut writer = store.writer(3).unwrap();
+    assert!(matches!(writer.append(b"content"), Err(StoreError::TooLong(3))));
+    drop(writer);
+    assert_eq!((store.size_of(&wanted).unwrap(), partial(&store)), (None, 0));
+    store.take(&mut b"content".as_slice(), &wanted, Some(7)).unwrap();
+    assert_eq!((store.size_of(&wanted).unwrap(), partial(&store)), (Some(7), 0));
+    let mut long = store.writer_of(Algorithm::Sha512, 9).unwrap();
+    long.append(b"content").unwrap();
+    let digest = long.commit(None, None).unwrap();
+    assert_eq!(store.bytes(&digest, 7).unwrap(), b"content");
+    assert!(store.bytes(&digest, 6).is_err());
+}
+
+#[test]
+fn a_write_goes_on_where_it_stopped() {
+    let (_folder, store) = store();
+    let wanted = Digest::of(b"content");
+    let mut writer = store.resume(&wanted, 7).unwrap();
+    assert_eq!(writer.length(), 0);
+    writer.append(b"con").unwrap();
+    // Somebody else at the same time begins anew, aside.
+    let mut other = store.resume(&wanted, 7).unwrap();
+    assert_eq!(other.length(), 0);
+    other.append(b"content").unwrap();
+    other.commit(Some(&wanted), Some(7)).unwrap();
+    drop(writer);
+    let mut writer = store.resume(&wanted, 7).unwrap();
+    assert_eq!(writer.length(), 3);
+    writer.append(b"tent").unwrap();
+    writer.commit(Some(&wanted), Some(7)).unwrap();
+    assert_eq!((store.bytes(&wanted, 7).unwrap(), partial(&store)), (b"content".to_vec(), 0));
+    // What turns out wrong is not kept.
+    let mut writer = store.resume(&wanted, 7).unwrap();
+    writer.append(b"CONTENT").unwrap();
+    writer.commit(Some(&wanted), Some(7)).unwrap_err();
+    assert_eq!(store.resume(&wanted, 7).unwrap().length(), 0);
+}
+
+#[test]
+fn damage_is_noticed_when_documents_are_read() {
+    let (_folder, store) = store();
+    let image = image(&store, "layer");
+    fs::write(store.blob_path(&image.digest), b"{}").unwrap();
+    assert!(matches!(store.document(&image.digest), Err(StoreError::Digest { .. })));
+    assert!(matches!(store.verify(&image.digest), Err(StoreError::Digest { .. })));
+    store.verify(&Digest::of(b"layer")).unwrap();
+}
+
+#[test]
+fn references_mean_manifests() {
+    let (_folder, store) = store();
+    let image = image(&store, "layer");
+    let tagged = reference("quay.io/org/name:v1");
+    assert_eq!(store.resolve(&tagged).unwrap(), None);
+    store.set(&tagged, &image).unwrap();
+    store.set(&reference("quay.io/org"), &image).unwrap();
+    store.set(&tagged.with_digest(image.digest.clone()), &image).unwrap();
+    assert_eq!(store.resolve(&tagged).unwrap(), Some(image.clone()));
+    assert_eq!(store.repositories().unwrap(), ["quay.io/org", "quay.io/org/name"]);
+    assert_eq!(store.tags("quay.io/org/name").unwrap(), ["v1"]);
+    assert_eq!(store.tags("quay.io/org").unwrap(), ["latest"]);
+    assert_eq!(store.references().unwrap().len(), 3);
+    assert!(store.forget(&tagged).unwrap());
+    assert!(!store.forget(&tagged).unwrap());
+    let unknown = Descriptor::of(media::OCI_MANIFEST, b"unknown");
+    assert!(matches!(store.set(&tagged, &unknown), Err(StoreError::NoBlob(_))));
+}
+
+#[test]
+fn what_nothing_names_is_collected_after_its_grace() {
+    let (_folder, store) = store();
+    let (kept, lost) = (image(&store, "kept"), image(&store, "lost"));
+    let index = store.put_json(media::OCI_INDEX, &Index::oci(vec![kept.clone()])).unwrap();
+    store.set(&reference("r.io/a:b"), &index).unwrap();
+    let by_digest = reference("r.io/a").with_digest(lost.digest.clone());
+    store.set(&by_digest, &lost).unwrap();
+    let mut about = Manifest::oci(Descriptor::of(media::OCI_EMPTY, b"{}"), Vec::new());
+    about.subject = Some(kept.clone());
+    let about = store.put_json(media::OCI_MANIFEST, &about).unwrap();
+    store.set(&reference("r.io/a").with_digest(about.digest.clone()), &about).unwrap();
+    drop(store.resume(&Digest::of(b"never finished"), 9).unwrap());
+
+    let past = jiff::Timestamp::from_second(1_000_000_000).unwrap();
+    let future = jiff::Timestamp::from_second(30_000_000_000).unwrap();
+    let hour = Duration::from_hours(1);
+    let nothing = store.collect(past, hour, Untagged::Forget).unwrap();
+    assert_eq!((nothing.blobs, nothing.unfinished), (0, 0), "all of it is fresh");
+    let first = store.collect(future, hour, Untagged::Keep).unwrap();
+    assert_eq!((first.blobs, first.unfinished), (0, 1));
+    let second = store.collect(future, hour, Untagged::Forget).unwrap();
+    assert_eq!(
+        second.blobs, 2,
+        "the lost manifest and its layer; the empty configuration is shared"
+    );
+    assert_eq!(store.resolve(&by_digest).unwrap(), None);
+    store.verify(&Digest::of(b"kept")).unwrap();
+    store.document(&about.digest).expect("it says something of one that stays");
+}
+
+#[test]
+fn many_write_the_same_at_once() {
+    let (_folder, store) = store();
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let store = &store;
+            scope.spawn(move || {
+                for round in 0..20 {
+                    let content = format!("{}", (round + number) % 10);
+                    let digest = store.put(content.as_bytes()).unwrap();
+                    assert_eq!(store.bytes(&digest, 10).unwrap(), content.as_bytes());
+                }
+            });
+        }
+    });
+    assert_eq!(partial(&store), 0);
+}
