@@ -1,4 +1,5 @@
-//! Texts that have a form: names, URLs, addresses and networks, and the formats of schemas.
+//! Texts that have a form: names, references of images, URLs, addresses and networks, and the
+//! formats of schemas.
 //!
 //! Each is read as Kubernetes reads it, and refused in the words of Kubernetes or of Go, which
 //! become part of messages of the API. What schemas check and what rules of definitions ask for is
@@ -7,6 +8,7 @@
 pub mod address;
 pub mod duration;
 pub mod names;
+pub mod reference;
 pub mod regexp;
 mod text;
 pub mod url;

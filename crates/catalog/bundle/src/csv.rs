@@ -232,7 +232,7 @@ impl<'b> Csv<'b> {
 }
 
 /// A number as a release: whole ones in full, others as Go's `%g`.
-fn number_text(number: &serde_json::Number) -> String {
+pub(crate) fn number_text(number: &serde_json::Number) -> String {
     if let Some(whole) = number.as_i64() {
         return whole.to_string();
     }

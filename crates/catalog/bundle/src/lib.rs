@@ -15,8 +15,11 @@
 //! names file, line and remedy. What upstream drops without a word is listed by
 //! [`Bundle::passed_over`].
 //!
-//! What this crate does not do: pull images, judge bundles beyond what reading asks for, or check
-//! the status of a ClusterServiceVersion, which no bundle has.
+//! [`validate`] judges bundles: it reads a folder as upstream's validation library does, and has its
+//! validators.
+//!
+//! What this crate does not do: pull images, or check the status of a ClusterServiceVersion, which no
+//! bundle has.
 
 mod bundle;
 mod csv;
@@ -31,6 +34,7 @@ mod shape;
 mod template;
 mod tree;
 mod types;
+pub mod validate;
 mod write;
 
 pub use bundle::Bundle;

@@ -240,7 +240,7 @@ static DEPLOYMENT: Shape = Shape {
     fields: &[("name", Text), ("spec", Kube("api.apps.v1.DeploymentSpec")), ("label", TextMap)],
 };
 
-static INSTALL_DETAILS: Shape = Shape {
+pub(crate) static INSTALL_DETAILS: Shape = Shape {
     name: "StrategyDetailsDeployment",
     spelled: "v1alpha1.StrategyDetailsDeployment",
     fields: &[
@@ -250,7 +250,7 @@ static INSTALL_DETAILS: Shape = Shape {
     ],
 };
 
-static INSTALL: Shape = Shape {
+pub(crate) static INSTALL: Shape = Shape {
     name: "NamedInstallStrategy",
     spelled: "v1alpha1.NamedInstallStrategy",
     fields: &[("strategy", Text), ("spec", One(&INSTALL_DETAILS))],
@@ -278,7 +278,7 @@ static WEBHOOK: Shape = Shape {
     ],
 };
 
-static SPEC: Shape = Shape {
+pub(crate) static SPEC: Shape = Shape {
     name: "ClusterServiceVersionSpec",
     spelled: "v1alpha1.ClusterServiceVersionSpec",
     fields: &[
@@ -385,3 +385,26 @@ fn release(text: &str) -> Result<(), String> {
     }
     Ok(())
 }
+
+/// Types of Kubernetes, by their names in the table.
+pub(crate) const CRD_V1: &str =
+    "apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
+pub(crate) const CRD_V1BETA1: &str =
+    "apiextensions-apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinition";
+
+static PACKAGE_CHANNEL: Shape = Shape {
+    name: "PackageChannel",
+    spelled: "manifests.PackageChannel",
+    fields: &[("name", Text), ("currentCSV", Text)],
+};
+
+/// A package as it was described before there were bundles.
+pub(crate) static PACKAGE_MANIFEST: Shape = Shape {
+    name: "PackageManifest",
+    spelled: "manifests.PackageManifest",
+    fields: &[
+        ("packageName", Text),
+        ("channels", Many(&One(&PACKAGE_CHANNEL))),
+        ("defaultChannel", Text),
+    ],
+};

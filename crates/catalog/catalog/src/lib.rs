@@ -53,7 +53,6 @@ mod model;
 mod pack;
 mod problem;
 mod read;
-mod reference;
 mod rule;
 mod shape;
 mod snapshot;
@@ -67,12 +66,12 @@ pub use content::{Blob, ContentError, Origin};
 pub use declared::Declared;
 pub use lint::{Inspection, inspect};
 pub use load::{Keep, Limits, LoadOptions};
+pub use mainstay_formats::reference::fault as reference_fault;
 pub use migrate::{Level, MigrateError};
 pub use model::{
     Api, Bundle, Catalog, Channel, Entry, Icon, Package, PackageRequirement, Property, RelatedImage,
 };
 pub use problem::{BlobName, LoadError, Problem};
-pub use reference::fault as reference_fault;
 pub use rule::{Rule, Severity};
 pub use snapshot::SnapshotError;
 pub use source::{Files, Folder, Source, SourceFile};

@@ -10,13 +10,13 @@ use std::{collections::BTreeSet, fs, path::Path};
 const DIFFERENCES: &str = include_str!("differences.txt");
 
 /// What a run says, and the list of what differs against [`DIFFERENCES`].
-struct Score {
-    cases: usize,
-    differing: BTreeSet<String>,
+pub(crate) struct Score {
+    pub(crate) cases: usize,
+    pub(crate) differing: BTreeSet<String>,
 }
 
 impl Score {
-    fn settle(&self, what: &str, prefix: &str) {
+    pub(crate) fn settle(&self, what: &str, prefix: &str) {
         let listed: BTreeSet<String> = DIFFERENCES
             .lines()
             .filter(|line| !line.starts_with('#') && line.starts_with(prefix))

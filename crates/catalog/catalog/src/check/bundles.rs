@@ -5,10 +5,10 @@ use crate::{
     decode::{BundleFacts, Facts},
     model::{Bundle, Property},
     problem::Part,
-    reference,
     rule::Rule,
     upstream::Stage,
 };
+use mainstay_formats::reference;
 use mainstay_version::{Release, Version, parse_strict, quote};
 use std::{
     collections::{BTreeMap, btree_map},

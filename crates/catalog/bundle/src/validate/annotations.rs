@@ -1,0 +1,111 @@
+//! Annotations that mean something only in one spelling, and package manifests and operator groups,
+//! whose validators ask for little more.
+
+use super::{
+    decode,
+    finding::{Bad, Finding, Findings},
+    soft::soften,
+    view::items,
+};
+use crate::{
+    shape::{self, Kind},
+    types,
+};
+use mainstay_formats::quote;
+use serde_json::Value;
+
+/// Keys that have one right spelling.
+const SPELLED: &[&str] = &[
+    "olm.operatorGroup",
+    "olm.operatorNamespace",
+    "olm.targetNamespaces",
+    "olm.providedAPIs",
+    "olm.skipRange",
+];
+
+/// What is wrong with annotations, with the keys; `value` is what upstream calls the value.
+pub(crate) fn findings<'a>(
+    annotations: impl Iterator<Item = (&'a str, &'a str)>,
+    value: &str,
+) -> Vec<(&'a str, Finding)> {
+    let mut found = Vec::new();
+    for (key, _) in annotations {
+        let known = SPELLED.iter().find(|right| right.to_lowercase() == key.to_lowercase());
+        if let Some(right) = known.filter(|right| **right != key) {
+            let detail =
+                format!("provided annotation {key} uses wrong case and should be {right} instead");
+            let finding = Finding::error("ValidationFailed", Bad::Text(value.to_owned()), detail);
+            found.push((key, finding.mend(format!("write {right}"))));
+        }
+        if key == "olm.properties" {
+            let detail = "found olm.properties annotation, please define these properties in \
+                          metadata/properties.yaml instead";
+            let bad = Bad::Text(String::new());
+            let finding = Finding::warning("PropertiesAnnotationUsed", bad, detail);
+            found.push((key, finding.mend("move them to metadata/properties.yaml")));
+        }
+    }
+    found
+}
+
+/// Judges an operator group, which is of any version.
+pub fn operator_group(object: &Value) -> Findings {
+    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+    let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
+    let annotations = metadata.get("annotations").and_then(Value::as_object);
+    let entries = annotations.into_iter().flatten();
+    let entries = entries.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()));
+    let mut found = Findings::default();
+    found.extend(findings(entries, name).into_iter().map(|(_, finding)| finding));
+    found
+}
+
+/// Judges the text of a package manifest, the way packages were described before bundles.
+///
+/// # Errors
+/// Why the text is none, in upstream's words.
+pub fn package_manifest(text: &[u8]) -> Result<Findings, String> {
+    let kind = Kind::One(&types::PACKAGE_MANIFEST);
+    let mut value = decode::document(text).map_err(|refused| refused.upstream)?.value;
+    soften(&mut value, &kind);
+    shape::check_kind(&value, &kind).map_err(|mismatch| {
+        format!("error unmarshaling JSON: while decoding JSON: {}", mismatch.message)
+    })?;
+    let package = shape::text(&value, "packageName");
+    let mut found = Findings::new(package);
+    let mut add = |detail: String| {
+        let detail = format!("({package}) {detail}");
+        found.add(Finding::error("PackageManifestNotValid", Bad::Text(String::new()), detail));
+    };
+    if package.is_empty() {
+        add("packageName empty".to_owned());
+    }
+    let channels = items(&value, "channels");
+    if channels.is_empty() {
+        add("channels empty".to_owned());
+        return Ok(found);
+    }
+    let default = shape::text(&value, "defaultChannel");
+    if default.is_empty() && channels.len() > 1 {
+        add("default channel is empty but more than one channel exists".to_owned());
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for (number, channel) in channels.iter().enumerate() {
+        let name = shape::text(channel, "name");
+        if name.is_empty() {
+            add(format!("channel {number} name is empty"));
+        }
+        if shape::text(channel, "currentCSV").is_empty() {
+            add(format!("channel {} currentCSV is empty", quote(name)));
+        }
+        if seen.contains(&name) {
+            add(format!("duplicate package manifest channel name {}", quote(name)));
+        }
+        seen.push(name);
+    }
+    if !default.is_empty() && !seen.contains(&default) {
+        let default = quote(default);
+        add(format!("default channel {default} not found in the list of declared channels"));
+    }
+    Ok(found)
+}

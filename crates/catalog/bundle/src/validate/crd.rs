@@ -1,0 +1,211 @@
+//! The validator of custom resource definitions: what the API server asks for, but for schemas and
+//! status.
+
+use super::{
+    finding::{Bad, Finding, Findings},
+    load::{Crd, Subject},
+    view::{items, part},
+};
+use crate::shape::{self, Step};
+use mainstay_formats::names;
+use mainstay_object::{FieldError, FieldErrorKind, FieldPath, Object};
+use mainstay_schema::crd;
+use serde_json::{Map, Value, json};
+
+/// Judges every definition of a bundle, v1 first.
+pub(crate) fn validate(subject: &Subject) -> Vec<Findings> {
+    subject.crds.iter().map(one).collect()
+}
+
+/// Judges one definition.
+pub(crate) fn one(crd: &Crd) -> Findings {
+    let value = if crd.v1 { crd.value.clone() } else { as_v1(&crd.value) };
+    let Ok(mut object) = Object::from_value(value) else { return Findings::default() };
+    crd::default(&mut object);
+    let mut errors = metadata(&object);
+    errors.extend(crd::validate(&object));
+    let mut found = Findings::default();
+    for error in errors {
+        if error.field.contains("openAPIV3Schema") || error.field.contains("status") {
+            continue;
+        }
+        found.add(finding(&error, crd, &object));
+    }
+    if !found.is_empty() {
+        object.name().clone_into(&mut found.name);
+    }
+    found
+}
+
+/// What is wrong with the metadata, the name first.
+fn metadata(object: &Object) -> Vec<FieldError> {
+    let path = FieldPath::new("metadata");
+    let mut found = Vec::new();
+    let prefix = object.str(&["metadata", "generateName"]).unwrap_or_default();
+    let named = [("generateName", prefix), ("name", object.name())];
+    for (field, name) in named {
+        if name.is_empty() {
+            if field == "name" && prefix.is_empty() {
+                let why = "name or generateName is required";
+                found.push(FieldError::required(&path.child(field), why));
+            }
+            continue;
+        }
+        let path = path.child(field);
+        let wrong = names::dns1123_subdomain(name);
+        found.extend(wrong.into_iter().map(|why| FieldError::invalid(&path, name, why)));
+        found.extend(crd::name_errors(object, name, field));
+    }
+    if !object.namespace().is_empty() {
+        found.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type"));
+    }
+    found.extend(super::metadata::parts(object.get(&["metadata"]).unwrap_or(&Value::Null)));
+    found
+}
+
+/// A finding of an error of the API server.
+fn finding(error: &FieldError, crd: &Crd, object: &Object) -> Finding {
+    let bad = match &error.kind {
+        FieldErrorKind::Required | FieldErrorKind::Forbidden => Bad::Text(String::new()),
+        // Pointers in upstream's program.
+        _ if error.field.ends_with("preserveUnknownFields")
+            || error.field.ends_with("deprecationWarning") =>
+        {
+            Bad::Pointer
+        }
+        FieldErrorKind::Invalid(value)
+        | FieldErrorKind::Duplicate(value)
+        | FieldErrorKind::NotFound(value)
+        | FieldErrorKind::NotSupported(value, _) => match value {
+            Value::String(text) => Bad::Text(text.clone()),
+            Value::Null => Bad::Shown("[]".to_owned()),
+            Value::Array(_) | Value::Object(_) => Bad::Structure,
+            other => Bad::Text(other.to_string()),
+        },
+        _ if error.field == "spec.versions" => Bad::Shown(versions(object)),
+        _ => Bad::Structure,
+    };
+    let kind = error.kind.reason();
+    let mut finding = Finding::error(kind, bad, error.to_string()).of_field(error.field.clone());
+    finding.remedy = "correct the definition as the API server asks for it".into();
+    finding.at(crd.manifest, &steps(&error.field))
+}
+
+/// The list of versions as `%v` prints it, with `{ptr}` for addresses.
+fn versions(object: &Object) -> String {
+    let versions = object.array(&["spec", "versions"]);
+    let pointer = |version: &Value, field: &str| {
+        let own = version.get(field).filter(|value| !value.is_null());
+        // What all versions share stands once, above them.
+        let shared = versions.iter().all(|other| other.get(field) == versions[0].get(field));
+        if own.is_some() && !shared { "{ptr}" } else { "<nil>" }
+    };
+    let one = |version: &Value| {
+        let flag = |field: &str| version.get(field) == Some(&Value::Bool(true));
+        let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
+        let warning = version.get("deprecationWarning").filter(|value| !value.is_null());
+        format!(
+            "{{{name} {} {} {} {} {} {} [] []}}",
+            flag("served"),
+            flag("storage"),
+            flag("deprecated"),
+            if warning.is_some() { "{ptr}" } else { "<nil>" },
+            pointer(version, "schema"),
+            pointer(version, "subresources"),
+        )
+    };
+    let shown: Vec<String> = versions.iter().map(one).collect();
+    format!("[{}]", shown.join(" "))
+}
+
+/// The steps of a path such as `spec.versions[0].name`.
+fn steps(field: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for part in field.split('.') {
+        let (name, rest) = part.split_once('[').unwrap_or((part, ""));
+        steps.push(Step::Field(name.to_owned()));
+        for at in rest.split(['[', ']']).filter(|at| !at.is_empty()) {
+            match at.parse() {
+                Ok(at) => steps.push(Step::Item(at)),
+                Err(_) => steps.push(Step::Field(at.to_owned())),
+            }
+        }
+    }
+    steps
+}
+
+/// A definition of v1beta1 in the form of v1: what all versions share stands with each of them.
+fn as_v1(value: &Value) -> Value {
+    let mut value = value.clone();
+    let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return value };
+    if spec.get("preserveUnknownFields").is_none_or(Value::is_null) {
+        spec.insert("preserveUnknownFields".to_owned(), true.into());
+    }
+    if spec.get("scope").is_none_or(|scope| scope.is_null() || scope == "") {
+        spec.insert("scope".to_owned(), "Namespaced".into());
+    }
+    let taken = |spec: &mut Map<String, Value>, name: &str| {
+        spec.remove(name).filter(|value| !value.is_null())
+    };
+    let top = spec.get("version").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let none = spec.get("versions").and_then(Value::as_array).is_none_or(Vec::is_empty);
+    if none && !top.is_empty() {
+        let version = json!({"name": top, "served": true, "storage": true});
+        spec.insert("versions".to_owned(), json!([version]));
+    }
+    let shared: Vec<(&str, Option<Value>)> = vec![
+        ("schema", taken(spec, "validation")),
+        ("subresources", taken(spec, "subresources")),
+        ("additionalPrinterColumns", taken(spec, "additionalPrinterColumns")),
+        ("selectableFields", taken(spec, "selectableFields")),
+    ];
+    let versions = spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten();
+    for version in versions.filter_map(Value::as_object_mut) {
+        for (name, part) in &shared {
+            if let Some(part) = part
+                && version.get(*name).is_none_or(Value::is_null)
+            {
+                version.insert((*name).to_owned(), part.clone());
+            }
+        }
+        let columns = version.get_mut("additionalPrinterColumns").and_then(Value::as_array_mut);
+        for column in columns.into_iter().flatten().filter_map(Value::as_object_mut) {
+            if let Some(path) = column.remove("JSONPath") {
+                column.insert("jsonPath".to_owned(), path);
+            }
+        }
+    }
+    conversion(spec);
+    value
+}
+
+/// The conversion of v1beta1, which has the parts of the webhook one by one.
+fn conversion(spec: &mut Map<String, Value>) {
+    let Some(conversion) = spec.get_mut("conversion").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let config = conversion.remove("webhookClientConfig").filter(|value| !value.is_null());
+    let reviews = conversion.remove("conversionReviewVersions").filter(|value| !value.is_null());
+    let mut webhook = Map::new();
+    webhook.extend(config.map(|config| ("clientConfig".to_owned(), config)));
+    if conversion.get("strategy").and_then(Value::as_str) == Some("Webhook") {
+        let reviews = reviews.unwrap_or_else(|| json!(["v1beta1"]));
+        webhook.insert("conversionReviewVersions".to_owned(), reviews);
+    }
+    if !webhook.is_empty() {
+        conversion.insert("webhook".to_owned(), Value::Object(webhook));
+    }
+}
+
+/// The versions of a definition, each with group and kind.
+pub(crate) fn apis(crd: &Crd) -> Vec<(String, String, String)> {
+    let spec = part(&crd.value, "spec");
+    let group = shape::text(spec, "group");
+    let kind = shape::text(part(spec, "names"), "kind");
+    let api = |version: &str| (group.to_owned(), version.to_owned(), kind.to_owned());
+    let versions = items(spec, "versions");
+    if versions.is_empty() && !crd.v1 {
+        return vec![api(shape::text(spec, "version"))];
+    }
+    versions.iter().map(|version| api(shape::text(version, "name"))).collect()
+}

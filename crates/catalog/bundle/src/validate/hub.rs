@@ -1,0 +1,208 @@
+//! The validators of what catalogs for people ask for: the hub, capability levels, categories.
+
+use super::{
+    Settings,
+    csv::{doubtful, invalid, minimum_fault},
+    finding::{Bad, Finding, Findings, fields, item},
+    load::Subject,
+    mail, removed,
+    view::{items, part},
+};
+use crate::shape;
+use mainstay_formats::{quote, url::check_request_uri};
+use mainstay_version::Version;
+
+const MEDIA_TYPES: &[&str] = &["image/gif", "image/jpeg", "image/png", "image/svg+xml"];
+const CAPABILITIES: &[&str] =
+    &["Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot"];
+const CATEGORIES: &[&str] = &[
+    "AI/Machine Learning",
+    "Application Runtime",
+    "Big Data",
+    "Cloud Provider",
+    "Developer Tools",
+    "Database",
+    "Integration & Delivery",
+    "Logging & Tracing",
+    "Monitoring",
+    "Modernization & Migration",
+    "Networking",
+    "OpenShift Optional",
+    "Security",
+    "Storage",
+    "Streaming & Messaging",
+    "Observability",
+];
+
+/// The validator `operatorhub/v2`.
+pub(crate) fn second(subject: &Subject, settings: &Settings) -> Findings {
+    judge(subject, settings, false)
+}
+
+/// The validator `operatorhub`, which tells that it is deprecated.
+pub(crate) fn first(subject: Option<&Subject>, settings: &Settings) -> Vec<Findings> {
+    let mut found: Vec<Findings> =
+        subject.map(|subject| judge(subject, settings, true)).into_iter().collect();
+    let detail = "The \"operatorhub\" validator is deprecated; for equivalent validation use \
+                  \"operatorhub/v2\", \"standardcapabilities\" and \"standardcategories\" validators";
+    let mut told = Findings::default();
+    let bad = Bad::Text(String::new());
+    let finding = Finding::warning("DeprecatedValidator", bad, detail);
+    told.add(finding.mend("ask for those instead"));
+    found.push(told);
+    found
+}
+
+fn judge(subject: &Subject, settings: &Settings, with_standards: bool) -> Findings {
+    let (name, csv, spec) = (subject.csv_name(), subject.csv.0, subject.spec());
+    let mut found = Findings::new(subject.name.clone());
+    let provider = part(spec, "provider");
+    if shape::text(provider, "name").trim().is_empty() {
+        let finding = invalid(name, "csv.Spec.Provider.Name not specified");
+        found.add(finding.at(csv, &fields(&["spec", "provider"])).mend("say who provides it"));
+    }
+    found.extend(maintainers(subject));
+    found.extend(links(subject));
+    if with_standards {
+        found.extend(capabilities_of(subject));
+        found.extend(categories_of(subject, settings));
+    }
+    if subject.version() == Version::new(0, 0, 0) {
+        let finding = invalid(name, "csv.Spec.Version must be set");
+        found.add(finding.at(csv, &fields(&["spec", "version"])).mend("write a version"));
+    }
+    found.extend(icon(subject));
+    if let Some(said) = minimum_fault(subject) {
+        let finding = match said {
+            Ok(doubt) => doubtful(name, doubt),
+            Err(fault) => invalid(name, &fault),
+        };
+        let place = fields(&["spec", "minKubeVersion"]);
+        found.add(finding.at(csv, &place).mend("write a version such as 1.25.0"));
+    }
+    found.extend(removed::findings(subject, settings));
+    found
+}
+
+fn maintainers(subject: &Subject) -> Vec<Finding> {
+    let (name, csv) = (subject.csv_name(), subject.csv.0);
+    let mut found = Vec::new();
+    for (number, maintainer) in items(subject.spec(), "maintainers").iter().enumerate() {
+        let place = item(&["spec", "maintainers"], number);
+        let (who, email) = (shape::text(maintainer, "name"), shape::text(maintainer, "email"));
+        if who.is_empty() || email.is_empty() {
+            let detail = "csv.Spec.Maintainers elements should contain both name and email";
+            found.push(invalid(name, detail).at(csv, &place).mend("write both"));
+        }
+        if !email.is_empty()
+            && let Some(why) = mail::fault(email)
+        {
+            let detail = format!("csv.Spec.Maintainers email {email} is invalid: {why}");
+            found.push(invalid(name, &detail).at(csv, &place).mend("write an address of mail"));
+        }
+    }
+    found
+}
+
+fn links(subject: &Subject) -> Vec<Finding> {
+    let (name, csv) = (subject.csv_name(), subject.csv.0);
+    let mut found = Vec::new();
+    for (number, link) in items(subject.spec(), "links").iter().enumerate() {
+        let place = item(&["spec", "links"], number);
+        let (title, url) = (shape::text(link, "name"), shape::text(link, "url"));
+        if title.is_empty() || url.is_empty() {
+            let detail = "csv.Spec.Links elements should contain both name and url";
+            found.push(invalid(name, detail).at(csv, &place).mend("write both"));
+        }
+        if !url.is_empty()
+            && let Err(why) = check_request_uri(url)
+        {
+            let detail = format!("csv.Spec.Links url {url} is invalid: {why}");
+            found.push(invalid(name, &detail).at(csv, &place).mend("write a whole URL"));
+        }
+    }
+    found
+}
+
+fn icon(subject: &Subject) -> Vec<Finding> {
+    let (name, csv, spec) = (subject.csv_name(), subject.csv.0, subject.spec());
+    let place = fields(&["spec", "icon"]);
+    if part(spec, "icon").is_null() {
+        let finding = doubtful(name, "csv.Spec.Icon not specified").at(csv, &place);
+        return vec![finding.mend("give it an icon")];
+    }
+    let icons = items(spec, "icon");
+    let mut found = Vec::new();
+    let mut add = |detail: &str, remedy: &'static str| {
+        found.push(invalid(name, detail).at(csv, &place).mend(remedy));
+    };
+    if icons.len() != 1 {
+        add("csv.Spec.Icon should only have one element", "leave one icon");
+    }
+    let Some(icon) = icons.first() else { return found };
+    let (data, kind) = (shape::text(icon, "base64data"), shape::text(icon, "mediatype"));
+    if data.is_empty() || kind.is_empty() {
+        add("csv.Spec.Icon elements should contain both data and mediatype", "write both");
+    }
+    if !kind.is_empty() && !MEDIA_TYPES.contains(&kind) {
+        let detail = format!("csv.Spec.Icon {kind} does not have a valid mediatype");
+        add(&detail, "write image/svg+xml, image/png, image/jpeg or image/gif");
+    }
+    found
+}
+
+/// The validator `standardcapabilities`.
+pub(crate) fn capabilities(subject: &Subject) -> Findings {
+    let mut found = Findings::new(subject.name.clone());
+    found.extend(capabilities_of(subject));
+    found
+}
+
+fn capabilities_of(subject: &Subject) -> Option<Finding> {
+    let level = subject.annotation("capabilities")?;
+    if CAPABILITIES.contains(&level) {
+        return None;
+    }
+    let detail = format!(
+        "csv.Metadata.Annotations.Capabilities {} is not a valid capabilities level",
+        quote(level)
+    );
+    let place = fields(&["metadata", "annotations", "capabilities"]);
+    let finding = invalid(subject.csv_name(), &detail).at(subject.csv.0, &place);
+    Some(finding.mend(format!("write one of {}", CAPABILITIES.join(", "))))
+}
+
+/// The validator `standardcategories`.
+pub(crate) fn categories(subject: &Subject, settings: &Settings) -> Findings {
+    let mut found = Findings::new(subject.name.clone());
+    found.extend(categories_of(subject, settings));
+    found
+}
+
+fn categories_of(subject: &Subject, settings: &Settings) -> Vec<Finding> {
+    let Some(said) = subject.annotation("categories") else { return Vec::new() };
+    let (name, csv) = (subject.csv_name(), subject.csv.0);
+    let place = fields(&["metadata", "annotations", "categories"]);
+    let (set, known): (_, Vec<&str>) = match &settings.categories {
+        None => ("standard", CATEGORIES.to_vec()),
+        Some(Ok(custom)) => ("custom", custom.iter().map(String::as_str).collect()),
+        Some(Err(why)) => {
+            let detail = format!(
+                "could not extract custom categories from categories map[string]struct {{}}(nil): {why}"
+            );
+            let remedy = "give a file with {\"categories\": [\"…\"]}";
+            return vec![invalid(name, &detail).at(csv, &place).mend(remedy)];
+        }
+    };
+    let unknown = said.split(',').filter(|category| !known.contains(&category.trim()));
+    unknown
+        .map(|category| {
+            let detail = format!(
+                "csv.Metadata.Annotations[\"categories\"] value {} is not in the set of {set} categories",
+                quote(category)
+            );
+            let remedy = format!("write some of {}, with commas between", known.join(", "));
+            invalid(name, &detail).at(csv, &place).mend(remedy)
+        })
+        .collect()
+}

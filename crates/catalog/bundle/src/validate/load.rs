@@ -1,0 +1,453 @@
+//! Reading a folder for the validators, as upstream's validation library reads it.
+//!
+//! This is not [`Bundle::read`](crate::Bundle::read), which follows another program of upstream: the
+//! folder that holds the ClusterServiceVersion is the folder of manifests, wherever it lies, and what
+//! cannot be read there is an error and not passed over.
+
+use super::{
+    decode::{self, Refused},
+    soft::soften,
+};
+use crate::{
+    error::Problem,
+    manifest::Manifest,
+    read::Limits,
+    shape::{self, Kind, Step},
+    tree::{self, Tree},
+    types,
+};
+use flate2::{Compression, write::GzEncoder};
+use mainstay_formats::quote;
+use serde_json::Value;
+use std::{borrow::Cow, io::Write};
+
+/// How deep folders of a bundle may lie in each other.
+const DEEPEST: usize = 16;
+
+/// A custom resource definition of a bundle.
+#[derive(Clone, Debug)]
+pub(crate) struct Crd {
+    /// The position of its manifest.
+    pub(crate) manifest: usize,
+    /// Whether it is of `apiextensions.k8s.io/v1`, or else of `v1beta1`.
+    pub(crate) v1: bool,
+    pub(crate) value: Value,
+}
+
+/// What validators look at: the objects of a bundle, and what is said of it.
+#[derive(Debug)]
+pub struct Subject {
+    /// The name that the ClusterServiceVersion has as it is written; empty if that is no text.
+    pub name: String,
+    /// The package of the annotations; empty if there are none.
+    pub package: String,
+    /// The channels of the annotations. Without annotations there is one, with an empty name.
+    pub channels: Vec<String>,
+    /// The default channel of the annotations; empty if there is none.
+    pub default_channel: String,
+    /// Bytes of all files.
+    pub size: u64,
+    /// Characters of all files, each compressed with gzip and written in base64.
+    pub compressed_size: u64,
+    pub(crate) manifests: Vec<Manifest>,
+    /// The ClusterServiceVersion: the position of its manifest, and its value with texts where
+    /// texts are expected.
+    pub(crate) csv: (usize, Value),
+    /// Definitions of v1 first, in the order of files.
+    pub(crate) crds: Vec<Crd>,
+}
+
+impl Subject {
+    /// The objects, in the order of their files.
+    pub fn manifests(&self) -> &[Manifest] {
+        &self.manifests
+    }
+}
+
+/// What came of reading a folder.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// What can be judged; none if there is no ClusterServiceVersion.
+    pub subject: Option<Subject>,
+    /// Why upstream's tools judge nothing: the line in which they say it.
+    pub refusal: Option<String>,
+    /// The same with places and remedies, and what upstream drops without a word.
+    pub problems: Vec<Problem>,
+}
+
+/// Reads a folder.
+///
+/// `root` is the folder below the tree that is read (`""`: all of it), `shown` how messages call it.
+/// Upstream's command line reads the folder of manifests only, so it never sees the annotations.
+pub fn load(tree: &dyn Tree, root: &str, shown: &str, limits: &Limits) -> Loaded {
+    let shown = shown.trim_end_matches('/');
+    let mut loader = Loader {
+        tree,
+        limits,
+        root,
+        shown,
+        left: limits.files,
+        errors: Vec::new(),
+        problems: Vec::new(),
+        found: false,
+        subject: None,
+        annotations: Value::Null,
+        sizes: (0, 0),
+    };
+    loader.walk(root, 0);
+    loader.finish()
+}
+
+struct Loader<'t> {
+    tree: &'t dyn Tree,
+    limits: &'t Limits,
+    root: &'t str,
+    shown: &'t str,
+    /// How many files may still be read.
+    left: usize,
+    errors: Vec<String>,
+    problems: Vec<Problem>,
+    found: bool,
+    subject: Option<Subject>,
+    annotations: Value,
+    sizes: (u64, u64),
+}
+
+/// `folder/name`, or the name alone in the root.
+fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_lowercase()
+}
+
+impl Loader<'_> {
+    /// How messages call a path of the tree.
+    fn shown(&self, path: &str) -> String {
+        let below = path.strip_prefix(self.root).unwrap_or(path).trim_start_matches('/');
+        if below.is_empty() { self.shown.to_owned() } else { format!("{}/{below}", self.shown) }
+    }
+
+    fn problem(
+        &mut self,
+        file: &str,
+        line: Option<usize>,
+        message: impl Into<String>,
+        remedy: impl Into<Cow<'static, str>>,
+    ) {
+        let (file, message, remedy) = (file.to_owned(), message.into(), remedy.into());
+        let problem = Problem { file, line, message, remedy };
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    fn list(&self, folder: &str) -> std::io::Result<Vec<tree::Entry>> {
+        let mut entries = self.tree.list(folder)?;
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    fn read(&self, path: &str, kind: tree::Kind) -> Result<Vec<u8>, String> {
+        let open = |why: &str| format!("open {}: {why}", self.shown(path));
+        match kind {
+            tree::Kind::File => {}
+            tree::Kind::Outside => {
+                return Err(open("the symbolic link leaves the bundle, or leads nowhere"));
+            }
+            tree::Kind::Folder | tree::Kind::Other => return Err(open("not a file")),
+        }
+        let limit = self.limits.file_bytes;
+        let bytes = self.tree.read(path, limit).map_err(|error| open(&reason(&error)))?;
+        if u64::try_from(bytes.len()).is_ok_and(|length| length > limit) {
+            return Err(open(&format!("the file has more than {limit} bytes")));
+        }
+        Ok(bytes)
+    }
+
+    /// Goes through a folder and those in it: annotations and the ClusterServiceVersion are wherever
+    /// they are found, and every file counts for the size.
+    fn walk(&mut self, folder: &str, depth: usize) {
+        let entries = match self.list(folder) {
+            Ok(entries) => entries,
+            Err(error) => {
+                let verb = if depth == 0 { "lstat" } else { "open" };
+                let why = reason(&error);
+                self.errors.push(format!("{verb} {}: {why}", self.shown(folder)));
+                self.problem(folder, None, why, "make it a folder that can be read");
+                return;
+            }
+        };
+        for entry in entries {
+            let path = join(folder, &entry.name);
+            if entry.kind == tree::Kind::Folder {
+                if depth < DEEPEST && !entry.name.starts_with('.') {
+                    self.walk(&path, depth + 1);
+                }
+                continue;
+            }
+            if self.left == 0 {
+                let message = format!("the bundle has more than {} files", self.limits.files);
+                self.errors.push(message.clone());
+                self.problem(folder, None, message, "leave files out");
+                return;
+            }
+            self.left -= 1;
+            self.visit(folder, &path, &entry);
+        }
+    }
+
+    fn visit(&mut self, folder: &str, path: &str, entry: &tree::Entry) {
+        let bytes = match self.read(path, entry.kind) {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                if !entry.name.starts_with('.') {
+                    self.errors.push(format!("unable to load file {}: {why}", self.shown(path)));
+                    self.problem(path, None, why, "copy the file into the bundle");
+                }
+                return;
+            }
+        };
+        self.sizes.0 += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.sizes.1 += compressed(&bytes);
+        if entry.name.starts_with('.') {
+            return;
+        }
+        if entry.name.starts_with("annotations") {
+            self.annotations(path, &bytes);
+        }
+        let Ok(decoded) = decode::object(&bytes) else { return };
+        let kind = decoded.value.get("kind").and_then(Value::as_str);
+        if kind != Some("ClusterServiceVersion") {
+            return;
+        }
+        self.found = true;
+        let name = decoded.value.pointer("/metadata/name").and_then(Value::as_str);
+        let before = self.errors.len();
+        let subject = self.manifests(folder, name.unwrap_or_default());
+        if subject.is_some() {
+            self.subject = subject;
+        } else if self.errors.len() > before {
+            self.errors.push("no bundle csv found".to_owned());
+        }
+    }
+
+    fn annotations(&mut self, path: &str, bytes: &[u8]) {
+        let kind = Kind::One(&types::ANNOTATIONS_FILE);
+        let refusal = match decode::document(bytes) {
+            Err(refused) if refused.upstream == "EOF" => return,
+            Err(refused) => refused,
+            Ok(mut decoded) => {
+                soften(&mut decoded.value, &kind);
+                match shape::check_kind(&decoded.value, &kind) {
+                    Ok(()) => {
+                        self.annotations = decoded.value;
+                        return;
+                    }
+                    Err(mismatch) => Refused {
+                        upstream: format!(
+                            "error unmarshaling JSON: while decoding JSON: {}",
+                            mismatch.message
+                        ),
+                        line: Some(decoded.line),
+                    },
+                }
+            }
+        };
+        let message = format!(
+            "unable to load the annotations file {}: {}",
+            self.shown(path),
+            refusal.upstream
+        );
+        self.problem(path, refusal.line, refusal.upstream, "correct the file");
+        self.errors.push(message);
+    }
+
+    /// The objects of the folder that holds the ClusterServiceVersion.
+    fn manifests(&mut self, folder: &str, name: &str) -> Option<Subject> {
+        let mut faults = Vec::new();
+        let read = self.objects(folder, name, &mut faults);
+        if !faults.is_empty() {
+            let faults = aggregate(&faults);
+            self.errors.push(format!("error loading objs in directory: {faults}"));
+        }
+        read
+    }
+
+    fn objects(&mut self, folder: &str, name: &str, faults: &mut Vec<String>) -> Option<Subject> {
+        let entries = match self.list(folder) {
+            Ok(entries) => entries,
+            Err(error) => {
+                faults.push(format!("open {}: {}", self.shown(folder), reason(&error)));
+                return None;
+            }
+        };
+        let mut manifests = Vec::new();
+        let mut csv = None;
+        let mut crds = Vec::new();
+        for entry in entries {
+            let path = join(folder, &entry.name);
+            if entry.kind == tree::Kind::Folder {
+                faults.push(format!(
+                    "bundle manifests dir contains directory: {}",
+                    self.shown(&path)
+                ));
+                let message = "there is a folder among the manifests";
+                self.problem(&path, None, message, "move it out of the folder");
+                continue;
+            }
+            if entry.name.starts_with('.') {
+                faults.push(format!("bundle manifests dir has hidden file: {}", self.shown(&path)));
+                let message = "there is a hidden file among the manifests";
+                self.problem(&path, None, message, "remove the file");
+                continue;
+            }
+            let bytes = match self.read(&path, entry.kind) {
+                Ok(bytes) => bytes,
+                Err(why) => {
+                    faults.push(format!("unable to load file {}: {why}", self.shown(&path)));
+                    continue;
+                }
+            };
+            let decoded = match decode::object(&bytes) {
+                Ok(decoded) => decoded,
+                Err(refused) => {
+                    let Refused { upstream, line } = refused;
+                    faults.push(format!("unable to decode object: {upstream}"));
+                    self.problem(&path, line, upstream, "write one object of Kubernetes in it");
+                    continue;
+                }
+            };
+            if let Some(line) = decoded.second {
+                let message = "there is a second document, and only the first of a file counts";
+                self.problem(&path, Some(line), message, "write each object to its own file");
+            }
+            let manifest = Manifest::new(path.clone(), decoded.line, decoded.value, bytes);
+            let at = manifests.len();
+            match manifest.kind() {
+                "ClusterServiceVersion" if csv.is_some() => {
+                    faults.clear();
+                    faults.push("invalid bundle: contains multiple CSVs".to_owned());
+                    let message = "there is a second ClusterServiceVersion";
+                    self.problem(&path, Some(decoded.line), message, "leave one in the bundle");
+                    return None;
+                }
+                "ClusterServiceVersion" => {
+                    let kind = Kind::One(&types::CLUSTER_SERVICE_VERSION);
+                    let value = self.typed(&manifest, &entry.name, "CSV", &kind, faults)?;
+                    csv = Some((at, value));
+                }
+                "CustomResourceDefinition" => {
+                    let crd = self.definition(&manifest, &entry.name, faults)?;
+                    crds.push(Crd { manifest: at, ..crd });
+                }
+                _ => {}
+            }
+            manifests.push(manifest);
+        }
+        crds.sort_by_key(|crd| !crd.v1);
+        Some(Subject {
+            name: name.to_owned(),
+            package: String::new(),
+            channels: Vec::new(),
+            default_channel: String::new(),
+            size: 0,
+            compressed_size: 0,
+            manifests,
+            csv: csv?,
+            crds,
+        })
+    }
+
+    /// A manifest as a value of its type; none if it is something else, which ends the reading.
+    fn typed(
+        &mut self,
+        manifest: &Manifest,
+        file: &str,
+        what: &str,
+        kind: &Kind,
+        faults: &mut Vec<String>,
+    ) -> Option<Value> {
+        let mut value = manifest.value().clone();
+        soften(&mut value, kind);
+        let Err(mismatch) = shape::check_kind(&value, kind) else { return Some(value) };
+        let line = manifest.line_of(&mismatch.path);
+        faults.clear();
+        faults.push(format!(
+            "unable to parse {what} {file}: error unmarshaling JSON: while decoding JSON: {}",
+            mismatch.message
+        ));
+        let remedy = "write the value in the kind that is named";
+        self.problem(manifest.file(), line, mismatch.message, remedy);
+        None
+    }
+
+    fn definition(
+        &mut self,
+        manifest: &Manifest,
+        file: &str,
+        faults: &mut Vec<String>,
+    ) -> Option<Crd> {
+        let ("apiextensions.k8s.io", version @ ("v1" | "v1beta1")) = manifest.group_version()
+        else {
+            let api_version = manifest.api_version();
+            faults.clear();
+            faults.push(format!("unsupported CRD version {api_version} for {file}"));
+            let message = format!("the apiVersion {} is not supported", quote(api_version));
+            let line = manifest.line_of(&[Step::Field("apiVersion".to_owned())]);
+            let remedy = "write apiextensions.k8s.io/v1";
+            self.problem(manifest.file(), line, message, remedy);
+            return None;
+        };
+        let v1 = version == "v1";
+        let kind = Kind::Kube(if v1 { types::CRD_V1 } else { types::CRD_V1BETA1 });
+        let value = self.typed(manifest, file, "CRD", &kind, faults)?;
+        Some(Crd { manifest: 0, v1, value })
+    }
+
+    fn finish(mut self) -> Loaded {
+        let shown = self.shown.to_owned();
+        if !self.found {
+            self.errors.push(format!("unable to find a csv in bundle directory {shown}"));
+            let message = "there is no ClusterServiceVersion";
+            self.problem(self.root, None, message, "put one among the manifests");
+        } else if self.subject.is_none() {
+            self.errors.push(format!("unable to load bundle from directory {shown}"));
+        }
+        if let Some(subject) = &mut self.subject {
+            let said = shape::field(&self.annotations, "annotations").unwrap_or(&Value::Null);
+            let channels = shape::text(said, types::CHANNELS_KEY);
+            subject.channels = channels.split(',').map(str::to_owned).collect();
+            shape::text(said, types::PACKAGE_KEY).clone_into(&mut subject.package);
+            shape::text(said, types::DEFAULT_KEY).clone_into(&mut subject.default_channel);
+            (subject.size, subject.compressed_size) = self.sizes;
+        }
+        let refusal = (!self.errors.is_empty()).then(|| aggregate(&self.errors));
+        Loaded { subject: self.subject, refusal, problems: self.problems }
+    }
+}
+
+/// Several errors in one line: each once, in brackets if they are several.
+pub(crate) fn aggregate(errors: &[String]) -> String {
+    let mut seen: Vec<&str> = Vec::new();
+    for error in errors {
+        if !seen.contains(&error.as_str()) {
+            seen.push(error);
+        }
+    }
+    match seen.as_slice() {
+        [one] => (*one).to_owned(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
+
+/// Characters of a text that is compressed with gzip and written in base64.
+fn compressed(bytes: &[u8]) -> u64 {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory does not fail.
+    let packed = encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap_or_default();
+    u64::try_from(packed.len().div_ceil(3) * 4).unwrap_or(u64::MAX)
+}

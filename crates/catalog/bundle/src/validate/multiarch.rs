@@ -1,0 +1,364 @@
+//! The validator of architectures: do images run where the bundle says they do?
+//!
+//! Upstream goes through maps, so its findings come in random order; ours are sorted by image.
+
+use super::{
+    csv::labels,
+    finding::{Bad, Finding, Findings, fields},
+    load::Subject,
+    view::{deep, items, texts},
+};
+use crate::shape;
+use mainstay_formats::quote;
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+const ARCH: &str = "operatorframework.io/arch.";
+const OS: &str = "operatorframework.io/os.";
+
+/// Where the manifests of images come from: a registry, or a container tool that asks one.
+pub trait Images {
+    /// The manifest of an image, or its list of manifests: a JSON text.
+    ///
+    /// # Errors
+    /// Why it cannot be had, in words for people.
+    fn manifest(&mut self, image: &str) -> Result<String, String>;
+}
+
+/// A system that an image runs on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Platform {
+    os: String,
+    arch: String,
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.os, self.arch)
+    }
+}
+
+/// The platforms of an image; none if they are not known.
+type Known = Option<Vec<Platform>>;
+type Group = BTreeMap<String, Known>;
+
+/// Texts as `%q` prints a list of them.
+fn list<T: fmt::Display>(texts: &[T]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quote(&text.to_string())).collect();
+    format!("[{}]", texts.join(" "))
+}
+
+/// Judges a bundle. `tool` is what the option `container-tools` says.
+pub(crate) fn validate(subject: &Subject, tool: &str, images: &mut dyn Images) -> Findings {
+    let mut found = Findings::new(subject.name.clone());
+    let bad = || Bad::Text(subject.csv_name().to_owned());
+    let place = fields(&["metadata", "labels"]);
+    if !matches!(tool, "" | "none" | "docker" | "podman") {
+        let detail = format!(
+            "invalid value (container-tools) for ({tool}). One of: [docker, podman, none] (If not set, the \
+             default value is docker)"
+        );
+        let finding = Finding::error("ValidationFailed", bad(), detail);
+        found.add(finding.mend("write docker or podman"));
+        return found;
+    }
+    let mut check = Check::new(subject);
+    check.inspect(images);
+    check.supported();
+    check.unlabelled();
+    check.others();
+    check.affinity();
+    for detail in check.errors {
+        let finding = Finding::error("ValidationFailed", bad(), detail);
+        let remedy = "build the image for it, or remove the label";
+        found.add(finding.at(subject.csv.0, &place).mend(remedy));
+    }
+    for detail in check.warnings {
+        let finding = Finding::warning("ValidationFailed", bad(), detail);
+        let remedy = "let labels, images and node affinity say the same";
+        found.add(finding.at(subject.csv.0, &place).mend(remedy));
+    }
+    found
+}
+
+struct Check {
+    arch_labels: Vec<String>,
+    os_labels: Vec<String>,
+    managers: Group,
+    /// The images of managers in the order in which they are found.
+    named: Vec<String>,
+    others: Group,
+    related: Group,
+    affinity: BTreeMap<String, Vec<Platform>>,
+    errors: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Check {
+    fn new(subject: &Subject) -> Self {
+        let labelled = |prefix: &str| {
+            let found = labels(subject)
+                .filter(|(key, value)| key.contains(prefix) && *value == "supported");
+            found.map(|(key, _)| key.to_owned()).collect::<Vec<_>>()
+        };
+        let mut check = Self {
+            arch_labels: labelled(ARCH),
+            os_labels: labelled(OS),
+            managers: Group::new(),
+            named: Vec::new(),
+            others: Group::new(),
+            related: Group::new(),
+            affinity: BTreeMap::new(),
+            errors: Vec::new(),
+            warnings: Vec::new(),
+        };
+        for (_, pod) in subject.deployments() {
+            check.deployment(pod);
+        }
+        for (_, pod) in subject.deployments() {
+            for container in items(pod, "containers") {
+                let image = shape::text(container, "image");
+                if !check.managers.contains_key(image) {
+                    check.others.insert(image.to_owned(), None);
+                }
+            }
+        }
+        for image in items(subject.spec(), "relatedImages") {
+            check.related.insert(shape::text(image, "image").to_owned(), None);
+        }
+        check
+    }
+
+    /// The images of a deployment that are the operator's own: a container called manager, or all
+    /// but the proxy that scaffolds have.
+    fn deployment(&mut self, pod: &Value) {
+        let mut found = false;
+        for container in items(pod, "containers") {
+            let image = shape::text(container, "image");
+            if self.managers.contains_key(image) {
+                continue;
+            }
+            if shape::text(container, "name") == "manager" {
+                self.manager(image);
+                found = true;
+            }
+            self.affinity.insert(image.to_owned(), affinity(pod));
+        }
+        if found {
+            return;
+        }
+        for container in items(pod, "containers") {
+            let image = shape::text(container, "image");
+            if shape::text(container, "name") != "kube-rbac-proxy"
+                && !self.managers.contains_key(image)
+            {
+                self.manager(image);
+            }
+        }
+    }
+
+    fn manager(&mut self, image: &str) {
+        self.managers.insert(image.to_owned(), None);
+        self.named.push(image.to_owned());
+    }
+
+    fn inspect(&mut self, images: &mut dyn Images) {
+        let groups = [&mut self.managers, &mut self.others, &mut self.related];
+        for (image, known) in groups.into_iter().flatten() {
+            // Once more, for who has bad luck.
+            let found = platforms(images, image).or_else(|_| platforms(images, image));
+            match found {
+                Ok(platforms) => *known = Some(platforms),
+                Err(why) => {
+                    self.warnings.push(format!("unable to inspect the image ({image}) : {why}"));
+                }
+            }
+        }
+    }
+
+    /// The systems that labels promise, or those that go without saying.
+    fn promised(labels: &[String], prefix: &str, usual: &str) -> Vec<String> {
+        if labels.is_empty() {
+            return vec![usual.to_owned()];
+        }
+        labels.iter().map(|label| label.replace(prefix, "")).collect()
+    }
+
+    /// What labels promise, all images have.
+    fn supported(&mut self) {
+        let mut missing: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for os in Self::promised(&self.os_labels, OS, "linux") {
+            for arch in Self::promised(&self.arch_labels, ARCH, "amd64") {
+                let wanted = format!("{os}.{arch}");
+                for (image, known) in self.managers.iter().chain(&self.others).chain(&self.related)
+                {
+                    let Some(known) = known else { continue };
+                    if !known.iter().any(|it| format!("{}.{}", it.os, it.arch) == wanted) {
+                        missing.entry(wanted.clone()).or_default().push(image.clone());
+                    }
+                }
+            }
+        }
+        for (wanted, mut images) in missing {
+            images.sort();
+            self.errors.push(format!(
+                "not all images specified are providing the support described via the CSV labels. Note that \
+                 (OS.architecture): ({wanted}) was not found for the image(s) [{}]",
+                images.join(" ")
+            ));
+        }
+    }
+
+    /// What labels promise and the operator's own images have.
+    fn all(&self, arch: bool) -> BTreeSet<String> {
+        let promised = if arch {
+            Self::promised(&self.arch_labels, ARCH, "amd64")
+        } else {
+            Self::promised(&self.os_labels, OS, "linux")
+        };
+        let known = self.managers.values().flatten().flatten();
+        let had = known.map(|it| if arch { it.arch.clone() } else { it.os.clone() });
+        promised.into_iter().chain(had).collect()
+    }
+
+    /// What the operator's own images have and no label says.
+    fn unlabelled(&mut self) {
+        for (arch, usual, label, what) in
+            [(true, "amd64", ARCH, "Arch(s)"), (false, "linux", OS, "OS(s)")]
+        {
+            let all = self.all(arch);
+            let labels = if arch { &self.arch_labels } else { &self.os_labels };
+            // An image that could not be looked at counts as one more.
+            let alone = all.len() == 1 && self.managers.values().all(Option::is_some);
+            let missing: Vec<&String> = all
+                .iter()
+                .filter(|it| !labels.iter().any(|label| label.contains(it.as_str())))
+                .filter(|it| !(alone && *it == usual))
+                .collect();
+            if missing.is_empty() {
+                continue;
+            }
+            let more = if arch { "amd64 architectures, you MUST," } else { "linux OS you MUST," };
+            self.warnings.push(format!(
+                "check if the CSV is missing the label ({label}<value>) for the {what}: {}. Be aware that \
+                 your Operator manager image {} provides this support. Thus, it is very likely that you want \
+                 to provide it and if you support more than {more}use the required labels for all which are \
+                 supported.Otherwise, your solution cannot be listed on the cluster for these architectures",
+                list(&missing),
+                list(&self.named)
+            ));
+        }
+    }
+
+    /// What the operator's own images have and others do not.
+    fn others(&mut self) {
+        let (archs, systems) = (self.all(true), self.all(false));
+        let mut found = Vec::new();
+        for (image, known) in self.others.iter().chain(&self.related) {
+            let Some(known) = known else { continue };
+            for (all, what, arch) in [(&archs, "Arch(s)", true), (&systems, "OS(s)", false)] {
+                let has = |wanted: &String| {
+                    known.iter().any(|it| if arch { &it.arch == wanted } else { &it.os == wanted })
+                };
+                let missing: Vec<&String> = all.iter().filter(|wanted| !has(wanted)).collect();
+                if !missing.is_empty() {
+                    found.push(format!(
+                        "check if the image {image} should not support {}. Note that this CSV has labels \
+                         for this {what} Your manager image {} are providing this support OR the CSV is \
+                         configured via labels to support it. Then, please verify if this image should not \
+                         support it",
+                        list(&missing),
+                        list(&self.named)
+                    ));
+                }
+            }
+        }
+        self.warnings.extend(found);
+    }
+
+    /// Pods go where their images run.
+    fn affinity(&mut self) {
+        let mut found = Vec::new();
+        for (image, known) in self.managers.iter().chain(&self.others) {
+            let unknown = [Platform { os: "error".to_owned(), arch: "error".to_owned() }];
+            let has = known.as_deref().unwrap_or(&unknown);
+            let wanted = self.affinity.get(image).map_or(&[][..], Vec::as_slice);
+            let image = quote(image);
+            if wanted.is_empty() {
+                if known.is_none() {
+                    found.push(format!(
+                        "check if the CSV is missing a node affinity configuration for the image: {image}. "
+                    ));
+                }
+                found.push(format!(
+                    "check if the CSV has a missing or invalid node affinity configuration for the image: \
+                     {image}. The image data suggests the following platforms are supported: {}",
+                    list(has)
+                ));
+                continue;
+            }
+            let extra: Vec<&Platform> = wanted.iter().filter(|it| !has.contains(it)).collect();
+            let missing: Vec<&Platform> = has.iter().filter(|it| !wanted.contains(it)).collect();
+            if !extra.is_empty() {
+                found.push(format!(
+                    "the CSV includes {} in the node affinity configuration for the image: {image}, but the \
+                     image data suggests the following platforms are supported: {}",
+                    list(&extra),
+                    list(has)
+                ));
+            }
+            if !missing.is_empty() {
+                found.push(format!(
+                    "the image data indicates {} is supported for the image: {image}, but the node affinity \
+                     configuration for the image only specifies {}",
+                    list(&missing),
+                    list(wanted)
+                ));
+            }
+        }
+        self.warnings.extend(found);
+    }
+}
+
+/// The platforms of an image, but for entries that are no images at all.
+fn platforms(images: &mut dyn Images, image: &str) -> Result<Vec<Platform>, String> {
+    let text = images.manifest(image)?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let one = |manifest: &Value| {
+        let platform = deep(manifest, &["platform"]);
+        let text = |name: &str| shape::text(platform, name).to_owned();
+        Platform { os: text("os"), arch: text("architecture") }
+    };
+    let unknown = |text: &str| text.is_empty() || text == "unknown";
+    let found = items(&value, "manifests").iter().map(one);
+    Ok(found.filter(|it| !unknown(&it.os) && !unknown(&it.arch)).collect())
+}
+
+/// The platforms that pods are bound to.
+fn affinity(pod: &Value) -> Vec<Platform> {
+    let path = ["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
+    let mut found = Vec::new();
+    for term in items(deep(pod, &path), "nodeSelectorTerms") {
+        let (mut archs, mut systems) = (Vec::new(), Vec::new());
+        for expression in items(term, "matchExpressions") {
+            if shape::text(expression, "operator") != "In" {
+                continue;
+            }
+            let values = || texts(expression, "values").collect();
+            match shape::text(expression, "key") {
+                "kubernetes.io/arch" => archs = values(),
+                "kubernetes.io/os" => systems = values(),
+                _ => {}
+            }
+        }
+        for os in systems {
+            for arch in &archs {
+                found.push(Platform { os: str::to_owned(os), arch: str::to_owned(arch) });
+            }
+        }
+    }
+    found
+}

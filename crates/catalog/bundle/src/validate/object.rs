@@ -1,0 +1,213 @@
+//! The validator of objects that can harm a cluster: budgets, priorities, permissions.
+
+use super::{
+    finding::{Bad, Finding, Findings, fields, item},
+    load::Subject,
+    metadata::{shown, shown_type},
+    view::{deep, items, part, texts},
+};
+use crate::{
+    manifest::Manifest,
+    shape::{self, Kind},
+};
+use serde_json::Value;
+
+const INVALID: &str = "ObjectFailedValidation";
+
+/// Security context constraints that come with the platform.
+const DEFAULTS: &[&str] = &[
+    "privileged",
+    "restricted",
+    "anyuid",
+    "hostaccess",
+    "hostmount-anyuid",
+    "hostnetwork",
+    "node-exporter",
+    "nonroot",
+];
+
+/// Judges the objects of a bundle that are of kinds known here.
+pub(crate) fn validate(subject: &Subject) -> Vec<Findings> {
+    let manifests = subject.manifests.iter().enumerate();
+    manifests.filter_map(|(at, manifest)| one(at, manifest)).collect()
+}
+
+fn one(at: usize, manifest: &Manifest) -> Option<Findings> {
+    let (what, name, judge): (_, _, fn(usize, &Value) -> Vec<Finding>) = match manifest.kind() {
+        "PodDisruptionBudget" => {
+            ("poddisruptionbudget", "api.policy.v1.PodDisruptionBudget", budget)
+        }
+        "PriorityClass" => ("priorityclass", "api.scheduling.v1.PriorityClass", priority),
+        "Role" => ("role", "api.rbac.v1.Role", rules),
+        "ClusterRole" => ("clusterrole", "api.rbac.v1.ClusterRole", rules),
+        _ => return None,
+    };
+    let mut found = Findings::default();
+    match shape::check_kind(manifest.value(), &Kind::Kube(name)) {
+        Err(mismatch) => {
+            let bad = Bad::Shown(mismatch.message);
+            let finding = Finding::error("ParseError", bad, format!("error unmarshaling {what}"));
+            found.add(
+                finding.at(at, &mismatch.path).mend("write the value in the kind that is named"),
+            );
+        }
+        Ok(()) => found.extend(judge(at, manifest.value())),
+    }
+    Some(found)
+}
+
+fn budget(at: usize, object: &Value) -> Vec<Finding> {
+    let spec = part(object, "spec");
+    let mut found = Vec::new();
+    let (most, least) = (part(spec, "maxUnavailable"), part(spec, "minAvailable"));
+    // Upstream takes every text for zero, 50% too.
+    let zero = most.is_string() || most.as_i64() == Some(0);
+    for (wrong, field, detail, remedy) in [
+        (
+            zero,
+            "maxUnavailable",
+            "maxUnavailable field cannot be set to 0 or 0%",
+            "write at least 1",
+        ),
+        (
+            least == "100%",
+            "minAvailable",
+            "minAvailable field cannot be set to 100%",
+            "leave room for one pod to go",
+        ),
+    ] {
+        if wrong {
+            let bad = Bad::Shown(shown_budget(object));
+            let finding = Finding::error(INVALID, bad, detail);
+            found.push(finding.at(at, &fields(&["spec", field])).mend(remedy));
+        }
+    }
+    found
+}
+
+/// A budget as `%v` prints it.
+fn shown_budget(object: &Value) -> String {
+    let spec = part(object, "spec");
+    let amount = |name: &str| match part(spec, name) {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => "<nil>".to_owned(),
+    };
+    let selector = match part(spec, "selector") {
+        Value::Null => "nil".to_owned(),
+        selector => {
+            let labels = part(selector, "matchLabels").as_object();
+            let label = |(key, value): (&String, &Value)| {
+                format!("{key}: {},", value.as_str().unwrap_or_default())
+            };
+            let labels: Vec<String> = labels.into_iter().flatten().map(label).collect();
+            let expression = |it: &Value| {
+                format!(
+                    "LabelSelectorRequirement{{Key:{},Operator:{},Values:[{}],}},",
+                    shape::text(it, "key"),
+                    shape::text(it, "operator"),
+                    texts(it, "values").collect::<Vec<_>>().join(" ")
+                )
+            };
+            let expressions: Vec<String> =
+                items(selector, "matchExpressions").iter().map(expression).collect();
+            let (labels, expressions) = (labels.concat(), expressions.concat());
+            format!(
+                "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},\
+                 MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+            )
+        }
+    };
+    let policy = match part(spec, "unhealthyPodEvictionPolicy") {
+        Value::Null => "<nil>",
+        _ => "{ptr}",
+    };
+    format!(
+        "{{{} {} {{{} {selector} {} {policy}}} {{0 map[] 0 0 0 0 []}}}}",
+        shown_type(object),
+        shown(part(object, "metadata")),
+        amount("minAvailable"),
+        amount("maxUnavailable"),
+    )
+}
+
+fn priority(at: usize, object: &Value) -> Vec<Finding> {
+    if part(object, "globalDefault") != &Value::Bool(true) {
+        return Vec::new();
+    }
+    let policy = if part(object, "preemptionPolicy").is_null() { "<nil>" } else { "{ptr}" };
+    let shown = format!(
+        "{{{} {} {} true {} {policy}}}",
+        shown_type(object),
+        shown(part(object, "metadata")),
+        part(object, "value").as_i64().unwrap_or_default(),
+        shape::text(object, "description"),
+    );
+    let detail = "globalDefault field cannot be set to true";
+    let finding = Finding::error(INVALID, Bad::Shown(shown), detail);
+    vec![finding.at(at, &fields(&["globalDefault"])).mend("write false")]
+}
+
+fn rules(at: usize, object: &Value) -> Vec<Finding> {
+    let rules = items(object, "rules");
+    let any = |rule: &Value, field: &str, wanted: &[&str]| {
+        texts(rule, field).any(|text| wanted.contains(&text))
+    };
+    let mut found = Vec::new();
+    let mut add =
+        |number: usize, level: fn(&'static str, Bad, &'static str) -> Finding, kind, detail| {
+            let finding = level(kind, Bad::Shown(shown_rule(&rules[number])), detail);
+            let remedy = "take the permission out of the role";
+            found.push(finding.at(at, &item(&["rules"], number)).mend(remedy));
+        };
+    for (number, rule) in rules.iter().enumerate() {
+        if any(rule, "apiGroups", &["policy"])
+            && any(rule, "resources", &["poddisruptionbudgets"])
+            && any(rule, "verbs", &["*", "create", "update", "patch"])
+        {
+            let detail = "RBAC includes permission to create/update poddisruptionbudgets, which could \
+                          impact cluster stability";
+            add(number, Finding::warning, "ValidationFailed", detail);
+        }
+        if any(rule, "apiGroups", &["security.openshift.io"])
+            && any(rule, "resources", &["securitycontextconstraints"])
+            && any(rule, "verbs", &["*", "delete", "update", "patch"])
+            && any(rule, "resourceNames", DEFAULTS)
+        {
+            let detail = "RBAC includes permission to modify default securitycontextconstraints, which \
+                          could impact cluster stability";
+            add(number, Finding::error, INVALID, detail);
+        }
+    }
+    found
+}
+
+/// A rule as `%v` prints it.
+fn shown_rule(rule: &Value) -> String {
+    let list = |name: &str| texts(rule, name).collect::<Vec<_>>().join(" ");
+    format!(
+        "{{[{}] [{}] [{}] [{}] [{}]}}",
+        list("verbs"),
+        list("apiGroups"),
+        list("resources"),
+        list("resourceNames"),
+        list("nonResourceURLs")
+    )
+}
+
+/// Whether a rule of permissions names one of the groups, one of the resources and one of the verbs.
+pub(crate) fn permits(rule: &Value, groups: &[&str], resources: &[&str], verbs: &[&str]) -> bool {
+    let any = |field: &str, wanted: &[&str]| texts(rule, field).any(|text| wanted.contains(&text));
+    any("apiGroups", groups) && any("resources", resources) && any("verbs", verbs)
+}
+
+/// The permissions of an install strategy: `permissions` or `clusterPermissions`.
+pub(crate) fn permissions<'s>(
+    subject: &'s Subject,
+    which: &str,
+) -> impl Iterator<Item = (usize, usize, &'s Value)> {
+    let found = deep(subject.install(), &[which]).as_array().map_or(&[][..], Vec::as_slice);
+    found.iter().enumerate().flat_map(|(at, permission)| {
+        items(permission, "rules").iter().enumerate().map(move |(rule, value)| (at, rule, value))
+    })
+}

@@ -1,0 +1,235 @@
+//! APIs that versions of Kubernetes have removed.
+
+use super::{
+    Settings,
+    finding::{Bad, Finding, fields},
+    load::Subject,
+    object::permissions,
+    view::{gvk_of, items, texts},
+};
+use crate::shape::{self, Step};
+use mainstay_formats::quote;
+use mainstay_version::{Version, parse_tolerant};
+use std::{collections::BTreeMap, fmt::Write};
+
+/// What an object of a kind is called, by kind, and where the first of them is.
+#[derive(Default)]
+pub(crate) struct Uses {
+    names: BTreeMap<String, Vec<String>>,
+    place: Option<(usize, Vec<Step>)>,
+}
+
+impl Uses {
+    fn add(&mut self, kind: &str, name: impl Into<String>, manifest: usize, path: &[Step]) {
+        self.names.entry(kind.to_owned()).or_default().push(name.into());
+        self.place.get_or_insert_with(|| (manifest, path.to_vec()));
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// `Kind: (["name" "name"])`; of several, each has a comma behind it. Upstream has them in random
+    /// order.
+    pub(crate) fn text(&self) -> String {
+        let comma = if self.names.len() > 1 { "," } else { "" };
+        let kind =
+            |(kind, names): (&String, &Vec<String>)| format!("{kind}: ({}){comma}", list(names));
+        self.names.iter().map(kind).collect()
+    }
+
+    /// Puts a finding where the first of them is.
+    pub(crate) fn place(&self, finding: Finding) -> Finding {
+        match &self.place {
+            Some((manifest, path)) => finding.at(*manifest, path),
+            None => finding,
+        }
+    }
+}
+
+/// Texts as `%+q` prints a list of them: in quotes, in ASCII.
+pub(crate) fn list<T: AsRef<str>>(texts: &[T]) -> String {
+    let one = |text: &T| {
+        let mut out = String::new();
+        for c in quote(text.as_ref()).chars() {
+            match u32::from(c) {
+                0..0x80 => out.push(c),
+                // Writing to a text does not fail.
+                code @ 0x80..0x1_0000 => _ = write!(out, "\\u{code:04x}"),
+                code => _ = write!(out, "\\U{code:08x}"),
+            }
+        }
+        out
+    };
+    format!("[{}]", texts.iter().map(one).collect::<Vec<_>>().join(" "))
+}
+
+/// Kinds that 1.22 removed.
+const GONE_IN_22: &[(&str, &[&str])] = &[
+    ("scheduling.k8s.io/v1beta1", &["PriorityClass"]),
+    (
+        "rbac.authorization.k8s.io/v1beta1",
+        &["Role", "ClusterRoleBinding", "RoleBinding", "ClusterRole"],
+    ),
+    ("apiregistration.k8s.io/v1beta1", &["APIService"]),
+    ("authentication.k8s.io/v1beta1", &["TokenReview"]),
+    (
+        "authorization.k8s.io/v1beta1",
+        &["LocalSubjectAccessReview", "SelfSubjectAccessReview", "SubjectAccessReview"],
+    ),
+    (
+        "admissionregistration.k8s.io/v1beta1",
+        &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"],
+    ),
+    ("coordination.k8s.io/v1beta1", &["Lease"]),
+    ("extensions/v1beta1", &["Ingress"]),
+    ("networking.k8s.io/v1beta1", &["Ingress", "IngressClass"]),
+    ("storage.k8s.io/v1beta1", &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"]),
+    ("certificates.k8s.io/v1beta1", &["CertificateSigningRequest"]),
+];
+
+/// Kinds that 1.25 removed.
+const GONE_IN_25: &[(&str, &[&str])] = &[
+    ("batch/v1beta1", &["CronJob"]),
+    ("discovery.k8s.io/v1beta1", &["EndpointSlice"]),
+    ("events.k8s.io/v1beta1", &["Event"]),
+    ("autoscaling/v2beta1", &["HorizontalPodAutoscaler"]),
+    ("policy/v1beta1", &["PodDisruptionBudget", "PodSecurityPolicy"]),
+    ("node.k8s.io/v1beta1", &["RuntimeClass"]),
+];
+
+/// Kinds that 1.26 removed.
+const GONE_IN_26: &[(&str, &[&str])] = &[("autoscaling/v2beta2", &["HorizontalPodAutoscaler"])];
+
+fn gone(table: &[(&str, &[&str])], api_version: &str, kind: &str) -> bool {
+    table.iter().any(|(known, kinds)| *known == api_version && kinds.contains(&kind))
+}
+
+/// What a bundle uses that 1.22 has removed.
+pub(crate) fn in_22(subject: &Subject) -> Uses {
+    let mut uses = Uses::default();
+    for crd in subject.crds.iter().filter(|crd| !crd.v1) {
+        let metadata = crd.value.get("metadata").unwrap_or(&serde_json::Value::Null);
+        uses.add("CRD", shape::text(metadata, "name"), crd.manifest, &[]);
+    }
+    objects(subject, GONE_IN_22, &mut uses);
+    uses
+}
+
+fn objects(subject: &Subject, table: &[(&str, &[&str])], uses: &mut Uses) {
+    for (at, manifest) in subject.manifests.iter().enumerate() {
+        if gone(table, manifest.api_version(), manifest.kind()) {
+            uses.add(manifest.kind(), manifest.name(), at, &[]);
+        }
+    }
+}
+
+/// What a bundle uses that 1.25 has removed, and what it may use without need.
+fn in_25(subject: &Subject) -> (Uses, Uses) {
+    let mut uses = Uses::default();
+    let csv = subject.csv.0;
+    let read = gvk_of(subject.manifests[csv].value());
+    // What the ClusterServiceVersion lists counts where its file stands among the others.
+    let listed = read.group == "operators.coreos.com" && read.version == "v1alpha1";
+    let mut known = Vec::new();
+    for (at, manifest) in subject.manifests.iter().enumerate() {
+        if at == csv && listed {
+            for (title, field) in [("Owned", "owned"), ("Required", "required")] {
+                for (i, crd) in subject.resources(field).iter().enumerate() {
+                    for (j, resource) in items(crd, "resources").iter().enumerate() {
+                        let kind = shape::text(resource, "kind");
+                        known.push(format!("{}s", kind.to_lowercase()));
+                        if gone(GONE_IN_25, shape::text(resource, "version"), kind) {
+                            let name = format!(
+                                "ClusterServiceVersion.Spec.CustomResourceDefinitions.{title}[{i}].\
+                                 Resource[{j}]"
+                            );
+                            let mut path = fields(&["spec", "customresourcedefinitions", field]);
+                            path.push(Step::Item(i));
+                            uses.add(kind, name, at, &path);
+                        }
+                    }
+                }
+            }
+        } else if gone(GONE_IN_25, manifest.api_version(), manifest.kind()) {
+            uses.add(manifest.kind(), manifest.name(), at, &[]);
+        }
+    }
+    let mut doubtful = Uses::default();
+    let titles = [("ClusterPermissions", "clusterPermissions"), ("Permissions", "permissions")];
+    for (title, field) in titles.into_iter().filter(|_| listed) {
+        for (i, j, rule) in permissions(subject, field) {
+            for _ in texts(rule, "apiGroups").filter(|group| *group == "policy") {
+                let resource = "podsecuritypolicies";
+                for _ in texts(rule, "resources").filter(|it| *it == resource) {
+                    if known.iter().any(|it| it == resource) {
+                        continue;
+                    }
+                    let name = format!(
+                        "ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.{title}[{i}].Rules[{j}]"
+                    );
+                    let mut path = fields(&["spec", "install", "spec", field]);
+                    path.push(Step::Item(i));
+                    doubtful.add(resource, name, csv, &path);
+                }
+            }
+        }
+    }
+    (uses, doubtful)
+}
+
+/// What there is to say about removed APIs.
+pub(crate) fn findings(subject: &Subject, settings: &Settings) -> Vec<Finding> {
+    let bad = || Bad::Text(subject.csv_name().to_owned());
+    let error = |detail: String| Finding::error("ValidationFailed", bad(), detail);
+    let mut found = Vec::new();
+    let wanted = settings.kubernetes.as_deref().unwrap_or_default();
+    let minimum = shape::text(subject.spec(), "minKubeVersion");
+    let mut versions: Vec<Version> = Vec::new();
+    if !wanted.is_empty() {
+        if let Ok(version) = parse_tolerant(wanted) {
+            versions.push(version);
+        } else {
+            let detail = format!("invalid value informed via the k8s key option : {wanted}");
+            found.push(error(detail).mend("give a version such as 1.25"));
+        }
+    }
+    if !minimum.is_empty() {
+        if let Ok(version) = parse_tolerant(minimum) {
+            versions.push(version);
+        } else {
+            let detail = format!(
+                "unable to use csv.Spec.MinKubeVersion to verify the CRD/Webhook apis because it has an \
+                 invalid value: {minimum}"
+            );
+            let place = fields(&["spec", "minKubeVersion"]);
+            let finding = error(detail).at(subject.csv.0, &place);
+            found.push(finding.mend("write a version such as 1.25.0"));
+        }
+    }
+    let (in_25, doubtful) = in_25(subject);
+    let mut in_26 = Uses::default();
+    objects(subject, GONE_IN_26, &mut in_26);
+    for (minor, uses, doubt) in
+        [(22, in_22(subject), false), (25, in_25, false), (25, doubtful, true), (26, in_26, false)]
+    {
+        if uses.is_empty() {
+            continue;
+        }
+        let detail = format!(
+            "this bundle is using APIs which were deprecated and removed in v1.{minor}. More info: \
+             https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-{minor}. Migrate the \
+             API(s) for {}",
+            uses.text()
+        );
+        let asked = versions.iter().any(|version| *version >= Version::new(1, minor, 0));
+        let finding = if asked && !doubt {
+            error(detail)
+        } else {
+            Finding::warning("ValidationFailed", bad(), detail)
+        };
+        found.push(uses.place(finding).mend("use the version of the API that followed"));
+    }
+    found
+}

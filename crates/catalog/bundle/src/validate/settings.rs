@@ -1,0 +1,95 @@
+//! What validators are told besides the bundle, and the files that it may come from.
+
+use super::community::{IndexContent, IndexFile};
+use crate::shape::{self, Kind, Shape};
+use serde_json::Value;
+use std::{fs::File, io::Read, path::Path};
+
+/// Most bytes that are read of a file.
+const LIMIT: u64 = 4 << 20;
+
+/// What validators are told besides the bundle.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The version of Kubernetes that the bundle shall run on (`k8s-version`).
+    pub kubernetes: Option<String>,
+    /// The file that the index image is built from (`index-path`).
+    pub index: Option<IndexFile>,
+    /// The container tool that is asked for images (`container-tools`); empty for the usual one.
+    pub container_tool: String,
+    /// Categories that replace the standard ones, or why they cannot be had.
+    pub categories: Option<Result<Vec<String>, String>>,
+}
+
+static CATEGORIES: Shape = Shape {
+    name: "categories",
+    spelled: "internal.categories",
+    fields: &[("categories", Kind::Many(&Kind::Text))],
+};
+
+impl Settings {
+    /// Takes a value that is given as `key=value`. Keys that nobody knows count for nothing, empty
+    /// values for none.
+    pub fn set(&mut self, key: &str, value: &str) {
+        if value.is_empty() {
+            return;
+        }
+        match key {
+            "k8s-version" => self.kubernetes = Some(value.to_owned()),
+            "index-path" => self.index = Some(index(value)),
+            "container-tools" => self.container_tool = value.to_lowercase(),
+            _ => {}
+        }
+    }
+
+    /// Takes the categories that a file lists: `{"categories": ["…"]}`.
+    pub fn categories_from(&mut self, path: &Path) {
+        self.categories = Some(categories(path));
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, std::io::Error> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LIMIT).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_lowercase()
+}
+
+/// The file that an index image is built from.
+fn index(path: &str) -> IndexFile {
+    let place = Path::new(path);
+    let content = match std::fs::metadata(place) {
+        Err(error) => IndexContent::Missing(format!("stat {path}: {}", reason(&error))),
+        Ok(found) if found.is_dir() => IndexContent::Folder,
+        Ok(found) if !found.is_file() => {
+            IndexContent::Unreadable(format!("open {path}: not a file"))
+        }
+        Ok(_) => match read(place) {
+            Ok(bytes) => IndexContent::Text(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(error) => IndexContent::Unreadable(format!("open {path}: {}", reason(&error))),
+        },
+    };
+    IndexFile { path: path.to_owned(), content }
+}
+
+fn categories(path: &Path) -> Result<Vec<String>, String> {
+    let whole = std::path::absolute(path)
+        .map_err(|error| format!("finding category file: {}", reason(&error)))?;
+    if std::fs::metadata(&whole).is_ok_and(|found| !found.is_file()) {
+        return Err(format!("reading category file: read {}: is a directory", whole.display()));
+    }
+    let bytes = read(&whole).map_err(|error| {
+        format!("reading category file: open {}: {}", whole.display(), reason(&error))
+    })?;
+    let before = |why: String| format!("unmarshaling category file: {why}");
+    let parsed = mainstay_schema::strict::parse(&bytes).map_err(before)?;
+    let value: Value = parsed.value;
+    shape::check(&value, &CATEGORIES).map_err(|mismatch| before(mismatch.message))?;
+    let listed = super::view::texts(&value, "categories");
+    Ok(listed.map(str::to_owned).collect())
+}

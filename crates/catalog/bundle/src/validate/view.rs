@@ -1,0 +1,105 @@
+//! The ClusterServiceVersion as validators look at it.
+
+use super::load::Subject;
+use crate::shape::{self, Step};
+use mainstay_object::Gvk;
+use serde_json::Value;
+
+/// A part that is not there.
+static NONE: Value = Value::Null;
+
+/// A field, or nothing.
+pub(crate) fn part<'v>(value: &'v Value, name: &str) -> &'v Value {
+    shape::field(value, name).unwrap_or(&NONE)
+}
+
+/// A field of a field.
+pub(crate) fn deep<'v>(value: &'v Value, path: &[&str]) -> &'v Value {
+    path.iter().fold(value, |value, name| part(value, name))
+}
+
+/// The items of a field; none where there is no list.
+pub(crate) fn items<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+    part(value, name).as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The texts of a field.
+pub(crate) fn texts<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v str> {
+    items(value, name).iter().map(|item| item.as_str().unwrap_or_default())
+}
+
+/// `g/v, Kind=k`, as upstream prints a group, version and kind.
+pub(crate) fn gvk_text(group: &str, version: &str, kind: &str) -> String {
+    format!("{group}/{version}, Kind={kind}")
+}
+
+/// The group, version and kind of an object; no group and version where `apiVersion` has more than
+/// one slash.
+pub(crate) fn gvk_of(value: &Value) -> Gvk {
+    let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = match text("apiVersion").split_once('/') {
+        None => ("", text("apiVersion")),
+        Some((_, rest)) if rest.contains('/') => ("", ""),
+        Some(both) => both,
+    };
+    Gvk::new(group, version, text("kind"))
+}
+
+impl Subject {
+    /// The ClusterServiceVersion.
+    pub(crate) fn csv_value(&self) -> &Value {
+        &self.csv.1
+    }
+
+    /// `spec`.
+    pub(crate) fn spec(&self) -> &Value {
+        part(&self.csv.1, "spec")
+    }
+
+    /// The name of the ClusterServiceVersion.
+    pub(crate) fn csv_name(&self) -> &str {
+        shape::text(part(&self.csv.1, "metadata"), "name")
+    }
+
+    /// Its annotations, in the order of their names.
+    pub(crate) fn annotations(&self) -> impl Iterator<Item = (&str, &str)> {
+        let found = deep(&self.csv.1, &["metadata", "annotations"]).as_object();
+        found
+            .into_iter()
+            .flatten()
+            .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+    }
+
+    /// An annotation.
+    pub(crate) fn annotation(&self, name: &str) -> Option<&str> {
+        self.annotations().find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// `spec.install.spec`.
+    pub(crate) fn install(&self) -> &Value {
+        deep(self.spec(), &["install", "spec"])
+    }
+
+    /// Deployments, each with the spec of its pods.
+    pub(crate) fn deployments(&self) -> impl Iterator<Item = (&Value, &Value)> {
+        let pod = |deployment| deep(deployment, &["spec", "template", "spec"]);
+        items(self.install(), "deployments").iter().map(move |it| (it, pod(it)))
+    }
+
+    /// Owned or required custom resources.
+    pub(crate) fn resources(&self, which: &str) -> &[Value] {
+        items(part(self.spec(), "customresourcedefinitions"), which)
+    }
+
+    /// The version; 0.0.0 where there is none.
+    pub(crate) fn version(&self) -> mainstay_version::Version {
+        let text = shape::text(self.spec(), "version");
+        mainstay_version::parse_tolerant(text)
+            .unwrap_or_else(|_| mainstay_version::Version::new(0, 0, 0))
+    }
+
+    /// The line of a part of a manifest.
+    pub(crate) fn line(&self, manifest: usize, path: &[Step]) -> Option<usize> {
+        self.manifests.get(manifest)?.line_of(path)
+    }
+}
