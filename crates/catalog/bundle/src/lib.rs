@@ -16,7 +16,8 @@
 //! [`Bundle::passed_over`].
 //!
 //! [`validate`] judges bundles: it reads a folder as upstream's validation library does, and has its
-//! validators.
+//! validators. [`render`] makes of a bundle the plain manifests that install it, as extensions (OLM v1)
+//! do; it reads the folder by rules of its own.
 //!
 //! What this crate does not do: pull images, or check the status of a ClusterServiceVersion, which no
 //! bundle has.
@@ -30,6 +31,7 @@ mod metadata;
 mod migrate;
 mod pretty;
 mod read;
+pub mod render;
 mod shape;
 mod template;
 mod tree;

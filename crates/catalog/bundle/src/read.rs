@@ -237,7 +237,7 @@ impl Reader<'_> {
 }
 
 /// The words of an error of the file system, without the number.
-fn plain(error: &std::io::Error) -> String {
+pub(crate) fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     let end = text.find(" (os error").unwrap_or(text.len());
     text[..end].to_lowercase()

@@ -6,7 +6,7 @@ use mainstay_bundle::{
     validate::{Bad, Finding, Findings, Images, Settings, Validator, load},
 };
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{fs, path::Path};
 
 /// What a container tool printed for images; `null` where it knows none.
 struct Printed(Map<String, Value>, String);
@@ -292,7 +292,7 @@ fn written_bundles_are_judged_as_recorded() {
     let root = data.path().join("bundle-validate/cases");
     let mut cases: Vec<_> = fs::read_dir(root).unwrap().map(|it| it.unwrap().path()).collect();
     cases.sort();
-    let mut score = Score { cases: 0, differing: BTreeSet::new() };
+    let mut score = Score::default();
     for place in cases {
         let name = place.file_name().unwrap().to_str().unwrap().to_owned();
         let recorded = read(&place.join("validate.json"));
@@ -330,7 +330,7 @@ fn published_bundles_are_judged_as_recorded() {
     let root = data.path().join("bundle-validate/published/validate");
     let mut answers: Vec<_> = fs::read_dir(root).unwrap().map(|it| it.unwrap().path()).collect();
     answers.sort();
-    let mut score = Score { cases: 0, differing: BTreeSet::new() };
+    let mut score = Score::default();
     for answer in answers {
         let recorded = read(&answer);
         let name = recorded["bundle"].as_str().unwrap();

@@ -4,6 +4,8 @@
 
 mod judged;
 mod recorded;
+mod rendered;
+mod rendering;
 mod rules;
 
 use mainstay_bundle::{Bundle, DeclaredBundle, Image, ImageTemplate, Limits, Tree};

@@ -7,15 +7,29 @@ use sha2::{Digest, Sha256};
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// Cases that differ, each with its reason: `NAME: why`.
-const DIFFERENCES: &str = include_str!("differences.txt");
+pub(crate) const DIFFERENCES: &str = include_str!("differences.txt");
 
 /// What a run says, and the list of what differs against [`DIFFERENCES`].
+#[derive(Default)]
 pub(crate) struct Score {
     pub(crate) cases: usize,
     pub(crate) differing: BTreeSet<String>,
+    /// What differs in the cases that do.
+    notes: Vec<String>,
 }
 
 impl Score {
+    /// Notes a case, and what differs in it.
+    pub(crate) fn compare(&mut self, name: String, found: &Value, wanted: &Value) {
+        self.cases += 1;
+        if found == wanted {
+            return;
+        }
+        let (path, found, wanted) = first_difference(found, wanted);
+        self.notes.push(format!("{name}: at {path}: {found} instead of {wanted}"));
+        self.differing.insert(name);
+    }
+
     pub(crate) fn settle(&self, what: &str, prefix: &str) {
         let listed: BTreeSet<String> = DIFFERENCES
             .lines()
@@ -25,9 +39,38 @@ impl Score {
         let agree = self.cases - self.differing.len();
         mainstay_testdata::ran(&format!("{agree} of {} {what}", self.cases));
         assert!(self.cases > 0, "no cases");
-        assert_eq!(self.differing, listed, "what differs is listed, and nothing else is");
+        let notes = self.notes.join("\n");
+        assert_eq!(self.differing, listed, "what differs is listed, and nothing else is\n{notes}");
         assert!(self.differing.len() * 100 <= self.cases.max(100), "at most one per cent differs");
     }
+}
+
+/// The first place at which two values differ, and both sides of it.
+fn first_difference(found: &Value, wanted: &Value) -> (String, String, String) {
+    let null = Value::Null;
+    let below = |step: String, one: &Value, other: &Value| {
+        let (path, one, other) = first_difference(one, other);
+        (format!("/{step}{path}"), one, other)
+    };
+    match (found, wanted) {
+        (Value::Object(one), Value::Object(other)) => {
+            let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            for name in names {
+                let pair = (one.get(name).unwrap_or(&null), other.get(name).unwrap_or(&null));
+                if pair.0 != pair.1 || one.contains_key(name) != other.contains_key(name) {
+                    return below(name.clone(), pair.0, pair.1);
+                }
+            }
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            if let Some(at) = (0..one.len()).find(|at| one[*at] != other[*at]) {
+                return below(at.to_string(), &one[at], &other[at]);
+            }
+        }
+        _ => {}
+    }
+    let short = |value: &Value| value.to_string().chars().take(600).collect();
+    (String::new(), short(found), short(wanted))
 }
 
 #[test]
@@ -35,7 +78,7 @@ fn written_bundles_are_rendered_as_recorded() {
     let Some(data) = mainstay_testdata::unpack("answers/opm", "recorded renderings") else {
         return;
     };
-    let mut score = Score { cases: 0, differing: BTreeSet::new() };
+    let mut score = Score::default();
     let mut cases: Vec<_> =
         fs::read_dir(data.path().join("opm")).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
@@ -91,7 +134,7 @@ fn published_bundles_are_rendered_as_recorded() {
     let Some(bundles) = mainstay_testdata::unpack("bundles-249", "published bundles") else {
         return;
     };
-    let mut score = Score { cases: 0, differing: BTreeSet::new() };
+    let mut score = Score::default();
     let rows = data.path().join("opm/5901-real-bundles-249/rows.jsonl");
     for row in fs::read_to_string(rows).unwrap().lines() {
         let row: Value = serde_json::from_str(row).unwrap();

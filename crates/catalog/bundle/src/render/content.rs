@@ -1,0 +1,476 @@
+//! What of a bundle is rendered, read by upstream's rules.
+
+use super::{RenderError, Stage, convert, yaml};
+use crate::{
+    metadata,
+    read::Limits,
+    shape::{self, Kind as Wanted, Shape, word},
+    tree::{Kind, Tree},
+    types,
+};
+use mainstay_gojson::{Html, Numbers};
+use mainstay_schema::{strict, structural};
+use mainstay_yaml::{Document, Format, Options};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// A bundle as it is rendered.
+#[derive(Clone, Debug)]
+pub struct Content {
+    pub(super) package: String,
+    /// The name of the ClusterServiceVersion.
+    pub(super) name: String,
+    /// Its annotations.
+    pub(super) annotations: BTreeMap<String, String>,
+    /// The install modes that it calls supported.
+    pub(super) modes: BTreeSet<String>,
+    pub(super) deployments: Vec<Deployment>,
+    pub(super) permissions: Vec<Permission>,
+    pub(super) cluster_permissions: Vec<Permission>,
+    pub(super) webhooks: Vec<Webhook>,
+    /// Names of the definitions that it owns.
+    pub(super) owned: Vec<String>,
+    /// Whether it owns aggregated APIs.
+    pub(super) aggregates: bool,
+    /// Custom resource definitions, in the form of their type.
+    pub(super) definitions: Vec<Value>,
+    /// All other objects.
+    pub(super) others: Vec<Value>,
+}
+
+/// An entry of `spec.install.spec.deployments`.
+#[derive(Clone, Debug)]
+pub(super) struct Deployment {
+    pub(super) name: String,
+    pub(super) labels: Value,
+    pub(super) spec: Value,
+}
+
+/// An entry of permissions; rules are none where the field is missing.
+#[derive(Clone, Debug)]
+pub(super) struct Permission {
+    pub(super) account: String,
+    pub(super) rules: Option<Vec<Value>>,
+}
+
+/// An entry of `spec.webhookdefinitions`.
+#[derive(Clone, Debug)]
+pub(super) struct Webhook {
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) deployment: String,
+    /// The port as it is written; 0 if it is not.
+    pub(super) port: i64,
+    pub(super) definitions: Vec<String>,
+    /// All fields.
+    pub(super) fields: Map<String, Value>,
+}
+
+static PROPERTIES_FILE: Shape = Shape {
+    name: "RegistryV1Properties",
+    spelled: "source.RegistryV1Properties",
+    fields: &[("properties", Wanted::Many(&Wanted::One(&PROPERTY)))],
+};
+
+static PROPERTY: Shape = Shape {
+    name: "Property",
+    spelled: "property.Property",
+    fields: &[("type", Wanted::Text), ("value", Wanted::Raw)],
+};
+
+static PROPERTIES: Wanted = Wanted::Many(&Wanted::One(&PROPERTY));
+
+impl Content {
+    /// Reads a bundle.
+    ///
+    /// # Errors
+    /// What is wrong with it first ([`Stage::Read`]).
+    pub fn read(tree: &dyn Tree, limits: &Limits) -> Result<Self, RenderError> {
+        Reader { tree, limits }.content().map_err(|why| RenderError::new(Stage::Read, why))
+    }
+
+    /// The package; empty if the annotations do not say it.
+    pub fn package(&self) -> &str {
+        &self.package
+    }
+
+    /// The name of the ClusterServiceVersion.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the bundle says that it supports an install mode.
+    pub fn supports(&self, mode: &str) -> bool {
+        self.modes.contains(mode)
+    }
+}
+
+struct Reader<'t> {
+    tree: &'t dyn Tree,
+    limits: &'t Limits,
+}
+
+#[derive(Default)]
+struct Objects {
+    csv: Option<Value>,
+    definitions: Vec<Value>,
+    others: Vec<Value>,
+}
+
+const MANIFESTS: &str = "manifests";
+
+impl Reader<'_> {
+    fn content(&self) -> Result<Content, String> {
+        let package = self.package()?;
+        let mut objects = Objects::default();
+        self.manifests(&mut objects)?;
+        let Some(csv) = objects.csv else {
+            return Err(format!("no ClusterServiceVersion found in \"{MANIFESTS}\""));
+        };
+        let mut content = of_csv(&csv);
+        content.package = package;
+        content.definitions = objects.definitions;
+        content.others = objects.others;
+        self.properties(&mut content.annotations)?;
+        Ok(content)
+    }
+
+    /// The bytes of a file; none if there is no such file.
+    fn file(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
+        let limit = self.limits.file_bytes;
+        match self.tree.read(path, limit) {
+            Ok(bytes) if u64::try_from(bytes.len()).is_ok_and(|length| length > limit) => {
+                Err(format!("{path}: the file has more than {limit} bytes"))
+            }
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("open {path}: {}", crate::read::plain(&error))),
+        }
+    }
+
+    fn package(&self) -> Result<String, String> {
+        let path = "metadata/annotations.yaml";
+        let bytes =
+            self.file(path)?.ok_or_else(|| format!("open {path}: no such file or directory"))?;
+        let value = typed(alone(&bytes)?, &types::ANNOTATIONS_FILE)?;
+        let annotations = shape::field(&value, "annotations").unwrap_or(&Value::Null);
+        Ok(shape::text(annotations, types::PACKAGE_KEY).to_owned())
+    }
+
+    fn manifests(&self, objects: &mut Objects) -> Result<(), String> {
+        let mut entries = self
+            .tree
+            .list(MANIFESTS)
+            .map_err(|error| format!("stat {MANIFESTS}: {}", not_there(&error)))?;
+        if entries.len() > self.limits.files {
+            return Err(format!("the folder has more than {} files", self.limits.files));
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        for entry in entries {
+            let path = format!("{MANIFESTS}/{}", entry.name);
+            match entry.kind {
+                Kind::File => {}
+                Kind::Folder => {
+                    return Err(format!(
+                        "subdirectories are not allowed within the \"{MANIFESTS}\" directory of the \
+                         bundle image filesystem: found {}",
+                        mainstay_version::quote(&path)
+                    ));
+                }
+                Kind::Outside => {
+                    return Err(format!(
+                        "{path}: the symbolic link leaves the bundle, or leads nowhere"
+                    ));
+                }
+                Kind::Other => return Err(format!("{path}: not a file")),
+            }
+            let bytes = self
+                .file(&path)?
+                .ok_or_else(|| format!("open {path}: no such file or directory"))?;
+            objects
+                .add_file(&path, &bytes)
+                .map_err(|why| format!("error parsing objects in \"{path}\": {why}"))?;
+        }
+        Ok(())
+    }
+
+    /// Adds the properties file to the annotation of properties.
+    fn properties(&self, annotations: &mut BTreeMap<String, String>) -> Result<(), String> {
+        const ANNOTATION: &str = "olm.properties";
+        let mut all = Vec::new();
+        if let Some(text) = annotations.get(ANNOTATION) {
+            let before = "failed to unmarshal csv.metadata.annotations['olm.properties']: ";
+            let parsed = strict::parse(text.as_bytes()).map_err(|why| format!("{before}{why}"))?;
+            if let Err(mismatch) = shape::check_kind(&parsed.value, &PROPERTIES) {
+                return Err(format!("{before}{}", mismatch.message));
+            }
+            let (found, _) = metadata::from_annotation(text, "");
+            all.extend(found.into_iter().map(|property| {
+                let value = serde_json::from_str(property.json()).unwrap_or_default();
+                (property.kind, mainstay_gojson::value(&value, Html::Escaped, Numbers::Whole))
+            }));
+        }
+        let path = "metadata/properties.yaml";
+        let Some(bytes) = self.file(path)?.filter(|bytes| !bytes.is_empty()) else {
+            return Ok(());
+        };
+        let before = format!("failed to unmarshal {path}: ");
+        let value = alone(&bytes)
+            .and_then(|value| typed(value, &PROPERTIES_FILE))
+            .map_err(|why| format!("{before}{why}"))?;
+        let items = shape::field(&value, "properties").and_then(Value::as_array);
+        all.extend(items.into_iter().flatten().map(|item| {
+            let value = shape::field(item, "value").unwrap_or(&Value::Null);
+            let kind = shape::text(item, "type").to_owned();
+            (kind, mainstay_gojson::value(value, Html::Escaped, Numbers::Whole))
+        }));
+        annotations.insert(ANNOTATION.to_owned(), written(&all));
+        Ok(())
+    }
+}
+
+/// Properties as Go writes them; none of them is `null`.
+fn written(properties: &[(String, String)]) -> String {
+    if properties.is_empty() {
+        return "null".to_owned();
+    }
+    let mut out = String::from("[");
+    for (at, (kind, value)) in properties.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        out.push_str("{\"type\":");
+        mainstay_gojson::text(&mut out, kind, Html::Escaped);
+        out.push_str(",\"value\":");
+        out.push_str(value);
+        out.push('}');
+    }
+    out.push(']');
+    out
+}
+
+fn not_there(error: &std::io::Error) -> String {
+    if error.kind() == std::io::ErrorKind::NotFound {
+        "no such file or directory".to_owned()
+    } else {
+        crate::read::plain(error)
+    }
+}
+
+/// A YAML text of which only the first document counts.
+fn alone(bytes: &[u8]) -> Result<Value, String> {
+    match mainstay_yaml::documents(bytes, &Options::default()).next() {
+        None => Ok(Value::Null),
+        Some(Ok(document)) => Ok(document.value),
+        Some(Err(error)) => {
+            let words = yaml::of_text(bytes, &error);
+            Err(format!("error converting YAML to JSON: yaml: {words}"))
+        }
+    }
+}
+
+/// A value from YAML, where scalars become texts if texts are wanted.
+fn typed(mut value: Value, wanted: &'static Shape) -> Result<Value, String> {
+    make_texts(&mut value, &Wanted::One(wanted));
+    match shape::check(&value, wanted) {
+        Ok(()) => Ok(value),
+        Err(mismatch) => {
+            Err(format!("error unmarshaling JSON: while decoding JSON: {}", mismatch.message))
+        }
+    }
+}
+
+fn make_texts(value: &mut Value, wanted: &Wanted) {
+    match (wanted, &mut *value) {
+        (Wanted::Text, Value::Bool(_) | Value::Number(_)) => {
+            *value = mainstay_gojson::value(value, Html::Escaped, Numbers::Whole).into();
+        }
+        (Wanted::One(shape), Value::Object(fields)) => {
+            for (name, wanted) in shape.fields {
+                if let Some(value) = fields.get_mut(*name) {
+                    make_texts(value, wanted);
+                }
+            }
+        }
+        (Wanted::Many(element), Value::Array(items)) => {
+            for item in items {
+                make_texts(item, element);
+            }
+        }
+        _ => {}
+    }
+}
+
+impl Objects {
+    fn add_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), String> {
+        for document in mainstay_yaml::documents(bytes, &Options::default()) {
+            let document = document.map_err(|error| {
+                let words = yaml::of_stream(bytes, &error);
+                format!("error parsing {path}: error converting YAML to JSON: yaml: {words}")
+            })?;
+            self.add_document(document, bytes).map_err(|why| match why {
+                Undone::Undecoded(why) => format!("unable to decode \"{path}\": {why}"),
+                Undone::Unconverted(why) => why,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn add_document(&mut self, mut document: Document, bytes: &[u8]) -> Result<(), Undone> {
+        check_decodes(&document, bytes).map_err(Undone::Undecoded)?;
+        if let Value::Object(fields) = &mut document.value {
+            structural::whole_numbers(fields);
+        }
+        let is_list = document.value.get("items").is_some();
+        let objects = if is_list { flattened(document.value) } else { vec![document.value] };
+        let mut wrong: Vec<String> =
+            objects.into_iter().filter_map(|object| self.add(object).err()).collect();
+        match wrong.len() {
+            0 => Ok(()),
+            1 => Err(Undone::Unconverted(wrong.remove(0))),
+            _ => Err(Undone::Unconverted(format!("[{}]", wrong.join(", ")))),
+        }
+    }
+
+    fn add(&mut self, mut object: Value) -> Result<(), String> {
+        match object.get("kind").and_then(Value::as_str).unwrap_or_default() {
+            "ClusterServiceVersion" => {
+                convert::csv(&mut object)?;
+                self.csv = Some(object);
+            }
+            "CustomResourceDefinition" => {
+                convert::definition(&mut object)?;
+                self.definitions.push(object);
+            }
+            _ => self.others.push(object),
+        }
+        Ok(())
+    }
+}
+
+enum Undone {
+    Undecoded(String),
+    Unconverted(String),
+}
+
+/// Whether a document is an object of a kind, with metadata that can be read.
+fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), String> {
+    let value = &document.value;
+    if !value.is_object() {
+        let found = word(value);
+        return Err(format!(
+            "json: cannot unmarshal {found} into Go value of type unstructured.detector"
+        ));
+    }
+    let odd = shape::text(value, "apiVersion").matches('/').count() > 1;
+    if odd || value.get("kind").and_then(Value::as_str).is_none_or(str::is_empty) {
+        let json = match (document.format, std::str::from_utf8(&bytes[document.bytes.clone()])) {
+            (Format::Json, Ok(text)) => text.trim().to_owned(),
+            _ => mainstay_gojson::value(value, Html::Escaped, Numbers::Whole),
+        };
+        return Err(format!("Object 'Kind' is missing in '{json}'"));
+    }
+    match value.get("items") {
+        None | Some(Value::Null | Value::Array(_)) => {}
+        Some(other) => {
+            return Err(format!(
+                "json: cannot unmarshal {} into Go struct field decodeList.items of type \
+                 []json.RawMessage",
+                word(other)
+            ));
+        }
+    }
+    shape::check(value, &types::METADATA).map_err(|mismatch| mismatch.message)
+}
+
+/// The objects of a list, of lists in it too; what says nothing of its kind is what the list's name
+/// says.
+fn flattened(list: Value) -> Vec<Value> {
+    let text = |value: &Value, name: &str| shape::text(value, name).to_owned();
+    let kind = text(&list, "kind");
+    let kind = kind.strip_suffix("List").unwrap_or(&kind).to_owned();
+    let api_version = text(&list, "apiVersion");
+    let mut waiting: VecDeque<Value> = items(list).into();
+    for item in &mut waiting {
+        if text(item, "kind").is_empty()
+            && text(item, "apiVersion").is_empty()
+            && let Value::Object(fields) = item
+        {
+            fields.insert("kind".to_owned(), kind.clone().into());
+            fields.insert("apiVersion".to_owned(), api_version.clone().into());
+        }
+    }
+    let mut out = Vec::new();
+    while let Some(item) = waiting.pop_front() {
+        if item.get("items").is_some_and(Value::is_array) {
+            waiting.extend(items(item));
+        } else {
+            out.push(item);
+        }
+    }
+    out
+}
+
+fn items(mut list: Value) -> Vec<Value> {
+    match list.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    }
+}
+
+/// Takes a converted ClusterServiceVersion apart.
+fn of_csv(csv: &Value) -> Content {
+    let spec = csv.get("spec").unwrap_or(&Value::Null);
+    let list = |value: &'static str| {
+        let found = spec.pointer(value).and_then(Value::as_array);
+        found.map(Vec::as_slice).unwrap_or_default().iter()
+    };
+    let text = |value: &Value, name: &str| {
+        value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let texts = |value: &Value, name: &str| -> Vec<String> {
+        let found = value.get(name).and_then(Value::as_array).into_iter().flatten();
+        found.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let permission = |value: &Value| Permission {
+        account: text(value, "serviceAccountName"),
+        rules: value.get("rules").and_then(Value::as_array).cloned(),
+    };
+    let annotations = csv.pointer("/metadata/annotations").and_then(Value::as_object);
+    Content {
+        package: String::new(),
+        name: text(csv.get("metadata").unwrap_or(&Value::Null), "name"),
+        annotations: annotations
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
+            .collect(),
+        modes: list("/installModes")
+            .filter(|mode| mode.get("supported") == Some(&Value::Bool(true)))
+            .map(|mode| text(mode, "type"))
+            .collect(),
+        deployments: list("/install/spec/deployments")
+            .map(|value| Deployment {
+                name: text(value, "name"),
+                labels: value.get("label").cloned().unwrap_or_default(),
+                spec: value.get("spec").cloned().unwrap_or_else(|| Value::Object(Map::new())),
+            })
+            .collect(),
+        permissions: list("/install/spec/permissions").map(permission).collect(),
+        cluster_permissions: list("/install/spec/clusterPermissions").map(permission).collect(),
+        webhooks: list("/webhookdefinitions")
+            .map(|value| Webhook {
+                name: text(value, "generateName"),
+                kind: text(value, "type"),
+                deployment: text(value, "deploymentName"),
+                port: value.get("containerPort").and_then(Value::as_i64).unwrap_or(0),
+                definitions: texts(value, "conversionCRDs"),
+                fields: value.as_object().cloned().unwrap_or_default(),
+            })
+            .collect(),
+        owned: list("/customresourcedefinitions/owned").map(|value| text(value, "name")).collect(),
+        aggregates: list("/apiservicedefinitions/owned").len() > 0,
+        definitions: Vec::new(),
+        others: Vec::new(),
+    }
+}

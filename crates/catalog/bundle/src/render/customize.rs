@@ -1,0 +1,211 @@
+//! What somebody who installs an operator changes in its deployments.
+
+use super::objects;
+use mainstay_schema::{builtin, strict};
+use serde_json::{Map, Value};
+
+/// Changes in all deployments of an operator, in the form of their types.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeploymentConfig {
+    fields: Map<String, Value>,
+}
+
+/// A field, whether it is a list, and the type of it or of its items; none for texts by name.
+const FIELDS: [(&str, bool, Option<&str>); 9] = [
+    ("env", true, Some("EnvVar")),
+    ("envFrom", true, Some("EnvFromSource")),
+    ("volumes", true, Some("Volume")),
+    ("volumeMounts", true, Some("VolumeMount")),
+    ("tolerations", true, Some("Toleration")),
+    ("resources", false, Some("ResourceRequirements")),
+    ("nodeSelector", false, None),
+    ("affinity", false, Some("Affinity")),
+    ("annotations", false, None),
+];
+
+impl DeploymentConfig {
+    /// Reads the value of `deploymentConfig`. Fields that are not known are passed over.
+    ///
+    /// # Errors
+    /// The first value that is of another type, in Go's words.
+    pub fn read(value: &Value) -> Result<Self, String> {
+        let Value::Object(given) = value else {
+            let found = crate::shape::word(value);
+            return Err(format!(
+                "json: cannot unmarshal {found} into Go value of type v1alpha1.SubscriptionConfig"
+            ));
+        };
+        let mut fields = Map::new();
+        for (name, is_list, kind) in FIELDS {
+            let Some(value) = given.get(name).filter(|value| !value.is_null()) else { continue };
+            let mut value = value.clone();
+            let definition =
+                kind.and_then(|kind| builtin::definition(&format!("api.core.v1.{kind}")));
+            let refuse = |value: &Value, wanted: &str| {
+                let found = crate::shape::word(value);
+                format!(
+                    "json: cannot unmarshal {found} into Go struct field SubscriptionConfig.{name} of \
+                     type {wanted}"
+                )
+            };
+            match (definition, is_list, &mut value) {
+                (Some(definition), true, Value::Array(items)) => {
+                    for item in items {
+                        if item.is_null() {
+                            *item = Value::Object(Map::new());
+                        }
+                        strict::decode(definition, item)?;
+                    }
+                }
+                (Some(definition), true, other) => {
+                    return Err(refuse(other, &format!("[]v1.{}", definition.short_name())));
+                }
+                (Some(definition), false, value) => drop(strict::decode(definition, value)?),
+                (None, _, Value::Object(entries)) => {
+                    for entry in entries.values_mut() {
+                        match entry {
+                            Value::Null => *entry = "".into(),
+                            Value::String(_) => {}
+                            other => return Err(refuse(other, "string")),
+                        }
+                    }
+                }
+                (None, _, other) => return Err(refuse(other, "map[string]string")),
+            }
+            fields.insert(name.to_owned(), value);
+        }
+        Ok(Self { fields })
+    }
+
+    fn list(&self, name: &str) -> &[Value] {
+        self.fields.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Changes a deployment.
+    pub(super) fn apply(&self, deployment: &mut Map<String, Value>) {
+        let template = deployment.get_mut("spec").and_then(|spec| objects::entry(spec, "template"));
+        if let Some(template) = template {
+            if let Some(pod) = objects::entry(template, "spec") {
+                self.apply_to_pod(pod);
+            }
+            if let Some(metadata) = objects::entry(template, "metadata") {
+                self.annotate(metadata);
+            }
+        }
+        if let Some(metadata) = deployment.get_mut("metadata") {
+            self.annotate(metadata);
+        }
+    }
+
+    fn apply_to_pod(&self, pod: &mut Value) {
+        for container in list_of(pod, "containers").into_iter().flatten() {
+            replace_by_name(container, "env", self.list("env"));
+            append_new(container, "envFrom", self.list("envFrom"));
+            replace_by_name(container, "volumeMounts", self.list("volumeMounts"));
+            if let Some(resources) = self.fields.get("resources") {
+                container["resources"] = resources.clone();
+            }
+        }
+        replace_by_name(pod, "volumes", self.list("volumes"));
+        append_new(pod, "tolerations", self.list("tolerations"));
+        if let Some(selector) = self.fields.get("nodeSelector") {
+            pod["nodeSelector"] = selector.clone();
+        }
+        if let Some(affinity) = self.fields.get("affinity").and_then(Value::as_object) {
+            set_affinity(pod, affinity);
+        }
+    }
+
+    /// Adds annotations that are not there yet.
+    fn annotate(&self, metadata: &mut Value) {
+        let Some(Value::Object(new)) = self.fields.get("annotations") else { return };
+        let Some(Value::Object(there)) = objects::entry(metadata, "annotations") else { return };
+        for (name, value) in new {
+            there.entry(name).or_insert_with(|| value.clone());
+        }
+    }
+}
+
+fn list_of<'v>(holder: &'v mut Value, field: &str) -> Option<&'v mut Vec<Value>> {
+    holder.get_mut(field).and_then(Value::as_array_mut)
+}
+
+/// A list that becomes one if it is not there.
+fn list_in<'v>(holder: &'v mut Value, field: &str) -> Option<&'v mut Vec<Value>> {
+    let value = holder.as_object_mut()?.entry(field).or_insert(Value::Null);
+    if value.is_null() {
+        *value = Value::Array(Vec::new());
+    }
+    value.as_array_mut()
+}
+
+/// Puts items where others of their names were (the last of them), or at the end.
+fn replace_by_name(holder: &mut Value, field: &str, new: &[Value]) {
+    if new.is_empty() {
+        return;
+    }
+    let Some(items) = list_in(holder, field) else { return };
+    let before = items.len();
+    for item in new {
+        let found = items[..before].iter().rposition(|old| name_of(old) == name_of(item));
+        match found {
+            Some(at) => items[at] = item.clone(),
+            None => items.push(item.clone()),
+        }
+    }
+}
+
+fn name_of(item: &Value) -> &str {
+    item.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Adds items that are not there yet.
+fn append_new(holder: &mut Value, field: &str, new: &[Value]) {
+    if new.is_empty() {
+        return;
+    }
+    let Some(items) = list_in(holder, field) else { return };
+    for item in new {
+        if !items.contains(item) {
+            items.push(item.clone());
+        }
+    }
+}
+
+const AFFINITIES: [&str; 3] = ["nodeAffinity", "podAffinity", "podAntiAffinity"];
+
+/// Replaces the parts of an affinity that are said; what is said to be empty goes, and all of it if
+/// nothing is said.
+fn set_affinity(pod: &mut Value, new: &Map<String, Value>) {
+    let Some(pod) = pod.as_object_mut() else { return };
+    let said = |name: &&'static str| new.get(*name).is_some_and(|value| !value.is_null());
+    if !AFFINITIES.iter().any(said) {
+        pod.remove("affinity");
+        return;
+    }
+    let mut affinity = match pod.remove("affinity") {
+        Some(Value::Object(affinity)) => affinity,
+        _ => Map::new(),
+    };
+    for name in AFFINITIES.iter().filter(|name| said(name)) {
+        match new.get(*name) {
+            Some(value) if !is_empty(value) => affinity.insert((*name).to_owned(), value.clone()),
+            _ => affinity.remove(*name),
+        };
+    }
+    if !AFFINITIES.iter().all(|name| affinity.get(*name).is_none_or(is_empty)) {
+        pod.insert("affinity".to_owned(), Value::Object(affinity));
+    }
+}
+
+/// Whether an affinity asks for nothing.
+fn is_empty(affinity: &Value) -> bool {
+    let nothing = |value: &Value| match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => {
+            fields.get("nodeSelectorTerms").and_then(Value::as_array).is_none_or(Vec::is_empty)
+        }
+        _ => true,
+    };
+    affinity.as_object().is_none_or(|fields| fields.values().all(nothing))
+}

@@ -1,0 +1,314 @@
+//! Whether a value fits a JSON schema, and what upstream says if it does not.
+//!
+//! The part of draft 7 that schemas of configurations use, in the order of upstream's library.
+//! Failures form a tree; upstream shows it as a flat list, in which a reference that fails for one
+//! reason hides the reason.
+
+use super::schema;
+use mainstay_formats::quote;
+use mainstay_schema::strict;
+use regex::Regex;
+use serde_json::{Map, Value};
+
+/// What upstream says of a value that does not fit, line by line; nothing if it does.
+pub(super) fn check(schema: &Value, value: &Value, own: &str) -> Vec<String> {
+    let mut place = Vec::new();
+    let mut lines = Vec::new();
+    if let Some(failure) = (Evaluation { own }).value(schema, value, &mut place) {
+        match failure.kind {
+            Kind::Group => failure.causes.iter().for_each(|cause| cause.say(&mut lines)),
+            _ => failure.say(&mut lines),
+        }
+    }
+    lines
+}
+
+struct Failure {
+    kind: Kind,
+    /// The place of the value, as a path with dots.
+    place: String,
+    causes: Vec<Self>,
+}
+
+enum Kind {
+    Type { got: &'static str, want: String },
+    Format { text: String, name: String, why: String },
+    Reference,
+    Group,
+    AllOf,
+    AnyOf,
+    OneOf(Option<(usize, usize)>),
+    Required(Vec<String>),
+    Additional(Vec<String>),
+    MinLength { got: usize, want: u64 },
+    MaxLength { got: usize, want: u64 },
+    Pattern(String),
+    False,
+}
+
+impl Failure {
+    /// The lines of a failure and of what caused it.
+    fn say(&self, lines: &mut Vec<String>) {
+        lines.push(self.words());
+        if !(matches!(self.kind, Kind::Reference) && self.causes.len() == 1) {
+            self.causes.iter().for_each(|cause| cause.say(lines));
+        }
+    }
+
+    fn words(&self) -> String {
+        let place = &self.place;
+        let field = quote(place);
+        match &self.kind {
+            Kind::Required(names) => format!("required field {} is missing", named(names)),
+            Kind::Additional(names) => format!("unknown field {}", named(names)),
+            Kind::Type { got: "null", .. } if !place.is_empty() => {
+                format!("required field {field} is missing")
+            }
+            Kind::Type { got, want } if place.is_empty() => {
+                format!("invalid type: got {got}, want {want}")
+            }
+            Kind::Type { got, want } => {
+                format!("invalid type for field {field}: got {got}, want {want}")
+            }
+            Kind::Format { text, name, why } => {
+                let text = single_quoted(text);
+                format!("invalid format for field {field}: {text} is not valid {name}: {why}")
+            }
+            Kind::AnyOf => format!("invalid value for field {field}"),
+            Kind::MaxLength { got, want } => {
+                format!("field {field} must have maximum length of {want} (len={got})")
+            }
+            Kind::MinLength { got, want } => {
+                format!("field {field} must have minimum length of {want} (len={got})")
+            }
+            Kind::Pattern(want) => {
+                format!("field {field} must match pattern {}", quote(want))
+            }
+            Kind::Reference | Kind::Group => "validation failed".to_owned(),
+            Kind::AllOf => "'allOf' failed".to_owned(),
+            Kind::OneOf(None) => "'oneOf' failed, none matched".to_owned(),
+            Kind::OneOf(Some((one, other))) => {
+                format!("'oneOf' failed, subschemas {one}, {other} matched")
+            }
+            Kind::False => "false schema".to_owned(),
+        }
+    }
+}
+
+/// The first of some names, as upstream picks it out of the library's message.
+fn named(names: &[String]) -> String {
+    let text = single_quoted(names.first().map_or("", String::as_str));
+    let inner = text[1..].split('\'').next().unwrap_or_default();
+    quote(inner)
+}
+
+fn single_quoted(text: &str) -> String {
+    let text = quote(text).replace("\\\"", "\"").replace('\'', "\\'");
+    format!("'{}'", &text[1..text.len() - 1])
+}
+
+/// What the library calls a value.
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn is_whole(value: &Value) -> bool {
+    let Value::Number(number) = value else { return false };
+    number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|float| float.fract() == 0.0)
+}
+
+struct Evaluation<'a> {
+    /// The namespace of the operator; nothing is held against an empty one.
+    own: &'a str,
+}
+
+impl Evaluation<'_> {
+    fn value(&self, schema: &Value, value: &Value, place: &mut Vec<String>) -> Option<Failure> {
+        let here = |kind: Kind, causes: Vec<Failure>, place: &[String]| {
+            Some(Failure { kind, place: place.join("."), causes })
+        };
+        let Value::Object(rules) = schema else {
+            return if schema == &Value::Bool(false) {
+                here(Kind::False, Vec::new(), place)
+            } else {
+                None
+            };
+        };
+        let got = type_of(value);
+        if let Some(want) = rules.get("type").and_then(Value::as_str)
+            && got != want
+            && !(want == "integer" && is_whole(value))
+        {
+            return here(Kind::Type { got, want: want.to_owned() }, Vec::new(), place);
+        }
+        if let (Some(name), Value::String(text)) = (rules.get("format"), value)
+            && let Some(name) = name.as_str()
+            && let Some(why) = self.format(name, text)
+        {
+            let (text, name) = (text.clone(), name.to_owned());
+            return here(Kind::Format { text, name, why }, Vec::new(), place);
+        }
+        if let Some(reference) = rules.get("$ref").and_then(Value::as_str) {
+            let failure = self.value(&schema::target(reference), value, place)?;
+            let causes = match failure.kind {
+                Kind::Group => failure.causes,
+                _ => vec![failure],
+            };
+            return here(Kind::Reference, causes, place);
+        }
+        let mut failures = Vec::new();
+        match value {
+            Value::Object(fields) => self.object(rules, fields, place, &mut failures),
+            Value::Array(items) => {
+                if let Some(schema) = rules.get("items") {
+                    for (at, item) in items.iter().enumerate() {
+                        failures.extend(self.below(schema, item, at.to_string(), place));
+                    }
+                }
+            }
+            Value::String(text) => lengths(rules, text, place, &mut failures),
+            _ => {}
+        }
+        self.combined(rules, value, place, &mut failures);
+        match failures.len() {
+            0 => None,
+            1 => failures.pop(),
+            _ => here(Kind::Group, failures, place),
+        }
+    }
+
+    fn below(
+        &self,
+        schema: &Value,
+        value: &Value,
+        step: String,
+        place: &mut Vec<String>,
+    ) -> Option<Failure> {
+        place.push(step);
+        let found = self.value(schema, value, place);
+        place.pop();
+        found
+    }
+
+    fn object(
+        &self,
+        rules: &Map<String, Value>,
+        fields: &Map<String, Value>,
+        place: &mut Vec<String>,
+        failures: &mut Vec<Failure>,
+    ) {
+        let fail = |kind: Kind, place: &[String]| Failure {
+            kind,
+            place: place.join("."),
+            causes: Vec::new(),
+        };
+        let required = rules.get("required").and_then(Value::as_array).into_iter().flatten();
+        let missing: Vec<String> = required
+            .filter_map(Value::as_str)
+            .filter(|name| !fields.contains_key(*name))
+            .map(str::to_owned)
+            .collect();
+        if !missing.is_empty() {
+            failures.push(fail(Kind::Required(missing), place));
+        }
+        let properties = rules.get("properties").and_then(Value::as_object);
+        let mut unknown = Vec::new();
+        for (name, value) in fields {
+            let schema = properties.and_then(|properties| properties.get(name));
+            // In a pointer a slash and a tilde are written in other signs.
+            let step = name.replace('~', "~0").replace('/', "~1");
+            match (schema, rules.get("additionalProperties")) {
+                (Some(schema), _) | (None, Some(schema @ Value::Object(_))) => {
+                    failures.extend(self.below(schema, value, step, place));
+                }
+                (None, Some(Value::Bool(false))) => unknown.push(name.clone()),
+                (None, _) => {}
+            }
+        }
+        if !unknown.is_empty() {
+            failures.push(fail(Kind::Additional(unknown), place));
+        }
+    }
+
+    fn combined(
+        &self,
+        rules: &Map<String, Value>,
+        value: &Value,
+        place: &mut Vec<String>,
+        failures: &mut Vec<Failure>,
+    ) {
+        for (name, kind) in [("allOf", Kind::AllOf), ("anyOf", Kind::AnyOf)] {
+            let Some(Value::Array(schemas)) = rules.get(name) else { continue };
+            let causes: Vec<Failure> =
+                schemas.iter().filter_map(|schema| self.value(schema, value, place)).collect();
+            let fails = match kind {
+                Kind::AllOf => !causes.is_empty(),
+                _ => causes.len() == schemas.len(),
+            };
+            if fails {
+                failures.push(Failure { kind, place: place.join("."), causes });
+            }
+        }
+        let Some(Value::Array(schemas)) = rules.get("oneOf") else { return };
+        let mut causes = Vec::new();
+        let mut matching = Vec::new();
+        for (at, schema) in schemas.iter().enumerate() {
+            match self.value(schema, value, place) {
+                None => matching.push(at),
+                Some(failure) => causes.push(failure),
+            }
+        }
+        let place = place.join(".");
+        match matching[..] {
+            [] => failures.push(Failure { kind: Kind::OneOf(None), place, causes }),
+            [_] => {}
+            [one, other, ..] => {
+                let kind = Kind::OneOf(Some((one, other)));
+                failures.push(Failure { kind, place, causes: Vec::new() });
+            }
+        }
+    }
+
+    /// Why a text is not of a format; formats that are not known hold for all.
+    fn format(&self, name: &str, text: &str) -> Option<String> {
+        let (own, said) = (quote(self.own), quote(text));
+        match name {
+            "date-time" => strict::parse_rfc3339(text).err(),
+            schema::OWN_FORMAT if !self.own.is_empty() && text != self.own => Some(format!(
+                "invalid value {said}: must be {own} (the namespace where the operator is installed) \
+                 because this operator only supports OwnNamespace install mode"
+            )),
+            schema::SINGLE_FORMAT if !self.own.is_empty() && text == self.own => Some(format!(
+                "invalid value {said}: must be different from {own} (the install namespace) because \
+                 this operator uses SingleNamespace install mode to watch a different namespace"
+            )),
+            _ => None,
+        }
+    }
+}
+
+fn lengths(rules: &Map<String, Value>, text: &str, place: &[String], failures: &mut Vec<Failure>) {
+    let mut fail =
+        |kind: Kind| failures.push(Failure { kind, place: place.join("."), causes: Vec::new() });
+    let got = text.chars().count();
+    let length = u64::try_from(got).unwrap_or(u64::MAX);
+    let limit = |name: &str| rules.get(name).and_then(Value::as_u64);
+    if let Some(want) = limit("minLength").filter(|want| length < *want) {
+        fail(Kind::MinLength { got, want });
+    }
+    if let Some(want) = limit("maxLength").filter(|want| length > *want) {
+        fail(Kind::MaxLength { got, want });
+    }
+    if let Some(want) = rules.get("pattern").and_then(Value::as_str)
+        && Regex::new(want).is_ok_and(|pattern| !pattern.is_match(text))
+    {
+        fail(Kind::Pattern(want.to_owned()));
+    }
+}

@@ -1,0 +1,82 @@
+//! Rendering the way of an extension: what is supported, the configuration, the objects.
+
+use super::{Certificates, Content, RenderError, Settings, Stage, configuration, targets};
+use serde_json::Value;
+
+/// How an extension is installed.
+#[derive(Clone, Copy, Debug)]
+pub struct Install<'a> {
+    /// The namespace that the operator runs in.
+    pub namespace: &'a str,
+    /// Who provides the certificates of webhooks.
+    pub certificates: Option<&'a dyn Certificates>,
+    /// Whether bundles may have webhooks.
+    pub webhooks: bool,
+    /// Whether bundles may watch a single namespace.
+    pub single_namespaces: bool,
+    /// Whether deployments may be configured.
+    pub deployment_config: bool,
+    /// The configuration, YAML or JSON.
+    pub config: Option<&'a [u8]>,
+}
+
+impl<'a> Install<'a> {
+    /// Everything is switched on, nothing configured, and nobody provides certificates.
+    pub const fn into_namespace(namespace: &'a str) -> Self {
+        Self {
+            namespace,
+            certificates: None,
+            webhooks: true,
+            single_namespaces: true,
+            deployment_config: true,
+            config: None,
+        }
+    }
+}
+
+impl Content {
+    /// The objects of an extension that installs this bundle.
+    ///
+    /// # Errors
+    /// What is not supported, what does not fit in the configuration, or as [`Content::render`].
+    pub fn install(&self, install: &Install<'_>) -> Result<Vec<Value>, RenderError> {
+        self.check_support(install).map_err(|what| {
+            RenderError::new(Stage::Support, format!("unsupported bundle: {what}"))
+        })?;
+        let config = if install.single_namespaces || install.config.is_some() {
+            configuration::read(self, install.config, install.namespace, install.deployment_config)?
+        } else {
+            configuration::Configuration::default()
+        };
+        let targets: Vec<String> = config.watch.into_iter().collect();
+        self.render(&Settings {
+            namespace: install.namespace,
+            targets: &targets,
+            certificates: install.certificates,
+            deployment_config: config.deployment.as_ref(),
+        })
+    }
+
+    fn check_support(&self, install: &Install<'_>) -> Result<(), &'static str> {
+        if self.aggregates {
+            return Err("apiServiceDefintions are not supported");
+        }
+        if !self.webhooks.is_empty() {
+            if !install.webhooks {
+                return Err("webhookDefinitions are not supported");
+            }
+            if install.certificates.is_none() {
+                return Err("webhookDefinitions are not supported: certificate provider is nil");
+            }
+        }
+        let supported = [targets::ALL, targets::SINGLE, targets::OWN];
+        if !install.single_namespaces && !self.supports(targets::ALL) {
+            return Err("bundle does not support AllNamespaces install mode");
+        }
+        if !supported.iter().any(|mode| self.supports(mode)) {
+            return Err("bundle must support at least one of [AllNamespaces SingleNamespace \
+                        OwnNamespace] install modes");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! Names that are made: a base, and a hash or a word behind it.
+
+use super::content::Permission;
+use crate::shape;
+use mainstay_gojson::{Html, Numbers, quoted};
+use serde_json::Value;
+use sha2::{Digest, Sha224};
+
+/// The longest name that is made, but for one case of [`with_suffix`].
+const LONGEST: usize = 63;
+
+const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+
+/// `BASE-SUFFIX`, with as much of the base as fits. The dash is counted only when the base is cut,
+/// so base and suffix of 63 together make a name of 64. Names are API, so this is as upstream has it.
+pub(super) fn with_suffix(base: &str, suffix: &str) -> String {
+    let kept = if base.len() + suffix.len() > LONGEST {
+        let room = LONGEST.saturating_sub(suffix.len() + 1);
+        &base[..base.floor_char_boundary(room)]
+    } else {
+        base
+    };
+    format!("{kept}-{suffix}")
+}
+
+/// The name of what one entry of the permissions becomes.
+pub(super) fn of_permission(csv: &str, account: &str, permission: &Permission) -> String {
+    let mut text = String::from("{\"serviceAccountName\":");
+    text.push_str(&compact(&Value::from(permission.account.as_str())));
+    text.push_str(",\"rules\":");
+    match &permission.rules {
+        None => text.push_str("null"),
+        Some(rules) => {
+            text.push('[');
+            for (at, rule) in rules.iter().enumerate() {
+                if at > 0 {
+                    text.push(',');
+                }
+                write_rule(&mut text, rule);
+            }
+            text.push(']');
+        }
+    }
+    text.push_str("}\n");
+    with_suffix(&format!("{csv}-{account}"), &base36(Sha224::digest(text.as_bytes()).to_vec()))
+}
+
+/// A rule as Go writes it: fields in the order of the type, empty ones left out but for the verbs.
+fn write_rule(out: &mut String, rule: &Value) {
+    let list = |name: &str| shape::field(rule, name).filter(|list| list.is_array());
+    out.push_str("{\"verbs\":");
+    out.push_str(&compact(list("verbs").unwrap_or(&Value::Null)));
+    for name in ["apiGroups", "resources", "resourceNames", "nonResourceURLs"] {
+        if let Some(list) =
+            list(name).filter(|list| list.as_array().is_some_and(|it| !it.is_empty()))
+        {
+            out.push(',');
+            out.push_str(&quoted(name));
+            out.push(':');
+            out.push_str(&compact(list));
+        }
+    }
+    out.push('}');
+}
+
+fn compact(value: &Value) -> String {
+    mainstay_gojson::value(value, Html::Escaped, Numbers::Object)
+}
+
+/// A number, most significant byte first, in base 36.
+fn base36(mut number: Vec<u8>) -> String {
+    let mut digits = Vec::new();
+    while number.iter().any(|byte| *byte != 0) {
+        let mut rest = 0_u16;
+        for byte in &mut number {
+            let value = rest * 256 + u16::from(*byte);
+            // Below 256, as the rest is below 36.
+            *byte = (value / 36).to_le_bytes()[0];
+            rest = value % 36;
+        }
+        digits.push(char::from(DIGITS[usize::from(rest)]));
+    }
+    if digits.is_empty() { "0".to_owned() } else { digits.iter().rev().collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_long_base_is_cut_and_one_that_just_fits_is_not() {
+        let of = |length: usize| with_suffix(&"b".repeat(length), "service").len();
+        assert_eq!([of(10), of(55), of(56), of(57), of(100)], [18, 63, 64, 63, 63]);
+        assert_eq!(with_suffix(&"é".repeat(40), "cert").len(), 63);
+    }
+
+    #[test]
+    fn the_hash_of_a_recorded_permission_comes_out_the_same() {
+        let rules = vec![
+            json!({"apiGroups": [""], "resources": ["configmaps"],
+                "verbs": ["get", "list", "watch", "create", "update"]}),
+            json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+                "verbs": ["get", "create", "update"]}),
+        ];
+        let account = "kiln-keeper-manager";
+        let permission = Permission { account: account.to_owned(), rules: Some(rules) };
+        assert_eq!(
+            of_permission("kiln-keeper.v0.9.0", account, &permission),
+            "kiln-keeper.v0.9.0-146401ty91oaq1bfqsjf59m12ugnbt0sc0orkoyu5zn3"
+        );
+    }
+
+    #[test]
+    fn numbers_are_written_without_leading_zeroes() {
+        assert_eq!(base36(vec![0, 0]), "0");
+        assert_eq!(base36(vec![0, 35]), "z");
+        assert_eq!(base36(vec![1, 0]), "74");
+    }
+}

@@ -1,0 +1,179 @@
+//! What may be configured of a bundle: a JSON schema (draft 7).
+
+use super::{Content, targets};
+use mainstay_schema::builtin::{self, Definition, Field, Shape, Type};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+const ID: &str = "https://operator-framework.io/schemas/registry-v1-bundle-config.json";
+const DESCRIPTION: &str = "Configuration schema for registry+v1 bundles. Includes watchNamespace for \
+    controlling operator scope and deploymentConfig for customizing operator deployment (environment \
+    variables, resource scheduling, storage, and pod placement). The deploymentConfig follows the \
+    same structure and behavior as OLM v0's SubscriptionConfig. Note: The 'selector' field from v0's \
+    SubscriptionConfig is not included as it was never used.";
+const COMPONENTS: &str = "#/components/schemas/io.k8s.";
+
+/// The formats by which a namespace is held against the operator's own.
+pub(super) const OWN_FORMAT: &str = "ownNamespaceInstallMode";
+pub(super) const SINGLE_FORMAT: &str = "singleNamespaceInstallMode";
+
+impl Content {
+    /// The schema of the bundle's configuration: which namespace is watched, as far as its install
+    /// modes leave a choice, and what is changed in its deployments. Types of Kubernetes stand below
+    /// `components`.
+    pub fn schema(&self) -> Value {
+        let mut schema = of(self, true);
+        let mut found = BTreeMap::new();
+        let mut waiting = references(&schema);
+        while let Some(name) = waiting.pop() {
+            if found.contains_key(&name) {
+                continue;
+            }
+            let component = component(&name);
+            waiting.extend(references(&component));
+            found.insert(name, component);
+        }
+        let found: Map<String, Value> =
+            found.into_iter().map(|(name, schema)| (format!("io.k8s.{name}"), schema)).collect();
+        schema["components"] = json!({"schemas": found});
+        schema
+    }
+}
+
+/// The schema without what it refers to.
+pub(super) fn of(content: &Content, deployment_config: bool) -> Value {
+    let mut properties = Map::new();
+    let mut schema = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": ID,
+        "title": "Registry+v1 Bundle Configuration",
+        "description": DESCRIPTION,
+        "type": "object",
+        "additionalProperties": false,
+    });
+    let (own, single) = (content.supports(targets::OWN), content.supports(targets::SINGLE));
+    if own || single {
+        let description = "The namespace that the operator should watch for custom resources";
+        let mut namespace = json!({
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 63,
+            "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        });
+        if own != single {
+            namespace["format"] = if own { OWN_FORMAT } else { SINGLE_FORMAT }.into();
+        }
+        let namespace = if content.supports(targets::ALL) {
+            json!({"description": description, "anyOf": [{"type": "null"}, namespace]})
+        } else {
+            namespace["description"] = description.into();
+            schema["required"] = json!(["watchNamespace"]);
+            namespace
+        };
+        properties.insert("watchNamespace".to_owned(), namespace);
+    }
+    if deployment_config {
+        properties.insert("deploymentConfig".to_owned(), deployment());
+    }
+    schema["properties"] = Value::Object(properties);
+    schema
+}
+
+fn deployment() -> Value {
+    let one = |name: &str| json!({"$ref": format!("{COMPONENTS}api.core.v1.{name}")});
+    let many = |name: &str| json!({"type": "array", "items": one(name)});
+    let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    json!({
+        "type": "object",
+        "description": "What is changed in all deployments of the operator",
+        "additionalProperties": false,
+        "properties": {
+            "affinity": one("Affinity"),
+            "annotations": texts,
+            "env": many("EnvVar"),
+            "envFrom": many("EnvFromSource"),
+            "nodeSelector": texts,
+            "resources": one("ResourceRequirements"),
+            "tolerations": many("Toleration"),
+            "volumeMounts": many("VolumeMount"),
+            "volumes": many("Volume"),
+        },
+    })
+}
+
+/// The definitions that a schema refers to.
+fn references(schema: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut waiting = vec![schema];
+    while let Some(value) = waiting.pop() {
+        match value {
+            Value::Object(fields) => {
+                let target = fields.get("$ref").and_then(Value::as_str);
+                found.extend(target.and_then(|it| it.strip_prefix(COMPONENTS)).map(str::to_owned));
+                waiting.extend(fields.values());
+            }
+            Value::Array(items) => waiting.extend(items),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What a reference stands for.
+pub(super) fn target(reference: &str) -> Value {
+    reference.strip_prefix(COMPONENTS).map_or(Value::Bool(true), component)
+}
+
+/// The schema of a type of Kubernetes.
+fn component(name: &str) -> Value {
+    builtin::definition(name).map_or(Value::Bool(true), of_definition)
+}
+
+fn of_definition(definition: &Definition) -> Value {
+    match definition.shape() {
+        Shape::Object => {}
+        Shape::FreeObject => return json!({"type": "object"}),
+        Shape::Any => return json!({}),
+        Shape::Time | Shape::MicroTime => return json!({"type": "string", "format": "date-time"}),
+        Shape::IntOrString | Shape::Quantity => {
+            return json!({"oneOf": [{"type": "string"}, {"type": "number"}]});
+        }
+    }
+    let fields = definition.fields().iter();
+    let properties: Map<String, Value> =
+        fields.map(|field| (field.name.to_string(), of_type(&field.ty))).collect();
+    // Upstream names the first that is missing, in the order of the type, which is that of tags.
+    let mut required: Vec<&Field> =
+        definition.fields().iter().filter(|field| field.required).collect();
+    required.sort_by_key(|field| &field.tags);
+    let required: Vec<&str> = required.into_iter().map(|field| &*field.name).collect();
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+fn of_type(ty: &Type) -> Value {
+    match ty {
+        Type::String => json!({"type": "string"}),
+        Type::Bytes => json!({"type": "string", "format": "byte"}),
+        Type::Int32 => json!({"type": "integer", "format": "int32"}),
+        Type::Int64 => json!({"type": "integer", "format": "int64"}),
+        Type::Double => json!({"type": "number", "format": "double"}),
+        Type::Boolean => json!({"type": "boolean"}),
+        Type::List(element) => json!({"type": "array", "items": of_type(element)}),
+        Type::Map(element) => {
+            let element = match &**element {
+                Type::Object(reference) => reference_to(reference.name()),
+                other => of_type(other),
+            };
+            json!({"type": "object", "additionalProperties": element})
+        }
+        Type::Object(reference) => json!({"allOf": [reference_to(reference.name())]}),
+    }
+}
+
+fn reference_to(name: &str) -> Value {
+    json!({"$ref": format!("{COMPONENTS}{name}")})
+}

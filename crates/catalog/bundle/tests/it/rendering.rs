@@ -1,0 +1,327 @@
+//! Rules of rendering, one by one.
+
+use mainstay_bundle::render::{
+    CertManager, Certificates, Content, Install, RenderError, Secret, Serving, Settings, Stage,
+};
+use mainstay_bundle::{Files, Limits};
+use serde_json::{Value, json};
+
+const ANNOTATIONS: &str =
+    "annotations: {operators.operatorframework.io.bundle.package.v1: test-operator}\n";
+
+/// A ClusterServiceVersion with one deployment.
+fn csv(change: impl FnOnce(&mut Value)) -> Value {
+    let mode = |name: &str, supported: bool| json!({"type": name, "supported": supported});
+    let mut csv = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": {"name": "test.v1", "annotations": {"said": "by the version", "both": "a"}},
+        "spec": {
+            "version": "1.0.0",
+            "installModes": [
+                mode("AllNamespaces", true), mode("OwnNamespace", true),
+                mode("SingleNamespace", true), mode("MultiNamespace", false),
+            ],
+            "install": {"strategy": "deployment", "spec": {
+                "deployments": [{"name": "the.operator", "label": {"app": "x"}, "spec": {
+                    "replicas": 1,
+                    "selector": {"matchLabels": {"app": "x"}},
+                    "template": {
+                        "metadata": {"labels": {"app": "x"}, "annotations": {"both": "b"}},
+                        "spec": {"serviceAccountName": "runner", "containers": [
+                            {"name": "manager", "image": "i", "env": [{"name": "A", "value": "1"}]},
+                        ]},
+                    },
+                }}],
+                "permissions": [{"serviceAccountName": "runner", "rules": [
+                    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
+                ]}],
+            }},
+        },
+    });
+    change(&mut csv);
+    csv
+}
+
+fn content_of(files: &[(&str, String)]) -> Result<Content, RenderError> {
+    let files: Files = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    Content::read(&files, &Limits::default())
+}
+
+fn content(csv: &Value) -> Content {
+    let annotations = ("metadata/annotations.yaml", ANNOTATIONS.to_owned());
+    content_of(&[("manifests/csv.json", csv.to_string()), annotations]).unwrap()
+}
+
+fn install(csv: &Value, config: Option<&str>) -> Result<Vec<Value>, RenderError> {
+    content(csv).install(&Install {
+        certificates: Some(&CertManager),
+        config: config.map(str::as_bytes),
+        ..Install::into_namespace("here")
+    })
+}
+
+fn of_kind<'v>(objects: &'v [Value], kind: &str) -> Vec<&'v Value> {
+    objects.iter().filter(|object| object["kind"] == kind).collect()
+}
+
+fn kinds(objects: &[Value]) -> Vec<&str> {
+    objects.iter().map(|object| object["kind"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn roles_are_where_the_operator_watches() {
+    let all = install(&csv(|_| {}), None).unwrap();
+    assert_eq!(kinds(&all), ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment"]);
+    let rules = all[1]["rules"].as_array().unwrap();
+    assert_eq!(rules[1]["resources"], json!(["namespaces"]));
+    let one = install(&csv(|_| {}), Some("watchNamespace: there")).unwrap();
+    assert_eq!(kinds(&one), ["ServiceAccount", "Role", "RoleBinding", "Deployment"]);
+    assert_eq!(one[1]["metadata"]["namespace"], "there");
+    assert_eq!(one[2]["subjects"][0]["namespace"], "here");
+    assert_eq!(one[0]["metadata"]["namespace"], "here");
+}
+
+#[test]
+fn several_namespaces_have_a_role_each_and_the_webhooks_select_them() {
+    let csv = csv(|csv| {
+        csv["spec"]["installModes"][3]["supported"] = true.into();
+        csv["spec"]["webhookdefinitions"] = json!([webhook("ValidatingAdmissionWebhook")]);
+    });
+    let targets = ["a".to_owned(), "b".to_owned()];
+    let settings = Settings { namespace: "here", targets: &targets, ..Settings::default() };
+    let objects = content(&csv).render(&settings).unwrap();
+    let roles = of_kind(&objects, "Role");
+    assert_eq!(roles.len(), 2);
+    assert_eq!(roles[0]["metadata"]["name"], roles[1]["metadata"]["name"]);
+    let hook = of_kind(&objects, "ValidatingWebhookConfiguration")[0];
+    let selector = &hook["webhooks"][0]["namespaceSelector"]["matchExpressions"][0];
+    assert_eq!(selector["values"], json!(["a", "b"]));
+    // Nobody provides certificates: nothing is mounted.
+    assert!(of_kind(&objects, "Deployment")[0].pointer("/spec/template/spec/volumes").is_none());
+}
+
+fn webhook(kind: &str) -> Value {
+    json!({
+        "type": kind,
+        "generateName": "check.example.com",
+        "deploymentName": "the.operator",
+        "containerPort": 8443,
+        "targetPort": "hooks",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "conversionCRDs": [],
+    })
+}
+
+#[test]
+fn annotations_of_the_version_give_way_to_those_of_the_template() {
+    let objects = install(&csv(|_| {}), None).unwrap();
+    let deployment = of_kind(&objects, "Deployment")[0];
+    assert_eq!(
+        deployment["spec"]["template"]["metadata"]["annotations"],
+        json!({
+            "said": "by the version",
+            "both": "b",
+            "olm.targetNamespaces": "",
+            "olm.operatorNamespace": "here",
+        })
+    );
+    assert_eq!(deployment["metadata"]["labels"], json!({"app": "x"}));
+    assert_eq!(deployment["spec"]["revisionHistoryLimit"], 1);
+    assert_eq!(deployment["status"], json!({}));
+}
+
+#[test]
+fn a_configuration_changes_deployments() {
+    let config = "
+deploymentConfig:
+  env: [{name: A, value: two}, {name: B, value: three}]
+  resources: {limits: {cpu: 1000m}}
+  annotations: {both: c, new: d}
+  affinity: {}
+  tolerations: [{key: sea, operator: Exists}, {key: sea, operator: Exists}]
+";
+    let csv = csv(|csv| {
+        let pod = csv.pointer_mut("/spec/install/spec/deployments/0/spec/template/spec").unwrap();
+        pod["affinity"] = json!({"nodeAffinity": {}});
+    });
+    let objects = install(&csv, Some(config)).unwrap();
+    let deployment = of_kind(&objects, "Deployment")[0];
+    let pod = &deployment["spec"]["template"]["spec"];
+    let env = json!([{"name": "A", "value": "two"}, {"name": "B", "value": "three"}]);
+    assert_eq!(pod["containers"][0]["env"], env);
+    assert_eq!(pod["containers"][0]["resources"], json!({"limits": {"cpu": "1"}}));
+    assert!(pod.get("affinity").is_none());
+    assert_eq!(pod["tolerations"].as_array().unwrap().len(), 1);
+    assert_eq!(deployment["metadata"]["annotations"], json!({"both": "c", "new": "d"}));
+    assert_eq!(deployment["spec"]["template"]["metadata"]["annotations"]["both"], "b");
+}
+
+type Change = Box<dyn Fn(&mut Value)>;
+
+#[test]
+fn what_stops_it_is_told_with_its_stage() {
+    let owned = json!({"owned": [{"name": "a", "version": "v1", "kind": "A"}]});
+    let table: [(Change, Option<&str>, Stage, &str); 6] = [
+        (
+            Box::new(move |csv| csv["spec"]["apiservicedefinitions"] = owned.clone()),
+            None,
+            Stage::Support,
+            "unsupported bundle: apiServiceDefintions are not supported",
+        ),
+        (
+            Box::new(|csv| csv["spec"]["installModes"] = json!([])),
+            None,
+            Stage::Support,
+            "unsupported bundle: bundle must support at least one of [AllNamespaces SingleNamespace \
+             OwnNamespace] install modes",
+        ),
+        (
+            Box::new(|_| {}),
+            Some("deploymentConfig: {volumes: [{}], selector: {}}"),
+            Stage::Configuration,
+            "terminal error: invalid ClusterExtension configuration: invalid configuration: multiple \
+             errors found:\n  - validation failed\n  - unknown field \"selector\"",
+        ),
+        (
+            Box::new(|_| {}),
+            Some("deploymentConfig: {resources: {limits: {cpu: much}}}"),
+            Stage::Configuration,
+            "terminal error: invalid deploymentConfig: failed to unmarshal deploymentConfig: \
+             quantities must match the regular expression \
+             '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        ),
+        (
+            Box::new(|csv| {
+                csv["spec"]["webhookdefinitions"] = json!([webhook("ConversionWebhook")]);
+            }),
+            None,
+            Stage::Bundle,
+            "bundle contains conversion webhook \"check.example.com\" and supports install modes \
+             [AllNamespaces OwnNamespace SingleNamespace] - conversion webhooks are only supported \
+             for bundles that only support AllNamespaces install mode",
+        ),
+        (
+            Box::new(|csv| {
+                csv["spec"]["installModes"] = json!([{"type": "OwnNamespace", "supported": true}]);
+            }),
+            Some("watchNamespace: other"),
+            Stage::Configuration,
+            "terminal error: invalid ClusterExtension configuration: invalid configuration: invalid \
+             format for field \"watchNamespace\": 'other' is not valid ownNamespaceInstallMode: \
+             invalid value \"other\": must be \"here\" (the namespace where the operator is \
+             installed) because this operator only supports OwnNamespace install mode",
+        ),
+    ];
+    for (change, config, stage, message) in table {
+        let error = install(&csv(change), config).unwrap_err();
+        assert_eq!((error.stage(), error.to_string().as_str()), (stage, message));
+    }
+}
+
+#[test]
+fn every_document_counts_and_lists_are_taken_apart() {
+    let list = "
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: lost}}
+- {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {name: in}}]}
+---
+---
+{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: two}, value: 1.0}
+";
+    let content = content_of(&[
+        ("manifests/.hidden", list.to_owned()),
+        ("manifests/csv.json", csv(|_| {}).to_string()),
+        ("metadata/annotations.yaml", ANNOTATIONS.to_owned()),
+    ])
+    .unwrap();
+    let objects = content.install(&Install::into_namespace("here")).unwrap();
+    assert_eq!(kinds(&objects)[3..], ["ConfigMap", "Secret", "PriorityClass", "Deployment"]);
+    assert_eq!(objects[3]["metadata"]["namespace"], "here");
+    assert_eq!(
+        objects[5],
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": {"name": "two"}, "value": 1,
+        })
+    );
+}
+
+/// A provider that brings its own authority along.
+#[derive(Debug)]
+struct Own;
+
+impl Certificates for Own {
+    fn secret(&self, serving: &Serving) -> Secret {
+        Secret::usual(serving)
+    }
+
+    fn trust(&self, caller: &mut Value, _serving: &Serving) {
+        caller["webhooks"][0]["clientConfig"]["caBundle"] = "QUJD".into();
+    }
+
+    fn serve(&self, _service: &mut Value, _serving: &Serving) {}
+
+    fn objects(&self, serving: &Serving) -> Vec<Value> {
+        vec![json!({"kind": "Secret", "metadata": {"name": serving.certificate}})]
+    }
+}
+
+#[test]
+fn certificates_may_come_from_anybody() {
+    let csv =
+        csv(|csv| csv["spec"]["webhookdefinitions"] = json!([webhook("MutatingAdmissionWebhook")]));
+    let install = Install { certificates: Some(&Own), ..Install::into_namespace("here") };
+    let objects = content(&csv).install(&install).unwrap();
+    assert_eq!(
+        kinds(&objects)[3..],
+        ["Deployment", "MutatingWebhookConfiguration", "Service", "Secret"]
+    );
+    assert_eq!(objects[4]["webhooks"][0]["clientConfig"]["caBundle"], "QUJD");
+    assert_eq!(objects[5]["metadata"]["name"], "the-operator-service");
+    let port = json!([{"name": "8443", "port": 8443, "targetPort": "hooks"}]);
+    assert_eq!(objects[5]["spec"]["ports"], port);
+    let volumes = objects[3].pointer("/spec/template/spec/volumes").unwrap();
+    assert_eq!(volumes[0]["secret"]["secretName"], objects[6]["metadata"]["name"]);
+}
+
+#[test]
+fn hostile_bundles_are_refused_in_bounds() {
+    let annotations = ("metadata/annotations.yaml", ANNOTATIONS.to_owned());
+    let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned()
+        + &(0..20).fold(String::new(), |text, at| {
+            let before = if at == 0 { "a".to_owned() } else { format!("b{}", at - 1) };
+            text + &format!("b{at}: &b{at} [{}]\n", vec![format!("*{before}"); 9].join(","))
+        });
+    let deep = format!("kind: A\na: {}", "[".repeat(100_000));
+    let csv_text = csv(|_| {}).to_string();
+    for text in [bomb, deep, "kind: [".to_owned(), "\u{0}".to_owned(), "- x".to_owned()] {
+        let files = [
+            ("manifests/a.yaml", text),
+            ("manifests/csv.json", csv_text.clone()),
+            annotations.clone(),
+        ];
+        let error = content_of(&files).unwrap_err();
+        assert_eq!(error.stage(), Stage::Read);
+        assert!(error.message().starts_with("error parsing objects in \"manifests/a.yaml\""));
+    }
+    let small = Limits { file_bytes: 100, files: 5 };
+    let files: Files = [("manifests/csv.json", csv_text), annotations].into_iter().collect();
+    let error = Content::read(&files, &small).unwrap_err();
+    assert_eq!(error.message(), "manifests/csv.json: the file has more than 100 bytes");
+}
+
+#[test]
+fn the_schema_is_complete() {
+    let schema = content(&csv(|_| {})).schema();
+    let text = schema.to_string();
+    for reference in text.match_indices("#/components/schemas/").map(|(at, _)| &text[at..]) {
+        let name = reference["#/components/schemas/".len()..].split('"').next().unwrap();
+        assert!(schema["components"]["schemas"].get(name).is_some(), "{name}");
+    }
+    let mount = &schema["components"]["schemas"]["io.k8s.api.core.v1.VolumeMount"];
+    assert_eq!(mount["required"], json!(["name", "mountPath"]));
+}
