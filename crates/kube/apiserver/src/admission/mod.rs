@@ -24,6 +24,7 @@ pub(crate) use webhooks::{Webhooks, review_value};
 use crate::Identity;
 use crate::handlers::Warnings;
 use crate::http::query::Query;
+use crate::metrics::admission::Step;
 use crate::registry::KindRow;
 use crate::server::ApiServer;
 use futures::future::BoxFuture;
@@ -31,19 +32,20 @@ use mainstay_object::{Gvk, Object, Status};
 use serde_json::{Map, Value, json};
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Everyone who is asked, in the original's order.
-static CHAIN: &[&dyn Plugin] = &[
-    &lifecycle::NamespaceLifecycle,
-    &limit_ranger::LimitRanger,
-    &certificates::CertificateApproval,
-    &certificates::CertificateSigning,
-    &certificates::CertificateSubjectRestriction,
-    &crate::policy::ParameterPermissions,
-    &webhooks::Mutating,
-    &crate::policy::ValidatingAdmissionPolicy,
-    &webhooks::Validating,
-    &resource_quota::ResourceQuota,
+static CHAIN: &[(&str, &dyn Plugin)] = &[
+    ("NamespaceLifecycle", &lifecycle::NamespaceLifecycle),
+    ("LimitRanger", &limit_ranger::LimitRanger),
+    ("CertificateApproval", &certificates::CertificateApproval),
+    ("CertificateSigning", &certificates::CertificateSigning),
+    ("CertificateSubjectRestriction", &certificates::CertificateSubjectRestriction),
+    ("ParameterPermissions", &crate::policy::ParameterPermissions),
+    ("MutatingAdmissionWebhook", &webhooks::Mutating),
+    ("ValidatingAdmissionPolicy", &crate::policy::ValidatingAdmissionPolicy),
+    ("ValidatingAdmissionWebhook", &webhooks::Validating),
+    ("ResourceQuota", &resource_quota::ResourceQuota),
 ];
 
 /// What is done to an object.
@@ -224,7 +226,7 @@ pub(crate) trait Plugin: Send + Sync {
 /// objects first.
 pub(crate) fn listens(asked: Asked<'_>) -> bool {
     let attributes = Attributes::new(asked, None, None);
-    CHAIN.iter().any(|plugin| plugin.handles(&attributes))
+    CHAIN.iter().any(|(_, plugin)| plugin.handles(&attributes))
 }
 
 /// The first phase: what is to be stored may be changed.
@@ -241,14 +243,51 @@ pub(crate) async fn mutate(
 
 /// Asks everyone, and everyone again if a webhook has changed something.
 async fn admit(attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    let timed = Timed::begin(&attributes.asked, "admit");
+    let outcome = admit_all(attributes).await;
+    timed.end(None, &outcome);
+    outcome
+}
+
+async fn admit_all(attributes: &mut Attributes<'_>) -> Result<(), Status> {
     loop {
-        for plugin in CHAIN {
+        for (name, plugin) in CHAIN {
             if plugin.handles(attributes) {
-                plugin.admit(attributes).get().await?;
+                let timed = Timed::begin(&attributes.asked, "admit");
+                let outcome = plugin.admit(attributes).get().await;
+                timed.end(Some(name), &outcome);
+                outcome?;
             }
         }
         if !attributes.rounds.next() {
             return Ok(());
+        }
+    }
+}
+
+/// Counts how long something of admission takes.
+struct Timed<'a> {
+    server: &'a ApiServer,
+    operation: &'static str,
+    kind: &'static str,
+    begun: Duration,
+}
+
+impl<'a> Timed<'a> {
+    fn begin(asked: &Asked<'a>, kind: &'static str) -> Self {
+        let operation = asked.operation.name();
+        Self { server: asked.server, operation, kind, begun: asked.server.clock.elapsed() }
+    }
+
+    /// `plugin` is whose time it was; none for all together.
+    fn end(self, plugin: Option<&'static str>, outcome: &Result<(), Status>) {
+        let Self { server, operation, kind, begun } = self;
+        let step = Step { operation, rejected: outcome.is_err(), kind };
+        let seconds = server.clock.elapsed().saturating_sub(begun).as_secs_f64();
+        let counts = &server.metrics.admission;
+        match plugin {
+            Some(plugin) => counts.plugin(plugin, step, seconds),
+            None => counts.step(step, seconds),
         }
     }
 }
@@ -266,9 +305,19 @@ pub(crate) async fn validate(
 }
 
 async fn judge(attributes: &Attributes<'_>) -> Result<(), Status> {
-    for plugin in CHAIN {
+    let timed = Timed::begin(&attributes.asked, "validate");
+    let outcome = judge_all(attributes).await;
+    timed.end(None, &outcome);
+    outcome
+}
+
+async fn judge_all(attributes: &Attributes<'_>) -> Result<(), Status> {
+    for (name, plugin) in CHAIN {
         if plugin.handles(attributes) {
-            plugin.validate(attributes).get().await?;
+            let timed = Timed::begin(&attributes.asked, "validate");
+            let outcome = plugin.validate(attributes).get().await;
+            timed.end(Some(name), &outcome);
+            outcome?;
         }
     }
     Ok(())

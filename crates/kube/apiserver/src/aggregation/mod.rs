@@ -158,6 +158,18 @@ impl Aggregation {
         self.current.load().remotes.is_empty()
     }
 
+    /// The names of all `APIService` objects, and whether they are available.
+    pub(crate) fn availability(&self, store: &mainstay_store::Store) -> Vec<(String, bool)> {
+        let services = self.current.load();
+        let all = store.list(STORAGE, None);
+        let available = |name: &str| {
+            let remote = services.remotes.iter().find(|remote| *remote.name == *name);
+            remote.is_none_or(|remote| remote.available)
+        };
+        let names = all.iter().map(|stored| stored.object().name().to_owned());
+        names.map(|name| (available(&name), name)).map(|(is, name)| (name, is)).collect()
+    }
+
     fn native(&self, remote: &Remote) -> Option<Arc<dyn NativeGroup>> {
         let natives = self.natives.read();
         natives.get(&format!("{}/{}", remote.namespace, remote.service)).cloned()

@@ -8,6 +8,7 @@
 
 mod writer;
 
+use crate::authz::Decision;
 use crate::http::Body;
 use crate::limits::info::Info;
 use crate::{Identity, serve};
@@ -178,6 +179,16 @@ impl Entry {
 
     fn complete(&self) {
         self.write("ResponseComplete", &self.clock.now_micro());
+    }
+
+    /// Adds whether the request is allowed, and by what.
+    pub(crate) fn decided(&mut self, decision: &Decision) {
+        let (decision, reason) = match decision {
+            Decision::Allow(reason) => ("allow", reason),
+            Decision::NoOpinion(reason) => ("forbid", reason),
+        };
+        self.event["annotations"]["authorization.k8s.io/decision"] = decision.into();
+        self.event["annotations"]["authorization.k8s.io/reason"] = reason.as_str().into();
     }
 
     /// Adds what was noted with the request.

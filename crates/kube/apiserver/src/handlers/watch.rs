@@ -14,6 +14,7 @@ use crate::filter::Filter;
 use crate::http::Body;
 use crate::http::answer::Answer;
 use crate::http::negotiate::Form;
+use crate::metrics::streams::Sent;
 use crate::print::{self, TableOptions};
 use crate::registry::KindRow;
 use crate::server::ApiServer;
@@ -106,6 +107,7 @@ pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
     let lead = timeout.saturating_sub(BOOKMARK_BEFORE_END);
     let stream = Streaming {
         server: server.clone(),
+        sent: server.metrics.watches.of(&row.group, &row.plural, &row.version),
         watch,
         filter,
         shape,
@@ -153,6 +155,7 @@ enum Line {
 
 struct Streaming {
     server: Arc<ApiServer>,
+    sent: Arc<Sent>,
     watch: Watch,
     filter: Filter,
     shape: Shape,
@@ -185,6 +188,7 @@ impl Streaming {
                     }
                 };
                 if let Some(frame) = self.frame(&line) {
+                    self.sent.event(frame.len());
                     return Some(frame);
                 }
             }

@@ -25,6 +25,7 @@ use crate::http::answer::{Answer, Wishes};
 use crate::http::path;
 use crate::http::query::Query;
 use crate::metrics::Counted;
+use crate::metrics::streams::Waits;
 use crate::server::{ApiServer, refuse};
 use bytes::{Buf, Bytes};
 use http::header::{
@@ -53,6 +54,8 @@ struct Visit<'a> {
     started: Duration,
     audit_id: HeaderValue,
     schema: Option<(HeaderValue, HeaderValue)>,
+    /// Counts the request while it is served.
+    waits: Option<Waits>,
 }
 
 /// Where a request comes from.
@@ -106,7 +109,10 @@ impl ApiServer {
                 proved.map(|proved| (proved, acting.as_ref().ok().and_then(|it| it.1.as_ref())));
             log.begin(&self.clock, &parts, &info, people, &audit_id)
         });
-        let mut visit = Visit { server: self, started, audit_id, schema: None };
+        let mut visit = Visit { server: self, started, audit_id, schema: None, waits: None };
+        // Only a log would tell it.
+        let decided = entry.as_ref().and(asked.as_ref()).filter(|_| acting.is_ok());
+        let decided = decided.map(|asked| self.authorizer.decide(asked));
         let mut response = if let Err(status) = &acting {
             if proved.is_none() {
                 self.metrics.stranger();
@@ -123,6 +129,10 @@ impl ApiServer {
                 response.headers_mut().insert(CONTENT_LENGTH, length.into());
             }
             *response.body_mut() = Body::from(Bytes::new());
+        }
+        let mut entry = entry;
+        if let (Some(entry), Some(decided)) = (&mut entry, decided) {
+            entry.decided(&decided);
         }
         visit.done(response, counted, entry, info.is_long())
     }
@@ -194,12 +204,37 @@ impl Visit<'_> {
         let flow = &self.server.flow;
         let found = flow.classify(identity, info, |schema| {
             let uids = (schema.uid.clone(), schema.level.uid.clone());
-            (uids, schema.place(identity, info))
+            let names = (schema.name.clone(), schema.level.name.clone());
+            (uids, names, schema.level.queues(), schema.place(identity, info))
         });
-        let Some((uids, (level, number))) = found else { return Turn::Served(None) };
+        let Some((uids, names, queues, (level, number))) = found else {
+            return Turn::Served(None);
+        };
         self.schema = Some(uids);
         let patience = allotted.map_or(PATIENCE, |allotted| allotted / 4);
-        flow.turn(level, number, patience).await
+        let mut waits = self.server.metrics.turns.begin(&names.0, &names.1);
+        let begun = self.server.clock.elapsed();
+        let turn = flow.turn(level, number, patience).await;
+        let waited = self.server.clock.elapsed().saturating_sub(begun);
+        match turn {
+            Turn::Served(_) => {
+                if let Some(waits) = &mut waits {
+                    waits.served(waited);
+                }
+                self.waits = waits;
+            }
+            Turn::Refused => {
+                let reason = match queues {
+                    _ if waited >= patience => "time-out",
+                    true => "queue-full",
+                    false => "concurrency-limit",
+                };
+                if let Some(waits) = waits {
+                    waits.refused(waited, reason);
+                }
+            }
+        }
+        turn
     }
 
     /// Gives an answer what every answer has, and writes the request down.

@@ -4,6 +4,9 @@
 //! make up is not remembered. Everything is kept in memory and told at `/metrics` in the text format
 //! of Prometheus.
 
+pub(crate) mod admission;
+mod histogram;
+pub(crate) mod streams;
 mod text;
 
 use crate::http::answer::Answer;
@@ -55,7 +58,15 @@ const BUCKETS: [f64; 24] = [
 
 /// The counts of one server.
 #[derive(Debug, Default)]
-pub(crate) struct Metrics(Arc<Counts>);
+pub(crate) struct Metrics {
+    requests: Arc<Counts>,
+    /// Of admission.
+    pub(crate) admission: admission::Admission,
+    /// Of watches.
+    pub(crate) watches: streams::Watches,
+    /// Of turns.
+    pub(crate) turns: streams::Turns,
+}
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -114,7 +125,7 @@ impl Metrics {
         query: Option<&Query>,
     ) -> Counted {
         Counted {
-            counts: self.0.clone(),
+            counts: self.requests.clone(),
             series: series(server, info, method, query),
             mutating: info.is_mutating() && info.is_resource,
             long: info.is_long(),
@@ -124,7 +135,7 @@ impl Metrics {
 
     /// Counts a request of somebody who could not prove who they are.
     pub(crate) fn stranger(&self) {
-        self.0.strangers.fetch_add(1, Ordering::Relaxed);
+        self.requests.strangers.fetch_add(1, Ordering::Relaxed);
     }
 }
 

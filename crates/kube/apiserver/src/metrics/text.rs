@@ -1,5 +1,6 @@
 //! The page of counts, in the text format of Prometheus.
 
+use super::histogram::Histogram;
 use super::{BUCKETS, Series};
 use crate::server::ApiServer;
 use std::fmt::{Display, Write};
@@ -7,15 +8,15 @@ use std::sync::atomic::Ordering;
 
 /// A page that is being written.
 #[derive(Default)]
-struct Page(String);
+pub(super) struct Page(String);
 
 impl Page {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
+    pub(super) fn head(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a string does not fail, here and below.
         let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
     }
 
-    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+    pub(super) fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         self.0.push_str(name);
         if !labels.is_empty() {
             self.0.push('{');
@@ -29,9 +30,23 @@ impl Page {
         let _ = writeln!(self.0, " {value}");
     }
 
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+    pub(super) fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
         self.head(name, kind, help);
         self.line(name, &[], value);
+    }
+}
+
+impl Page {
+    /// The lines of a histogram, with its labels in order of their names.
+    pub(super) fn histogram(&mut self, name: &str, labels: &[(&str, &str)], tally: &Histogram) {
+        let at = labels.partition_point(|(name, _)| *name < "le");
+        for (bound, sum) in tally.sums() {
+            let mut labels = labels.to_vec();
+            labels.insert(at, ("le", &bound));
+            self.line(&format!("{name}_bucket"), &labels, sum);
+        }
+        self.line(&format!("{name}_sum"), labels, tally.sum());
+        self.line(&format!("{name}_count"), labels, tally.count());
     }
 }
 
@@ -59,14 +74,18 @@ impl Series {
 pub(crate) fn page(server: &ApiServer) -> String {
     let mut page = Page::default();
     requests(&mut page, server);
+    server.metrics.watches.write(&mut page);
+    server.metrics.admission.write(&mut page);
     flow(&mut page, server);
+    server.metrics.turns.write(&mut page);
+    aggregator(&mut page, server);
     objects(&mut page, server);
     program(&mut page, server);
     page.0
 }
 
 fn requests(page: &mut Page, server: &ApiServer) {
-    let counts = &server.metrics.0;
+    let counts = &server.metrics.requests;
     let load = |gauge: &std::sync::atomic::AtomicI64| gauge.load(Ordering::Relaxed);
     let name = "apiserver_current_inflight_requests";
     page.head(name, "gauge", "[STABLE] Requests that are being served, by kind.");
@@ -90,6 +109,17 @@ fn requests(page: &mut Page, server: &ApiServer) {
             let code = code.to_string();
             let mut labels = vec![("code", code.as_str())];
             labels.extend(series.labels(series.component()));
+            page.line(name, &labels, count);
+        }
+    }
+    let name = "apiserver_request_terminations_total";
+    page.head(name, "counter", "[ALPHA] Requests that were cut: no place, or no time.");
+    for (series, tally) in all.iter() {
+        for (code, count) in tally.codes.iter().filter(|(code, _)| matches!(code, 429 | 504)) {
+            let code = code.to_string();
+            let mut labels = vec![("code", code.as_str())];
+            labels.extend(series.labels(series.component()));
+            labels.retain(|(name, _)| *name != "dry_run");
             page.line(name, &labels, count);
         }
     }
@@ -139,24 +169,15 @@ fn flow(page: &mut Page, server: &ApiServer) {
         "[BETA] Requests that a priority level serves.",
         &|one| one.used,
     );
-    each(
-        "apiserver_flowcontrol_current_inqueue_requests",
-        "gauge",
-        "[BETA] Requests that wait in the queues of a priority level.",
-        &|one| one.waiting as u64,
-    );
-    each(
-        "apiserver_flowcontrol_dispatched_requests_total",
-        "counter",
-        "[BETA] Requests that a priority level has served.",
-        &|one| one.served,
-    );
-    each(
-        "apiserver_flowcontrol_rejected_requests_total",
-        "counter",
-        "[BETA] Requests that a priority level has refused.",
-        &|one| one.refused,
-    );
+}
+
+/// Whether the servers of groups can be asked.
+fn aggregator(page: &mut Page, server: &ApiServer) {
+    let name = "aggregator_unavailable_apiservice";
+    page.head(name, "gauge", "[ALPHA] Whether an APIService is not available.");
+    for (service, available) in server.aggregation.availability(&server.store) {
+        page.line(name, &[("name", &service)], u8::from(!available));
+    }
 }
 
 fn objects(page: &mut Page, server: &ApiServer) {

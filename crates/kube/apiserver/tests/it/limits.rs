@@ -111,7 +111,8 @@ async fn requests_are_counted_under_the_names_of_the_original() {
     api.post(MAPS, &config_map("a")).await.ok();
     api.post(MAPS, &config_map("a")).await;
     api.get("/apis/made.up/v1/things").await;
-    let watch = api.watch(&format!("{MAPS}?watch=true")).await;
+    let mut watch = api.watch(&format!("{MAPS}?watch=true")).await;
+    watch.short().await;
     let page = async || String::from_utf8(api.get("/metrics").await.bytes.to_vec()).unwrap();
     let text = page().await;
     let about = r#"component="apiserver",dry_run="",group="",resource="configmaps",scope="namespace",subresource="",verb="POST",version="v1""#;
@@ -120,6 +121,13 @@ async fn requests_are_counted_under_the_names_of_the_original() {
         format!("apiserver_request_total{{code=\"409\",{about}}} 1\n"),
         "apiserver_longrunning_requests{component=\"apiserver\",group=\"\",resource=\"configmaps\",scope=\"namespace\",subresource=\"\",verb=\"WATCH\",version=\"v1\"} 1\n".to_owned(),
         "apiserver_flowcontrol_nominal_limit_seats{priority_level=\"catch-all\"} 13\n".to_owned(),
+        "apiserver_watch_events_total{group=\"\",resource=\"configmaps\",version=\"v1\"} 1\n".to_owned(),
+        "apiserver_watch_events_sizes_bucket{group=\"\",le=\"1024\",resource=\"configmaps\",version=\"v1\"} 1\n".to_owned(),
+        "apiserver_admission_step_admission_duration_seconds_count{operation=\"CREATE\",rejected=\"false\",type=\"admit\"} ".to_owned(),
+        "apiserver_admission_controller_admission_duration_seconds_count{name=\"NamespaceLifecycle\",operation=\"CREATE\",rejected=\"false\",type=\"admit\"} ".to_owned(),
+        "apiserver_flowcontrol_current_executing_requests{flow_schema=\"exempt\",priority_level=\"exempt\"} 1\n".to_owned(),
+        "apiserver_flowcontrol_request_wait_duration_seconds_bucket{execute=\"true\",flow_schema=\"exempt\",le=\"0\",priority_level=\"exempt\"} ".to_owned(),
+        "aggregator_unavailable_apiservice{name=\"v1.apps\"} 0\n".to_owned(),
         "apiserver_storage_objects{resource=\"flowschemas.flowcontrol.apiserver.k8s.io\"} 11\n".to_owned(),
     ] {
         assert!(text.contains(&line), "{line}\n{text}");
@@ -175,6 +183,9 @@ async fn requests_are_written_down() {
             "user": {"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]},
             "userAgent": "test",
             "objectRef": {"resource": "configmaps", "namespace": "default", "apiVersion": "v1"},
+            "annotations": {
+                "authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": "",
+            },
             "responseStatus": {"metadata": {}, "code": 201},
             "requestReceivedTimestamp": null, "stageTimestamp": null,
         })

@@ -1,10 +1,12 @@
 //! Webhooks that misbehave, and what answers without a socket.
 
 use crate::harness::Api;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Request, Response};
-use mainstay_apiserver::{ApiService, Identity, NativeBackend};
+use http::{Method, Request, Response};
+use mainstay_apiserver::{ApiService, Identity, NativeBackend, audit};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -150,4 +152,74 @@ async fn simulated_pods_allow_everything_unless_they_are_told_not_to() {
     api.put(&format!("{pods}/p"), &refusing).await.ok();
     let (_, message) = api.post(MAPS, &config_map("b")).await.refused();
     assert!(message.ends_with("connect: connection refused"), "{message}");
+}
+
+#[tokio::test]
+async fn what_a_webhook_notes_is_in_the_audit_log_and_its_calls_are_counted() {
+    let api = api(Says(|review: &Value| {
+        if review["request"]["name"] == "broken" {
+            return Bytes::from_static(b"nothing");
+        }
+        let mut answer = allowed(review);
+        answer["response"]["auditAnnotations"] = json!({"seen": "yes"});
+        answer["response"]["patchType"] = "JSONPatch".into();
+        let patch = json!([{"op": "add", "path": "/data/more", "value": "1"}]);
+        answer["response"]["patch"] = STANDARD.encode(patch.to_string()).into();
+        answer.to_string().into()
+    }))
+    .await;
+    let mut lenient = configuration();
+    lenient["metadata"]["name"] = "lenient".into();
+    lenient["webhooks"][0]["name"] = "two.x.io".into();
+    lenient["webhooks"][0]["failurePolicy"] = "Ignore".into();
+    api.post(CONFIGURATIONS, &lenient).await.ok();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("audit.log");
+    api.server.write_down(audit::Log::open(&file).unwrap());
+    for (name, code) in [("good", 201), ("broken", 500)] {
+        let headers = [("audit-id", name)];
+        let body = config_map(name).to_string();
+        assert_eq!(api.call(Method::POST, MAPS, &headers, body).await.code, code);
+    }
+    api.delete(&format!("{CONFIGURATIONS}/all"), &Value::Null).await.ok();
+    let headers = [("audit-id", "open")];
+    api.call(Method::POST, MAPS, &headers, config_map("broken").to_string()).await.ok();
+    let notes = async |id: &str| loop {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let ended = |it: &Value| it["auditID"] == id && it["stage"] == "ResponseComplete";
+        if let Some(mut event) = events.into_iter().find(ended) {
+            let notes = event["annotations"].as_object_mut().unwrap();
+            notes.retain(|key, _| !key.starts_with("authorization"));
+            break event["annotations"].take();
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(
+        notes("good").await,
+        json!({
+            "one.x.io/seen": "yes", "two.x.io/seen": "yes",
+            "mutation.webhook.admission.k8s.io/round_0_index_0":
+                r#"{"configuration":"all","mutated":true,"webhook":"one.x.io"}"#,
+            "mutation.webhook.admission.k8s.io/round_0_index_1":
+                r#"{"configuration":"lenient","mutated":false,"webhook":"two.x.io"}"#,
+        })
+    );
+    assert_eq!(
+        notes("open").await,
+        json!({
+            "failed-open.mutating.webhook.admission.k8s.io/round_0_index_0": "two.x.io",
+            "mutation.webhook.admission.k8s.io/round_0_index_0":
+                r#"{"configuration":"lenient","mutated":false,"webhook":"two.x.io"}"#,
+        })
+    );
+    let page = String::from_utf8(api.get("/metrics").await.bytes.to_vec()).unwrap();
+    for line in [
+        r#"apiserver_admission_webhook_admission_duration_seconds_count{name="one.x.io",operation="CREATE",rejected="false",type="admit"} 1"#,
+        r#"apiserver_admission_webhook_request_total{code="200",name="two.x.io",operation="CREATE",rejected="false",type="admit"} 1"#,
+        r#"apiserver_admission_webhook_rejection_count{error_type="calling_webhook_error",name="one.x.io",operation="CREATE",rejection_code="0",type="admit"} 1"#,
+        r#"apiserver_admission_webhook_fail_open_count{name="two.x.io",type="admit"} 1"#,
+    ] {
+        assert!(page.contains(line), "{line}\n{page}");
+    }
 }

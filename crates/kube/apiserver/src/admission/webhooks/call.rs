@@ -4,6 +4,7 @@ use super::index::Hook;
 use super::review::{self, Answer};
 use super::{Attributes, outcome, server_of};
 use crate::handlers;
+use crate::metrics::admission::Ended;
 use crate::reach::{Answered, Call};
 use crate::registry::KindRow;
 use http::Method;
@@ -29,6 +30,7 @@ pub(super) struct Patch(pub(super) Value);
 pub(super) async fn ask(
     attributes: &Attributes<'_>,
     hook: &Hook,
+    place: &str,
     row: &KindRow,
 ) -> Result<Option<Patch>, Status> {
     let asked = async {
@@ -56,23 +58,55 @@ pub(super) async fn ask(
     };
     match asked.await {
         Ok(patch) => Ok(patch),
-        Err(failed) => outcome(hook, failed).map(|()| None),
+        Err(failed) => {
+            outcome(hook, failed)?;
+            let key = format!("failed-open.mutating.webhook.admission.k8s.io/{place}");
+            attributes.warnings.note(key, hook.name.to_string());
+            Ok(None)
+        }
     }
 }
 
-/// Asks a webhook that judges.
+/// Asks a webhook that judges; `at` is which of those that are asked it is.
 pub(super) async fn judge(
     attributes: &Attributes<'_>,
     hook: &Hook,
+    at: usize,
     row: &KindRow,
 ) -> Result<(), Status> {
     match called(attributes, hook, row, false).await {
         Ok(_) => Ok(()),
-        Err(failed) => outcome(hook, failed),
+        Err(failed) => {
+            outcome(hook, failed)?;
+            let key = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{at}");
+            attributes.warnings.note(key, hook.name.to_string());
+            Ok(())
+        }
     }
 }
 
 async fn called(
+    attributes: &Attributes<'_>,
+    hook: &Hook,
+    row: &KindRow,
+    mutating: bool,
+) -> Result<Answer, Failed> {
+    let server = server_of(attributes);
+    let begun = server.clock.elapsed();
+    let outcome = asked(attributes, hook, row, mutating).await;
+    let seconds = server.clock.elapsed().saturating_sub(begun).as_secs_f64();
+    let ended = match &outcome {
+        Ok(_) => Ended::Agreed,
+        Err(Failed::Refused(status)) => Ended::Refused(status.code),
+        Err(Failed::Calling(_)) => Ended::Failed { ignored: hook.ignores },
+    };
+    let kind = if mutating { "admit" } else { "validating" };
+    let operation = attributes.operation.name();
+    server.metrics.admission.webhook(&hook.name, operation, kind, ended, seconds);
+    outcome
+}
+
+async fn asked(
     attributes: &Attributes<'_>,
     hook: &Hook,
     row: &KindRow,
@@ -114,6 +148,9 @@ async fn called(
             Failed::Calling(format!("received invalid webhook response: {why}"))
         }
     })?;
+    for (key, value) in &answer.notes {
+        attributes.warnings.note(format!("{name}/{key}"), value.clone());
+    }
     for warning in &answer.warnings {
         attributes.warnings.add(warning.clone());
     }

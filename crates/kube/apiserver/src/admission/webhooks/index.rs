@@ -37,6 +37,8 @@ impl Which {
 pub(super) struct Hook {
     /// Its name in messages.
     pub(super) name: Box<str>,
+    /// The configuration that it is of.
+    pub(super) configuration: Box<str>,
     /// Tells it from all others: configuration, name, and which of several of that name.
     pub(super) id: Arc<str>,
     /// What it is about.
@@ -75,6 +77,7 @@ impl Hook {
         let seconds = hook.get("timeoutSeconds").and_then(Value::as_u64).unwrap_or(10);
         Self {
             name: text("name").into(),
+            configuration: configuration.into(),
             id: format!("{configuration}/{}/{at}", text("name")).into(),
             constraints: Constraints::of_webhook(hook),
             conditions: Conditions::read(&SCOPE, hook),

@@ -27,7 +27,7 @@ use call::{Failed, Patch};
 use index::{Hook, Which};
 use mainstay_object::{Object, Status};
 use mainstay_patch::managed::Managed;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -104,12 +104,13 @@ impl Plugin for Validating {
         let others = request::others(attributes, &server.registry.kinds());
         let mut calls = Vec::new();
         for hook in hooks.iter() {
+            let at = calls.len();
             match meant(attributes, hook, &others) {
                 Ok(Some(row)) => {
                     let hook = hook.clone();
-                    calls.push(
-                        async move { call::judge(attributes, &hook, row.get(attributes)).await },
-                    );
+                    calls.push(async move {
+                        call::judge(attributes, &hook, at, row.get(attributes)).await
+                    });
                 }
                 Ok(None) => {}
                 Err(status) => return Verdict::Now(Err(*status)),
@@ -200,14 +201,16 @@ async fn mutate(attributes: &mut Attributes<'_>, hooks: Arc<Vec<Arc<Hook>>>) -> 
     }
     let others = request::others(attributes, &attributes.server.registry.kinds());
     let managers = managers_of(attributes);
-    for hook in hooks.iter() {
+    let round = u8::from(second);
+    for (at, hook) in hooks.iter().enumerate() {
         let Some(seen) = meant(attributes, hook, &others).map_err(|status| *status)? else {
             continue;
         };
         if second && !attributes.rounds.due.contains(&hook.id) {
             continue;
         }
-        let changed = match call::ask(attributes, hook, seen.get(attributes)).await? {
+        let place = format!("round_{round}_index_{at}");
+        let changed = match call::ask(attributes, hook, &place, seen.get(attributes)).await? {
             None => false,
             Some(patch) => {
                 let patched = patched(attributes, hook, seen.get(attributes), &patch).await?;
@@ -216,6 +219,11 @@ async fn mutate(attributes: &mut Attributes<'_>, hooks: Arc<Vec<Arc<Hook>>>) -> 
                 changed
             }
         };
+        let note = json!({
+            "configuration": *hook.configuration, "webhook": *hook.name, "mutated": changed,
+        });
+        let key = format!("mutation.webhook.admission.k8s.io/{place}");
+        attributes.warnings.note(key, note.to_string());
         if changed {
             attributes.rounds.changed();
             attributes.rounds.again = true;

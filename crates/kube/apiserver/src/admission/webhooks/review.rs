@@ -47,6 +47,8 @@ pub(super) async fn shown(
 pub(super) struct Answer {
     pub(super) allowed: bool,
     pub(super) warnings: Vec<String>,
+    /// What it notes for the audit log, by its own keys.
+    pub(super) notes: Vec<(String, String)>,
     /// The patch as text; none if there is none.
     pub(super) patch: Option<Vec<u8>>,
     pub(super) patch_type: String,
@@ -116,6 +118,7 @@ pub(super) fn answer(
     Ok(Answer {
         allowed: read.allowed,
         warnings: read.warnings,
+        notes: read.notes,
         patch,
         patch_type,
         result: response.get("status").cloned().unwrap_or_default(),
@@ -139,6 +142,7 @@ struct Response {
     patch: Vec<u8>,
     patch_type: Option<String>,
     warnings: Vec<String>,
+    notes: Vec<(String, String)>,
 }
 
 impl Response {
@@ -166,6 +170,8 @@ impl Response {
         };
         let packed = text("patch", "[]uint8")?.unwrap_or_default();
         let patch = unpacked(&packed)?;
+        let notes = fields.get("auditAnnotations").and_then(Value::as_object);
+        let notes = notes.into_iter().flatten();
         let warnings = fields.get("warnings").and_then(Value::as_array).into_iter().flatten();
         Ok(Self {
             uid: text("uid", "types.UID")?.unwrap_or_default(),
@@ -173,6 +179,9 @@ impl Response {
             patch,
             patch_type: text("patchType", "v1.PatchType")?,
             warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
+            notes: notes
+                .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+                .collect(),
         })
     }
 

@@ -80,6 +80,13 @@ pub(super) struct Queues {
     pub(super) length: usize,
 }
 
+impl Level {
+    /// Whether requests that find no seat wait, rather than being refused at once.
+    pub(crate) fn queues(&self) -> bool {
+        self.bounds.is_some_and(|bounds| bounds.queues.is_some())
+    }
+}
+
 impl Plan {
     /// Reads what the store holds.
     pub(crate) fn read(objects: &dyn Objects) -> Self {

@@ -44,8 +44,6 @@ struct Table {
     waiting: BTreeMap<u64, VecDeque<Waiting>>,
     /// The queue that was served last.
     last: u64,
-    served: u64,
-    refused: u64,
 }
 
 #[derive(Debug)]
@@ -115,11 +113,8 @@ pub(crate) struct Usage {
     /// Seats that are taken.
     pub(crate) used: u64,
     /// Requests that wait.
+    #[cfg(test)]
     pub(crate) waiting: usize,
-    /// Requests that got a seat.
-    pub(crate) served: u64,
-    /// Requests that were refused.
-    pub(crate) refused: u64,
 }
 
 impl Seats {
@@ -168,14 +163,10 @@ impl Seats {
             let table = room.levels.get_mut(level)?;
             if free && table.waiting.is_empty() {
                 table.used += 1;
-                table.served += 1;
                 return Some(Seat { seats: Some(self.clone()), level: level.clone() });
             }
             let queue = table.queues.and_then(|queues| table.shortest(queues, flow));
-            let Some(queue) = queue else {
-                table.refused += 1;
-                return None;
-            };
+            let queue = queue?;
             let (call, called) = oneshot::channel();
             table.waiting.entry(queue).or_default().push_back(Waiting { id, call });
             room.waiting += 1;
@@ -185,13 +176,7 @@ impl Seats {
         };
         let seat = tokio::time::timeout(patience, call).await;
         drop(place);
-        if let Ok(Ok(seat)) = seat {
-            return Some(seat);
-        }
-        if let Some(table) = self.0.lock().levels.get_mut(level) {
-            table.refused += 1;
-        }
-        None
+        seat.ok()?.ok()
     }
 
     /// What the levels do now, by name.
@@ -204,9 +189,8 @@ impl Seats {
                 level: name.clone(),
                 nominal: table.nominal,
                 used: table.used,
+                #[cfg(test)]
                 waiting: table.waiting.values().map(VecDeque::len).sum(),
-                served: table.served,
-                refused: table.refused,
             })
             .collect();
         drop(room);
@@ -267,7 +251,6 @@ impl Room {
                 match next.call.send(seat) {
                     Ok(()) => {
                         table.used += 1;
-                        table.served += 1;
                     }
                     Err(seat) => left.push(seat),
                 }
