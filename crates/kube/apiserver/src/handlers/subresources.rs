@@ -125,8 +125,14 @@ fn bound(pod: &Object, binding: &Object, node: &str, now: &str) -> Result<Object
     if !present.is_empty() {
         return conflict(format!("pod {} is already assigned to node {present:?}", pod.name()));
     }
+    if !pod.array(&["spec", "schedulingGates"]).is_empty() {
+        return conflict(format!("pod {} has non-empty .spec.schedulingGates", pod.name()));
+    }
     let mut object = pod.clone();
     object.set(&["spec", "nodeName"], node.into());
+    for (key, value) in binding.labels() {
+        object.set_label(key, value);
+    }
     for (key, value) in binding.annotations() {
         object.set_annotation(key, value);
     }

@@ -179,35 +179,17 @@ pub(super) fn name_limits(object: &mut Object) {
     }
 }
 
-/// Protects a new volume while a claim is bound to it, and notes when it came into being.
+/// Notes when a new volume came into being.
 #[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
 pub(super) fn create_volume(object: &mut Object, context: &Context<'_>) -> Result<(), Status> {
-    protect(object, "kubernetes.io/pv-protection");
     let now = context.clock.now_rfc3339();
     object.set(&["status"], json!({"phase": "Pending", "lastPhaseTransitionTime": now}));
     Ok(())
 }
 
-/// Protects a new class while volumes have its attributes.
-#[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
-pub(super) fn protect_attributes_class(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
-    protect(object, "kubernetes.io/vac-protection");
-    Ok(())
-}
-
-fn protect(object: &mut Object, finalizer: &str) {
-    if object.finalizers().any(|one| one == finalizer) {
-        return;
-    }
-    let mut all: Vec<Value> = object.array(&["metadata", "finalizers"]).to_vec();
-    all.push(finalizer.into());
-    object.set(&["metadata", "finalizers"], all.into());
-}
-
 /// The two ways to say what a claim is filled from say the same.
 pub(super) fn normalize_claim(object: &mut Object, old: Option<&Object>) {
     if old.is_none() {
-        protect(object, "kubernetes.io/pvc-protection");
         object.set(&["status"], json!({"phase": "Pending"}));
     }
     let used = |field: &str| old.is_some_and(|old| old.get(&["spec", field]).is_some());

@@ -4,11 +4,11 @@ use mainstay_object::Object;
 use serde_json::{Map, Value};
 
 /// The fields of a JSON object.
-pub(super) type Fields = Map<String, Value>;
+pub(crate) type Fields = Map<String, Value>;
 
 /// Sets a field that is absent or null, or the empty string where a string is expected: Go does
 /// not tell an empty string from an absent one.
-pub(super) fn fill(fields: &mut Fields, key: &str, value: impl Into<Value>) {
+pub(crate) fn fill(fields: &mut Fields, key: &str, value: impl Into<Value>) {
     let value = value.into();
     match fields.get(key) {
         None | Some(Value::Null) => {}
@@ -19,7 +19,7 @@ pub(super) fn fill(fields: &mut Fields, key: &str, value: impl Into<Value>) {
 }
 
 /// As [`fill`] for plain integers: zero is absent to Go.
-pub(super) fn fill_number(fields: &mut Fields, key: &str, value: i64) {
+pub(crate) fn fill_number(fields: &mut Fields, key: &str, value: i64) {
     if fields.get(key).and_then(Value::as_i64) == Some(0) {
         fields.remove(key);
     }
@@ -27,18 +27,18 @@ pub(super) fn fill_number(fields: &mut Fields, key: &str, value: i64) {
 }
 
 /// The object in a field, if there is one.
-pub(super) fn inner<'a>(fields: &'a mut Fields, key: &str) -> Option<&'a mut Fields> {
+pub(crate) fn inner<'a>(fields: &'a mut Fields, key: &str) -> Option<&'a mut Fields> {
     fields.get_mut(key)?.as_object_mut()
 }
 
 /// The object in a field, made if it is absent; none if something else is there.
-pub(super) fn open<'a>(fields: &'a mut Fields, key: &str) -> Option<&'a mut Fields> {
+pub(crate) fn open<'a>(fields: &'a mut Fields, key: &str) -> Option<&'a mut Fields> {
     fill(fields, key, Fields::new());
     inner(fields, key)
 }
 
 /// Every object of the list in a field.
-pub(super) fn each(fields: &mut Fields, key: &str, mut change: impl FnMut(&mut Fields)) {
+pub(crate) fn each(fields: &mut Fields, key: &str, mut change: impl FnMut(&mut Fields)) {
     let elements = fields.get_mut(key).and_then(Value::as_array_mut);
     for element in elements.into_iter().flatten() {
         if let Some(fields) = element.as_object_mut() {
@@ -48,27 +48,27 @@ pub(super) fn each(fields: &mut Fields, key: &str, mut change: impl FnMut(&mut F
 }
 
 /// The string in a field; empty if there is none.
-pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The same, of fields.
-pub(super) fn text_in<'a>(fields: &'a Fields, key: &str) -> &'a str {
+pub(crate) fn text_in<'a>(fields: &'a Fields, key: &str) -> &'a str {
     fields.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The integer in a field.
-pub(super) fn number(value: &Value, key: &str) -> Option<i64> {
+pub(crate) fn number(value: &Value, key: &str) -> Option<i64> {
     value.get(key).and_then(Value::as_i64)
 }
 
 /// The elements of the list in a field.
-pub(super) fn items<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+pub(crate) fn items<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// A field of the object; null if absent.
-pub(super) fn field<'a>(object: &'a Object, key: &str) -> &'a Value {
+pub(crate) fn field<'a>(object: &'a Object, key: &str) -> &'a Value {
     static NULL: Value = Value::Null;
     object.fields().get(key).unwrap_or(&NULL)
 }

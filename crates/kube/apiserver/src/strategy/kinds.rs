@@ -461,7 +461,6 @@ rules! {
         ..ORDINARY
     };
     ATTRIBUTES_CLASS = Rules {
-        create: core::protect_attributes_class,
         table: check::ATTRIBUTES_CLASS,
         check_update: Some(check::attributes_class_update),
         ..ORDINARY

@@ -11,11 +11,11 @@
 mod certificates;
 mod check;
 mod core;
-mod fields;
+pub(crate) mod fields;
 mod groups;
 mod kinds;
 pub(crate) mod ledger;
-mod pods;
+pub(crate) mod pods;
 pub(crate) mod quantity;
 mod rules;
 mod services;

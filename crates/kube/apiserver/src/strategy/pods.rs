@@ -1,7 +1,5 @@
 //! Pods and what pods are made from.
 
-mod admission;
-
 use super::fields::{Fields, each, fill, fill_number, inner, open, text_in};
 use super::{Context, quantity};
 use mainstay_object::{Object, Status};
@@ -10,7 +8,7 @@ use serde_json::{Value, json};
 /// Where containers stand in a pod's spec.
 const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 /// Account of pods that name none.
-const DEFAULT_ACCOUNT: &str = "default";
+pub(crate) const DEFAULT_ACCOUNT: &str = "default";
 /// How long a pod stays on a node that is lost, unless it says otherwise.
 const LOST_NODE_SECONDS: i64 = 300;
 
@@ -103,7 +101,7 @@ pub(super) fn default_pod_spec(spec: &mut Fields) {
 }
 
 /// `serviceAccount` is the old name of `serviceAccountName`; both are always shown.
-fn mirror_account(spec: &mut Fields) {
+pub(crate) fn mirror_account(spec: &mut Fields) {
     let account = match text_in(spec, "serviceAccountName") {
         "" => text_in(spec, "serviceAccount"),
         name => name,
@@ -214,7 +212,6 @@ fn follows_latest(image: &str) -> bool {
 pub(super) fn create_pod(object: &mut Object, context: &Context<'_>) -> Result<(), Status> {
     let Some(spec) = open(object.fields_mut(), "spec") else { return Ok(()) };
     drop_disabled(spec);
-    admission::admit(object, context)?;
     let labels = object.get(&["metadata", "labels"]).cloned().unwrap_or_default();
     let Some(spec) = inner(object.fields_mut(), "spec") else { return Ok(()) };
     select_by_own_labels(spec, &labels);
@@ -283,7 +280,7 @@ pub(super) fn update_pod(
 }
 
 /// A pod leaves a lost node after a while, unless it says what it tolerates itself.
-fn tolerate_lost_nodes(spec: &mut Fields) {
+pub(crate) fn tolerate_lost_nodes(spec: &mut Fields) {
     fill(spec, "tolerations", json!([]));
     let Some(tolerations) = spec.get_mut("tolerations").and_then(Value::as_array_mut) else {
         return;

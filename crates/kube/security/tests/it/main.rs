@@ -1,0 +1,4 @@
+//! Pods against the Pod Security Standards.
+
+mod labels;
+mod rules;
