@@ -263,11 +263,11 @@ fn se_linux(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
 
 /// Profiles are annotations before 1.19.
 fn seccomp(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
+    const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+    const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
     if minor >= 19 {
         return unconfined(pod);
     }
-    const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
-    const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let allowed = |value: &str| {
         matches!(value, "runtime/default" | "docker/default") || value.starts_with("localhost/")
     };

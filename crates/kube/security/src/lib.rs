@@ -150,7 +150,7 @@ impl Policy {
         }
         // Who is refused pods is warned of the templates that make them, unless a label says otherwise.
         if warn.is_none()
-            && let Some(Some(level)) = enforce
+            && let Some(Ok(level)) = enforce
             && level > policy.warn.level
         {
             policy.warn.level = level;
@@ -161,6 +161,10 @@ impl Policy {
         (policy, reader.errors)
     }
 }
+
+/// A level that there is not.
+#[derive(Clone, Copy)]
+struct Unreadable;
 
 struct Reader<'a> {
     namespace: &'a Object,
@@ -174,15 +178,15 @@ impl<'a> Reader<'a> {
         Some((value, FieldPath::new("metadata").child("labels").key(&key)))
     }
 
-    /// None without the label; nothing in it if it cannot be read.
-    fn level(&mut self, name: &str) -> Option<Option<Level>> {
+    /// None without the label.
+    fn level(&mut self, name: &str) -> Option<Result<Level, Unreadable>> {
         let (value, path) = self.label(name)?;
         let level = Level::parse(value);
         if level.is_none() {
             let why = "must be one of privileged, baseline, restricted";
             self.errors.push(FieldError::invalid(&path, value, why));
         }
-        Some(level)
+        Some(level.ok_or(Unreadable))
     }
 
     /// None without the label; the latest if it cannot be read.
@@ -207,6 +211,7 @@ pub struct Violation {
 }
 
 impl Violation {
+    #[expect(clippy::unnecessary_wraps, reason = "it is what a rule returns")]
     fn new(reason: impl Into<String>, detail: impl Into<String>) -> Option<Self> {
         Some(Self { reason: reason.into(), detail: detail.into() })
     }

@@ -113,7 +113,7 @@ fn volumes(pod: &Pod<'_>, _: u64) -> Option<Violation> {
     let mut names = Vec::new();
     for volume in each(pod.spec, &["volumes"]) {
         let has = |kind: &&str| field(volume, &[*kind]).is_some();
-        if VOLUMES.iter().any(|kind| has(kind)) {
+        if VOLUMES.iter().any(&has) {
             continue;
         }
         names.push(name(volume));

@@ -28,7 +28,7 @@ fn default_class(store: &Store, resource: &str, marks: &[&str]) -> Option<String
     let classes = store.list(resource, None);
     let marked = classes.iter().map(|stored| stored.object()).filter(|class| {
         let says = |mark: &&str| class.str(&["metadata", "annotations", mark]) == Some("true");
-        marks.iter().any(|mark| says(mark))
+        marks.iter().any(says)
     });
     marked
         .min_by_key(|class| (Reverse(class.creation_timestamp()), class.name().to_owned()))

@@ -8,6 +8,7 @@
 
 mod access;
 mod aggregated;
+mod admission;
 mod aggregation;
 mod apply;
 mod crud;
