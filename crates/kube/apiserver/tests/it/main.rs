@@ -7,8 +7,8 @@
 )]
 
 mod access;
-mod aggregated;
 mod admission;
+mod aggregated;
 mod aggregation;
 mod apply;
 mod crud;
