@@ -315,8 +315,22 @@ impl Document {
     /// Reads a document; `sent` is the media type that whoever sent it gives, if any.
     pub fn read(bytes: &[u8], sent: Option<&str>) -> Result<Self, ManifestError> {
         within(bytes.len() as u64, LONGEST_MANIFEST)?;
-        let shape: Shape = serde_json::from_slice(bytes)?;
         let old = |one: &str| one == media::DOCKER_SCHEMA1 || one == media::DOCKER_SCHEMA1_SIGNED;
+        // Generic names say nothing.
+        let sent =
+            sent.map(|sent| sent.split(';').next().unwrap_or_default().trim()).filter(|sent| {
+                !matches!(
+                    *sent,
+                    "" | "application/json" | "text/plain" | "application/octet-stream"
+                )
+            });
+        if let Some(sent) = sent
+            && is_index(sent).is_none()
+            && !old(sent)
+        {
+            return Err(ManifestError::MediaType(sent.to_owned()));
+        }
+        let shape: Shape = serde_json::from_slice(bytes)?;
         if shape.schema_version == Some(1)
             || sent.is_some_and(old)
             || shape.media_type.as_deref().is_some_and(old)
@@ -334,14 +348,6 @@ impl Document {
             return Err(ManifestError::Both);
         }
         let inside = shape.media_type.filter(|inside| !inside.is_empty());
-        // Generic names say nothing.
-        let sent =
-            sent.map(|sent| sent.split(';').next().unwrap_or_default().trim()).filter(|sent| {
-                !matches!(
-                    *sent,
-                    "" | "application/json" | "text/plain" | "application/octet-stream"
-                )
-            });
         if let (Some(sent), Some(inside)) = (sent, &inside)
             && sent != inside
         {

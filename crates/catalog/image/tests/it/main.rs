@@ -2,8 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 mod documents;
+mod keys;
 mod layouts;
 mod names;
+mod net;
 mod stores;
+mod strangers;
 mod tarball;
+mod trips;
 mod unpacking;

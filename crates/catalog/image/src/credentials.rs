@@ -1,0 +1,385 @@
+//! Names and passwords of registries: Docker's and containers' files, pull secrets, helpers.
+//!
+//! Keys are registries, or repositories and the folders above them; the closest one wins, and of two
+//! that are as close the one that was read first. A key may be written as an address
+//! (`https://index.docker.io/v1/`), as Docker does, and in pull secrets may have `*` for a part of a
+//! host, as Kubernetes allows.
+
+use crate::{reference::DEFAULT_DOMAIN, registry::Secret};
+use base64::Engine as _;
+use serde::Deserialize;
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+/// How long a helper may take, and how much it may say.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LONGEST_ANSWER: u64 = 64 << 10;
+/// How long a file may be.
+const LONGEST_FILE: u64 = 8 << 20;
+
+/// Why credentials cannot be read. What they are is never said.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// The file cannot be had.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It is no file of credentials.
+    #[error("{place} is no file of credentials (line {line}, column {column})")]
+    Json {
+        /// Which.
+        place: String,
+        /// Line, from one.
+        line: usize,
+        /// Column, from one.
+        column: usize,
+    },
+    /// An entry is damaged.
+    #[error("{place}: the entry for {key:?} {why}")]
+    Entry {
+        /// Which file.
+        place: String,
+        /// Whose entry.
+        key: String,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// A helper does not help.
+    #[error("credential helper {helper}: {why}")]
+    Helper {
+        /// Which.
+        helper: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+/// How somebody is known to a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// By name and password.
+    Password {
+        /// Name.
+        name: String,
+        /// Password.
+        password: Secret,
+    },
+    /// By a token that gets tokens.
+    Identity(Secret),
+}
+
+impl Login {
+    /// What must not be shown.
+    pub fn secret(&self) -> &Secret {
+        match self {
+            Self::Password { password, .. } => password,
+            Self::Identity(token) => token,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Entry {
+    Login(Login),
+    Helper(String),
+}
+
+/// All that is known, from several files.
+#[derive(Clone, Debug, Default)]
+pub struct Keyring {
+    /// Keys without scheme, in the order of reading, with the key as a helper is asked for it.
+    entries: Vec<(String, Entry)>,
+    /// Helpers for whatever has no key.
+    defaults: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct File {
+    #[serde(default)]
+    auths: Option<BTreeMap<String, Auth>>,
+    #[serde(default)]
+    cred_helpers: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    creds_store: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+struct Auth {
+    #[serde(default, rename = "auth")]
+    joined: Option<String>,
+    #[serde(default)]
+    username: Option<String>,
+    #[serde(default)]
+    password: Option<String>,
+    #[serde(default)]
+    identitytoken: Option<String>,
+}
+
+/// The files that hold credentials, the first one first, as containers' tools and Docker look for
+/// them. `lookup` reads a variable of the environment.
+pub fn default_files(lookup: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
+    let path = |name: &str, rest: &str| {
+        lookup(name).filter(|value| !value.is_empty()).map(|value| Path::new(&value).join(rest))
+    };
+    if let Some(file) = path("REGISTRY_AUTH_FILE", "") {
+        // Joining with nothing leaves a slash.
+        return vec![file.components().collect()];
+    }
+    let config = path("XDG_CONFIG_HOME", "containers/auth.json")
+        .or_else(|| path("HOME", ".config/containers/auth.json"));
+    let docker =
+        path("DOCKER_CONFIG", "config.json").or_else(|| path("HOME", ".docker/config.json"));
+    let first = path("XDG_RUNTIME_DIR", "containers/auth.json");
+    [first, config, docker, path("HOME", ".dockercfg")].into_iter().flatten().collect()
+}
+
+impl Keyring {
+    /// Nothing is known.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads those of some files that are there.
+    pub fn from_files(paths: &[PathBuf]) -> Result<Self, CredentialsError> {
+        let mut keyring = Self::default();
+        for path in paths {
+            let failed = |source| CredentialsError::Io { path: path.clone(), source };
+            let length = match std::fs::metadata(path) {
+                Ok(about) => about.len(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed(error)),
+            };
+            if length > LONGEST_FILE {
+                return Err(failed(io::Error::other("it is too long")));
+            }
+            let bytes = std::fs::read(path).map_err(failed)?;
+            keyring.add_file(&path.display().to_string(), &bytes)?;
+        }
+        Ok(keyring)
+    }
+
+    /// Adds a file's content: Docker's `config.json`, containers' `auth.json`, the value of a pull
+    /// secret (`.dockerconfigjson`), or the old form that has only what is below `auths`
+    /// (`.dockercfg`). `place` is how errors name it.
+    pub fn add_file(&mut self, place: &str, bytes: &[u8]) -> Result<(), CredentialsError> {
+        // The text of an error of the parser could have a piece of a password in it.
+        let wrong = |error: serde_json::Error| CredentialsError::Json {
+            place: place.to_owned(),
+            line: error.line(),
+            column: error.column(),
+        };
+        let value: serde_json::Value = serde_json::from_slice(bytes).map_err(wrong)?;
+        let known = ["auths", "credHelpers", "credsStore"];
+        let old = value.as_object().is_some_and(|fields| {
+            !fields.is_empty()
+                && known.iter().all(|name| !fields.contains_key(*name))
+                && fields.values().all(|one| one.get("auth").is_some())
+        });
+        let file: File = if old {
+            let auths = serde_json::from_value(value).map_err(wrong)?;
+            File { auths: Some(auths), cred_helpers: None, creds_store: None }
+        } else {
+            serde_json::from_value(value).map_err(wrong)?
+        };
+        for (key, helper) in file.cred_helpers.into_iter().flatten() {
+            self.entries.push((normalized(&key), Entry::Helper(checked(helper)?)));
+        }
+        for (key, auth) in file.auths.into_iter().flatten() {
+            let login = login(auth).map_err(|why| CredentialsError::Entry {
+                place: place.to_owned(),
+                key: key.clone(),
+                why,
+            })?;
+            // Docker leaves an empty entry where a helper has the password.
+            self.entries.extend(login.map(|login| (normalized(&key), Entry::Login(login))));
+        }
+        if let Some(helper) = file.creds_store.filter(|helper| !helper.is_empty()) {
+            self.defaults.push(checked(helper)?);
+        }
+        Ok(())
+    }
+
+    /// Adds a name and a password for a registry or a repository.
+    pub fn add(&mut self, key: &str, name: &str, password: Secret) {
+        let login = Login::Password { name: name.to_owned(), password };
+        self.entries.push((normalized(key), Entry::Login(login)));
+    }
+
+    /// How to log in for a repository, its registry included.
+    pub async fn login(&self, repository: &str) -> Result<Option<Login>, CredentialsError> {
+        let mut best: Option<(usize, &Entry)> = None;
+        for (key, entry) in &self.entries {
+            if let Some(closeness) = closeness(key, repository)
+                && best.is_none_or(|(known, _)| closeness > known)
+            {
+                best = Some((closeness, entry));
+            }
+        }
+        let domain = repository.split('/').next().unwrap_or_default();
+        let server = if domain == DEFAULT_DOMAIN { "https://index.docker.io/v1/" } else { domain };
+        match best {
+            Some((_, Entry::Login(login))) => return Ok(Some(login.clone())),
+            Some((_, Entry::Helper(helper))) => {
+                if let Some(login) = ask(helper, server).await? {
+                    return Ok(Some(login));
+                }
+            }
+            None => {}
+        }
+        for helper in &self.defaults {
+            if let Some(login) = ask(helper, server).await? {
+                return Ok(Some(login));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A key without scheme, version and the other names of Docker's registry.
+fn normalized(key: &str) -> String {
+    let rest = key.split_once("://").map_or(key, |(_, rest)| rest).trim_end_matches('/');
+    let rest = rest.strip_suffix("/v1").or_else(|| rest.strip_suffix("/v2")).unwrap_or(rest);
+    let (domain, path) = rest.split_once('/').map_or((rest, None), |(a, b)| (a, Some(b)));
+    let domain = match domain {
+        "index.docker.io" | "registry-1.docker.io" | "registry.hub.docker.com" => DEFAULT_DOMAIN,
+        other => other,
+    };
+    path.map_or_else(|| domain.to_owned(), |path| format!("{domain}/{path}"))
+}
+
+/// How much of a repository's name a key covers, if it does.
+fn closeness(key: &str, repository: &str) -> Option<usize> {
+    let (key_domain, key_path) = key.split_once('/').unwrap_or((key, ""));
+    let (domain, path) = repository.split_once('/').unwrap_or((repository, ""));
+    let exact = key_domain == domain;
+    if !exact && (!key_domain.contains('*') || !covers(key_domain, domain)) {
+        return None;
+    }
+    let rest = path.strip_prefix(key_path)?;
+    let whole = key_path.is_empty() || rest.is_empty() || rest.starts_with('/');
+    whole.then_some(2 * key_path.len() + usize::from(exact))
+}
+
+/// Whether a pattern covers a host: part by part, `*` for anything but a dot; ports are equal.
+fn covers(pattern: &str, domain: &str) -> bool {
+    let port = |text: &str| text.split_once(':').map(|(_, port)| port.to_owned());
+    let host = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
+    let (patterns, parts) = (host(pattern), host(domain));
+    let (patterns, parts): (Vec<_>, Vec<_>) =
+        (patterns.split('.').collect(), parts.split('.').collect());
+    port(pattern) == port(domain)
+        && patterns.len() == parts.len()
+        && patterns.iter().zip(&parts).all(|(pattern, part)| match pattern.split_once('*') {
+            None => pattern == part,
+            Some((start, end)) => {
+                !end.contains('*')
+                    && part.len() >= start.len() + end.len()
+                    && part.starts_with(start)
+                    && part.ends_with(end)
+            }
+        })
+}
+
+fn login(auth: Auth) -> Result<Option<Login>, &'static str> {
+    let full = |text: Option<String>| text.filter(|text| !text.is_empty());
+    if let Some(token) = full(auth.identitytoken) {
+        return Ok(Some(Login::Identity(Secret::new(token))));
+    }
+    let (name, password) = match full(auth.joined) {
+        Some(text) => {
+            let engine = base64::engine::GeneralPurpose::new(
+                &base64::alphabet::STANDARD,
+                base64::engine::GeneralPurposeConfig::new()
+                    .with_decode_padding_mode(base64::engine::DecodePaddingMode::Indifferent),
+            );
+            let bytes = engine.decode(text.trim()).map_err(|_| "is no base64")?;
+            let text = String::from_utf8(bytes).map_err(|_| "is no text")?;
+            let (name, password) = text.split_once(':').ok_or("has no colon")?;
+            (name.to_owned(), password.trim_matches('\0').to_owned())
+        }
+        None => match (full(auth.username), full(auth.password)) {
+            (Some(name), Some(password)) => (name, password),
+            _ => return Ok(None),
+        },
+    };
+    if name.contains(['\r', '\n']) || password.contains(['\r', '\n']) {
+        return Err("has a line break in it");
+    }
+    if name == "<token>" {
+        return Ok(Some(Login::Identity(Secret::new(password))));
+    }
+    Ok(Some(Login::Password { name, password: Secret::new(password) }))
+}
+
+/// A helper's name, which becomes part of a program's.
+fn checked(helper: String) -> Result<String, CredentialsError> {
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if !helper.is_empty() && helper.bytes().all(fine) {
+        return Ok(helper);
+    }
+    let why = "its name has other characters than letters, digits, dots and dashes".to_owned();
+    Err(CredentialsError::Helper { helper: helper.chars().take(50).collect(), why })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    username: String,
+    secret: String,
+}
+
+/// Asks a helper: `docker-credential-<name> get`, with the server on its standard input.
+async fn ask(helper: &str, server: &str) -> Result<Option<Login>, CredentialsError> {
+    let failed = |why: String| CredentialsError::Helper { helper: helper.to_owned(), why };
+    let run = async {
+        let mut child = tokio::process::Command::new(format!("docker-credential-{helper}"))
+            .arg("get")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        if let Some(mut input) = child.stdin.take() {
+            // One that does not listen has an answer nevertheless.
+            let _ = input.write_all(server.as_bytes()).await;
+        }
+        let mut said = Vec::new();
+        if let Some(output) = child.stdout.take() {
+            output.take(LONGEST_ANSWER).read_to_end(&mut said).await?;
+        }
+        Ok::<_, io::Error>((child.wait().await?, said))
+    };
+    let (status, said) = tokio::time::timeout(PATIENCE, run)
+        .await
+        .map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))?
+        .map_err(|error| failed(error.to_string()))?;
+    if !status.success() {
+        let none = String::from_utf8_lossy(&said).contains("credentials not found");
+        return if none { Ok(None) } else { Err(failed(format!("it ended with {status}"))) };
+    }
+    let answer: Answer = serde_json::from_slice(&said)
+        .map_err(|_| failed("its answer cannot be read".to_owned()))?;
+    login(Auth {
+        username: Some(answer.username),
+        password: Some(answer.secret),
+        ..Auth::default()
+    })
+    .map(|login| {
+        login.map(|login| match login {
+            Login::Password { name, password } if name == "<token>" => Login::Identity(password),
+            other => other,
+        })
+    })
+    .map_err(|why| failed(format!("its answer {why}")))
+}

@@ -1,0 +1,161 @@
+//! Who asks: challenges of registries, and the tokens that answer them.
+
+use super::{RegistryError, Secret};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, time::Duration};
+
+/// What a registry wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Challenge {
+    Basic,
+    Bearer { realm: String, service: Option<String>, scope: Option<String> },
+}
+
+/// Reads the values of `WWW-Authenticate`; a token is preferred, since a password says more.
+pub(super) fn read<'h>(values: impl Iterator<Item = &'h str>) -> Option<Challenge> {
+    let mut basic = None;
+    for value in values.take(8) {
+        let mut rest = value.trim();
+        while !rest.is_empty() && rest.len() <= 8192 {
+            let (scheme, tail) = rest.split_once(' ').unwrap_or((rest, ""));
+            let (parameters, tail) = parameters(tail);
+            rest = tail;
+            if scheme.eq_ignore_ascii_case("basic") {
+                basic = Some(Challenge::Basic);
+            } else if scheme.eq_ignore_ascii_case("bearer")
+                && let Some(realm) = parameters.get("realm")
+            {
+                let one = |name: &str| parameters.get(name).cloned();
+                let (service, scope) = (one("service"), one("scope"));
+                return Some(Challenge::Bearer { realm: realm.clone(), service, scope });
+            }
+        }
+    }
+    basic
+}
+
+/// `name="value", name=value`, and what follows them: the next scheme.
+fn parameters(mut text: &str) -> (BTreeMap<String, String>, &str) {
+    let mut found = BTreeMap::new();
+    loop {
+        text = text.trim_start_matches([' ', ',', '\t']);
+        let Some((name, rest)) = text.split_once('=') else { return (found, "") };
+        let name = name.trim();
+        if name.contains(' ') || name.is_empty() {
+            // `Basic realm=…`: a scheme.
+            return (found, text);
+        }
+        let (value, rest) = if let Some(quoted) = rest.strip_prefix('"') {
+            let (mut value, mut escaped, mut end) = (String::new(), false, quoted.len());
+            for (place, letter) in quoted.char_indices() {
+                match letter {
+                    _ if escaped => {
+                        value.push(letter);
+                        escaped = false;
+                    }
+                    '\\' => escaped = true,
+                    '"' => {
+                        end = place;
+                        break;
+                    }
+                    _ => value.push(letter),
+                }
+            }
+            (value, quoted.get(end + 1..).unwrap_or_default())
+        } else {
+            let end = rest.find([',', ' ']).unwrap_or(rest.len());
+            (rest[..end].to_owned(), &rest[end..])
+        };
+        found.insert(name.to_lowercase(), value);
+        text = rest;
+    }
+}
+
+/// Tokens by host, repository and what they allow.
+#[derive(Default)]
+pub(super) struct Tokens {
+    known: Mutex<BTreeMap<Key, (Secret, Duration)>>,
+}
+
+/// Host, repository, and whether it may write.
+pub(super) type Key = (String, String, bool);
+
+impl Tokens {
+    /// A value for `Authorization` that is still good at a time.
+    pub(super) fn get(&self, key: &Key, now: Duration) -> Option<Secret> {
+        let mut known = self.known.lock();
+        known.retain(|_, (_, until)| *until > now);
+        known.get(key).map(|(secret, _)| secret.clone())
+    }
+
+    pub(super) fn put(&self, key: Key, value: Secret, until: Duration) {
+        let mut known = self.known.lock();
+        // One process talks to few repositories; a list that grows is a fault of somebody.
+        if known.len() >= 4096 {
+            known.clear();
+        }
+        known.insert(key, (value, until));
+    }
+
+    pub(super) fn forget(&self, key: &Key) {
+        self.known.lock().remove(key);
+    }
+}
+
+/// A token service's answer: the token, and how many seconds it is good for.
+pub(super) fn token(url: &str, bytes: &[u8]) -> Result<(Secret, Duration), RegistryError> {
+    #[derive(serde::Deserialize)]
+    struct Answer {
+        #[serde(default)]
+        token: Option<String>,
+        #[serde(default)]
+        access_token: Option<String>,
+        #[serde(default)]
+        expires_in: Option<u64>,
+    }
+    let wrong = |why: &str| RegistryError::Answer { url: url.to_owned(), why: why.to_owned() };
+    let answer: Answer = serde_json::from_slice(bytes)
+        .map_err(|_| wrong("the token service's answer cannot be read"))?;
+    let text = answer.token.filter(|text| !text.is_empty()).or(answer.access_token);
+    let text = text.filter(|text| !text.is_empty());
+    let text = text.ok_or_else(|| wrong("the token service's answer has no token"))?;
+    if text.bytes().any(|byte| !(0x21..0x7f).contains(&byte)) {
+        return Err(wrong("the token service's answer has a token that is no token"));
+    }
+    // The default of the specification; a token is renewed before it ends.
+    let seconds = answer.expires_in.unwrap_or(60).clamp(10, 3600);
+    Ok((Secret::new(text), Duration::from_secs(seconds.saturating_sub(5))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn challenges_are_read_as_they_are_written() {
+        let bearer = |realm: &str, service: Option<&str>, scope: Option<&str>| {
+            Some(Challenge::Bearer {
+                realm: realm.to_owned(),
+                service: service.map(str::to_owned),
+                scope: scope.map(str::to_owned),
+            })
+        };
+        let cases: [(&[&str], Option<Challenge>); 9] = [
+            (&["Basic realm=\"x\""], Some(Challenge::Basic)),
+            (&["basic"], Some(Challenge::Basic)),
+            (
+                &["Bearer realm=\"https://a/t\",service=\"s\",scope=\"repository:a:pull,push\""],
+                bearer("https://a/t", Some("s"), Some("repository:a:pull,push")),
+            ),
+            (&["bearer realm=https://a/t, service=s"], bearer("https://a/t", Some("s"), None)),
+            (&["Basic realm=\"x\"", "Bearer realm=\"r\""], bearer("r", None, None)),
+            (&["Basic realm=\"x\", Bearer realm=\"a\\\"b\""], bearer("a\"b", None, None)),
+            (&["Bearer service=\"s\""], None),
+            (&["Negotiate"], None),
+            (&["Bearer realm=\"never ends"], bearer("never ends", None, None)),
+        ];
+        for (values, want) in cases {
+            assert_eq!(read(values.iter().copied()), want, "{values:?}");
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! Pulling: documents first, then blobs, several at a time.
+
+use super::{
+    Client, Inner, RegistryError, Security,
+    send::{Call, Repository, follow, shown},
+};
+use crate::{
+    digest::Digest,
+    manifest::{self, DEEPEST_INDEX, Descriptor, Document, Index, Manifest, media_type},
+    platform::Platform,
+    reference::Reference,
+    store::{Store, StoreError, Writer},
+};
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, future::BoxFuture, stream};
+use http::header;
+use std::collections::BTreeMap;
+
+/// Which images of an index are pulled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// The one for a platform.
+    Platform(Platform),
+    /// All.
+    All,
+}
+
+/// What was pulled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pulled {
+    /// What the reference means: an image or an index.
+    pub top: Descriptor,
+    /// The image for the platform, if one was asked for.
+    pub image: Option<Descriptor>,
+}
+
+/// How many bytes of blobs are written at once.
+const BATCH: usize = 256 << 10;
+
+impl Client {
+    /// What a reference means now, verified, without its parts.
+    pub async fn resolve(
+        &self,
+        reference: &Reference,
+        security: Security,
+    ) -> Result<(Descriptor, Document), RegistryError> {
+        let repository = Self::repository(reference, security);
+        let (descriptor, document, _) =
+            self.inner.document(&repository, &reference.wanted(), reference.digest(), None).await?;
+        Ok((descriptor, document))
+    }
+
+    /// Pulls an image into a store and lets its reference mean it there. What the store has is not
+    /// pulled again; what was begun earlier goes on.
+    pub async fn pull(
+        &self,
+        reference: &Reference,
+        security: Security,
+        want: &Want,
+        store: &Store,
+    ) -> Result<Pulled, RegistryError> {
+        self.pull_as(reference, reference, security, want, store).await
+    }
+
+    /// As [`Client::pull`], from a mirror: the image is known by `name` afterwards.
+    pub async fn pull_as(
+        &self,
+        reference: &Reference,
+        name: &Reference,
+        security: Security,
+        want: &Want,
+        store: &Store,
+    ) -> Result<Pulled, RegistryError> {
+        let inner = &self.inner;
+        let repository = Self::repository(reference, security);
+        let digest = reference.digest();
+        let known = match digest {
+            Some(digest) if store.size_of(digest)?.is_some() => store.document(digest).ok(),
+            _ => None,
+        };
+        let (top, document, bytes) = match (known, digest) {
+            (Some(document), Some(digest)) => {
+                let bytes = store.bytes(digest, manifest::LONGEST_MANIFEST)?;
+                let size = bytes.len() as u64;
+                let descriptor = Descriptor::new(document.media_type(), digest.clone(), size);
+                (descriptor, document, bytes)
+            }
+            _ => inner.document(&repository, &reference.wanted(), digest, None).await?,
+        };
+        let image = match (&document, want) {
+            (Document::Manifest(manifest), _) => {
+                inner.parts(&repository, manifest, store).await?;
+                Some(top.clone()).filter(|_| matches!(want, Want::Platform(_)))
+            }
+            (Document::Index(index), Want::Platform(platform)) => {
+                Some(inner.one(reference, &repository, index, platform, store).await?)
+            }
+            (Document::Index(index), Want::All) => {
+                inner.all(&repository, index, store, 0).await?;
+                None
+            }
+        };
+        keep(store, top.digest.clone(), bytes).await?;
+        store.set(name, &top)?;
+        Ok(Pulled { top, image })
+    }
+}
+
+impl Inner {
+    /// Fetches a manifest or an index, and verifies it.
+    async fn document(
+        &self,
+        repository: &Repository,
+        wanted: &str,
+        digest: Option<&Digest>,
+        format: Option<&str>,
+    ) -> Result<(Descriptor, Document, Vec<u8>), RegistryError> {
+        let mut call = Call::get(repository.url(&format!("manifests/{wanted}")));
+        call.headers.push((header::ACCEPT, media_type::ACCEPTED.join(", ")));
+        let mut tries = 0;
+        let (bytes, sent, said) = loop {
+            tries += 1;
+            let answer = self.send(repository, &call).await?;
+            let text = |name: &str| {
+                answer.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+            };
+            let (sent, said) = (text("content-type"), text("docker-content-digest"));
+            match self.small(&call.url, answer, manifest::LONGEST_MANIFEST).await {
+                Ok(bytes) => break (bytes, sent, said),
+                Err(error) if tries >= self.settings.attempts || !is_broken(&error) => {
+                    return Err(error);
+                }
+                Err(_) => self.wait(tries, None).await,
+            }
+        };
+        let found = digest.map_or_else(|| Digest::of(&bytes), |digest| digest.same_of(&bytes));
+        // By tag, the registry's own word is held against it.
+        let said = said.and_then(|said| said.parse::<Digest>().ok());
+        let said = said.filter(|said| said.algorithm() == found.algorithm());
+        for wanted in digest.into_iter().chain(&said) {
+            if *wanted != found {
+                return Err(StoreError::Digest { wanted: wanted.clone(), found }.into());
+            }
+        }
+        let sent = sent.as_deref().or(format);
+        let document = Document::read(&bytes, sent).map_err(|source| RegistryError::Document {
+            reference: format!("{}@{found}", repository.full),
+            source,
+        })?;
+        if let Some(format) = format
+            && !format.is_empty()
+            && document.media_type() != format
+        {
+            let (sent, inside) = (format.to_owned(), document.media_type().to_owned());
+            return Err(RegistryError::Document {
+                reference: format!("{}@{found}", repository.full),
+                source: manifest::ManifestError::Disagree { sent, inside },
+            });
+        }
+        let descriptor = Descriptor::new(document.media_type(), found, bytes.len() as u64);
+        Ok((descriptor, document, bytes))
+    }
+
+    /// The document that an index names, from the store if it is there.
+    async fn child(
+        &self,
+        repository: &Repository,
+        of: &Descriptor,
+        store: &Store,
+    ) -> Result<(Document, Vec<u8>), RegistryError> {
+        if store.size_of(&of.digest)? == Some(of.size)
+            && let Ok(document) = store.document_of(of)
+        {
+            return Ok((document, store.bytes(&of.digest, manifest::LONGEST_MANIFEST)?));
+        }
+        let wanted = of.digest.to_string();
+        let format = Some(of.media_type.as_str());
+        let (found, document, bytes) =
+            self.document(repository, &wanted, Some(&of.digest), format).await?;
+        if found.size != of.size {
+            let (wanted, found) = (of.size, found.size);
+            return Err(StoreError::Size { digest: of.digest.clone(), wanted, found }.into());
+        }
+        Ok((document, bytes))
+    }
+
+    /// Pulls the image of an index for a platform.
+    async fn one(
+        &self,
+        reference: &Reference,
+        repository: &Repository,
+        index: &Index,
+        platform: &Platform,
+        store: &Store,
+    ) -> Result<Descriptor, RegistryError> {
+        let mut index = index.clone();
+        for _ in 0..DEEPEST_INDEX {
+            let Some(chosen) = index.choose(platform).cloned() else {
+                let offers = index.manifests.iter().filter_map(|one| one.platform.as_ref());
+                let offers: Vec<String> = offers.take(50).map(ToString::to_string).collect();
+                let offers = if offers.is_empty() { "none".to_owned() } else { offers.join(", ") };
+                let (reference, platform) = (reference.to_string(), platform.to_string());
+                return Err(RegistryError::Platform { reference, platform, offers });
+            };
+            let (document, bytes) = self.child(repository, &chosen, store).await?;
+            match document {
+                Document::Manifest(manifest) => {
+                    self.parts(repository, &manifest, store).await?;
+                    keep(store, chosen.digest.clone(), bytes).await?;
+                    return Ok(chosen);
+                }
+                Document::Index(inner) => {
+                    keep(store, chosen.digest.clone(), bytes).await?;
+                    index = inner;
+                }
+            }
+        }
+        Err(RegistryError::TooDeep(reference.digest().cloned().unwrap_or_else(|| Digest::of(b""))))
+    }
+
+    /// Pulls all images of an index.
+    fn all<'a>(
+        &'a self,
+        repository: &'a Repository,
+        index: &'a Index,
+        store: &'a Store,
+        depth: usize,
+    ) -> BoxFuture<'a, Result<(), RegistryError>> {
+        Box::pin(async move {
+            for one in &index.manifests {
+                if depth >= DEEPEST_INDEX {
+                    return Err(RegistryError::TooDeep(one.digest.clone()));
+                }
+                let (document, bytes) = self.child(repository, one, store).await?;
+                match &document {
+                    Document::Manifest(manifest) => self.parts(repository, manifest, store).await?,
+                    Document::Index(inner) => self.all(repository, inner, store, depth + 1).await?,
+                }
+                keep(store, one.digest.clone(), bytes).await?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Pulls configuration and layers of a manifest, each once.
+    async fn parts(
+        &self,
+        repository: &Repository,
+        manifest: &Manifest,
+        store: &Store,
+    ) -> Result<(), RegistryError> {
+        let all = std::iter::once(&manifest.config).chain(&manifest.layers);
+        let blobs: BTreeMap<&Digest, u64> = all.map(|one| (&one.digest, one.size)).collect();
+        let pulls =
+            blobs.into_iter().map(|(digest, size)| self.blob(repository, digest, size, store));
+        let pulls: Vec<BoxFuture<'_, _>> = pulls.map(|pull| Box::pin(pull) as _).collect();
+        stream::iter(pulls)
+            .buffer_unordered(self.settings.parallel.max(1))
+            .try_for_each(|()| async { Ok(()) })
+            .await
+    }
+
+    /// Pulls a blob, going on after every interruption where it stopped.
+    async fn blob(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+        size: u64,
+        store: &Store,
+    ) -> Result<(), RegistryError> {
+        if store.size_of(digest)? == Some(size) {
+            return Ok(());
+        }
+        if size > self.settings.largest {
+            return Err(StoreError::TooLong(self.settings.largest).into());
+        }
+        let (opened, wanted) = (store.clone(), digest.clone());
+        let mut writer = blocking(move || opened.resume(&wanted, size)).await?;
+        let url = repository.url(&format!("blobs/{digest}"));
+        let (mut tries, mut again) = (0, true);
+        loop {
+            let before = writer.length();
+            // A store may have been left with all of it.
+            if before < size || size == 0 {
+                let moved = self.some(repository, &url, &mut writer, size).await;
+                if let Err(error) = moved {
+                    let further = writer.length() > before;
+                    tries = if further { 1 } else { tries + 1 };
+                    if !is_broken(&error) || tries >= self.settings.attempts {
+                        return Err(error);
+                    }
+                    self.wait(tries, None).await;
+                    continue;
+                }
+            }
+            let wanted = digest.clone();
+            let resumed = before > 0;
+            match blocking(move || writer.commit(Some(&wanted), Some(size))).await {
+                Ok(_) => return Ok(()),
+                // What was found from earlier may be what is wrong.
+                Err(RegistryError::Store(StoreError::Digest { .. })) if resumed && again => {
+                    again = false;
+                    let (opened, wanted) = (store.clone(), digest.clone());
+                    writer = blocking(move || opened.resume(&wanted, size)).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Pulls what is missing of a blob, in one answer.
+    async fn some(
+        &self,
+        repository: &Repository,
+        url: &str,
+        writer: &mut Writer,
+        size: u64,
+    ) -> Result<(), RegistryError> {
+        let have = writer.length();
+        let mut call = Call::get(url.to_owned());
+        if have > 0 {
+            call.headers.push((header::RANGE, format!("bytes={have}-")));
+            call.fine = &[200, 206, 416];
+        }
+        let answer = self.send(repository, &call).await?;
+        let at = answer.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
+        let at = at.and_then(|text| text.strip_prefix("bytes ")?.split_once('-')?.0.parse().ok());
+        if answer.status() == 416 || (answer.status() == 206 && at != Some(have)) {
+            writer.restart()?;
+            let why = "the registry sends another part than it was asked for".to_owned();
+            return Err(RegistryError::Connection { url: shown(url), why });
+        }
+        if answer.status() == 200 && have > 0 {
+            writer.restart()?;
+        }
+        let mut body = answer.into_body();
+        let mut batch: Vec<Bytes> = Vec::new();
+        let mut length = 0;
+        loop {
+            let piece = self.piece(url, &mut body).await;
+            let ended = !matches!(piece, Ok(Some(_)));
+            if let Ok(Some(piece)) = &piece {
+                length += piece.len();
+                batch.push(piece.clone());
+            }
+            if !batch.is_empty() && (ended || length >= BATCH) {
+                // The file is local: a quarter of a megabyte takes less time than handing it over.
+                for piece in batch.drain(..) {
+                    writer.append(&piece)?;
+                }
+                length = 0;
+                tokio::task::yield_now().await;
+            }
+            match piece {
+                Ok(Some(_)) => {}
+                Ok(None) if writer.length() < size => {
+                    let why = format!("it ended after {} of {size} bytes", writer.length());
+                    return Err(RegistryError::Connection { url: shown(url), why });
+                }
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Whether an answer broke off, so that asking again may help.
+fn is_broken(error: &RegistryError) -> bool {
+    matches!(error, RegistryError::Connection { .. } | RegistryError::Stalled { .. })
+}
+
+async fn keep(store: &Store, digest: Digest, bytes: Vec<u8>) -> Result<(), RegistryError> {
+    let store = store.clone();
+    blocking(move || store.take(&mut bytes.as_slice(), &digest, None)).await
+}
+
+/// Work with files that may take long.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, RegistryError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(StoreError::Io {
+            what: "cannot work with",
+            path: "the store".into(),
+            source: std::io::Error::other(error),
+        }
+        .into()),
+    }
+}
+
+/// The tags of a repository, page by page.
+pub(super) async fn tags(
+    inner: &Inner,
+    repository: &Repository,
+) -> Result<Vec<String>, RegistryError> {
+    const PAGES: usize = 1000;
+    #[derive(serde::Deserialize)]
+    struct Page {
+        tags: Option<Vec<String>>,
+    }
+    let mut url = repository.url("tags/list");
+    let host = format!("://{}/", repository.host);
+    let mut tags = Vec::new();
+    for _ in 0..PAGES {
+        let answer = inner.send(repository, &Call::get(url.clone())).await?;
+        let link = answer.headers().get(header::LINK).and_then(|value| value.to_str().ok());
+        let next =
+            link.and_then(|link| Some(link.split_once('<')?.1.split_once('>')?.0.to_owned()));
+        let bytes = inner.small(&url, answer, 4 << 20).await?;
+        let page: Page = serde_json::from_slice(&bytes).map_err(|_| RegistryError::Answer {
+            url: shown(&url),
+            why: "the list of tags cannot be read".to_owned(),
+        })?;
+        let before = tags.len();
+        tags.extend(page.tags.unwrap_or_default());
+        let Some(next) = next.filter(|_| tags.len() > before) else { return Ok(tags) };
+        url = follow(&url, &next)?;
+        if !url.contains(&host) {
+            let why = "the list of tags goes on elsewhere".to_owned();
+            return Err(RegistryError::Answer { url: shown(&url), why });
+        }
+    }
+    Ok(tags)
+}

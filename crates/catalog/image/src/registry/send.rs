@@ -1,0 +1,586 @@
+//! One request to a registry: who asks, where it leads, how often it is tried.
+
+use super::{
+    Inner, RegistryError, Secret, Security,
+    challenge::{self, Challenge, Key},
+    transport::Outgoing,
+};
+use crate::{credentials::Login, digest::Digest, store::Store};
+use base64::Engine as _;
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header,
+};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use std::{
+    fmt::Write as _,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// How many other places one request may be sent to.
+const HOPS: usize = 5;
+/// How often one request may be asked who it is from: once for a token that has ended, and once more.
+const CHALLENGES: usize = 2;
+
+/// A repository, and the way to it.
+#[derive(Clone, Debug)]
+pub(super) struct Repository {
+    pub(super) host: String,
+    pub(super) path: String,
+    /// With its registry, as credentials are looked up.
+    pub(super) full: String,
+    pub(super) security: Security,
+}
+
+impl Repository {
+    pub(super) fn url(&self, rest: &str) -> String {
+        let scheme = if self.security == Security::Plain { "http" } else { "https" };
+        format!("{scheme}://{}/v2/{}/{rest}", self.host, self.path)
+    }
+}
+
+/// What is sent with a request; it can be sent again.
+#[derive(Clone)]
+pub(super) enum Payload {
+    None,
+    Bytes(Bytes),
+    Blob(Store, Digest),
+}
+
+/// A request.
+#[derive(Clone)]
+pub(super) struct Call<'c> {
+    pub(super) method: Method,
+    pub(super) url: String,
+    pub(super) headers: Vec<(HeaderName, String)>,
+    pub(super) payload: Payload,
+    /// Whether it changes anything, for the scope of tokens.
+    pub(super) write: bool,
+    /// The answers that are none of an error.
+    pub(super) fine: &'c [u16],
+}
+
+impl Call<'_> {
+    pub(super) fn get(url: String) -> Self {
+        Self {
+            method: Method::GET,
+            url,
+            headers: Vec::new(),
+            payload: Payload::None,
+            write: false,
+            fine: &[200],
+        }
+    }
+}
+
+/// An address without what may be a secret in it.
+pub(super) fn shown(url: &str) -> String {
+    let plain = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = plain.split_once("://").unwrap_or(("", plain));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let whole = format!("{scheme}://{host}/{path}");
+    whole.chars().filter(char::is_ascii_graphic).take(300).collect()
+}
+
+/// Host and port, with the port that the scheme means.
+fn authority(uri: &Uri) -> (Option<String>, Option<u16>, Option<String>) {
+    let default = match uri.scheme_str() {
+        Some("https") => Some(443),
+        Some("http") => Some(80),
+        _ => None,
+    };
+    let host = uri.host().map(str::to_lowercase);
+    (host, uri.port_u16().or(default), uri.scheme_str().map(str::to_owned))
+}
+
+/// Where an answer leads, if anybody should go there.
+pub(super) fn follow(from: &str, location: &str) -> Result<String, RegistryError> {
+    let refused = |why| RegistryError::Redirect { url: shown(from), to: shown(location), why };
+    let base: Uri = from.parse().map_err(|_| refused("it cannot be read"))?;
+    let (scheme, host) = (base.scheme_str(), base.authority());
+    let (Some(scheme), Some(host)) = (scheme, host) else {
+        return Err(refused("it cannot be read"));
+    };
+    let target = if location.starts_with("//") {
+        format!("{scheme}:{location}")
+    } else if location.starts_with('/') {
+        format!("{scheme}://{host}{location}")
+    } else if location.starts_with('?') {
+        format!("{scheme}://{host}{}{location}", base.path())
+    } else if location.split(['/', '?', '#']).next().is_some_and(|first| first.contains(':')) {
+        location.to_owned()
+    } else {
+        let folder = base.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+        format!("{scheme}://{host}{folder}/{location}")
+    };
+    let target = target.split('#').next().unwrap_or_default().to_owned();
+    let to = target.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    match (scheme, to.as_deref()) {
+        (_, Some("https")) | ("http", Some("http")) => {}
+        (_, Some("http")) => return Err(refused("it is not encrypted")),
+        _ => return Err(refused("it is not HTTP")),
+    }
+    let uri: Uri = target.parse().map_err(|_| refused("it cannot be read"))?;
+    let Some(authority) = uri.authority() else { return Err(refused("it has no host")) };
+    if authority.as_str().contains('@') {
+        return Err(refused("it has a password in it"));
+    }
+    Ok(target)
+}
+
+impl Payload {
+    fn length(&self) -> Result<u64, RegistryError> {
+        Ok(match self {
+            Self::None => 0,
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Blob(store, digest) => store.blob(digest)?.1,
+        })
+    }
+
+    fn body(&self, sent: Arc<AtomicU64>) -> Result<Outgoing, RegistryError> {
+        let whole = |bytes: Bytes| {
+            Full::new(bytes).map_err(|never| -> io::Error { match never {} }).boxed()
+        };
+        Ok(match self {
+            Self::None => whole(Bytes::new()),
+            Self::Bytes(bytes) => whole(bytes.clone()),
+            Self::Blob(store, digest) => {
+                let (file, length) = store.blob(digest)?;
+                let pieces = crate::serve::pieces(file, 0..length);
+                pieces
+                    .map_frame(move |frame| {
+                        sent.fetch_add(1, Ordering::Relaxed);
+                        frame
+                    })
+                    .boxed()
+            }
+        })
+    }
+}
+
+impl Inner {
+    /// Sends a request until there is an answer to it, or none can be expected.
+    pub(super) async fn send(
+        &self,
+        repository: &Repository,
+        call: &Call<'_>,
+    ) -> Result<Response<Incoming>, RegistryError> {
+        let mut call = call.clone();
+        let (mut tries, mut challenges) = (0, 0);
+        loop {
+            tries += 1;
+            let key: Key = (repository.host.clone(), repository.path.clone(), call.write);
+            let secret = self.tokens.get(&key, self.settings.clock.elapsed());
+            let answer = self.travel(repository, &call, secret.as_ref()).await;
+            let (answer, url) = match answer {
+                Ok(answer) => answer,
+                Err(Trip::Final(error)) => return Err(error),
+                Err(Trip::NoTls(error)) => {
+                    match call.url.strip_prefix("https://") {
+                        // An insecure registry may have no TLS; that is no attempt of its own.
+                        Some(rest) if repository.security == Security::Insecure => {
+                            call.url = format!("http://{rest}");
+                            continue;
+                        }
+                        _ if tries >= self.settings.attempts => return Err(error),
+                        _ => self.wait(tries, None).await,
+                    }
+                    continue;
+                }
+                Err(Trip::Again(error)) => {
+                    if tries >= self.settings.attempts {
+                        return Err(error);
+                    }
+                    self.wait(tries, None).await;
+                    continue;
+                }
+            };
+            let status = answer.status();
+            if call.fine.contains(&status.as_u16()) {
+                return Ok(answer);
+            }
+            if status == StatusCode::UNAUTHORIZED {
+                self.tokens.forget(&key);
+                challenges += 1;
+                if challenges > CHALLENGES {
+                    let why = "what was sent is not accepted";
+                    return Err(RegistryError::Unauthorized { url: shown(&url), why });
+                }
+                tries -= 1;
+                self.answer_challenge(repository, &url, answer.headers(), key, challenges).await?;
+                continue;
+            }
+            if is_passing(status) && tries < self.settings.attempts {
+                let asked = self.asked_wait(answer.headers());
+                self.wait(tries, asked).await;
+                continue;
+            }
+            return Err(self.refused(repository, &url, answer, secret.as_ref()).await);
+        }
+    }
+
+    /// Sends a request and follows where it leads.
+    async fn travel(
+        &self,
+        repository: &Repository,
+        call: &Call<'_>,
+        secret: Option<&Secret>,
+    ) -> Result<(Response<Incoming>, String), Trip> {
+        let mut url = call.url.clone();
+        let home: Uri = url.parse().map_err(|_| wrong(&url, "the address cannot be read"))?;
+        // What is announced to be the registry itself, whatever an upload's location says.
+        let registry = authority(&home).0.is_some_and(|host| {
+            let own: Option<Uri> = format!("https://{}/", repository.host).parse().ok();
+            let own = own.map(|own| (authority(&own).0, own.port_u16()));
+            own == Some((Some(host), home.port_u16()))
+        });
+        for _ in 0..=HOPS {
+            let uri: Uri = url.parse().map_err(|_| wrong(&url, "the address cannot be read"))?;
+            let mut request = Request::builder().method(&call.method).uri(&uri);
+            for (name, value) in &call.headers {
+                request = request.header(name, value);
+            }
+            request = request.header(header::USER_AGENT, "mainstay");
+            if let Some(secret) = secret
+                && registry
+                && authority(&uri) == authority(&home)
+            {
+                let mut value = HeaderValue::from_str(secret.reveal())
+                    .map_err(|_| wrong(&url, "the credentials cannot be sent"))?;
+                value.set_sensitive(true);
+                request = request.header(header::AUTHORIZATION, value);
+            }
+            if !matches!(call.method, Method::GET | Method::HEAD) {
+                let length = call.payload.length().map_err(Trip::Final)?;
+                request = request.header(header::CONTENT_LENGTH, length);
+            }
+            let sent = Arc::new(AtomicU64::new(0));
+            let body = call.payload.body(Arc::clone(&sent)).map_err(Trip::Final)?;
+            let request =
+                request.body(body).map_err(|_| wrong(&url, "the request cannot be made"))?;
+            let answer = self.once(request, repository.security, &url, &sent).await?;
+            if !answer.status().is_redirection() {
+                return Ok((answer, url));
+            }
+            let location = answer.headers().get(header::LOCATION);
+            let Some(location) = location.and_then(|value| value.to_str().ok()) else {
+                return Err(wrong(&url, "it redirects nowhere"));
+            };
+            let target = follow(&url, location).map_err(Trip::Final)?;
+            if !matches!(call.method, Method::GET | Method::HEAD) {
+                let why = "only what is read is followed";
+                let (url, to) = (shown(&url), shown(&target));
+                return Err(Trip::Final(RegistryError::Redirect { url, to, why }));
+            }
+            url = target;
+        }
+        let (url, to) = (shown(&call.url), shown(&url));
+        Err(Trip::Final(RegistryError::Redirect { url, to, why: "there are too many" }))
+    }
+
+    async fn once(
+        &self,
+        request: Request<Outgoing>,
+        security: Security,
+        url: &str,
+        sent: &AtomicU64,
+    ) -> Result<Response<Incoming>, Trip> {
+        let patience = self.settings.stall;
+        let mut answer = std::pin::pin!(self.transport.request(request, security));
+        let mut seen = 0;
+        loop {
+            match tokio::time::timeout(patience, &mut answer).await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(error)) => {
+                    let url = shown(url);
+                    let failed = RegistryError::Connection { url, why: root_cause(&error) };
+                    return Err(if error.is_connect() {
+                        Trip::NoTls(failed)
+                    } else {
+                        Trip::Again(failed)
+                    });
+                }
+                Err(_) => {
+                    let now = sent.load(Ordering::Relaxed);
+                    if now == seen {
+                        let url = shown(url);
+                        return Err(Trip::Again(RegistryError::Stalled { url, patience }));
+                    }
+                    seen = now;
+                }
+            }
+        }
+    }
+
+    /// Waits before the next attempt.
+    pub(super) async fn wait(&self, tries: u32, asked: Option<Duration>) {
+        let settings = &self.settings;
+        let doubled = settings.backoff.saturating_mul(1 << tries.saturating_sub(1).min(16));
+        // Up to a quarter more, so that many who were refused together do not come back together.
+        let mut random = [0];
+        let _ = getrandom::fill(&mut random);
+        let jitter = doubled / 4 * u32::from(random[0]) / 255;
+        let own = doubled.saturating_add(jitter);
+        tokio::time::sleep(asked.unwrap_or(own).min(settings.longest_wait)).await;
+    }
+
+    /// What `Retry-After` asks for: seconds, or a time.
+    fn asked_wait(&self, headers: &HeaderMap) -> Option<Duration> {
+        let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+        if let Ok(seconds) = text.parse::<u64>() {
+            return Some(Duration::from_secs(seconds));
+        }
+        let at = jiff::Timestamp::try_from(httpdate::parse_http_date(text).ok()?).ok()?;
+        let wait = at.duration_since(self.settings.clock.now());
+        Some(Duration::try_from(wait).unwrap_or_default())
+    }
+
+    async fn answer_challenge(
+        &self,
+        repository: &Repository,
+        url: &str,
+        headers: &HeaderMap,
+        key: Key,
+        round: usize,
+    ) -> Result<(), RegistryError> {
+        let unauthorized = |why| RegistryError::Unauthorized { url: shown(url), why };
+        let values = headers.get_all(header::WWW_AUTHENTICATE).into_iter();
+        let challenge = challenge::read(values.filter_map(|value| value.to_str().ok()))
+            .ok_or_else(|| unauthorized("it does not say how, or asks for what is not known"))?;
+        let login = self.settings.keyring.login(&repository.full).await?;
+        let now = self.settings.clock.elapsed();
+        match challenge {
+            Challenge::Basic => {
+                let Some(login) = login else {
+                    return Err(unauthorized("there are no credentials"));
+                };
+                if round > 1 {
+                    return Err(unauthorized("the credentials are not accepted"));
+                }
+                let value = format!("Basic {}", basic(&login).reveal());
+                self.tokens.put(key, Secret::new(value), now + Duration::from_hours(24));
+            }
+            Challenge::Bearer { realm, service, scope } => {
+                let uri: Option<Uri> = realm.parse().ok();
+                let fine = uri.is_some_and(|uri| match uri.scheme_str() {
+                    Some("https") => true,
+                    // As little protected as the registry itself, which was asked for so.
+                    Some("http") => url.starts_with("http://"),
+                    _ => false,
+                });
+                if !fine || realm.contains('@') {
+                    return Err(unauthorized("its token service cannot be trusted"));
+                }
+                let actions = if key.2 { "pull,push" } else { "pull" };
+                let scope =
+                    scope.unwrap_or_else(|| format!("repository:{}:{actions}", repository.path));
+                let (token, good) = self
+                    .token(repository, &realm, service.as_deref(), &scope, login.as_ref())
+                    .await?;
+                let value = Secret::new(format!("Bearer {}", token.reveal()));
+                self.tokens.put(key, value, now + good);
+            }
+        }
+        Ok(())
+    }
+
+    async fn token(
+        &self,
+        repository: &Repository,
+        realm: &str,
+        service: Option<&str>,
+        scope: &str,
+        login: Option<&Login>,
+    ) -> Result<(Secret, Duration), RegistryError> {
+        let mut query = String::new();
+        for (name, value) in [("service", service), ("scope", Some(scope))] {
+            if let Some(value) = value {
+                query.push_str(if query.is_empty() { "" } else { "&" });
+                let _ = write!(query, "{name}={}", crate::url::encode(value));
+            }
+        }
+        let mut call =
+            Call::get(format!("{realm}{}{query}", if realm.contains('?') { "&" } else { "?" }));
+        let mut secret = None;
+        match login {
+            Some(Login::Password { .. }) => {
+                let basic = login.map(basic).unwrap_or_default();
+                secret = Some(Secret::new(format!("Basic {}", basic.reveal())));
+            }
+            Some(Login::Identity(token)) => {
+                let token = crate::url::encode(token.reveal());
+                call.method = Method::POST;
+                realm.clone_into(&mut call.url);
+                call.headers
+                    .push((header::CONTENT_TYPE, "application/x-www-form-urlencoded".to_owned()));
+                let form = format!(
+                    "grant_type=refresh_token&client_id=mainstay&refresh_token={token}&{query}"
+                );
+                call.payload = Payload::Bytes(form.into());
+            }
+            None => {}
+        }
+        // To the token service, credentials are its own: it is the host they are meant for.
+        let host = call.url.split_once("://").map_or("", |(_, rest)| rest);
+        let host = host.split(['/', '?']).next().unwrap_or_default().to_owned();
+        let service = Repository { host, ..repository.clone() };
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let answer = match self.travel(&service, &call, secret.as_ref()).await {
+                Ok((answer, _)) => answer,
+                Err(Trip::Final(error)) => return Err(error),
+                Err(Trip::NoTls(error) | Trip::Again(error)) => {
+                    if tries >= self.settings.attempts {
+                        return Err(error);
+                    }
+                    self.wait(tries, None).await;
+                    continue;
+                }
+            };
+            let status = answer.status();
+            if status == StatusCode::OK {
+                let bytes = self.small(&call.url, answer, 1 << 20).await?;
+                return challenge::token(&shown(&call.url), &bytes);
+            }
+            if is_passing(status) && tries < self.settings.attempts {
+                let asked = self.asked_wait(answer.headers());
+                self.wait(tries, asked).await;
+                continue;
+            }
+            if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+                let why = match login {
+                    Some(_) => "the token service does not accept the credentials",
+                    None => "there are no credentials, and the token service gives nobody a token",
+                };
+                return Err(RegistryError::Unauthorized { url: shown(&call.url), why });
+            }
+            return Err(self.refused(repository, &call.url, answer, secret.as_ref()).await);
+        }
+    }
+
+    /// A short answer's bytes.
+    pub(super) async fn small(
+        &self,
+        url: &str,
+        answer: Response<Incoming>,
+        limit: u64,
+    ) -> Result<Vec<u8>, RegistryError> {
+        let too_long = || RegistryError::Answer {
+            url: shown(url),
+            why: format!("the answer has more than {limit} bytes"),
+        };
+        let mut body = answer.into_body();
+        let mut bytes = Vec::new();
+        while let Some(piece) = self.piece(url, &mut body).await? {
+            if (bytes.len() + piece.len()) as u64 > limit {
+                return Err(too_long());
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes)
+    }
+
+    /// The next piece of an answer, which must come in time.
+    pub(super) async fn piece(
+        &self,
+        url: &str,
+        body: &mut Incoming,
+    ) -> Result<Option<Bytes>, RegistryError> {
+        let patience = self.settings.stall;
+        loop {
+            let next = tokio::time::timeout(patience, body.frame()).await;
+            match next {
+                Err(_) => return Err(RegistryError::Stalled { url: shown(url), patience }),
+                Ok(None) => return Ok(None),
+                Ok(Some(Err(error))) => {
+                    let why = root_cause(&error);
+                    return Err(RegistryError::Connection { url: shown(url), why });
+                }
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        return Ok(Some(bytes));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The error that an answer is, with what the registry says of it.
+    async fn refused(
+        &self,
+        repository: &Repository,
+        url: &str,
+        answer: Response<Incoming>,
+        secret: Option<&Secret>,
+    ) -> RegistryError {
+        let status = answer.status();
+        let text = self.small(url, answer, 64 << 10).await.unwrap_or_default();
+        let errors: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+        let said = |error: &serde_json::Value| {
+            let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
+            [text("code"), text("message")].join(" ").trim().to_owned()
+        };
+        let list = errors["errors"].as_array().map(|list| list.iter().take(3).map(said));
+        let mut detail = list.map(|list| list.collect::<Vec<_>>().join("; ")).unwrap_or_default();
+        // Whoever was told a secret might say it again.
+        let login = self.settings.keyring.login(&repository.full).await.ok().flatten();
+        let mut hidden: Vec<String> = Vec::new();
+        hidden.extend(
+            secret.map(|secret| {
+                secret.reveal().split(' ').next_back().unwrap_or_default().to_owned()
+            }),
+        );
+        hidden.extend(login.map(|login| login.secret().reveal().to_owned()));
+        for one in hidden.iter().filter(|one| !one.is_empty()) {
+            detail = detail.replace(one.as_str(), "***");
+        }
+        let detail: String =
+            detail.chars().filter(|letter| !letter.is_control()).take(300).collect();
+        let detail = if detail.is_empty() { detail } else { format!(": {detail}") };
+        RegistryError::Status { url: shown(url), status, detail }
+    }
+}
+
+/// Why there is no answer.
+enum Trip {
+    /// It will not help to ask again.
+    Final(RegistryError),
+    /// There was no connection, perhaps for want of TLS.
+    NoTls(RegistryError),
+    /// It may go better next time.
+    Again(RegistryError),
+}
+
+fn wrong(url: &str, why: &str) -> Trip {
+    Trip::Final(RegistryError::Answer { url: shown(url), why: why.to_owned() })
+}
+
+/// Whether a refusal will pass.
+fn is_passing(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 425 | 429 | 500 | 502 | 503 | 504)
+}
+
+fn basic(login: &Login) -> Secret {
+    let text = match login {
+        Login::Password { name, password } => format!("{name}:{}", password.reveal()),
+        Login::Identity(token) => format!("<token>:{}", token.reveal()),
+    };
+    Secret::new(base64::engine::general_purpose::STANDARD.encode(text))
+}
+
+/// The innermost reason of an error: the outer ones of HTTP libraries say little.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

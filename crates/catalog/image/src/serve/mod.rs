@@ -1,0 +1,454 @@
+//! The OCI distribution API over a store.
+//!
+//! One handler, a plain function of a request, that any server or test can call: docker, podman,
+//! skopeo and oras push to it and pull from it. A repository of the API is one of the store in a
+//! registry whose name is given, or that a client names in `?ns=` as containerd does of mirrors.
+//!
+//! What this does not do: ask who somebody is, or speak TLS. It is for loopback, and for a port whose
+//! owner looks after that. Blobs are not deleted by request; [`Store::collect`] removes those that
+//! nothing names.
+
+mod answer;
+mod content;
+mod uploads;
+
+pub use answer::Body;
+pub(crate) use content::pieces;
+
+use crate::{
+    digest::Digest,
+    manifest::{self, Descriptor, Document, Index},
+    reference::{self, Reference},
+    store::{Store, StoreError},
+};
+use answer::{Code, Failure, Outcome};
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body::Body as HttpBody;
+use mainstay_clock::Clock;
+use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task, time::Duration};
+use uploads::Uploads;
+
+/// How a registry behaves.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The registry that repositories belong to, such as `localhost:5000`.
+    pub domain: String,
+    /// Whether anything may be changed.
+    pub writable: bool,
+    /// How long a blob may be, in bytes.
+    pub largest: u64,
+    /// How many uploads may be open.
+    pub uploads: usize,
+    /// How long one may rest before it is given up, and a sender may send nothing.
+    pub patience: Duration,
+}
+
+impl Settings {
+    /// A registry that takes what it is sent.
+    pub fn new(domain: &str) -> Self {
+        Self {
+            domain: domain.to_owned(),
+            writable: true,
+            largest: 64 << 30,
+            uploads: 256,
+            patience: Duration::from_mins(1),
+        }
+    }
+}
+
+/// A registry. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    settings: Settings,
+    uploads: Uploads,
+}
+
+/// What a path asks for.
+enum Route<'p> {
+    Base,
+    Catalog,
+    Tags(&'p str),
+    Manifest(&'p str, &'p str),
+    Blob(&'p str, &'p str),
+    Uploads(&'p str),
+    Upload(&'p str, &'p str),
+    Referrers(&'p str, &'p str),
+}
+
+/// Names may have slashes, so a path is read from its end.
+fn route(path: &str) -> Option<Route<'_>> {
+    let path = path.strip_prefix("/v2")?;
+    if matches!(path, "" | "/") {
+        return Some(Route::Base);
+    }
+    let path = path.strip_prefix('/')?;
+    if path == "_catalog" {
+        return Some(Route::Catalog);
+    }
+    if let Some(name) = path.strip_suffix("/tags/list") {
+        return Some(Route::Tags(name));
+    }
+    let (rest, last) = path.rsplit_once('/')?;
+    if let Some(name) = rest.strip_suffix("/blobs/uploads") {
+        return Some(if last.is_empty() {
+            Route::Uploads(name)
+        } else {
+            Route::Upload(name, last)
+        });
+    }
+    if last == "uploads"
+        && let Some(name) = rest.strip_suffix("/blobs")
+    {
+        return Some(Route::Uploads(name));
+    }
+    let (name, kind) = rest.rsplit_once('/')?;
+    match kind {
+        "manifests" => Some(Route::Manifest(name, last)),
+        "blobs" => Some(Route::Blob(name, last)),
+        "referrers" => Some(Route::Referrers(name, last)),
+        _ => None,
+    }
+}
+
+/// A parameter of a query, decoded.
+fn parameter(query: Option<&str>, wanted: &str) -> Option<String> {
+    query?.split('&').find_map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (key == wanted).then(|| crate::url::decode(value))
+    })
+}
+
+impl Registry {
+    /// A registry of what a store has.
+    pub fn new(store: Store, settings: Settings, clock: Clock) -> Self {
+        let uploads = Uploads::new(store.clone(), &settings, clock);
+        Self { inner: Arc::new(Inner { store, settings, uploads }) }
+    }
+
+    /// Answers a request.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let head = request.method() == Method::HEAD;
+        let answer = match self.inner.answer(request).await {
+            Ok(answer) => answer,
+            Err(failure) => failure.answer(),
+        };
+        answer::finish(answer, head)
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Registry
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: std::fmt::Display,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> task::Poll<Result<(), Infallible>> {
+        task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let registry = self.clone();
+        Box::pin(async move { Ok(registry.handle(request).await) })
+    }
+}
+
+impl Inner {
+    async fn answer<B>(&self, request: Request<B>) -> Outcome
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let (parts, body) = request.into_parts();
+        let (path, query) = (parts.uri.path(), parts.uri.query());
+        let Some(route) = route(path) else {
+            return Err(Failure::new(StatusCode::NOT_FOUND, Code::NameUnknown, "no such page"));
+        };
+        let reads = matches!(parts.method, Method::GET | Method::HEAD);
+        if !reads && !self.settings.writable {
+            let why = "this registry is read-only";
+            return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, Code::Unsupported, why));
+        }
+        let domain = parameter(query, "ns").unwrap_or_else(|| self.settings.domain.clone());
+        let repository = |name: &str| repository(&domain, name);
+        match (route, &parts.method) {
+            (Route::Base, _) if reads => Ok(answer::json("{}")),
+            (Route::Catalog, _) if reads => self.catalog(&domain, query),
+            (Route::Tags(name), _) if reads => self.tags(&repository(name)?, query),
+            (Route::Manifest(name, wanted), method) => {
+                let repository = repository(name)?;
+                let wanted = wanted_of(&repository, wanted)?;
+                match *method {
+                    Method::GET | Method::HEAD => self.manifest(&wanted),
+                    Method::PUT => {
+                        let bytes = self.small(body).await?;
+                        self.put_manifest(name, &wanted, &parts.headers, &bytes)
+                    }
+                    Method::DELETE => self.delete_manifest(&wanted),
+                    _ => Err(answer::not_allowed()),
+                }
+            }
+            (Route::Blob(name, digest), _) if reads => {
+                repository(name)?;
+                self.blob(&digest_of(digest)?, &parts.headers)
+            }
+            (Route::Blob(..), &Method::DELETE) => {
+                let why = "blobs are removed when nothing names them any more";
+                Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, Code::Unsupported, why))
+            }
+            (Route::Referrers(name, digest), _) if reads => {
+                let kind = parameter(query, "artifactType");
+                self.referrers(&repository(name)?, &digest_of(digest)?, kind.as_deref())
+            }
+            (Route::Uploads(name), &Method::POST) => {
+                repository(name)?;
+                if let Some(digest) = parameter(query, "mount")
+                    && let Ok(digest) = digest.parse::<Digest>()
+                    && self.store.size_of(&digest)?.is_some()
+                {
+                    return Ok(answer::created_blob(name, &digest));
+                }
+                match parameter(query, "digest") {
+                    Some(digest) => {
+                        let digest = digest_of(&digest)?;
+                        self.uploads.whole(&digest, body).await?;
+                        Ok(answer::created_blob(name, &digest))
+                    }
+                    None => self.uploads.begin(name),
+                }
+            }
+            (Route::Upload(name, id), method) => {
+                repository(name)?;
+                match *method {
+                    Method::GET | Method::HEAD => self.uploads.status(name, id).await,
+                    Method::PATCH => self.uploads.append(name, id, &parts.headers, body).await,
+                    Method::PUT => {
+                        let Some(digest) = parameter(query, "digest") else {
+                            let why = "the digest is missing";
+                            return Err(Failure::bad(Code::DigestInvalid, why));
+                        };
+                        let digest = digest_of(&digest)?;
+                        self.uploads.finish(id, &parts.headers, body, &digest).await?;
+                        Ok(answer::created_blob(name, &digest))
+                    }
+                    Method::DELETE => self.uploads.cancel(id),
+                    _ => Err(answer::not_allowed()),
+                }
+            }
+            _ => Err(answer::not_allowed()),
+        }
+    }
+
+    /// A document's bytes, which are few.
+    async fn small<B>(&self, mut body: B) -> Result<Vec<u8>, Failure>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let mut bytes = Vec::new();
+        while let Some(frame) = uploads::frame(&mut body, self.settings.patience).await? {
+            if (bytes.len() + frame.len()) as u64 > manifest::LONGEST_MANIFEST {
+                let why = "the manifest is too long";
+                return Err(Failure::new(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    Code::ManifestInvalid,
+                    why,
+                ));
+            }
+            bytes.extend_from_slice(&frame);
+        }
+        Ok(bytes)
+    }
+
+    fn put_manifest(
+        &self,
+        name: &str,
+        wanted: &Reference,
+        headers: &HeaderMap,
+        bytes: &[u8],
+    ) -> Outcome {
+        let sent = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let document = Document::read(bytes, sent)
+            .map_err(|error| Failure::bad(Code::ManifestInvalid, &error.to_string()))?;
+        let digest = match wanted.digest() {
+            Some(digest) => {
+                let found = digest.same_of(bytes);
+                if found != *digest {
+                    let why = format!("the manifest has digest {found}");
+                    return Err(Failure::bad(Code::DigestInvalid, &why));
+                }
+                found
+            }
+            None => Digest::of(bytes),
+        };
+        for part in document.parts() {
+            // Layers that only lie elsewhere are nobody's to push.
+            if self.store.size_of(&part.digest)?.is_none() && part.urls.is_empty() {
+                let why = format!("{} is not in the registry", part.digest);
+                let code = match document {
+                    Document::Index(_) => Code::ManifestUnknown,
+                    Document::Manifest(_) => Code::ManifestBlobUnknown,
+                };
+                return Err(Failure::new(StatusCode::NOT_FOUND, code, &why));
+            }
+        }
+        self.store.take(&mut &*bytes, &digest, Some(bytes.len() as u64))?;
+        let descriptor = Descriptor::new(document.media_type(), digest.clone(), bytes.len() as u64);
+        self.store.set(&wanted.with_digest(digest.clone()), &descriptor)?;
+        if let Some(tag) = wanted.tag() {
+            let tagged = wanted.with_tag(tag);
+            let tagged =
+                tagged.map_err(|error| Failure::bad(Code::TagInvalid, &error.to_string()))?;
+            self.store.set(&tagged, &descriptor)?;
+        }
+        let mut answer = answer::created(&format!("/v2/{name}/manifests/{digest}"), &digest);
+        if let Some(subject) = document.subject() {
+            answer::put(&mut answer, "oci-subject", &subject.digest.to_string());
+        }
+        Ok(answer)
+    }
+
+    fn find(&self, wanted: &Reference) -> Result<Descriptor, Failure> {
+        self.store.resolve(wanted)?.ok_or_else(|| {
+            let why = format!("{} is not known", wanted.wanted());
+            Failure::new(StatusCode::NOT_FOUND, Code::ManifestUnknown, &why)
+        })
+    }
+
+    fn manifest(&self, wanted: &Reference) -> Outcome {
+        let descriptor = self.find(wanted)?;
+        let bytes = self.store.bytes(&descriptor.digest, manifest::LONGEST_MANIFEST)?;
+        Ok(answer::manifest(&descriptor, bytes))
+    }
+
+    fn delete_manifest(&self, wanted: &Reference) -> Outcome {
+        let descriptor = self.find(wanted)?;
+        if wanted.digest().is_some() {
+            let repository = wanted.repository();
+            for tag in self.store.tags(&repository)? {
+                let Ok(tagged) = wanted.with_tag(&tag) else { continue };
+                if self.store.resolve(&tagged)?.is_some_and(|of| of.digest == descriptor.digest) {
+                    self.store.forget(&tagged)?;
+                }
+            }
+        }
+        self.store.forget(wanted)?;
+        Ok(answer::accepted())
+    }
+
+    fn tags(&self, repository: &str, query: Option<&str>) -> Outcome {
+        let tags = self.store.tags(repository)?;
+        if tags.is_empty() && self.store.digests(repository)?.is_empty() {
+            let why = "the repository is not known";
+            return Err(Failure::new(StatusCode::NOT_FOUND, Code::NameUnknown, why));
+        }
+        let name = repository.split_once('/').map_or(repository, |(_, name)| name);
+        let (page, more) = page(tags, query)?;
+        let text = serde_json::json!({"name": name, "tags": page}).to_string();
+        Ok(answer::page(text, &format!("/v2/{name}/tags/list"), more))
+    }
+
+    fn catalog(&self, domain: &str, query: Option<&str>) -> Outcome {
+        let all = self.store.repositories()?;
+        let of = |one: &String| {
+            one.strip_prefix(domain).and_then(|one| one.strip_prefix('/')).map(str::to_owned)
+        };
+        let (page, more) = page(all.iter().filter_map(of).collect(), query)?;
+        let text = serde_json::json!({"repositories": page}).to_string();
+        Ok(answer::page(text, "/v2/_catalog", more))
+    }
+
+    fn referrers(&self, repository: &str, of: &Digest, kind: Option<&str>) -> Outcome {
+        let mut found = Vec::new();
+        for digest in self.store.digests(repository)? {
+            let Ok(document) = self.store.document(&digest) else { continue };
+            let says = document.subject().is_some_and(|subject| subject.digest == *of);
+            let artifact = document.artifact_type().map(str::to_owned);
+            if !says || kind.is_some_and(|kind| artifact.as_deref() != Some(kind)) {
+                continue;
+            }
+            let size = self.store.size_of(&digest)?.unwrap_or_default();
+            let mut descriptor = Descriptor::new(document.media_type(), digest, size);
+            descriptor.artifact_type = artifact;
+            descriptor.annotations.clone_from(document.annotations());
+            found.push(descriptor);
+        }
+        let text = serde_json::to_vec(&Index::oci(found)).map_err(Failure::internal)?;
+        let mut answer = answer::index(text);
+        if kind.is_some() {
+            answer::put(&mut answer, "oci-filters-applied", "artifactType");
+        }
+        Ok(answer)
+    }
+
+    fn blob(&self, digest: &Digest, headers: &HeaderMap) -> Outcome {
+        let (file, length) = self.store.blob(digest).map_err(|error| match error {
+            StoreError::NoBlob(_) => {
+                let why = format!("{digest} is not known");
+                Failure::new(StatusCode::NOT_FOUND, Code::BlobUnknown, &why)
+            }
+            other => other.into(),
+        })?;
+        content::blob(file, length, digest, headers)
+    }
+}
+
+/// A repository of the store.
+fn repository(domain: &str, name: &str) -> Result<String, Failure> {
+    let fine = reference::is_domain(domain)
+        && name.split('/').all(reference::is_component)
+        && domain.len() + name.len() < 255;
+    if fine {
+        Ok(format!("{domain}/{name}"))
+    } else {
+        Err(Failure::bad(Code::NameInvalid, "the name of the repository is invalid"))
+    }
+}
+
+fn digest_of(text: &str) -> Result<Digest, Failure> {
+    crate::url::decode(text).parse().map_err(|error: crate::digest::DigestError| {
+        Failure::bad(Code::DigestInvalid, &error.to_string())
+    })
+}
+
+/// What a manifest is asked for by: a digest or a tag.
+fn wanted_of(repository: &str, wanted: &str) -> Result<Reference, Failure> {
+    let wanted = crate::url::decode(wanted);
+    let text = if wanted.contains(':') {
+        digest_of(&wanted)?;
+        format!("{repository}@{wanted}")
+    } else {
+        format!("{repository}:{wanted}")
+    };
+    text.parse().map_err(|_| {
+        Failure::new(StatusCode::NOT_FOUND, Code::ManifestUnknown, "the tag is invalid")
+    })
+}
+
+/// Part of a sorted list, and the last one of it if there is more.
+fn page(all: Vec<String>, query: Option<&str>) -> Result<(Vec<String>, Option<String>), Failure> {
+    let last = parameter(query, "last");
+    let after = |one: &String| last.as_ref().is_none_or(|last| one > last);
+    let mut rest: Vec<String> = all.into_iter().filter(after).collect();
+    let Some(most) = parameter(query, "n") else { return Ok((rest, None)) };
+    let Ok(most) = most.parse::<usize>() else {
+        return Err(Failure::bad(Code::PaginationNumberInvalid, "n is no number"));
+    };
+    let more = rest.len() > most;
+    rest.truncate(most);
+    let more = rest.last().filter(|_| more).map(|last| format!("n={most}&last={last}"));
+    Ok((rest, more))
+}

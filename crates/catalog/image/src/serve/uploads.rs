@@ -1,0 +1,249 @@
+//! Blobs on their way in: in one piece, or in several by several requests.
+
+use super::{
+    Settings,
+    answer::{self, Body, Code, Failure, Outcome},
+};
+use crate::{
+    digest::{Digest, hex},
+    store::{Store, Writer},
+};
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode, header};
+use http_body::Body as HttpBody;
+use http_body_util::BodyExt as _;
+use mainstay_clock::Clock;
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+/// How many times a sender's patience an upload may rest between two requests.
+const RESTS: u32 = 60;
+/// How much is written at once.
+const BATCH: usize = 1 << 20;
+
+type Shared = Arc<tokio::sync::Mutex<Option<Writer>>>;
+
+#[derive(Debug)]
+struct Upload {
+    writer: Shared,
+    used: Duration,
+}
+
+#[derive(Debug)]
+pub(super) struct Uploads {
+    store: Store,
+    largest: u64,
+    most: usize,
+    patience: Duration,
+    clock: Clock,
+    open: Mutex<BTreeMap<String, Upload>>,
+}
+
+/// The next piece of a body that is sent.
+pub(super) async fn frame<B>(body: &mut B, patience: Duration) -> Result<Option<Bytes>, Failure>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
+    loop {
+        let next = tokio::time::timeout(patience, body.frame()).await.map_err(|_| {
+            let why = "nothing was sent for too long";
+            Failure::new(StatusCode::REQUEST_TIMEOUT, Code::BlobUploadInvalid, why)
+        })?;
+        match next {
+            None => return Ok(None),
+            Some(Err(error)) => {
+                return Err(Failure::bad(Code::BlobUploadInvalid, &error.to_string()));
+            }
+            Some(Ok(frame)) => {
+                if let Ok(bytes) = frame.into_data() {
+                    return Ok(Some(bytes));
+                }
+            }
+        }
+    }
+}
+
+impl Uploads {
+    pub(super) fn new(store: Store, settings: &Settings, clock: Clock) -> Self {
+        Self {
+            store,
+            largest: settings.largest,
+            most: settings.uploads,
+            patience: settings.patience,
+            clock,
+            open: Mutex::default(),
+        }
+    }
+
+    pub(super) fn begin(&self, name: &str) -> Outcome {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(Failure::internal)?;
+        let id = String::from(hex(&random));
+        let now = self.clock.elapsed();
+        {
+            let mut open = self.open.lock();
+            open.retain(|_, one| now.saturating_sub(one.used) < self.patience * RESTS);
+            if open.len() >= self.most {
+                let why = "too many uploads are open";
+                let status = StatusCode::TOO_MANY_REQUESTS;
+                return Err(Failure::new(status, Code::TooManyRequests, why));
+            }
+            // A place is taken before the file is made.
+            let writer = self.store.writer(self.largest)?;
+            let writer = Arc::new(tokio::sync::Mutex::new(Some(writer)));
+            open.insert(id.clone(), Upload { writer, used: now });
+        }
+        Ok(accepted(name, &id, 0))
+    }
+
+    fn find(&self, id: &str) -> Result<Shared, Failure> {
+        let now = self.clock.elapsed();
+        let mut open = self.open.lock();
+        let upload = open.get_mut(id).ok_or_else(unknown)?;
+        upload.used = now;
+        Ok(Arc::clone(&upload.writer))
+    }
+
+    pub(super) async fn status(&self, name: &str, id: &str) -> Outcome {
+        let shared = self.find(id)?;
+        let length = shared.lock().await.as_ref().map(Writer::length).ok_or_else(unknown)?;
+        let mut answer = accepted(name, id, length);
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+        Ok(answer)
+    }
+
+    pub(super) async fn append<B>(
+        &self,
+        name: &str,
+        id: &str,
+        headers: &HeaderMap,
+        body: B,
+    ) -> Outcome
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let shared = self.find(id)?;
+        let mut writer = shared.lock().await;
+        self.fill(&mut writer, headers, body).await?;
+        let length = writer.as_ref().map(Writer::length).ok_or_else(unknown)?;
+        Ok(accepted(name, id, length))
+    }
+
+    pub(super) async fn finish<B>(
+        &self,
+        id: &str,
+        headers: &HeaderMap,
+        body: B,
+        digest: &Digest,
+    ) -> Result<(), Failure>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let shared = self.find(id)?;
+        let mut slot = shared.lock().await;
+        self.fill(&mut slot, headers, body).await?;
+        let writer = slot.take().ok_or_else(unknown)?;
+        self.open.lock().remove(id);
+        commit(writer, digest).await
+    }
+
+    /// A blob in one request.
+    pub(super) async fn whole<B>(&self, digest: &Digest, body: B) -> Result<(), Failure>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let writer = self.store.writer_of(digest.algorithm(), self.largest)?;
+        let mut slot = Some(writer);
+        self.fill(&mut slot, &HeaderMap::new(), body).await?;
+        commit(slot.take().ok_or_else(unknown)?, digest).await
+    }
+
+    pub(super) fn cancel(&self, id: &str) -> Outcome {
+        match self.open.lock().remove(id) {
+            Some(_) => Ok(answer::answer(StatusCode::NO_CONTENT, answer::whole(Bytes::new()))),
+            None => Err(unknown()),
+        }
+    }
+
+    /// Appends what is sent. What came before a sender stopped stays: it may go on from there.
+    async fn fill<B>(
+        &self,
+        slot: &mut Option<Writer>,
+        headers: &HeaderMap,
+        mut body: B,
+    ) -> Result<(), Failure>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let have = slot.as_ref().map(Writer::length).ok_or_else(unknown)?;
+        if let Some(range) = headers.get(header::CONTENT_RANGE) {
+            let from = range.to_str().ok().and_then(|text| {
+                let text = text.strip_prefix("bytes ").unwrap_or(text);
+                text.split_once('-')?.0.parse::<u64>().ok()
+            });
+            if from != Some(have) {
+                let why = format!("the upload has {have} bytes");
+                let status = StatusCode::RANGE_NOT_SATISFIABLE;
+                return Err(Failure::new(status, Code::BlobUploadInvalid, &why));
+            }
+        }
+        loop {
+            let mut batch = Vec::new();
+            let mut size = 0;
+            let mut failed = None;
+            while size < BATCH {
+                match frame(&mut body, self.patience).await {
+                    Ok(Some(bytes)) => {
+                        size += bytes.len();
+                        batch.push(bytes);
+                    }
+                    Ok(None) => break,
+                    Err(error) => {
+                        failed = Some(error);
+                        break;
+                    }
+                }
+            }
+            if !batch.is_empty() {
+                let mut writer = slot.take().ok_or_else(unknown)?;
+                let written = tokio::task::spawn_blocking(move || {
+                    let written = batch.iter().try_for_each(|bytes| writer.append(bytes));
+                    (writer, written)
+                });
+                let (writer, written) = written.await.map_err(Failure::internal)?;
+                *slot = Some(writer);
+                written?;
+            }
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            if size < BATCH {
+                return Ok(());
+            }
+        }
+    }
+}
+
+async fn commit(writer: Writer, digest: &Digest) -> Result<(), Failure> {
+    let digest = digest.clone();
+    let committed = tokio::task::spawn_blocking(move || writer.commit(Some(&digest), None));
+    committed.await.map_err(Failure::internal)??;
+    Ok(())
+}
+
+fn unknown() -> Failure {
+    Failure::new(StatusCode::NOT_FOUND, Code::BlobUploadUnknown, "there is no such upload")
+}
+
+fn accepted(name: &str, id: &str, length: u64) -> Response<Body> {
+    let mut answer = answer::accepted();
+    answer::put(&mut answer, "location", &format!("/v2/{name}/blobs/uploads/{id}"));
+    answer::put(&mut answer, "docker-upload-uuid", id);
+    answer::put(&mut answer, "range", &format!("0-{}", length.saturating_sub(1)));
+    answer
+}

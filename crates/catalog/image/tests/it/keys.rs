@@ -1,0 +1,149 @@
+//! Credentials and proxies.
+
+use base64::Engine as _;
+use mainstay_image::{
+    credentials::{Keyring, Login, default_files},
+    registry::{NoProxy, Proxies, Proxy, Secret},
+};
+use serde_json::json;
+use std::path::PathBuf;
+
+fn auth(text: &str) -> serde_json::Value {
+    json!({"auth": base64::engine::general_purpose::STANDARD.encode(text)})
+}
+
+fn name(login: Option<&Login>) -> String {
+    match login {
+        None => "nobody".to_owned(),
+        Some(Login::Password { name, password }) => format!("{name}/{}", password.reveal()),
+        Some(Login::Identity(token)) => format!("token {}", token.reveal()),
+    }
+}
+
+#[tokio::test]
+async fn the_closest_key_wins() {
+    let file = json!({"auths": {
+        "quay.io": auth("host:1"),
+        "https://quay.io/org": auth("org:2"),
+        "quay.io/org/name": auth("name:with:colons"),
+        "https://index.docker.io/v1/": auth("docker:4"),
+        "https://old.test/v2/": auth("old:5"),
+        "*.wild.test:5000": auth("wild:6"),
+        "a.wild.test:5000": auth("tame:7"),
+        "identity.test": {"auth": "", "identitytoken": "idt"},
+        "plain.test": {"username": "plain", "password": "8"},
+        "empty.test": {},
+        "padded.test": auth("padded:9\0\0"),
+    }});
+    let mut keyring = Keyring::new();
+    keyring.add_file("first", file.to_string().as_bytes()).unwrap();
+    let second = json!({"auths": {"quay.io": auth("second:x"), "late.test": auth("late:10")}});
+    keyring.add_file("second", second.to_string().as_bytes()).unwrap();
+    keyring.add_file("old", json!({"cfg.test": auth("cfg:11")}).to_string().as_bytes()).unwrap();
+    keyring.add("added.test", "added", Secret::new("12"));
+    for (repository, want) in [
+        ("quay.io/x", "host/1"),
+        ("quay.io/org/x", "org/2"),
+        ("quay.io/organisation/x", "host/1"),
+        ("quay.io/org/name", "name/with:colons"),
+        ("quay.io/org/name/deeper", "name/with:colons"),
+        ("docker.io/library/busybox", "docker/4"),
+        ("old.test/x", "old/5"),
+        ("b.wild.test:5000/x", "wild/6"),
+        ("a.wild.test:5000/x", "tame/7"),
+        ("a.b.wild.test:5000/x", "nobody"),
+        ("b.wild.test/x", "nobody"),
+        ("identity.test/x", "token idt"),
+        ("plain.test/x", "plain/8"),
+        ("empty.test/x", "nobody"),
+        ("padded.test/x", "padded/9"),
+        ("late.test/x", "late/10"),
+        ("cfg.test/x", "cfg/11"),
+        ("added.test/x", "added/12"),
+        ("quay.io.evil.test/x", "nobody"),
+    ] {
+        assert_eq!(name(keyring.login(repository).await.unwrap().as_ref()), want, "{repository}");
+    }
+    assert!(!format!("{keyring:?}").contains("with:colons"));
+}
+
+#[test]
+fn what_is_wrong_is_said_without_what_it_is() {
+    for (text, says) in [
+        ("{\"auths\": {\"a\": {\"auth\": s3cret}}}".to_owned(), "line 1, column"),
+        (
+            json!({"auths": {"a": {"auth": "s3cret!"}}}).to_string(),
+            "the entry for \"a\" is no base64",
+        ),
+        (json!({"auths": {"a": auth("s3cret")}}).to_string(), "has no colon"),
+        (json!({"auths": {"a": auth("n:s3cret\r\nx")}}).to_string(), "line break"),
+        (json!({"auths": "s3cret"}).to_string(), "no file of credentials"),
+        (json!({"credsStore": "../../s3cret"}).to_string(), "other characters"),
+        (json!({"credHelpers": {"a": "x y"}}).to_string(), "other characters"),
+    ] {
+        let error = Keyring::new().add_file("place", text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(says), "{text}: {error}");
+        assert!(!error.contains("s3cret") || text.contains("../.."), "{error}");
+    }
+}
+
+#[test]
+fn files_are_looked_for_where_others_look() {
+    let lookup = |known: &'static [(&str, &str)]| {
+        move |name: &str| known.iter().find(|one| one.0 == name).map(|one| one.1.to_owned())
+    };
+    let paths = |known| -> Vec<String> {
+        default_files(lookup(known))
+            .iter()
+            .map(|path: &PathBuf| path.display().to_string())
+            .collect()
+    };
+    assert_eq!(paths(&[("REGISTRY_AUTH_FILE", "/x.json"), ("HOME", "/h")]), ["/x.json"]);
+    assert_eq!(
+        paths(&[("HOME", "/h"), ("XDG_RUNTIME_DIR", "/run/1")]),
+        [
+            "/run/1/containers/auth.json",
+            "/h/.config/containers/auth.json",
+            "/h/.docker/config.json",
+            "/h/.dockercfg"
+        ]
+    );
+    assert_eq!(paths(&[("DOCKER_CONFIG", "/d")]), ["/d/config.json"]);
+    assert!(paths(&[]).is_empty());
+}
+
+#[test]
+fn proxies_are_read_as_go_reads_them() {
+    let proxies = Proxies::from_environment(|name| match name {
+        "https_proxy" => Some("proxy.test:3128".to_owned()),
+        "HTTP_PROXY" => Some("http://name:pass%40word@proxy.test".to_owned()),
+        _ => None,
+    });
+    let proxies = proxies.unwrap();
+    assert_eq!(proxies.https, "http://proxy.test:3128".parse().ok());
+    assert!(!format!("{proxies:?}").contains("word"));
+    assert!("socks5://proxy".parse::<Proxy>().is_err());
+    let none = NoProxy::new("a.test, .b.test,*.c.test,10.0.0.0/8,192.168.1.1,d.test:8080,fd00::/8");
+    for (host, port, want) in [
+        ("a.test", 443, true),
+        ("x.a.test", 443, true),
+        ("xa.test", 443, false),
+        ("b.test", 443, false),
+        ("x.b.test", 443, true),
+        ("x.c.test", 443, true),
+        ("10.1.2.3", 443, true),
+        ("11.1.2.3", 443, false),
+        ("192.168.1.1", 80, true),
+        ("d.test", 8080, true),
+        ("d.test", 443, false),
+        ("[fd00::1]", 443, true),
+        ("fe00::1", 443, false),
+        ("localhost", 443, true),
+        ("127.0.0.1", 443, true),
+        ("[::1]", 443, true),
+        ("elsewhere.test", 443, false),
+    ] {
+        assert_eq!(none.covers(host, port), want, "{host}:{port}");
+    }
+    assert!(NoProxy::new("*").covers("anything", 1));
+}

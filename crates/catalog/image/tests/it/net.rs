@@ -1,0 +1,196 @@
+//! A network within the test: hosts by name, scripted or ours, over pipes in memory.
+
+use bytes::Bytes;
+use futures::{StreamExt as _, future::BoxFuture};
+use http::{HeaderMap, Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::BoxBody};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto,
+};
+use mainstay_clock::Clock;
+use mainstay_image::{
+    registry::{Client, Dial, Settings, Stream},
+    serve::Registry,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio_rustls::TlsAcceptor;
+
+pub(crate) type Body = BoxBody<Bytes, io::Error>;
+type Handler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
+
+#[derive(Clone)]
+struct Host {
+    handler: Handler,
+    tls: Option<TlsAcceptor>,
+}
+
+/// Everything a test talks to, and what was asked of it.
+#[derive(Clone, Default)]
+pub(crate) struct Net {
+    hosts: Arc<Mutex<BTreeMap<(String, u16), Host>>>,
+    log: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// A request that came.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) line: String,
+    pub(crate) headers: HeaderMap,
+}
+
+impl Asked {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+/// A certificate for a host, and who signed it.
+pub(crate) fn certificate(host: &str) -> (TlsAcceptor, CertificateDer<'static>) {
+    let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
+    let certificate = made.cert.der().clone();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    (TlsAcceptor::from(Arc::new(config)), certificate)
+}
+
+impl Net {
+    /// A host that answers what a function says.
+    pub(crate) fn host<F>(&self, name: &str, port: u16, tls: Option<TlsAcceptor>, answer: F)
+    where
+        F: Fn(&Request<Incoming>) -> Response<Body> + Send + Sync + 'static,
+    {
+        let log = Arc::clone(&self.log);
+        let name_of = name.to_owned();
+        let answer = Arc::new(answer);
+        let handler: Handler = Arc::new(move |request: Request<Incoming>| {
+            let uri = request.uri();
+            let path = uri.path_and_query().map_or("/", |path| path.as_str());
+            let line = format!("{} {name_of}{path}", request.method());
+            let headers = request.headers().clone();
+            log.lock().unwrap().push(Asked { line, headers });
+            let answer = Arc::clone(&answer);
+            Box::pin(async move {
+                let response = answer(&request);
+                let _ = request.into_body().collect().await;
+                response
+            })
+        });
+        let host = Host { handler, tls };
+        self.hosts.lock().unwrap().insert((name.to_owned(), port), host);
+    }
+
+    /// A host that is one of our registries.
+    pub(crate) fn registry(&self, name: &str, port: u16, tls: Option<TlsAcceptor>, ours: Registry) {
+        let log = Arc::clone(&self.log);
+        let name_of = name.to_owned();
+        let handler: Handler = Arc::new(move |request| {
+            let line = format!("{} {name_of}{}", request.method(), request.uri().path());
+            let headers = request.headers().clone();
+            log.lock().unwrap().push(Asked { line, headers });
+            let ours = ours.clone();
+            Box::pin(async move { ours.handle(request).await })
+        });
+        let host = Host { handler, tls };
+        self.hosts.lock().unwrap().insert((name.to_owned(), port), host);
+    }
+
+    pub(crate) fn log(&self) -> Vec<Asked> {
+        self.log.lock().unwrap().clone()
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.log().into_iter().map(|asked| asked.line).collect()
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            dial: Arc::new(self.clone()),
+            system_authorities: false,
+            stall: Duration::from_secs(30),
+            attempts: 4,
+            ..Settings::new(Clock::starting_at(jiff::Timestamp::UNIX_EPOCH))
+        }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(self.settings()).unwrap()
+    }
+}
+
+impl Dial for Net {
+    fn dial(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
+        let found = self.hosts.lock().unwrap().get(&(host, port)).cloned();
+        Box::pin(async move {
+            let Some(found) = found else { return Err(io::ErrorKind::ConnectionRefused.into()) };
+            let (near, far) = tokio::io::duplex(1 << 16);
+            tokio::spawn(async move {
+                let handler = found.handler;
+                let service = service_fn(move |request| {
+                    let answer = handler(request);
+                    async move { Ok::<_, Infallible>(answer.await) }
+                });
+                let server = auto::Builder::new(TokioExecutor::new());
+                let _ = match found.tls {
+                    None => server.serve_connection(TokioIo::new(far), service).await,
+                    Some(tls) => match tls.accept(far).await {
+                        Ok(far) => server.serve_connection(TokioIo::new(far), service).await,
+                        Err(_) => return,
+                    },
+                };
+            });
+            Ok(Box::new(near) as Box<dyn Stream>)
+        })
+    }
+}
+
+pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed()
+}
+
+/// An answer; headers as `name: value`.
+pub(crate) fn answer(status: u16, headers: &[&str], body: impl Into<Bytes>) -> Response<Body> {
+    with_body(status, headers, full(body))
+}
+
+pub(crate) fn with_body(status: u16, headers: &[&str], body: Body) -> Response<Body> {
+    let mut answer = Response::builder().status(status);
+    for header in headers {
+        let (name, value) = header.split_once(": ").unwrap();
+        answer = answer.header(name, value);
+    }
+    answer.body(body).unwrap()
+}
+
+/// A body that sends something and then nothing, without an end.
+pub(crate) fn stalling(bytes: impl Into<Bytes>) -> Body {
+    let first = futures::stream::iter([Ok(Frame::data(bytes.into()))]);
+    BoxBody::new(StreamBody::new(first.chain(futures::stream::pending())))
+}
+
+/// A body that breaks off.
+pub(crate) fn breaking(bytes: impl Into<Bytes>) -> Body {
+    let first = futures::stream::iter([Ok(Frame::data(bytes.into()))]);
+    // What was sent has arrived by then.
+    let broken = futures::stream::once(async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Err(io::Error::other("broken"))
+    });
+    BoxBody::new(StreamBody::new(first.chain(Box::pin(broken))))
+}

@@ -1,0 +1,280 @@
+//! Our client and our registry: what is pushed is what is pulled.
+
+use crate::{
+    layouts::sample,
+    net::{Net, certificate},
+};
+use mainstay_clock::Clock;
+use mainstay_image::{
+    digest::Digest,
+    manifest::{Descriptor, Index, Manifest, media_type as media},
+    platform::Platform,
+    reference::Reference,
+    registry::{Client, RegistryError, Security, Want},
+    serve::{self, Registry},
+    store::Store,
+};
+use std::{fs, path::Path};
+
+fn registry(folder: &Path, domain: &str) -> (Store, Registry) {
+    let store = Store::open(folder).unwrap();
+    let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+    (store.clone(), Registry::new(store, serve::Settings::new(domain), clock))
+}
+
+/// Two platforms under one name.
+fn both(store: &Store) -> Descriptor {
+    let mut arm = sample(store, "for arm");
+    arm.platform = Some(Platform::linux("arm64"));
+    let index = Index::oci(vec![sample(store, "for amd"), arm]);
+    store.put_json(media::OCI_INDEX, &index).unwrap()
+}
+
+fn blobs(store: &Store) -> Vec<String> {
+    let folder = fs::read_dir(store.root().join("blobs/sha256")).unwrap();
+    let mut names: Vec<String> =
+        folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_pushed_is_pulled_byte_for_byte() {
+    for (security, port) in [(Security::Plain, 80), (Security::Tls, 443), (Security::Insecure, 443)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let ours = Store::open(folder.path().join("ours")).unwrap();
+        let (theirs, registry) = registry(&folder.path().join("theirs"), "r.test");
+        let net = Net::default();
+        let (acceptor, authority) = certificate("r.test");
+        net.registry("r.test", port, (port == 443).then_some(acceptor), registry);
+        let mut settings = net.settings();
+        if security == Security::Tls {
+            settings.authorities = vec![authority];
+        }
+        let client = Client::new(settings).unwrap();
+        let image = both(&ours);
+        let reference: Reference = "r.test/org/name:v1".parse().unwrap();
+        client.push(&ours, &image, &reference, security).await.unwrap();
+        assert_eq!(blobs(&ours), blobs(&theirs));
+        let again = net.log().len();
+        client.push(&ours, &image, &reference, security).await.unwrap();
+        let lines = net.lines();
+        assert!(
+            !lines[again..].iter().any(|line| line.contains("uploads")),
+            "nothing is sent twice"
+        );
+
+        let back = Store::open(folder.path().join("back")).unwrap();
+        let pulled = client.pull(&reference, security, &Want::All, &back).await.unwrap();
+        assert_eq!((pulled.top.digest.clone(), blobs(&back)), (image.digest.clone(), blobs(&ours)));
+        assert_eq!(back.resolve(&reference).unwrap().unwrap().digest, image.digest);
+        assert_eq!(client.tags(&reference, security).await.unwrap(), ["v1"]);
+
+        let one = Store::open(folder.path().join("one")).unwrap();
+        let by_digest = reference.with_digest(image.digest.clone());
+        let want = Want::Platform(Platform::linux("arm64"));
+        let pulled = client.pull(&by_digest, security, &want, &one).await.unwrap();
+        assert_eq!(pulled.image.unwrap().platform.unwrap().architecture, "arm64");
+        assert_eq!(blobs(&one).len(), 4, "index, manifest, configuration, layer");
+        let asked = net.log().len();
+        client.pull(&by_digest, security, &want, &one).await.unwrap();
+        assert_eq!(net.log().len(), asked, "what is there by digest is not asked for");
+        let want = Want::Platform(Platform::linux("s390x"));
+        let error = client.pull(&reference, security, &want, &one).await.unwrap_err();
+        assert!(error.to_string().contains("it has linux/amd64, linux/arm64"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_that_nobody_vouches_for_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, registry) = registry(folder.path(), "r.test");
+    let net = Net::default();
+    net.registry("r.test", 443, Some(certificate("r.test").0), registry);
+    let reference = "r.test/a".parse().unwrap();
+    let error = net.client().tags(&reference, Security::Tls).await.unwrap_err();
+    assert!(matches!(&error, RegistryError::Connection { .. }), "{error}");
+    assert!(net.log().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_insecure_registry_may_have_no_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, registry) = registry(folder.path(), "r.test:5000");
+    let image = sample(&store, "text");
+    store.set(&"r.test:5000/a:b".parse().unwrap(), &image).unwrap();
+    let net = Net::default();
+    net.registry("r.test", 5000, None, registry);
+    let reference: Reference = "r.test:5000/a:b".parse().unwrap();
+    let (found, _) = net.client().resolve(&reference, Security::Insecure).await.unwrap();
+    assert_eq!(found.digest, image.digest);
+    assert!(net.client().resolve(&reference, Security::Tls).await.is_err());
+}
+
+/// A request to our registry, without a connection.
+async fn ask(
+    registry: &Registry,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> (u16, http::HeaderMap, Vec<u8>) {
+    use http_body_util::{BodyExt as _, Full};
+    let mut request = http::Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Full::new(bytes::Bytes::copy_from_slice(body))).unwrap();
+    let (parts, body) = registry.handle(request).await.into_parts();
+    let body = body.collect().await.unwrap().to_bytes().to_vec();
+    (parts.status.as_u16(), parts.headers, body)
+}
+
+#[tokio::test]
+async fn the_registry_answers_as_the_specification_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, registry) = registry(folder.path(), "r.test");
+    let (config, layer) = (b"{}", b"0123456789");
+    let (config_digest, layer_digest) = (Digest::of(config), Digest::of(layer));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+
+    assert_eq!(ask(&registry, "GET", "/v2/", &[], b"").await.0, 200);
+    // In one request, and in pieces.
+    let path = format!("/v2/a/b/blobs/uploads/?digest={config_digest}");
+    assert_eq!(ask(&registry, "POST", &path, &[], config).await.0, 201);
+    let (status, headers, _) = ask(&registry, "POST", "/v2/a/b/blobs/uploads/", &[], b"").await;
+    assert_eq!(status, 202);
+    let upload = headers["location"].to_str().unwrap().to_owned();
+    let (status, headers, _) =
+        ask(&registry, "PATCH", &upload, &[("content-range", "0-3")], &layer[..4]).await;
+    assert_eq!((status, headers["range"].to_str().unwrap()), (202, "0-3"));
+    let (status, ..) = ask(&registry, "PATCH", &upload, &[("content-range", "6-9")], b"6789").await;
+    assert_eq!(status, 416, "a gap");
+    let (status, headers, _) = ask(&registry, "GET", &upload, &[], b"").await;
+    assert_eq!((status, headers["range"].to_str().unwrap()), (204, "0-3"));
+    let path = format!("{upload}?digest={layer_digest}");
+    let (status, headers, _) = ask(&registry, "PUT", &path, &[], &layer[4..]).await;
+    assert_eq!(
+        (status, headers["docker-content-digest"].to_str().unwrap()),
+        (201, &*layer_digest.to_string())
+    );
+    assert_eq!(ask(&registry, "PUT", &path, &[], b"").await.0, 404, "the upload is over");
+
+    let blob = format!("/v2/a/b/blobs/{layer_digest}");
+    let (status, headers, body) =
+        ask(&registry, "GET", &blob, &[("range", "bytes=2-4")], b"").await;
+    assert_eq!((status, text(&body).as_str()), (206, "234"));
+    assert_eq!(headers["content-range"], "bytes 2-4/10");
+    assert_eq!(ask(&registry, "GET", &blob, &[("range", "bytes=10-")], b"").await.0, 416);
+    let (status, headers, body) = ask(&registry, "HEAD", &blob, &[], b"").await;
+    assert_eq!((status, headers["content-length"].to_str().unwrap(), body.len()), (200, "10", 0));
+    assert_eq!(ask(&registry, "DELETE", &blob, &[], b"").await.0, 405);
+    // Mounting from another repository, and what is not there to be mounted.
+    let mount = format!("/v2/c/blobs/uploads/?mount={layer_digest}&from=a/b");
+    assert_eq!(ask(&registry, "POST", &mount, &[], b"").await.0, 201);
+    let mount = format!("/v2/c/blobs/uploads/?mount={}&from=a/b", Digest::of(b"lost"));
+    assert_eq!(ask(&registry, "POST", &mount, &[], b"").await.0, 202);
+
+    let manifest = Manifest::oci(
+        Descriptor::of(media::OCI_EMPTY, config),
+        vec![Descriptor::of(media::OCI_LAYER, layer)],
+    );
+    let bytes = serde_json::to_vec(&manifest).unwrap();
+    let typed = [("content-type", media::OCI_MANIFEST)];
+    for tag in ["v2", "v1", "v3"] {
+        let path = format!("/v2/a/b/manifests/{tag}");
+        assert_eq!(ask(&registry, "PUT", &path, &typed, &bytes).await.0, 201);
+    }
+    let (_, headers, body) = ask(&registry, "GET", "/v2/a/b/tags/list?n=2", &[], b"").await;
+    assert_eq!(text(&body), r#"{"name":"a/b","tags":["v1","v2"]}"#);
+    assert_eq!(headers["link"], "</v2/a/b/tags/list?n=2&last=v2>; rel=\"next\"");
+    let (_, headers, body) = ask(&registry, "GET", "/v2/a/b/tags/list?n=2&last=v2", &[], b"").await;
+    assert_eq!(
+        (text(&body).as_str(), headers.get("link")),
+        (r#"{"name":"a/b","tags":["v3"]}"#, None)
+    );
+    let (_, _, body) = ask(&registry, "GET", "/v2/_catalog", &[], b"").await;
+    assert_eq!(text(&body), r#"{"repositories":["a/b"]}"#);
+    // Of another registry, for which this one is a mirror.
+    let (status, ..) = ask(&registry, "GET", "/v2/a/b/manifests/v1?ns=other.test", &[], b"").await;
+    assert_eq!(status, 404);
+
+    let digest = Digest::of(&bytes);
+    let mut about = Manifest::oci(Descriptor::of(media::OCI_EMPTY, config), Vec::new());
+    about.subject = Some(Descriptor::of(media::OCI_MANIFEST, &bytes));
+    about.artifact_type = Some("application/example".to_owned());
+    let about = serde_json::to_vec(&about).unwrap();
+    let path = format!("/v2/a/b/manifests/{}", Digest::of(&about));
+    let (status, headers, _) = ask(&registry, "PUT", &path, &typed, &about).await;
+    assert_eq!((status, headers["oci-subject"].to_str().unwrap()), (201, &*digest.to_string()));
+    for (kind, count) in
+        [("", 1), ("?artifactType=application%2Fexample", 1), ("?artifactType=x", 0)]
+    {
+        let path = format!("/v2/a/b/referrers/{digest}{kind}");
+        let (_, _, body) = ask(&registry, "GET", &path, &[], b"").await;
+        let index: Index = serde_json::from_slice(&body).unwrap();
+        assert_eq!(index.manifests.len(), count, "{kind}");
+    }
+    // A tag goes alone; a digest goes with its tags.
+    assert_eq!(ask(&registry, "DELETE", "/v2/a/b/manifests/v2", &[], b"").await.0, 202);
+    assert_eq!(store.tags("r.test/a/b").unwrap(), ["v1", "v3"]);
+    let path = format!("/v2/a/b/manifests/{digest}");
+    assert_eq!(ask(&registry, "DELETE", &path, &[], b"").await.0, 202);
+    assert!(store.tags("r.test/a/b").unwrap().is_empty());
+    assert_eq!(ask(&registry, "GET", &path, &[], b"").await.0, 404);
+}
+
+#[tokio::test]
+async fn the_registry_refuses_with_the_codes_of_the_specification() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, registry) = registry(folder.path(), "r.test");
+    let hex = "a".repeat(64);
+    let lost = format!(
+        r#"{{"schemaVersion":2,"config":{{"digest":"sha256:{hex}","size":1}},"layers":[]}}"#
+    );
+    let blob = format!("/v2/a/blobs/sha256:{hex}");
+    let by_digest = format!("/v2/a/manifests/sha256:{hex}");
+    let upload = format!("/v2/a/blobs/uploads/?digest=sha256:{hex}");
+    let unknown = format!("/v2/a/blobs/uploads/{hex}?digest=sha256:{hex}");
+    let long = vec![b' '; (4 << 20) + 1];
+    let cases: &[(&str, &str, &[u8], u16, &str)] = &[
+        ("GET", "/", b"", 404, "NAME_UNKNOWN"),
+        ("GET", "/v2/a/tags/list", b"", 404, "NAME_UNKNOWN"),
+        ("GET", "/v2/A/tags/list", b"", 400, "NAME_INVALID"),
+        ("GET", "/v2/../../etc/tags/list", b"", 400, "NAME_INVALID"),
+        ("GET", "/v2/_tags/tags/list", b"", 400, "NAME_INVALID"),
+        ("GET", "/v2/a/tags/list?ns=../..", b"", 400, "NAME_INVALID"),
+        ("GET", "/v2/a/manifests/v1", b"", 404, "MANIFEST_UNKNOWN"),
+        ("GET", "/v2/a/manifests/..%2f..", b"", 404, "MANIFEST_UNKNOWN"),
+        ("GET", "/v2/a/manifests/sha256:abc", b"", 400, "DIGEST_INVALID"),
+        ("GET", &blob, b"", 404, "BLOB_UNKNOWN"),
+        ("GET", "/v2/a/blobs/sha256:..%2f..%2fx", b"", 400, "DIGEST_INVALID"),
+        ("POST", &upload, b"other", 400, "DIGEST_INVALID"),
+        ("PUT", &unknown, b"", 404, "BLOB_UPLOAD_UNKNOWN"),
+        ("PATCH", "/v2/a/blobs/uploads/x", b"", 404, "BLOB_UPLOAD_UNKNOWN"),
+        ("PUT", "/v2/a/manifests/v1", b"{}", 400, "MANIFEST_INVALID"),
+        ("PUT", "/v2/a/manifests/v1", &long, 413, "MANIFEST_INVALID"),
+        ("PUT", "/v2/a/manifests/v1", lost.as_bytes(), 404, "MANIFEST_BLOB_UNKNOWN"),
+        ("PUT", &by_digest, lost.as_bytes(), 400, "DIGEST_INVALID"),
+        ("POST", "/v2/a/manifests/v1", b"", 405, "UNSUPPORTED"),
+        ("DELETE", &blob, b"", 405, "UNSUPPORTED"),
+    ];
+    for (method, path, body, status, code) in cases {
+        let (found, _, answer) = ask(&registry, method, path, &[], body).await;
+        let answer = String::from_utf8(answer).unwrap();
+        assert_eq!(found, *status, "{method} {path}: {answer}");
+        assert!(answer.contains(&format!("\"code\":\"{code}\"")), "{method} {path}: {answer}");
+    }
+    let mut settings = serve::Settings::new("r.test");
+    settings.writable = false;
+    settings.uploads = 1;
+    let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+    let store = Store::open(folder.path()).unwrap();
+    let closed = Registry::new(store.clone(), settings.clone(), clock);
+    assert_eq!(ask(&closed, "POST", "/v2/a/blobs/uploads/", &[], b"").await.0, 405);
+    settings.writable = true;
+    let small = Registry::new(store, settings, clock);
+    assert_eq!(ask(&small, "POST", "/v2/a/blobs/uploads/", &[], b"").await.0, 202);
+    assert_eq!(ask(&small, "POST", "/v2/a/blobs/uploads/", &[], b"").await.0, 429);
+}
