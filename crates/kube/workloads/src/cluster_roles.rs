@@ -19,6 +19,7 @@ const ALL: &str = "all";
 /// What is read of a cluster role.
 #[derive(Debug, PartialEq)]
 struct View {
+    uid: String,
     labels: BTreeMap<String, String>,
     rules: Vec<Value>,
     /// None if it gathers nothing.
@@ -31,6 +32,7 @@ impl View {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let gathers = object.get(&["aggregationRule"]).is_some_and(Value::is_object);
         Self {
+            uid: object.uid().to_owned(),
             labels: labels
                 .into_iter()
                 .flatten()
@@ -82,8 +84,10 @@ impl Reconciler for Reconcile {
         let roles = self.roles.list(None);
         let all: Vec<(&str, &View)> =
             roles.iter().map(|(key, view)| (key.name.as_ref(), &**view)).collect();
-        for (name, rules) in decide(&all) {
+        for (name, uid, rules) in decide(&all) {
             let mut object = Object::new(&known::CLUSTER_ROLE.gvk(), name);
+            // A role that was deleted meanwhile must not come back with what it allowed.
+            object.set(&["metadata", "uid"], uid.into());
             if !rules.is_empty() {
                 object.set(&["rules"], rules.into());
             }
@@ -98,14 +102,14 @@ impl Reconciler for Reconcile {
     }
 }
 
-/// The roles that should have other rules than they have, and which. Roles are in order of names.
-fn decide<'a>(roles: &[(&'a str, &View)]) -> Vec<(&'a str, Vec<Value>)> {
+/// The roles that should have other rules than they have (name, uid), and which. Roles are in order of names.
+fn decide<'a>(roles: &[(&'a str, &'a View)]) -> Vec<(&'a str, &'a str, Vec<Value>)> {
     let mut changed = Vec::new();
     for (name, role) in roles {
         let Some(selectors) = &role.selectors else { continue };
         let rules = gathered(name, selectors, roles);
         if rules != role.rules {
-            changed.push((*name, rules));
+            changed.push((*name, role.uid.as_str(), rules));
         }
     }
     changed
@@ -148,7 +152,7 @@ mod tests {
         };
         let select = |label: &str| json!({"matchLabels": {label: "yes"}});
         let sum = role(json!({
-            "metadata": {"labels": {"x": "yes"}},
+            "metadata": {"labels": {"x": "yes"}, "uid": "4711"},
             "aggregationRule": {"clusterRoleSelectors": [select("y"), select("x")]},
             "rules": [rule("delete")],
         }));
@@ -164,8 +168,8 @@ mod tests {
         let roles = [("a", &x), ("b", &y), ("done", &done), ("sum", &sum)];
         let y_rules = vec![rule("get"), rule("list")];
         let decided = decide(&roles);
-        assert_eq!(decided[0], ("done", y_rules.clone()));
-        assert_eq!(decided[1], ("sum", [y_rules, vec![rule("watch")]].concat()));
+        assert_eq!(decided[0], ("done", "", y_rules.clone()));
+        assert_eq!(decided[1], ("sum", "4711", [y_rules, vec![rule("watch")]].concat()));
         assert_eq!(decided.len(), 2);
     }
 
