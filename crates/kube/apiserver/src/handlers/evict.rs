@@ -1,9 +1,9 @@
 //! `pods/eviction`: deletes a pod if its disruption budget allows.
 //!
-//! A budget's status says how many pods may go. Who writes it has a controller for budgets; an
-//! eviction then takes one off. This cluster has none, so the status of a budget that nobody keeps
-//! is counted from its pods each time. Pods that are missing altogether are not counted: how many
-//! there should be, only their controllers know.
+//! A budget's status says how many pods may go; its controller writes it, and an eviction takes one
+//! off. Until that controller has looked at a new budget, or where none runs, it is counted from its
+//! pods each time. Pods that are missing altogether are not counted then: how many there should be,
+//! only their controllers know.
 
 use super::options::{Verb, WriteOptions};
 use super::{Request, decode, delete, meta, subresources};
