@@ -130,6 +130,14 @@ impl TestCluster {
         Cluster::new(kube::Client::new(self.server.service(identity), "default"))
     }
 
+    /// The cluster as a service account uses it.
+    pub fn cluster_as_account(&self, namespace: &str, name: &str) -> Cluster {
+        let groups =
+            ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
+        let user = format!("system:serviceaccount:{namespace}:{name}");
+        self.cluster_as(Identity::new(user, groups))
+    }
+
     /// The server.
     pub const fn server(&self) -> &Arc<ApiServer> {
         &self.server

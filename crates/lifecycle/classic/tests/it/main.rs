@@ -5,4 +5,5 @@
 mod catalogs;
 mod groups;
 mod installs;
+mod permissions;
 mod world;

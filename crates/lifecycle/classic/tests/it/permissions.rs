@@ -1,0 +1,293 @@
+//! An operator's accounts may exactly what its version says, where its group says, and no longer.
+//!
+//! The API is asked, as the account itself, about many things, verbs and places; the answers must be
+//! those of a plain reading of the version's rules. What accounts without any binding may is left
+//! out of account.
+
+use crate::world::{World, namespace};
+use mainstay_api::resources::CLUSTER_SERVICE_VERSION;
+use mainstay_client::{Cluster, ListParams, Selection};
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Value, json};
+
+const REVIEW: Resource = Resource::namespaced(
+    "authorization.k8s.io",
+    "v1",
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+);
+const ANVIL: Resource = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
+
+/// Group, resource, subresource.
+const THINGS: [(&str, &str, &str); 13] = [
+    ("", "configmaps", ""),
+    ("", "secrets", ""),
+    ("", "pods", ""),
+    ("", "pods", "log"),
+    ("", "events", ""),
+    ("", "nodes", ""),
+    ("", "namespaces", ""),
+    ("", "serviceaccounts", "token"),
+    ("apps", "deployments", ""),
+    ("apps", "deployments", "scale"),
+    ("forge.example.com", "anvils", ""),
+    ("forge.example.com", "anvils", "status"),
+    ("rbac.authorization.k8s.io", "roles", ""),
+];
+const VERBS: [&str; 5] = ["get", "list", "create", "update", "escalate"];
+/// The last one is everywhere.
+const PLACES: [&str; 4] = ["team", "a", "b", ""];
+
+fn permissions() -> Value {
+    json!([
+        {"serviceAccountName": "anvil", "rules": [
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]},
+            {"apiGroups": ["apps"], "resources": ["deployments", "deployments/scale"], "verbs": ["*"]},
+            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["anvil-key"],
+             "verbs": ["get"]},
+            {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+        ]},
+        {"serviceAccountName": "anvil-hooks", "rules": [
+            {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+        ]},
+    ])
+}
+
+fn cluster_permissions() -> Value {
+    json!([{"serviceAccountName": "anvil", "rules": [
+        {"apiGroups": ["forge.example.com"], "resources": ["anvils", "anvils/status"],
+         "verbs": ["get", "list", "watch", "update"]},
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
+    ]}])
+}
+
+/// What a version of 1.1 may.
+fn fewer() -> Value {
+    json!([{"serviceAccountName": "anvil", "rules": [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+    ]}])
+}
+
+/// Publishes 1.0.0 with all of the above, and newer ones with [`fewer`] of it.
+fn publish(world: &World, versions: &[&str]) {
+    use base64::Engine as _;
+    let base64 = &base64::engine::general_purpose::STANDARD;
+    world.publish_edited(versions, |version, bundle| {
+        let data = &mut bundle["properties"][2]["value"]["data"];
+        let csv = base64.decode(data.as_str().unwrap()).unwrap();
+        let mut csv: Value = serde_json::from_slice(&csv).unwrap();
+        let install = &mut csv["spec"]["install"]["spec"];
+        if version == "1.0.0" {
+            install["permissions"] = permissions();
+            install["clusterPermissions"] = cluster_permissions();
+        } else {
+            install["permissions"] = fewer();
+        }
+        *data = base64.encode(csv.to_string()).into();
+    });
+}
+
+/// What accounts of versions for all namespaces may besides.
+fn see_namespaces() -> Value {
+    json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]})
+}
+
+/// What one account may: rules, and the namespaces that they hold in; none means everywhere.
+type Held = Vec<(Value, Option<Vec<&'static str>>)>;
+
+fn rules_of(permissions: &Value, account: &str) -> Vec<Value> {
+    let of =
+        permissions.as_array().unwrap().iter().filter(|it| it["serviceAccountName"] == account);
+    of.flat_map(|it| it["rules"].as_array().unwrap().clone()).collect()
+}
+
+fn allows(rule: &Value, thing: (&str, &str, &str), verb: &str, name: &str) -> bool {
+    let has = |field: &str, wanted: &str| {
+        let list = rule[field].as_array();
+        list.is_some_and(|list| list.iter().any(|it| it == wanted || it == "*"))
+    };
+    let (group, resource, sub) = thing;
+    let full = if sub.is_empty() { resource.to_owned() } else { format!("{resource}/{sub}") };
+    let named = rule["resourceNames"].as_array();
+    has("apiGroups", group)
+        && has("resources", &full)
+        && has("verbs", verb)
+        && named.is_none_or(|names| names.iter().any(|it| it == name))
+}
+
+fn expected(held: &Held, thing: (&str, &str, &str), verb: &str, place: &str, name: &str) -> bool {
+    held.iter().any(|(rule, places)| {
+        places.as_ref().is_none_or(|places| places.contains(&place))
+            && allows(rule, thing, verb, name)
+    })
+}
+
+async fn may(
+    account: &Cluster,
+    (group, resource, sub): (&str, &str, &str),
+    verb: &str,
+    place: &str,
+    name: &str,
+) -> bool {
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {
+            "group": group, "resource": resource, "subresource": sub, "verb": verb,
+            "namespace": place, "name": name,
+        }},
+    });
+    let answer = account.create(&REVIEW, &Object::from_value(review).unwrap()).await.unwrap();
+    answer.get(&["status", "allowed"]) == Some(&true.into())
+}
+
+/// Holds an account to what it should be allowed; returns how much that is.
+async fn hold(world: &World, account: &str, held: &Held) -> usize {
+    let cluster = world.cluster.cluster_as_account("team", account);
+    let mut allowed = 0;
+    for thing in THINGS {
+        for verb in VERBS {
+            for place in PLACES {
+                // One name that rules know, where they know one.
+                let names: &[&str] = if thing.1 == "secrets" { &["", "anvil-key"] } else { &[""] };
+                for name in names {
+                    let wanted = expected(held, thing, verb, place, name);
+                    let answer = may(&cluster, thing, verb, place, name).await;
+                    assert_eq!(answer, wanted, "{account}: {verb} {thing:?} {name:?} in {place:?}");
+                    allowed += usize::from(wanted);
+                }
+            }
+        }
+    }
+    allowed
+}
+
+fn in_places(rules: Vec<Value>, places: &[&'static str]) -> Held {
+    rules.into_iter().map(|rule| (rule, Some(places.to_vec()))).collect()
+}
+
+fn everywhere(rules: Vec<Value>) -> Held {
+    rules.into_iter().map(|rule| (rule, None)).collect()
+}
+
+async fn installed(targets: &[&str]) -> World {
+    let world = World::start(&["0.9.0"]).await;
+    for name in ["a", "b"] {
+        namespace(&world.cluster, name, "").await;
+    }
+    publish(&world, &["1.0.0"]);
+    world.group_for("og", targets).await;
+    // Waits for the new content of the catalog.
+    world.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    world
+}
+
+#[tokio::test]
+async fn accounts_may_what_their_version_says_in_the_namespaces_of_the_group() {
+    let cluster_wide = || everywhere(rules_of(&cluster_permissions(), "anvil"));
+    for (targets, places) in [(["team"], vec!["team"]), (["a"], vec!["team", "a"])] {
+        let world = installed(&targets).await;
+        let mut held = in_places(rules_of(&permissions(), "anvil"), &places);
+        held.extend(cluster_wide());
+        assert!(hold(&world, "anvil", &held).await > 20);
+        let hooks = in_places(rules_of(&permissions(), "anvil-hooks"), &places);
+        assert_eq!(hold(&world, "anvil-hooks", &hooks).await, places.len());
+        assert_eq!(hold(&world, "default", &Held::new()).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_group_for_all_namespaces_lifts_what_the_version_says_and_lets_it_see_namespaces() {
+    let world = installed(&[]).await;
+    let mut held = everywhere(rules_of(&permissions(), "anvil"));
+    held.extend(everywhere(rules_of(&cluster_permissions(), "anvil")));
+    held.push((see_namespaces(), None));
+    hold(&world, "anvil", &held).await;
+    let mut hooks = everywhere(rules_of(&permissions(), "anvil-hooks"));
+    hooks.push((see_namespaces(), None));
+    hold(&world, "anvil-hooks", &hooks).await;
+}
+
+#[tokio::test]
+async fn an_upgrade_takes_away_what_the_new_version_does_not_say() {
+    for targets in [&["a"] as &[&str], &[]] {
+        let world = installed(targets).await;
+        publish(&world, &["1.0.0", "1.1.0"]);
+        world.succeeded("anvil.v1.1.0").await;
+        world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+        for resource in
+            [known::ROLE, known::ROLE_BINDING, known::CLUSTER_ROLE, known::CLUSTER_ROLE_BINDING]
+        {
+            let mut old = Selection::all(resource);
+            old.labels = "olm.owner=anvil.v1.0.0".to_owned();
+            world.cluster.wait_for_all(old, |left| left.is_empty()).await;
+        }
+        let rules = rules_of(&fewer(), "anvil");
+        let held = if targets.is_empty() {
+            let mut held = everywhere(rules);
+            held.push((see_namespaces(), None));
+            held
+        } else {
+            in_places(rules, &["team", "a"])
+        };
+        hold(&world, "anvil", &held).await;
+    }
+}
+
+#[tokio::test]
+async fn requests_are_held_to_it_and_people_get_the_operators_apis_with_their_roles() {
+    let world = installed(&["team"]).await;
+    let anvil = world.cluster.cluster_as_account("team", "anvil");
+    let all = ListParams::default();
+    anvil.get(&known::CONFIG_MAP, Some("team"), "anvil-settings").await.unwrap();
+    anvil.list(&known::CONFIG_MAP, Some("team"), &all).await.unwrap();
+    anvil.list(&ANVIL, None, &all).await.unwrap();
+    let refused = [
+        anvil.list(&known::CONFIG_MAP, Some("a"), &all).await.err(),
+        anvil.list(&known::CONFIG_MAP, None, &all).await.err(),
+        anvil.list(&known::SECRET, Some("team"), &all).await.err(),
+        anvil.get(&known::SECRET, Some("team"), "other").await.err(),
+        anvil.create(&ANVIL, &an_anvil("by-operator")).await.err(),
+    ];
+    for error in refused {
+        let error = error.unwrap();
+        assert!(error.is_forbidden(), "{error}");
+        assert!(error.to_string().contains("system:serviceaccount:team:anvil"), "{error}");
+    }
+    // The default account is bound to the roles that people have, one after the other.
+    let default = world.cluster.cluster_as_account("team", "default");
+    for (role, reads, writes) in [("view", true, false), ("edit", true, true)] {
+        world
+            .cluster
+            .apply_yaml(&format!(
+                "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: {role}, namespace: team}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {role}}}
+subjects: [{{kind: ServiceAccount, name: default, namespace: team}}]
+"
+            ))
+            .await;
+        // Gathered a moment after the roles of the operator's APIs are there.
+        world
+            .cluster
+            .wait_for(&known::CLUSTER_ROLE, None, role, |it| {
+                let rules = it.array(&["rules"]);
+                rules.iter().any(|rule| rule["apiGroups"] == json!(["forge.example.com"]))
+            })
+            .await;
+        assert_eq!(default.list(&ANVIL, Some("team"), &all).await.is_ok(), reads, "{role}");
+        let written = default.create(&ANVIL, &an_anvil(role)).await;
+        assert_eq!(written.is_ok(), writes, "{role}: {written:?}");
+        assert!(default.list(&ANVIL, Some("a"), &all).await.is_err(), "{role}");
+    }
+}
+
+fn an_anvil(name: &str) -> Object {
+    Object::from_value(json!({
+        "apiVersion": "forge.example.com/v1", "kind": "Anvil",
+        "metadata": {"name": name, "namespace": "team"},
+    }))
+    .unwrap()
+}
