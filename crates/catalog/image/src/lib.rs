@@ -1,10 +1,10 @@
 //! Images: how operator content travels.
 //!
 //! ```text
-//! folder, layout, archive ─┐           ┌─► folder, layout, archive
-//! registries of others ────┼─► store ──┼─► registries of others
-//! what clients push ───────┘           ├─► what clients pull
-//!                                      └─► unpack ─► folder
+//! folder, layout, archive ──┐           ┌─► folder, layout, archive
+//! registries, by mirrors ───┼─► store ──┼─► registries
+//! what clients push ────────┘           ├─► what clients pull
+//!                                       └─► unpack ─► folder
 //! ```
 //!
 //! Everything goes through one content-addressed [`store`] on disk, so that nothing is fetched or
@@ -21,9 +21,12 @@ pub mod build;
 pub mod compress;
 pub mod credentials;
 pub mod digest;
+pub mod fetch;
 pub mod layout;
 pub mod manifest;
+pub mod mirror;
 pub mod platform;
+pub mod policy;
 pub mod reference;
 pub mod registry;
 pub mod serve;

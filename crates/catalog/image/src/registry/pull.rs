@@ -50,6 +50,32 @@ impl Client {
         Ok((descriptor, document))
     }
 
+    /// A short blob, verified, without a store.
+    pub async fn bytes(
+        &self,
+        reference: &Reference,
+        security: Security,
+        blob: &Descriptor,
+        limit: u64,
+    ) -> Result<Vec<u8>, RegistryError> {
+        let repository = Self::repository(reference, security);
+        let url = repository.url(&format!("blobs/{}", blob.digest));
+        let mut tries = 0;
+        let bytes = loop {
+            tries += 1;
+            let answer = self.inner.send(&repository, &Call::get(url.clone())).await?;
+            match self.inner.small(&url, answer, limit).await {
+                Ok(bytes) => break bytes,
+                Err(error) if tries >= self.inner.settings.attempts || !is_broken(&error) => {
+                    return Err(error);
+                }
+                Err(_) => self.inner.wait(tries, None).await,
+            }
+        };
+        let (wanted, found) = (blob.digest.clone(), blob.digest.same_of(&bytes));
+        if wanted == found { Ok(bytes) } else { Err(StoreError::Digest { wanted, found }.into()) }
+    }
+
     /// Pulls an image into a store and lets its reference mean it there. What the store has is not
     /// pulled again; what was begun earlier goes on.
     pub async fn pull(

@@ -322,15 +322,56 @@ impl Inner {
     }
 
     fn find(&self, wanted: &Reference) -> Result<Descriptor, Failure> {
-        self.store.resolve(wanted)?.ok_or_else(|| {
-            let why = format!("{} is not known", wanted.wanted());
-            Failure::new(StatusCode::NOT_FOUND, Code::ManifestUnknown, &why)
-        })
+        if let Some(found) = self.store.resolve(wanted)? {
+            return Ok(found);
+        }
+        if let Some(digest) = wanted.digest()
+            && let Some(found) = self.below_tags(&wanted.repository(), digest)?
+        {
+            return Ok(found);
+        }
+        let why = format!("{} is not known", wanted.wanted());
+        Err(Failure::new(StatusCode::NOT_FOUND, Code::ManifestUnknown, &why))
+    }
+
+    /// A manifest that a repository's tags lead to: what was not pushed, but put into the store,
+    /// is known by tag only.
+    fn below_tags(&self, repository: &str, digest: &Digest) -> Result<Option<Descriptor>, Failure> {
+        let reference: Result<Reference, _> = repository.parse();
+        let Ok(reference) = reference else { return Ok(None) };
+        let mut open = Vec::new();
+        for tag in self.store.tags(repository)? {
+            let Ok(tagged) = reference.with_tag(&tag) else { continue };
+            open.extend(self.store.resolve(&tagged)?.map(|descriptor| (descriptor, 0)));
+        }
+        while let Some((descriptor, depth)) = open.pop() {
+            if descriptor.digest == *digest {
+                return Ok(Some(descriptor));
+            }
+            let of_images = matches!(
+                descriptor.media_type.as_str(),
+                manifest::media_type::OCI_INDEX | manifest::media_type::DOCKER_LIST
+            );
+            if of_images
+                && depth < manifest::DEEPEST_INDEX
+                && let Ok(Document::Index(index)) = self.store.document(&descriptor.digest)
+            {
+                open.extend(index.manifests.into_iter().map(|one| (one, depth + 1)));
+            }
+        }
+        Ok(None)
     }
 
     fn manifest(&self, wanted: &Reference) -> Outcome {
         let descriptor = self.find(wanted)?;
-        let bytes = self.store.bytes(&descriptor.digest, manifest::LONGEST_MANIFEST)?;
+        let bytes = match self.store.bytes(&descriptor.digest, manifest::LONGEST_MANIFEST) {
+            // Of an index, not every image need be here.
+            Err(StoreError::NoBlob(digest)) => {
+                let why = format!("{digest} is not known");
+                return Err(Failure::new(StatusCode::NOT_FOUND, Code::ManifestUnknown, &why));
+            }
+            bytes => bytes?,
+        };
         Ok(answer::manifest(&descriptor, bytes))
     }
 

@@ -1,11 +1,13 @@
 //! Images: names, documents, the store, archives, registries.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
+mod clients;
 mod documents;
 mod keys;
 mod layouts;
 mod names;
 mod net;
+mod rules;
 mod stores;
 mod strangers;
 mod tarball;

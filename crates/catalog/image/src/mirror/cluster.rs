@@ -1,0 +1,82 @@
+//! What a cluster says of mirrors, as rules.
+
+use super::{FileError, Mirror, Pulls, Rule, Rules, file::location};
+use serde_json::Value;
+
+/// Why an object is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} {name}: {why}")]
+pub struct ClusterError {
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+/// The rules of `ImageDigestMirrorSet`, `ImageTagMirrorSet` (`config.openshift.io/v1`) and
+/// `ImageContentSourcePolicy` (`operator.openshift.io/v1alpha1`); other kinds are passed over.
+///
+/// Objects count in the order of their names, as the cluster does it. Mirrors of one source come
+/// together, each once; a source of which one object says `NeverContactSource` is blocked.
+pub fn from_objects<'o>(
+    objects: impl IntoIterator<Item = &'o Value>,
+) -> Result<Rules, ClusterError> {
+    let mut objects: Vec<(&str, &str, &Value)> = objects
+        .into_iter()
+        .map(|object| {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            (object["kind"].as_str().unwrap_or_default(), name, object)
+        })
+        .collect();
+    objects.sort_by_key(|(kind, name, _)| (name.to_owned(), kind.to_owned()));
+    let mut rules: Vec<Rule> = Vec::new();
+    for (kind, name, object) in objects {
+        let (list, pulls) = match kind {
+            "ImageDigestMirrorSet" => ("imageDigestMirrors", Pulls::DigestOnly),
+            "ImageTagMirrorSet" => ("imageTagMirrors", Pulls::TagOnly),
+            "ImageContentSourcePolicy" => ("repositoryDigestMirrors", Pulls::DigestOnly),
+            _ => continue,
+        };
+        let wrong =
+            |why: String| ClusterError { kind: kind.to_owned(), name: name.to_owned(), why };
+        for entry in object["spec"][list].as_array().into_iter().flatten() {
+            let source = entry["source"].as_str().unwrap_or_default();
+            if source.is_empty() {
+                return Err(wrong("a list of mirrors has no source".to_owned()));
+            }
+            let prefix = if let Some(domain) = source.strip_prefix("*.") {
+                location(domain).map(|_| source.to_owned())
+            } else {
+                location(source)
+            };
+            let prefix = prefix.map_err(|error| wrong(error.to_string()))?;
+            let blocked = match entry["mirrorSourcePolicy"].as_str() {
+                None | Some("" | "AllowContactingSource") => false,
+                Some("NeverContactSource") => true,
+                Some(other) => {
+                    return Err(wrong(format!("mirrorSourcePolicy {other:?} is not known")));
+                }
+            };
+            let place = rules.iter().position(|rule| rule.prefix == prefix);
+            let place = place.unwrap_or_else(|| {
+                rules.push(Rule { prefix: prefix.clone(), ..Rule::default() });
+                rules.len() - 1
+            });
+            let Some(rule) = rules.get_mut(place) else { continue };
+            rule.blocked |= blocked;
+            for mirror in entry["mirrors"].as_array().into_iter().flatten() {
+                let Some(mirror) = mirror.as_str() else { continue };
+                let location =
+                    location(mirror).map_err(|error: FileError| wrong(error.to_string()))?;
+                let mirror = Mirror { location, insecure: false, pulls };
+                // The source itself comes last anyway.
+                if mirror.location != prefix && !rule.mirrors.contains(&mirror) {
+                    rule.mirrors.push(mirror);
+                }
+            }
+        }
+    }
+    Ok(Rules { rules, search: Vec::new() })
+}

@@ -1,0 +1,170 @@
+//! Signatures as cosign makes them with a key, and keeps them: an image under a tag that is the
+//! signed image's digest, with a layer for each signature.
+
+use super::{Identity, Signature};
+use crate::{digest::Digest, reference::Reference};
+use base64::Engine as _;
+use ring::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
+use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject as _};
+use serde::Deserialize;
+
+/// How a public key of the curve P-256 begins: its algorithm, as DER.
+const P256: [u8; 26] = [
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
+    0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+];
+/// What a payload says that it is.
+const KINDS: [&str; 2] =
+    ["cosign container image signature", "https://sigstore.dev/cosign/sign/v1"];
+
+/// A public key: ECDSA on P-256, which cosign makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key(Vec<u8>);
+
+/// A key that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// There is no public key in it.
+    #[error("it is not a public key in PEM")]
+    Pem,
+    /// It is of another kind.
+    #[error("it is not an ECDSA key on the curve P-256")]
+    Kind,
+}
+
+impl Key {
+    /// Reads `-----BEGIN PUBLIC KEY-----`.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, KeyError> {
+        let key = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| KeyError::Pem)?;
+        let point = key.as_ref().strip_prefix(&P256).ok_or(KeyError::Kind)?;
+        // A point that is not compressed, as everybody writes it.
+        if point.len() == 65 && point[0] == 4 {
+            Ok(Self(point.to_vec()))
+        } else {
+            Err(KeyError::Kind)
+        }
+    }
+}
+
+/// Why a signature is not good.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureError {
+    /// It is no base64.
+    #[error("a signature is damaged")]
+    Damaged,
+    /// No key made it.
+    #[error("a signature is by none of the keys")]
+    Key,
+    /// What was signed cannot be read.
+    #[error("a signature is of something else than an image")]
+    Payload,
+    /// It is of another image.
+    #[error("a signature is of {0}")]
+    Digest(String),
+    /// It names another image.
+    #[error("a signature is for {0:?}")]
+    Identity(String),
+}
+
+/// The tag under which the signatures of an image are kept.
+pub fn signature_tag(digest: &Digest) -> String {
+    format!("{}-{}.sig", digest.algorithm().name(), digest.hex())
+}
+
+pub(super) fn base64(text: &str) -> Option<Vec<u8>> {
+    base64::engine::general_purpose::STANDARD.decode(text.trim()).ok()
+}
+
+#[derive(Deserialize)]
+struct Payload {
+    critical: Critical,
+}
+
+#[derive(Deserialize)]
+struct Critical {
+    identity: Named,
+    image: Image,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    #[serde(rename = "docker-reference")]
+    reference: String,
+}
+
+#[derive(Deserialize)]
+struct Image {
+    #[serde(rename = "docker-manifest-digest")]
+    digest: String,
+}
+
+/// That one of the keys signed this image under a name that is wanted. Nothing of what was signed is
+/// looked at before it is known to be signed.
+pub fn verify(
+    signature: &Signature,
+    keys: &[Key],
+    identity: &Identity,
+    reference: &Reference,
+    digest: &Digest,
+) -> Result<(), SignatureError> {
+    let bytes = base64(&signature.base64).ok_or(SignatureError::Damaged)?;
+    let by = |key: &Key| {
+        let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, &key.0);
+        key.verify(&signature.payload, &bytes).is_ok()
+    };
+    if !keys.iter().any(by) {
+        return Err(SignatureError::Key);
+    }
+    let payload: Payload =
+        serde_json::from_slice(&signature.payload).map_err(|_| SignatureError::Payload)?;
+    let critical = payload.critical;
+    if !KINDS.contains(&critical.kind.as_str()) {
+        return Err(SignatureError::Payload);
+    }
+    if critical.image.digest != digest.to_string() {
+        return Err(SignatureError::Digest(short(&critical.image.digest)));
+    }
+    let named = critical.identity.reference;
+    let signed: Option<Reference> = named.parse().ok();
+    if signed.is_some_and(|signed| matches(identity, reference, &signed)) {
+        Ok(())
+    } else {
+        Err(SignatureError::Identity(short(&named)))
+    }
+}
+
+fn short(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(200).collect()
+}
+
+/// Whether what was signed is what is wanted. Neither is given a tag that it does not have: cosign
+/// signs names without one, and such a signature is good where only the repository must be equal.
+fn matches(identity: &Identity, reference: &Reference, signed: &Reference) -> bool {
+    let repository = || reference.repository() == signed.repository();
+    let exact = |wanted: &Reference| {
+        wanted.repository() == signed.repository()
+            && wanted.tag().is_some()
+            && wanted.tag() == signed.tag()
+    };
+    match identity {
+        Identity::RepoDigestOrExact
+            if reference.tag().is_none() && reference.digest().is_some() =>
+        {
+            repository()
+        }
+        Identity::RepoDigestOrExact | Identity::Exact => exact(reference),
+        Identity::Repository => repository(),
+        Identity::ExactReference(wanted) => exact(wanted),
+        Identity::ExactRepository(wanted) => wanted.repository() == signed.repository(),
+        Identity::Remap { prefix, signed: beginning } => {
+            let name = reference.to_string();
+            let rest = name.strip_prefix(prefix.as_str());
+            let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with(['/', ':', '@']));
+            let Some(rest) = rest else { return matches(&Identity::default(), reference, signed) };
+            let moved: Option<Reference> = format!("{beginning}{rest}").parse().ok();
+            moved.is_some_and(|moved| matches(&Identity::default(), &moved, signed))
+        }
+    }
+}
