@@ -44,4 +44,4 @@ pub use reach::NativeBackend;
 pub use registry::KindRow;
 pub use server::{ApiServer, ApiService, Config, PortService, StartError, VersionInfo};
 pub use strategy::Strategy;
-pub use streams::{Exit, Log, LogLine, NativePod, Process, TerminalSize};
+pub use streams::{Connection, Exit, Log, LogLine, NativePod, Process, TerminalSize};

@@ -426,6 +426,7 @@ impl ApiServer {
                 path,
                 query,
                 headers,
+                uri: &parts.uri,
                 body,
                 warnings,
                 on_upgrade,

@@ -23,6 +23,7 @@ pub use wire::{FrontProxy, NativeGroup};
 pub(crate) use documents::{Remotes, document, index};
 pub(crate) use local::{create_local, seed};
 pub(crate) use proxy::proxied;
+pub(crate) use wire::trusting;
 
 use self::available::Looked;
 use self::documents::{Documents, Swagger};

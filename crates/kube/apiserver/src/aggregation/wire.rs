@@ -322,6 +322,18 @@ fn settings(server: &ApiServer, remote: &Remote) -> Result<Arc<ClientConfig>, St
     Ok(Arc::new(config))
 }
 
+/// A client that takes any certificate and shows none: what proxies to pods are.
+pub(crate) fn trusting() -> Result<Arc<ClientConfig>, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
 /// Takes any certificate: what `insecureSkipTLSVerify` asks for.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);

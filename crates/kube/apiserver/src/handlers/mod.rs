@@ -49,7 +49,7 @@ use crate::strategy::Context;
 use crate::strategy::ledger::Claim;
 use bytes::Bytes;
 use http::header::{ACCEPT, HeaderMap, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Uri};
 use hyper::upgrade::OnUpgrade;
 use mainstay_object::gotext::quote;
 use mainstay_object::{Object, Reason, Status, names};
@@ -64,6 +64,7 @@ pub(crate) struct Request<'a> {
     pub(crate) path: ResourcePath,
     pub(crate) query: Query,
     pub(crate) headers: &'a HeaderMap,
+    pub(crate) uri: &'a Uri,
     pub(crate) body: Bytes,
     pub(crate) warnings: Warnings,
     /// The connection, if it may speak another protocol.
@@ -146,8 +147,15 @@ impl Request<'_> {
 
     /// Whether the answer is no document but another protocol.
     fn is_stream(&self) -> bool {
-        &*self.row.storage == "pods"
-            && matches!(&*self.path.subresource, "exec" | "attach" | "portforward")
+        let path = &self.path;
+        match &*self.row.storage {
+            "pods" => {
+                let streams = ["attach", "exec", "log", "portforward", "proxy"];
+                streams.contains(&&*path.subresource)
+            }
+            "services" | "nodes" => path.subresource == "proxy",
+            _ => false,
+        }
     }
 
     /// How the original routes the request.
@@ -203,7 +211,7 @@ impl Request<'_> {
     }
 
     /// What admission is told of the request. `name` is empty if the object's is to be generated.
-    fn asked<'b>(
+    pub(crate) fn asked<'b>(
         &'b self,
         operation: Operation,
         subresource: &'b str,

@@ -27,6 +27,8 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
         Method::PUT => "update",
         Method::PATCH => "patch",
         Method::DELETE => "delete",
+        // Whatever is sent, is passed on.
+        Method::HEAD | Method::OPTIONS if name == "proxy" => "get",
         _ => "",
     };
     if !sub.verbs.iter().any(|one| &**one == verb) {
@@ -45,7 +47,9 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
         "token" => return tokens::request(&request).await,
         "eviction" => return evict::answer(&request).await,
         "binding" => return bind(&request, &request.path.name).await,
-        "log" | "exec" | "attach" | "portforward" => return streams::answer(&request, name),
+        "log" | "exec" | "attach" | "portforward" | "proxy" => {
+            return streams::answer(&request, name, method).await;
+        }
         _ => return Err(streams::no_process(name)),
     };
     match verb {

@@ -217,8 +217,11 @@ impl Answer {
             headers.insert(ETAG, etag);
             headers.insert(VARY, HeaderValue::from_static("Accept"));
         }
+        for (name, _) in &self.headers {
+            headers.remove(name);
+        }
         for (name, value) in self.headers {
-            headers.insert(name, value);
+            headers.append(name, value);
         }
         if self.retry_after > 0 {
             headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after));

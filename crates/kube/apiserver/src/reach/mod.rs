@@ -168,6 +168,11 @@ impl Reach {
         self.natives.put(namespace, service, backend);
     }
 
+    /// The handler of this process behind a Service, if there is one.
+    pub(crate) fn native(&self, namespace: &str, service: &str) -> Option<Arc<dyn NativeBackend>> {
+        self.natives.get(namespace, service)
+    }
+
     /// Makes a call. The error is what went wrong on the way, in Go's words.
     pub(crate) async fn call(
         &self,

@@ -1,7 +1,7 @@
 //! `pods/log`: what a container has written, as text.
 
 use super::options::{self, LogOptions};
-use super::{Log, LogLine, no_process};
+use super::{Log, LogLine};
 use crate::handlers::Request;
 use crate::http::Body;
 use crate::http::answer::Answer;
@@ -20,7 +20,11 @@ pub(super) fn answer(request: &Request<'_>) -> Result<Answer, Status> {
         return Ok(Answer::empty(StatusCode::NO_CONTENT));
     }
     may_have_log(&pod, container, options.previous).map_err(Status::bad_request)?;
-    let native = request.server.native_pods.of(&pod).ok_or_else(|| no_process("log"))?;
+    let native = request
+        .server
+        .native_pods
+        .with_log(&pod, &request.server.store)
+        .ok_or_else(super::no_log)?;
     let Some(log) = native.log(container, options.previous) else {
         let text = format!("container {container:?} in pod {:?} keeps no log", pod.name());
         return Err(Status::bad_request(text));

@@ -1,31 +1,43 @@
-//! What goes on in a running pod: `log`, `exec`, `attach`, `portforward`.
+//! What goes on in a running pod: `log`, `exec`, `attach`, `portforward`, `proxy`.
 //!
 //! Nodes are simulated and run no processes. A pod that something in this process stands for has a
-//! handler, which is asked here; any other pod refuses in clear words. What the original refuses
-//! before it asks a node (options, containers, pods without a node) is refused for all pods alike,
-//! and so is what a node says of a container that does not run.
+//! handler, which is asked here; a simulated pod has a log and ports if its annotations say so; any
+//! other pod refuses in clear words. What the original refuses before it asks a node (options,
+//! admission, containers, pods without a node) is refused for all pods alike, and so is what a node
+//! says of a container that does not run.
 //!
 //! ```text
-//! request ─► options ─► pod, container, node ─► state of the container ─► handler ─► stream
+//! request ─► options ─► admission ─► pod, container, node ─► handler ─┬─► WebSocket: channels
+//!                                                                     ├─► SPDY: streams
+//!                                                                     └─► SPDY through WebSocket
 //! ```
 
+mod channels;
+mod connect;
 mod exec;
+mod forward;
 mod log;
 mod options;
+mod proxy;
+mod simulated;
+mod spdy;
+mod tunnel;
 mod upgrade;
 
-use crate::authz::Attributes;
+use crate::authz::{Attributes, Decision};
 use crate::handlers::Request;
 use crate::http::answer::Answer;
 use crate::server::ApiServer;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use http::Method;
 use mainstay_object::{Object, Reason, Status};
+use mainstay_store::Store;
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::sync::{Semaphore, mpsc};
 
 /// A line that a container wrote.
@@ -92,6 +104,11 @@ pub enum Exit {
     Failed(String),
 }
 
+/// Bytes both ways.
+pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+
 /// What stands for a pod in this process.
 pub trait NativePod: Send + Sync + 'static {
     /// What a container has written; with `previous`, the one that ran before it. None if it keeps
@@ -102,6 +119,12 @@ pub trait NativePod: Send + Sync + 'static {
     fn run(&self, process: Process) -> BoxFuture<'_, Exit> {
         let why = format!("container {:?} runs no commands", process.container);
         Box::pin(async { Exit::Failed(why) })
+    }
+
+    /// Connects with a port: what `port-forward` and `proxy` reach. The error is why there is no
+    /// connection, and is shown to the client.
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, String>> {
+        Box::pin(async move { Err(format!("nothing listens at port {port}")) })
     }
 }
 
@@ -144,6 +167,16 @@ impl NativePods {
         let finders = self.finders.read().clone();
         finders.iter().find_map(|find| find(pod))
     }
+
+    /// What has the log of a pod.
+    fn with_log(&self, pod: &Object, store: &Store) -> Option<Arc<dyn NativePod>> {
+        self.of(pod).or_else(|| simulated::Simulated::with_log(pod, store))
+    }
+
+    /// What has the ports of a pod.
+    fn with_ports(&self, pod: &Object, store: &Store) -> Option<Arc<dyn NativePod>> {
+        self.of(pod).or_else(|| simulated::Simulated::with_ports(pod, store))
+    }
 }
 
 impl ApiServer {
@@ -161,39 +194,40 @@ impl ApiServer {
     }
 }
 
-/// Answers `pods/log`, `pods/exec`, `pods/attach`, `pods/portforward`.
-pub(crate) fn answer(request: &Request<'_>, subresource: &str) -> Result<Answer, Status> {
-    if subresource == "log" {
-        return log::answer(request);
+/// Answers `pods/log`, and what connects: `exec`, `attach` and `portforward` of pods, `proxy` of
+/// pods, services and nodes.
+pub(crate) async fn answer(
+    request: &Request<'_>,
+    subresource: &str,
+    method: &Method,
+) -> Result<Answer, Status> {
+    match subresource {
+        "log" => return log::answer(request),
+        "proxy" => {
+            let asked = connect::options(request, subresource).await?;
+            return proxy::answer(request, &asked, method).await;
+        }
+        _ => {}
     }
+    let asked = connect::options(request, subresource).await?;
     // Reading a path is no permission to do something in a pod.
     let path = &request.path;
-    let asked = Attributes::resource(request.identity, "create", "", "pods")
+    let needed = Attributes::resource(request.identity, "create", "", "pods")
         .in_namespace(&path.namespace)
         .named(&path.name)
         .below(subresource);
-    request.server.authorizer.require(&Attributes { version: "v1", ..asked })?;
+    if let Decision::NoOpinion(reason) =
+        request.server.authorizer.decide(&Attributes { version: "v1", ..needed })
+    {
+        // The original tells the reason only, which is mostly empty.
+        return Err(Status::forbidden("", "pods", &path.name, &reason));
+    }
     match subresource {
-        "exec" => exec::answer(request, false),
-        "attach" => exec::answer(request, true),
-        "portforward" => Err(no_forward(request)?),
+        "exec" => exec::answer(request, &asked, false),
+        "attach" => exec::answer(request, &asked, true),
+        "portforward" => forward::answer(request, &asked),
         _ => Err(no_process(subresource)),
     }
-}
-
-/// Why no port of a pod is forwarded.
-fn no_forward(request: &Request<'_>) -> Result<Status, Status> {
-    let pod = options::pod(request)?;
-    if !options::has_node(&pod) {
-        return Err(options::no_host(&pod));
-    }
-    Ok(match request.server.native_pods.of(&pod) {
-        None => no_process("portforward"),
-        Some(_) => Status::new(
-            Reason::MethodNotAllowed,
-            "portforward is not supported: only logs, exec and attach of this pod are",
-        ),
-    })
 }
 
 /// Refuses what needs a running process: the nodes are simulated.
@@ -204,4 +238,23 @@ pub(crate) fn no_process(what: &str) -> Status {
             "{what} is not supported: the nodes of this cluster are simulated and run no processes"
         ),
     )
+}
+
+/// Refuses a log of a simulated pod that has none.
+fn no_log() -> Status {
+    let mut status = no_process("log");
+    let hint = format!("; a pod's annotation {} says what it has written", simulated::LOG);
+    status.message.push_str(&hint);
+    status
+}
+
+/// Refuses ports of a simulated pod that has none.
+fn no_ports(what: &str) -> Status {
+    let mut status = no_process(what);
+    let hint = format!(
+        "; a pod's annotation {} puts ports of this machine behind those of the pod",
+        simulated::PORTS
+    );
+    status.message.push_str(&hint);
+    status
 }

@@ -1,5 +1,5 @@
 //! From a request to a connection that speaks something else: the WebSocket handshake (RFC 6455,
-//! section 4.2) and the choice among the protocols that the client offers.
+//! section 4.2) or that of SPDY, and the choice among the protocols that the client offers.
 
 use crate::handlers::Request;
 use crate::http::answer::Answer;
@@ -23,44 +23,60 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 const MESSAGE: usize = 1 << 20;
 /// Bytes that are read from a connection at once; every connection keeps room for them.
 const READ: usize = 16 * 1024;
+/// What SPDY calls itself where connections change.
+const SPDY: &str = "SPDY/3.1";
+/// The protocols that a client offers to speak over SPDY, and the one that is chosen.
+const VERSION: HeaderName = HeaderName::from_static("x-stream-protocol-version");
 
+/// A connection that has changed.
+pub(super) type Connection = TokioIo<Upgraded>;
 /// A connection that speaks WebSocket.
-pub(super) type Socket = WebSocketStream<TokioIo<Upgraded>>;
+pub(super) type Socket = WebSocketStream<Connection>;
+
+/// Which protocols are spoken.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// Over WebSocket; an empty one if the client need not name any.
+    pub(super) websocket: &'static [&'static str],
+    /// Over SPDY.
+    pub(super) spdy: &'static [&'static str],
+}
+
+/// What a connection changes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// WebSocket, and what proves that the client's key was read.
+    WebSocket(HeaderValue),
+    /// SPDY/3.1.
+    Spdy,
+}
 
 /// A client that may change to another protocol.
 #[derive(Debug)]
 pub(super) struct Offer {
     on_upgrade: OnUpgrade,
-    accept: HeaderValue,
+    /// What the connection changes to.
+    pub(super) way: Way,
     /// The protocol that is chosen.
     pub(super) protocol: &'static str,
     permit: OwnedSemaphorePermit,
 }
 
 impl Offer {
-    /// What a request offers, if one of `known` is among it; the client's order counts.
-    pub(super) fn read(request: &Request<'_>, known: &[&'static str]) -> Result<Self, Status> {
+    /// What a request offers, if one of the known protocols is among it; the client's order counts.
+    pub(super) fn read(request: &Request<'_>, known: &Known) -> Result<Self, Status> {
         let headers = request.headers;
         let offered = text(headers, &UPGRADE).unwrap_or_default();
         if offered.is_empty() || !has_word(headers, &CONNECTION, "upgrade") {
             return Err(Status::bad_request("Upgrade request required"));
         }
-        if !offered.eq_ignore_ascii_case("websocket") {
+        let (way, protocol) = if offered.eq_ignore_ascii_case("websocket") {
+            web_socket(headers, known.websocket)?
+        } else if offered.eq_ignore_ascii_case(SPDY) {
+            (Way::Spdy, spdy(headers, known.spdy)?)
+        } else {
             return Err(Status::bad_request(format!(
-                "unable to upgrade: {offered} is not spoken here, only websocket is"
-            )));
-        }
-        if text(headers, &SEC_WEBSOCKET_VERSION) != Some("13") {
-            return Err(Status::bad_request("unable to upgrade: only version 13 is spoken"));
-        }
-        let Some(key) = headers.get(SEC_WEBSOCKET_KEY) else {
-            return Err(Status::bad_request("unable to upgrade: Sec-WebSocket-Key is missing"));
-        };
-        let offers: Vec<&str> = words(headers, &SEC_WEBSOCKET_PROTOCOL).collect();
-        let chosen = offers.iter().find_map(|offer| known.iter().find(|one| *one == offer));
-        let Some(protocol) = chosen.copied() else {
-            return Err(Status::bad_request(format!(
-                "unable to upgrade: none of the protocols {offers:?} is spoken, only {known:?}"
+                "unable to upgrade: {offered} is not spoken here, only websocket and {SPDY} are"
             )));
         };
         // Requests of this process have no connection that could change.
@@ -69,39 +85,23 @@ impl Offer {
                 "unable to upgrade: the request came over no connection of HTTP/1.1",
             ));
         };
-        let sessions = request.server.native_pods.sessions.clone();
-        let permit = sessions.try_acquire_owned().map_err(|_| {
-            Status::new(Reason::TooManyRequests, "too many streams are open, try again later")
-                .retry_after(1)
-        })?;
-        Ok(Self { on_upgrade, accept: accept(key.as_bytes()), protocol, permit })
+        let permit = permit(request)?;
+        Ok(Self { on_upgrade, way, protocol, permit })
     }
 
     /// The answer that agrees; `serve` is given the connection once the client has it.
     pub(super) fn agree<F, S>(self, request: &Request<'_>, serve: F) -> Answer
     where
-        F: FnOnce(Socket) -> S + Send + 'static,
+        F: FnOnce(Connection) -> S + Send + 'static,
         S: Future<Output = ()> + Send,
     {
-        let Self { on_upgrade, accept, protocol, permit } = self;
+        let Self { on_upgrade, way, protocol, permit } = self;
         let stop = request.server.stop.clone();
         let serving = async move {
-            let connection = match on_upgrade.await {
-                Ok(connection) => TokioIo::new(connection),
-                Err(error) => {
-                    tracing::debug!(%error, "a client went before its stream began");
-                    return;
-                }
-            };
-            let config = WebSocketConfig::default()
-                .read_buffer_size(READ)
-                .max_message_size(Some(MESSAGE))
-                .max_frame_size(Some(MESSAGE))
-                // What waits to be written is what the connection did not take of one message.
-                .write_buffer_size(0);
-            let socket =
-                WebSocketStream::from_raw_socket(connection, Role::Server, Some(config)).await;
-            serve(socket).await;
+            match on_upgrade.await {
+                Ok(connection) => serve(TokioIo::new(connection)).await,
+                Err(error) => tracing::debug!(%error, "a client went before its stream began"),
+            }
         };
         tokio::spawn(async move {
             tokio::select! {
@@ -110,12 +110,91 @@ impl Offer {
             }
             drop(permit);
         });
-        Answer::empty(StatusCode::SWITCHING_PROTOCOLS)
-            .header(CONNECTION, HeaderValue::from_static("Upgrade"))
-            .header(UPGRADE, HeaderValue::from_static("websocket"))
-            .header(SEC_WEBSOCKET_ACCEPT, accept)
-            .header(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol))
+        let answer = Answer::empty(StatusCode::SWITCHING_PROTOCOLS)
+            .header(CONNECTION, HeaderValue::from_static("Upgrade"));
+        let protocol = HeaderValue::from_static(protocol);
+        match way {
+            Way::Spdy => {
+                answer.header(UPGRADE, HeaderValue::from_static(SPDY)).header(VERSION, protocol)
+            }
+            Way::WebSocket(accept) => {
+                let answer = answer
+                    .header(UPGRADE, HeaderValue::from_static("websocket"))
+                    .header(SEC_WEBSOCKET_ACCEPT, accept);
+                if protocol.is_empty() {
+                    answer
+                } else {
+                    answer.header(SEC_WEBSOCKET_PROTOCOL, protocol)
+                }
+            }
+        }
     }
+}
+
+/// Room for one more stream, or connection that is passed on.
+pub(super) fn permit(request: &Request<'_>) -> Result<OwnedSemaphorePermit, Status> {
+    let sessions = request.server.native_pods.sessions.clone();
+    sessions.try_acquire_owned().map_err(|_| {
+        let why = "too many streams are open, try again later";
+        Status::new(Reason::TooManyRequests, why).retry_after(1)
+    })
+}
+
+/// A connection that has changed to WebSocket.
+pub(super) async fn socket(connection: Connection) -> Socket {
+    let config = WebSocketConfig::default()
+        .read_buffer_size(READ)
+        .max_message_size(Some(MESSAGE))
+        .max_frame_size(Some(MESSAGE))
+        // What waits to be written is what the connection did not take of one message.
+        .write_buffer_size(0);
+    WebSocketStream::from_raw_socket(connection, Role::Server, Some(config)).await
+}
+
+fn web_socket(
+    headers: &HeaderMap,
+    known: &'static [&'static str],
+) -> Result<(Way, &'static str), Status> {
+    if text(headers, &SEC_WEBSOCKET_VERSION) != Some("13") {
+        return Err(Status::bad_request("unable to upgrade: only version 13 is spoken"));
+    }
+    let Some(key) = headers.get(SEC_WEBSOCKET_KEY) else {
+        return Err(Status::bad_request("unable to upgrade: Sec-WebSocket-Key is missing"));
+    };
+    let mut offers: Vec<&str> = words(headers, &SEC_WEBSOCKET_PROTOCOL).collect();
+    if offers.is_empty() {
+        offers.push("");
+    }
+    let protocol = choice(&offers, known).ok_or_else(|| {
+        Status::bad_request(format!(
+            "unable to upgrade: none of the protocols {offers:?} is spoken, only {known:?}"
+        ))
+    })?;
+    Ok((Way::WebSocket(accept(key.as_bytes())), protocol))
+}
+
+fn spdy(headers: &HeaderMap, known: &'static [&'static str]) -> Result<&'static str, Status> {
+    let offers: Vec<&str> = words(headers, &VERSION).collect();
+    if offers.is_empty() {
+        return Err(Status::bad_request(
+            "unable to upgrade: header X-Stream-Protocol-Version names no protocol",
+        ));
+    }
+    choice(&offers, known).ok_or_else(|| {
+        let list = |words: &[&str]| words.join(" ");
+        Status::new(
+            Reason::Forbidden,
+            format!(
+                "unable to upgrade: unable to negotiate protocol: client supports [{}], server accepts [{}]",
+                list(&offers),
+                list(known)
+            ),
+        )
+    })
+}
+
+fn choice(offers: &[&str], known: &'static [&'static str]) -> Option<&'static str> {
+    offers.iter().find_map(|offer| known.iter().find(|one| *one == offer)).copied()
 }
 
 /// The words of a header, with commas between them, in one line or several.

@@ -2,8 +2,11 @@
 
 mod client;
 mod exec;
+mod forward;
 mod kubectl;
 mod log;
+mod proxy;
+mod spdy;
 
 use crate::harness::Api;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use crate::harness::Api;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Request, StatusCode};
+use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
@@ -60,10 +60,18 @@ async fn shell(process: Process) -> Exit {
 }
 
 /// A stream that is open.
-pub(super) type Client = WebSocketStream<TokioIo<Upgraded>>;
+pub(super) type Client = WebSocketStream<Wire>;
 
-/// Opens a stream; the error is code and message of the refusal.
-pub(super) async fn open(api: &Api, path: &str, protocol: &str) -> Result<Client, String> {
+/// A connection that has changed.
+pub(super) type Wire = TokioIo<Upgraded>;
+
+/// Asks for another protocol; the error is code and message of the refusal.
+pub(super) async fn connect(
+    api: &Api,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> Result<(Wire, HeaderMap), String> {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let service = TowerToHyperService::new(api.server.service(Identity::admin()));
     tokio::spawn(async move {
@@ -77,15 +85,14 @@ pub(super) async fn open(api: &Api, path: &str, protocol: &str) -> Result<Client
     tokio::spawn(async move {
         let _ = connection.with_upgrades().await;
     });
-    let request = Request::get(path)
-        .header("host", "localhost")
-        .header("connection", "keep-alive, Upgrade")
-        .header("upgrade", "websocket")
-        .header("sec-websocket-version", "13")
-        .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
-        .header("sec-websocket-protocol", protocol)
-        .body(Full::new(Bytes::new()))
-        .unwrap();
+    let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
+    if !headers.is_empty() {
+        request = request.header("connection", "keep-alive, Upgrade");
+    }
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Full::new(Bytes::new())).unwrap();
     let response = sender.send_request(request).await.unwrap();
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         let code = response.status().as_u16();
@@ -93,8 +100,23 @@ pub(super) async fn open(api: &Api, path: &str, protocol: &str) -> Result<Client
         let status: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         return Err(format!("{code} {}", status["message"].as_str().unwrap()));
     }
-    assert_eq!(response.headers()["sec-websocket-protocol"], protocol);
-    assert_eq!(response.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-    let connection = TokioIo::new(hyper::upgrade::on(response).await.unwrap());
-    Ok(WebSocketStream::from_raw_socket(connection, Role::Client, None).await)
+    let answered = response.headers().clone();
+    Ok((TokioIo::new(hyper::upgrade::on(response).await.unwrap()), answered))
+}
+
+/// Opens a stream of WebSocket; an empty protocol is none.
+pub(super) async fn open(api: &Api, path: &str, protocol: &str) -> Result<Client, String> {
+    let mut headers = vec![
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    if !protocol.is_empty() {
+        headers.push(("sec-websocket-protocol", protocol));
+    }
+    let (wire, answered) = connect(api, "GET", path, &headers).await?;
+    let chosen = answered.get("sec-websocket-protocol").map_or("", |it| it.to_str().unwrap());
+    assert_eq!(chosen, protocol);
+    assert_eq!(answered["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    Ok(WebSocketStream::from_raw_socket(wire, Role::Client, None).await)
 }

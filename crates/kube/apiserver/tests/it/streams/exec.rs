@@ -60,6 +60,50 @@ async fn a_process_writes_and_ends_with_its_code() {
 }
 
 #[tokio::test]
+async fn older_protocols_tell_failures_only_and_may_be_encoded() {
+    let api = api().await;
+    for (protocol, encoded, all) in [
+        ("v4.base64.channel.k8s.io", true, true),
+        ("base64.channel.k8s.io", true, false),
+        ("channel.k8s.io", false, false),
+        ("", false, false),
+    ] {
+        let path = format!("{PODS}/p/exec?command=cat&stdin=1&stdout=1");
+        let mut client = open(&api, &path, protocol).await.unwrap();
+        let typed = if encoded { Message::text("0YSBi") } else { message(0, "a b") };
+        client.send(typed).await.unwrap();
+        let mut texts = Vec::new();
+        while texts.len() < 2 {
+            match client.next().await.unwrap().unwrap() {
+                Message::Text(text) if encoded => texts.push(text.to_string()),
+                Message::Binary(bytes) if !encoded => {
+                    texts.push(format!("{}{}", bytes[0], str::from_utf8(&bytes[1..]).unwrap()));
+                }
+                _ => {}
+            }
+        }
+        let expected = if encoded { ["1", "1YSBi"] } else { ["1", "1a b"] };
+        assert_eq!(texts, expected, "{protocol}");
+        let path = format!("{PODS}/p/exec?command=exit&command=3&stdout=1");
+        let mut client = open(&api, &path, protocol).await.unwrap();
+        let mut last = String::new();
+        while let Some(Ok(message)) = client.next().await {
+            match message {
+                Message::Text(text) => last = text.to_string(),
+                Message::Binary(bytes) => last = String::from_utf8(bytes.to_vec()).unwrap(),
+                _ => {}
+            }
+        }
+        let expected = match (encoded, all) {
+            (true, true) => "3eyJkZXRhaWxzIjp7",
+            (true, false) => "3Y29tbWFuZCB0ZXJtaW5hdGVk",
+            (false, _) => "\u{3}command terminated with non-zero exit code: exit status 3",
+        };
+        assert!(last.starts_with(expected), "{protocol}: {last:?}");
+    }
+}
+
+#[tokio::test]
 async fn input_goes_in_until_the_client_says_that_it_ends() {
     let api = api().await;
     let path = format!("{PODS}/p/exec?command=cat&stdin=1&stdout=1");
@@ -129,7 +173,7 @@ async fn what_cannot_be_is_refused_before_anything_runs() {
         (
             "p/exec?command=x&stdout=1",
             "v9",
-            "400 unable to upgrade: none of the protocols [\"v9\"] is spoken, only [\"v5.channel.k8s.io\", \"v4.channel.k8s.io\"]",
+            "400 unable to upgrade: none of the protocols [\"v9\"] is spoken, only [\"v5.channel.k8s.io\", \"v4.channel.k8s.io\", \"v4.base64.channel.k8s.io\", \"channel.k8s.io\", \"base64.channel.k8s.io\", \"\"]",
         ),
     ] {
         let refused = open(&api, &format!("{PODS}/{path}"), protocol).await.err().unwrap();

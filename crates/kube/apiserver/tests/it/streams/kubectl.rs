@@ -1,15 +1,17 @@
 //! The real kubectl on pods with handlers, over the TLS port.
 
 use super::client::Shell;
+use super::forward::Ports;
 use super::{pod, running, state};
 use crate::harness::Api;
 use mainstay_apiserver::pki::Pki;
 use mainstay_clock::Clock;
 use mainstay_store::{Options, Store};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
 
 /// Whether the search path has a kubectl that asks for WebSocket first.
 fn has_kubectl() -> bool {
@@ -21,14 +23,21 @@ fn has_kubectl() -> bool {
     minor.is_some_and(|minor| minor >= 32)
 }
 
+/// The environment variables that make kubectl speak SPDY, or WebSocket.
+const SPDY: [(&str, &str); 2] =
+    [("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "false"), ("KUBECTL_PORT_FORWARD_WEBSOCKETS", "false")];
+const WEBSOCKET: [(&str, &str); 2] =
+    [("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "true"), ("KUBECTL_PORT_FORWARD_WEBSOCKETS", "true")];
+
 /// Exit code, output and error of a call.
 async fn call(
     kubeconfig: PathBuf,
     arguments: &[&str],
     input: Option<PathBuf>,
+    environment: [(&'static str, &'static str); 2],
 ) -> (i32, String, String) {
     let mut command = Command::new("kubectl");
-    command.arg("--kubeconfig").arg(kubeconfig).args(arguments);
+    command.envs(environment).arg("--kubeconfig").arg(kubeconfig).args(arguments);
     command.stdin(input.map_or_else(Stdio::null, |it| std::fs::File::open(it).unwrap().into()));
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -47,11 +56,12 @@ async fn kubectl_runs_commands_in_pods_with_handlers() {
     let pki = Pki::ephemeral(&clock, &[]).unwrap();
     let authenticator = pki.authenticator(clock).unwrap();
     let api = Api::with(Store::in_memory(Options::new(clock)), clock, authenticator).await;
-    for name in ["p", "sim"] {
+    for name in ["p", "ports", "sim"] {
         pod(&api, name, &["c"], true).await;
         state(&api, name, running()).await;
     }
     api.server.put_native_pod("default", "p", Arc::new(Shell));
+    api.server.put_native_pod("default", "ports", Arc::new(Ports));
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (server, stop) = (api.server.clone(), api.stop.clone());
@@ -63,23 +73,72 @@ async fn kubectl_runs_commands_in_pods_with_handlers() {
     let input = "line\n".repeat(50_000);
     std::fs::write(file("input"), &input).unwrap();
 
-    let run = |arguments: &'static [&str], input| call(file("kubeconfig"), arguments, input);
-    let said = run(&["exec", "p", "--", "say", "a b"], None).await;
-    assert_eq!(said, (0, "a b".to_owned(), "done".to_owned()));
-    let (code, _, error) = run(&["exec", "p", "--", "exit", "3"], None).await;
-    assert_eq!((code, error.trim()), (3, "command terminated with exit code 3"));
-    let (code, output, error) = run(&["exec", "-i", "p", "--", "cat"], Some(file("input"))).await;
-    assert_eq!((code, output == input), (0, true), "{error}");
-    for (arguments, what) in [
-        (&["exec", "sim", "--", "ls"][..], "exec is not supported: the nodes of this cluster"),
-        (&["logs", "sim"], "log is not supported: the nodes of this cluster"),
-        (&["port-forward", "sim", "18080:80"], "portforward is not supported: the nodes of this"),
-        (&["port-forward", "p", "18080:80"], "only logs, exec and attach of this pod are"),
-        (&["exec", "p", "--", "none"], "no such command"),
-    ] {
-        let (code, _, error) = run(arguments, None).await;
-        assert_eq!((code, error.contains(what)), (1, true), "{arguments:?}: {error}");
+    for environment in [WEBSOCKET, SPDY] {
+        let run = |arguments: &'static [&str], input| {
+            call(file("kubeconfig"), arguments, input, environment)
+        };
+        let said = run(&["exec", "p", "--", "say", "a b"], None).await;
+        assert_eq!(said, (0, "a b".to_owned(), "done".to_owned()));
+        let (code, _, error) = run(&["exec", "p", "--", "exit", "3"], None).await;
+        assert_eq!((code, error.trim()), (3, "command terminated with exit code 3"));
+        let (code, output, error) =
+            run(&["exec", "-i", "p", "--", "cat"], Some(file("input"))).await;
+        assert_eq!((code, output == input), (0, true), "{error}");
+        for (arguments, what) in [
+            (&["exec", "sim", "--", "ls"][..], "exec is not supported: the nodes of this cluster"),
+            (&["logs", "sim"], "log is not supported: the nodes of this cluster"),
+            (
+                &["port-forward", "sim", "18080:80"],
+                "portforward is not supported: the nodes of this",
+            ),
+            (&["exec", "p", "--", "none"], "no such command"),
+        ] {
+            let (code, _, error) = run(arguments, None).await;
+            assert_eq!((code, error.contains(what)), (1, true), "{arguments:?}: {error}");
+        }
+        forwards(&file("kubeconfig"), environment).await;
     }
     api.stop.cancel();
     port.await.unwrap();
+}
+
+/// Forwards ports, and asks for what is behind them.
+async fn forwards(kubeconfig: &Path, environment: [(&'static str, &'static str); 2]) {
+    let mut command = tokio::process::Command::new("kubectl");
+    command.envs(environment).arg("--kubeconfig").arg(kubeconfig);
+    command.args(["port-forward", "ports", ":7", ":13", ":1234"]).kill_on_drop(true);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut ports = std::collections::HashMap::new();
+    while ports.len() < 3 {
+        let line = lines.next_line().await.unwrap().expect("kubectl says where it listens");
+        // It says so for both families of addresses.
+        if let Some(rest) = line.strip_prefix("Forwarding from 127.0.0.1:") {
+            let (from, to) = rest.split_once(" -> ").unwrap();
+            ports.insert(to.to_owned(), from.parse::<u16>().unwrap());
+        }
+    }
+    let connect = async |port: &str| TcpStream::connect(("127.0.0.1", ports[port])).await.unwrap();
+    let mut said = String::new();
+    connect("13").await.read_to_string(&mut said).await.unwrap();
+    assert_eq!(said, "noon");
+    let (mut one, mut other) = (connect("7").await, connect("7").await);
+    let long = "echo".repeat(100_000);
+    for stream in [&mut one, &mut other] {
+        let (mut source, mut sink) = stream.split();
+        let sending = async {
+            sink.write_all(long.as_bytes()).await.unwrap();
+            sink.shutdown().await.unwrap();
+        };
+        let mut echoed = String::new();
+        let (read, ()) = tokio::join!(source.read_to_string(&mut echoed), sending);
+        read.unwrap();
+        assert_eq!(echoed.len(), long.len());
+    }
+    // What goes wrong is told, and ends kubectl.
+    drop(connect("1234").await);
+    let mut error = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut error).await.unwrap();
+    assert!(error.contains("nobody is at 1234"), "{error}");
+    assert_eq!(child.wait().await.unwrap().code(), Some(1));
 }

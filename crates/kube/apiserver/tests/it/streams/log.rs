@@ -44,7 +44,8 @@ impl NativePod for Counting {
     }
 }
 
-#[tokio::test]
+// The clock stands, however long the test takes.
+#[tokio::test(start_paused = true)]
 async fn a_log_is_the_part_that_is_asked_for() {
     let api = Api::new().await;
     pod(&api, "p", &["c"], true).await;
@@ -127,7 +128,15 @@ async fn a_container_that_does_not_run_says_what_it_waits_for() {
     assert_eq!(previous, (400, format!("previous terminated {which} not found")));
     // It runs, but no process is behind it.
     let (code, message) = api.get(&log).await.refused();
-    assert_eq!((code, message.contains("simulated and run no processes")), (405, true));
+    assert_eq!(
+        (
+            code,
+            message.contains(
+                "simulated and run no processes; a pod's annotation mainstay.dev/log says"
+            )
+        ),
+        (405, true)
+    );
     api.server.put_native_pods(|pod| {
         (pod.name() == "p").then(|| Arc::new(Counting::default()) as Arc<dyn NativePod>)
     });
@@ -151,4 +160,38 @@ async fn a_log_is_made_as_fast_as_its_reader_takes_it() {
     assert_eq!(asked.load(Ordering::Relaxed), 7);
     drop(body);
     assert_eq!(Arc::strong_count(&asked), 2, "the log goes with its reader");
+}
+
+#[tokio::test]
+async fn a_simulated_pod_has_written_what_its_annotation_says() {
+    let api = Api::new().await;
+    pod(&api, "p", &["c", "d"], true).await;
+    state(&api, "p", running()).await;
+    let text = json!({"metadata": {"annotations": {"mainstay.dev/log": "one\ntwo\n"}}});
+    api.patch(&format!("{PODS}/p"), "merge", &text).await.ok();
+    let log = format!("{PODS}/p/log?container=c");
+    assert_eq!(api.get(&log).await.bytes, "one\ntwo\n");
+    let timed = "2026-01-02T03:04:05Z one\n2026-01-02T03:04:05Z two\n";
+    assert_eq!(api.get(&format!("{log}&timestamps=true")).await.bytes, timed);
+    assert_eq!(api.get(&format!("{log}&follow=true&limitBytes=5")).await.bytes, "one\nt");
+    // A container that does not run has no log, whatever is said.
+    let (code, message) = api.get(&format!("{PODS}/p/log?container=d")).await.refused();
+    assert_eq!((code, message.as_str()), (400, "container \"d\" in pod \"p\" is not available"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_follows_the_log_of_a_simulated_pod_waits_for_its_end() {
+    let api = Api::new().await;
+    pod(&api, "p", &["c"], true).await;
+    state(&api, "p", running()).await;
+    let text = json!({"metadata": {"annotations": {"mainstay.dev/log": "one"}}});
+    api.patch(&format!("{PODS}/p"), "merge", &text).await.ok();
+    let request = Request::get(format!("{PODS}/p/log?follow=true"));
+    let body = api.send(request.body(Full::new(Bytes::new())).unwrap()).await.into_body();
+    let (followed, ()) = tokio::join!(body.collect(), async {
+        tokio::time::sleep(std::time::Duration::from_mins(10)).await;
+        let ended = json!({"exitCode": 0, "containerID": "sim://1"});
+        state(&api, "p", json!({"state": {"terminated": ended}})).await;
+    });
+    assert_eq!(followed.unwrap().to_bytes(), "one\n");
 }
