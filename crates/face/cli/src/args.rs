@@ -1,5 +1,6 @@
 //! What was typed.
 
+use crate::bundle::BundleArguments;
 use crate::catalog::CatalogArguments;
 use crate::resolve::ResolveArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -47,6 +48,8 @@ pub enum Command {
     Up(UpArguments),
     /// Judge, list and show file-based catalogs.
     Catalog(CatalogArguments),
+    /// Judge bundle folders.
+    Bundle(BundleArguments),
     /// Tell what would be installed or upgraded, hop by hop, or why it cannot be.
     Resolve(Box<ResolveArguments>),
     /// Work on file-based catalogs as `opm` does; also when started under that name.

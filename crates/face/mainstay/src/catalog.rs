@@ -1,15 +1,25 @@
-//! `catalog`: hands this process's outside to the commands about catalogs.
+//! `catalog` and `bundle`: hand this process's outside to the commands about operator content.
 
+use mainstay_cli::bundle::{self, BundleArguments};
 use mainstay_cli::catalog::{self, CatalogArguments, Io};
 use mainstay_cli::exit::Exit;
 use mainstay_cli::report;
 use std::io::{self, BufWriter};
 
-/// Runs one of the commands.
+/// Runs one of the commands about catalogs.
 pub(crate) fn run(arguments: CatalogArguments) -> Exit {
+    outside(|io| catalog::run(arguments, io))
+}
+
+/// Runs one of the commands about bundles.
+pub(crate) fn run_bundle(arguments: BundleArguments) -> Exit {
+    outside(|io| bundle::run(arguments, io))
+}
+
+fn outside(command: impl FnOnce(&mut Io<'_>) -> Exit) -> Exit {
     let colour = report::colours_on_stdout();
     let mut stdout = BufWriter::new(io::stdout().lock());
     let folder = std::env::current_dir().unwrap_or_default();
     let mut stderr = io::stderr();
-    catalog::run(arguments, &mut Io { stdout: &mut stdout, stderr: &mut stderr, folder, colour })
+    command(&mut Io { stdout: &mut stdout, stderr: &mut stderr, folder, colour })
 }

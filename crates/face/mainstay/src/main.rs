@@ -46,6 +46,7 @@ fn main() -> ExitCode {
             Demo::check(arguments).map(|demo| run(demo::run(demo, Report::stdout())))
         }
         Command::Catalog(arguments) => Ok(catalog::run(arguments)),
+        Command::Bundle(arguments) => Ok(catalog::run_bundle(arguments)),
         Command::Resolve(arguments) => Ok(resolve::run(&arguments)),
         Command::Opm(arguments) => return opm::run(&arguments.arguments),
     };

@@ -45,7 +45,7 @@ fn metadata(object: &Object) -> Vec<FieldError> {
     let named = [("generateName", prefix), ("name", object.name())];
     for (field, name) in named {
         if name.is_empty() {
-            if field == "name" && prefix.is_empty() {
+            if field == "name" {
                 let why = "name or generateName is required";
                 found.push(FieldError::required(&path.child(field), why));
             }

@@ -71,8 +71,10 @@ pub struct Loaded {
     pub subject: Option<Subject>,
     /// Why upstream's tools judge nothing: the line in which they say it.
     pub refusal: Option<String>,
-    /// The same with places and remedies, and what upstream drops without a word.
+    /// The same with places and remedies.
     pub problems: Vec<Problem>,
+    /// What upstream drops without a word: further documents of files.
+    pub dropped: Vec<Problem>,
 }
 
 /// Reads a folder.
@@ -89,6 +91,7 @@ pub fn load(tree: &dyn Tree, root: &str, shown: &str, limits: &Limits) -> Loaded
         left: limits.files,
         errors: Vec::new(),
         problems: Vec::new(),
+        dropped: Vec::new(),
         found: false,
         subject: None,
         annotations: Value::Null,
@@ -107,6 +110,7 @@ struct Loader<'t> {
     left: usize,
     errors: Vec<String>,
     problems: Vec<Problem>,
+    dropped: Vec<Problem>,
     found: bool,
     subject: Option<Subject>,
     annotations: Value,
@@ -322,8 +326,11 @@ impl Loader<'_> {
                 }
             };
             if let Some(line) = decoded.second {
-                let message = "there is a second document, and only the first of a file counts";
-                self.problem(&path, Some(line), message, "write each object to its own file");
+                let message =
+                    "there is a second document, and only the first of a file counts".to_owned();
+                let remedy = "write each object to its own file".into();
+                let dropped = Problem { file: path.clone(), line: Some(line), message, remedy };
+                self.dropped.push(dropped);
             }
             let manifest = Manifest::new(path.clone(), decoded.line, decoded.value, bytes);
             let at = manifests.len();
@@ -426,7 +433,7 @@ impl Loader<'_> {
             (subject.size, subject.compressed_size) = self.sizes;
         }
         let refusal = (!self.errors.is_empty()).then(|| aggregate(&self.errors));
-        Loaded { subject: self.subject, refusal, problems: self.problems }
+        Loaded { subject: self.subject, refusal, problems: self.problems, dropped: self.dropped }
     }
 }
 

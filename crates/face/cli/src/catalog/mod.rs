@@ -13,7 +13,7 @@ mod findings;
 mod list;
 mod open;
 mod render;
-mod sarif;
+pub(crate) mod sarif;
 mod show;
 mod updates;
 mod validate;
@@ -73,7 +73,7 @@ pub struct Io<'a> {
 
 impl Io<'_> {
     /// Writes to standard output. That it cannot be written is remembered there.
-    fn print(&mut self, text: &str) {
+    pub(crate) fn print(&mut self, text: &str) {
         let _ = self.stdout.write_all(text.as_bytes());
     }
 }
@@ -81,6 +81,14 @@ impl Io<'_> {
 /// Runs one command. An answer that cannot be written to its end is a failure, except where its
 /// reader has gone away, as in `mainstay catalog … | head`.
 pub fn run(arguments: CatalogArguments, io: &mut Io<'_>) -> Exit {
+    finish(io, |io| answer(arguments, io))
+}
+
+/// Runs a command, sees to it that its answer is written, and says why there is none.
+pub(crate) fn finish(
+    io: &mut Io<'_>,
+    answer: impl FnOnce(&mut Io<'_>) -> Result<Exit, Failure>,
+) -> Exit {
     let mut stdout = Outlet::new(&mut *io.stdout);
     let mut inner = Io {
         stdout: &mut stdout,
@@ -88,7 +96,7 @@ pub fn run(arguments: CatalogArguments, io: &mut Io<'_>) -> Exit {
         folder: io.folder.clone(),
         colour: io.colour,
     };
-    let outcome = answer(arguments, &mut inner);
+    let outcome = answer(&mut inner);
     // An error is remembered below.
     let _ = inner.stdout.flush();
     let unwritten = stdout.trouble().map(|error| {

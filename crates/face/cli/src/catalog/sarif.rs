@@ -70,7 +70,7 @@ fn result(finding: &Finding, rules: &[Rule], root: &Path) -> Value {
 }
 
 /// The reference of a file: relative where it lies below the root.
-fn uri(file: &str, root: &Path) -> String {
+pub(crate) fn uri(file: &str, root: &Path) -> String {
     let path = Path::new(file);
     let relative = path.strip_prefix(root).unwrap_or(path);
     let mut out = String::new();

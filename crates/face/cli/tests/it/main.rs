@@ -7,6 +7,7 @@ mod extensions;
 mod fbc;
 mod findings;
 mod journeys;
+mod judged;
 mod queries;
 mod resolve;
 mod shown;
@@ -17,7 +18,7 @@ mod unwritten;
 use clap::Parser;
 use mainstay_cli::{
     args::{Arguments, Command},
-    catalog, opm,
+    bundle, catalog, opm,
 };
 use mainstay_clock::Clock;
 use std::{fs, path::Path};
@@ -61,8 +62,17 @@ impl Place {
         self.coloured(arguments, false)
     }
 
+    /// `mainstay bundle …`; the arguments are separated by blanks.
+    fn bundle(&self, arguments: &str) -> Answer {
+        self.run("bundle", arguments, false)
+    }
+
     fn coloured(&self, arguments: &str, colour: bool) -> Answer {
-        let words = ["mainstay", "catalog"].into_iter().chain(arguments.split(' '));
+        self.run("catalog", arguments, colour)
+    }
+
+    fn run(&self, command: &str, arguments: &str, colour: bool) -> Answer {
+        let words = ["mainstay", command].into_iter().chain(arguments.split(' '));
         let parsed = match Arguments::try_parse_from(words) {
             Ok(parsed) => parsed,
             Err(error) => {
@@ -70,11 +80,15 @@ impl Place {
                 return Answer { code, out: String::new(), err: error.to_string() };
             }
         };
-        let Command::Catalog(arguments) = parsed.command else { unreachable!("it was typed") };
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let (stdout, stderr) = (&mut out, &mut err);
         let folder = self.path().to_owned();
-        let exit = catalog::run(arguments, &mut catalog::Io { stdout, stderr, folder, colour });
+        let mut io = catalog::Io { stdout, stderr, folder, colour };
+        let exit = match parsed.command {
+            Command::Catalog(arguments) => catalog::run(arguments, &mut io),
+            Command::Bundle(arguments) => bundle::run(arguments, &mut io),
+            _ => unreachable!("it was typed"),
+        };
         let code = exit as u8;
         answer(code, out, err)
     }

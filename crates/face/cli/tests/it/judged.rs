@@ -1,0 +1,87 @@
+//! `mainstay bundle validate`: what it finds, and what it prints.
+
+use crate::Place;
+use serde_json::Value;
+
+const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: kiwi.v1.0.0
+  annotations: {alm-examples: '[]'}
+spec:
+  displayName: Kiwi
+  version: 1.0.0
+  minKubeVersion: 1.25.0
+  installModes:
+  - {type: AllNamespaces, supported: true}
+  install:
+    strategy: deployment
+    spec: {deployments: []}
+";
+
+fn bundle(csv: &str) -> Place {
+    Place::new().file("b/manifests/csv.yaml", csv).file(
+        "b/metadata/annotations.yaml",
+        "annotations:\n  operators.operatorframework.io.bundle.package.v1: kiwi\n  \
+         operators.operatorframework.io.bundle.channels.v1: stable\n",
+    )
+}
+
+#[test]
+fn a_sound_bundle_has_nothing_to_say() {
+    let answer = bundle(CSV).bundle("validate b");
+    assert_eq!((answer.code, answer.out.as_str()), (0, "sound: 1 bundle\n"), "{answer:?}");
+}
+
+#[test]
+fn findings_have_file_line_and_remedy() {
+    let place = bundle(&CSV.replace("minKubeVersion: 1.25.0", "minKubeVersion: v1.25"));
+    let answer = place.bundle("validate b");
+    assert_eq!(answer.code, 1);
+    assert_eq!(
+        answer.out,
+        "b/manifests/csv.yaml:9: error: csv.Spec.MinKubeVersion has an invalid value: v1.25 [csv]\n    \
+         write a version such as 1.25.0\n1 error\n"
+    );
+    let sarif: Value = serde_json::from_str(&place.bundle("check b -o sarif").out).unwrap();
+    let result = &sarif["runs"][0]["results"][0];
+    assert_eq!(result["ruleId"], "csv");
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "b/manifests/csv.yaml");
+    assert_eq!(place["region"]["startLine"], 9);
+}
+
+#[test]
+fn warnings_fail_only_if_that_is_asked_for() {
+    let place = bundle(&CSV.replace("  minKubeVersion: 1.25.0\n", ""));
+    assert_eq!(place.bundle("validate b").code, 0);
+    assert_eq!(place.bundle("validate --strict b").code, 1);
+    let json: Value = serde_json::from_str(&place.bundle("validate b -o json").out).unwrap();
+    assert_eq!((&json["passed"], &json["warnings"]), (&true.into(), &1.into()));
+}
+
+#[test]
+fn what_cannot_be_read_is_told_with_everything_else() {
+    let place = bundle(CSV)
+        .file("b/manifests/notes.yaml", "a: b\n- c\n")
+        .file("b/manifests/two.yaml", "kind: A\napiVersion: v1\n---\nkind: B\napiVersion: v1\n");
+    let json: Value = serde_json::from_str(&place.bundle("validate b -o json").out).unwrap();
+    let problems: Vec<(&str, &str)> = json["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["rule"].as_str().unwrap(), it["file"].as_str().unwrap()))
+        .collect();
+    let wanted = [("unreadable", "b/manifests/notes.yaml"), ("dropped", "b/manifests/two.yaml")];
+    assert_eq!(problems, wanted);
+}
+
+#[test]
+fn the_hub_is_asked_on_request() {
+    let place = bundle(CSV);
+    let answer = place.bundle("validate --also operatorhub/v2 b");
+    assert_eq!(answer.code, 1);
+    assert!(answer.out.contains("csv.Spec.Provider.Name not specified [operatorhub/v2]"));
+    assert_eq!(place.bundle("validate --also nobody b").code, 2);
+    assert_eq!(place.bundle("validate nowhere").code, 2);
+}
