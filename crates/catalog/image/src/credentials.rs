@@ -101,6 +101,8 @@ pub struct Keyring {
     entries: Vec<(String, Entry)>,
     /// Helpers for whatever has no key.
     defaults: Vec<String>,
+    /// Where helpers lie; the search path if this is none.
+    helpers: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -216,6 +218,13 @@ impl Keyring {
         self.entries.push((normalized(key), Entry::Login(login)));
     }
 
+    /// Looks for helpers in a folder instead of the search path.
+    #[must_use]
+    pub fn with_helpers_in(mut self, folder: PathBuf) -> Self {
+        self.helpers = Some(folder);
+        self
+    }
+
     /// How to log in for a repository, its registry included.
     pub async fn login(&self, repository: &str) -> Result<Option<Login>, CredentialsError> {
         let mut best: Option<(usize, &Entry)> = None;
@@ -231,14 +240,14 @@ impl Keyring {
         match best {
             Some((_, Entry::Login(login))) => return Ok(Some(login.clone())),
             Some((_, Entry::Helper(helper))) => {
-                if let Some(login) = ask(helper, server).await? {
+                if let Some(login) = self.ask(helper, server).await? {
                     return Ok(Some(login));
                 }
             }
             None => {}
         }
         for helper in &self.defaults {
-            if let Some(login) = ask(helper, server).await? {
+            if let Some(login) = self.ask(helper, server).await? {
                 return Ok(Some(login));
             }
         }
@@ -339,47 +348,56 @@ struct Answer {
     secret: String,
 }
 
-/// Asks a helper: `docker-credential-<name> get`, with the server on its standard input.
-async fn ask(helper: &str, server: &str) -> Result<Option<Login>, CredentialsError> {
-    let failed = |why: String| CredentialsError::Helper { helper: helper.to_owned(), why };
-    let run = async {
-        let mut child = tokio::process::Command::new(format!("docker-credential-{helper}"))
-            .arg("get")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()?;
-        if let Some(mut input) = child.stdin.take() {
-            // One that does not listen has an answer nevertheless.
-            let _ = input.write_all(server.as_bytes()).await;
+impl Keyring {
+    /// Asks a helper: `docker-credential-<name> get`, with the server on its standard input.
+    async fn ask(&self, helper: &str, server: &str) -> Result<Option<Login>, CredentialsError> {
+        let failed = |why: String| CredentialsError::Helper { helper: helper.to_owned(), why };
+        let program = format!("docker-credential-{helper}");
+        let program = self
+            .helpers
+            .as_ref()
+            .map_or_else(|| PathBuf::from(&program), |folder| folder.join(&program));
+        let run = async {
+            let mut child = tokio::process::Command::new(&program)
+                .arg("get")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .kill_on_drop(true)
+                .spawn()?;
+            if let Some(mut input) = child.stdin.take() {
+                // One that does not listen has an answer nevertheless.
+                let _ = input.write_all(server.as_bytes()).await;
+            }
+            let mut said = Vec::new();
+            if let Some(output) = child.stdout.take() {
+                output.take(LONGEST_ANSWER).read_to_end(&mut said).await?;
+            }
+            Ok::<_, io::Error>((child.wait().await?, said))
+        };
+        let (status, said) = tokio::time::timeout(PATIENCE, run)
+            .await
+            .map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))?
+            .map_err(|error| failed(error.to_string()))?;
+        if !status.success() {
+            let none = String::from_utf8_lossy(&said).contains("credentials not found");
+            return if none { Ok(None) } else { Err(failed(format!("it ended with {status}"))) };
         }
-        let mut said = Vec::new();
-        if let Some(output) = child.stdout.take() {
-            output.take(LONGEST_ANSWER).read_to_end(&mut said).await?;
-        }
-        Ok::<_, io::Error>((child.wait().await?, said))
-    };
-    let (status, said) = tokio::time::timeout(PATIENCE, run)
-        .await
-        .map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))?
-        .map_err(|error| failed(error.to_string()))?;
-    if !status.success() {
-        let none = String::from_utf8_lossy(&said).contains("credentials not found");
-        return if none { Ok(None) } else { Err(failed(format!("it ended with {status}"))) };
-    }
-    let answer: Answer = serde_json::from_slice(&said)
-        .map_err(|_| failed("its answer cannot be read".to_owned()))?;
-    login(Auth {
-        username: Some(answer.username),
-        password: Some(answer.secret),
-        ..Auth::default()
-    })
-    .map(|login| {
-        login.map(|login| match login {
-            Login::Password { name, password } if name == "<token>" => Login::Identity(password),
-            other => other,
+        let answer: Answer = serde_json::from_slice(&said)
+            .map_err(|_| failed("its answer cannot be read".to_owned()))?;
+        login(Auth {
+            username: Some(answer.username),
+            password: Some(answer.secret),
+            ..Auth::default()
         })
-    })
-    .map_err(|why| failed(format!("its answer {why}")))
+        .map(|login| {
+            login.map(|login| match login {
+                Login::Password { name, password } if name == "<token>" => {
+                    Login::Identity(password)
+                }
+                other => other,
+            })
+        })
+        .map_err(|why| failed(format!("its answer {why}")))
+    }
 }

@@ -83,8 +83,12 @@ pub fn write_folder(
     if path.symlink_metadata().is_ok() {
         return Err(LayoutError::Exists(path.to_owned()));
     }
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| {
+        failed("cannot name a folder beside", path)(io::Error::other(error.to_string()))
+    })?;
     let mut aside = path.as_os_str().to_owned();
-    aside.push(format!(".{}.partial", std::process::id()));
+    aside.push(format!(".{}.partial", crate::digest::hex(&random)));
     let aside = Path::new(&aside);
     let written = fill_folder(store, images, aside)
         .and_then(|()| fs::rename(aside, path).map_err(failed("cannot make", path)));

@@ -235,12 +235,10 @@ impl Inner {
     ) -> Result<(Response<Incoming>, String), Trip> {
         let mut url = call.url.clone();
         let home: Uri = url.parse().map_err(|_| wrong(&url, "the address cannot be read"))?;
-        // What is announced to be the registry itself, whatever an upload's location says.
-        let registry = authority(&home).0.is_some_and(|host| {
-            let own: Option<Uri> = format!("https://{}/", repository.host).parse().ok();
-            let own = own.map(|own| (authority(&own).0, own.port_u16()));
-            own == Some((Some(host), home.port_u16()))
-        });
+        // Whether this is the registry itself, whatever an upload's location says.
+        let own = format!("{}://{}/", home.scheme_str().unwrap_or_default(), repository.host);
+        let own: Option<Uri> = own.parse().ok();
+        let registry = own.is_some_and(|own| authority(&own) == authority(&home));
         for _ in 0..=HOPS {
             let uri: Uri = url.parse().map_err(|_| wrong(&url, "the address cannot be read"))?;
             let mut request = Request::builder().method(&call.method).uri(&uri);

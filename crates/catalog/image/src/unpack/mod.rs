@@ -38,6 +38,9 @@ use std::{
 };
 use tree::{Made, Tree};
 
+/// How the name of a folder ends that is not finished.
+const UNFINISHED: &[u8] = b".unpacking";
+
 /// Why a layer is not unpacked. Names are quoted as Rust quotes them, so they cannot forge lines.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
@@ -192,6 +195,27 @@ pub fn image(
     unpacker.finish()
 }
 
+/// Removes what unpackings left in a folder that were killed; how many there were. Only for when
+/// nobody unpacks there: at the start of a process that owns the folder.
+pub fn sweep(parent: &Path) -> Result<usize, UnpackError> {
+    let entries = match fs::read_dir(parent) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(failed("cannot read", parent)(error)),
+    };
+    let mut swept = 0;
+    for entry in entries {
+        let entry = entry.map_err(failed("cannot read", parent))?;
+        let (name, path) = (entry.file_name(), entry.path());
+        let ours = name.as_bytes().starts_with(b".") && name.as_bytes().ends_with(UNFINISHED);
+        if ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            fs::remove_dir_all(&path).map_err(failed("cannot remove", &path))?;
+            swept += 1;
+        }
+    }
+    Ok(swept)
+}
+
 impl Unpacker {
     /// Begins a folder. Its parent is made if it is not there; `target` itself must not be.
     pub fn begin(target: &Path, options: Options) -> Result<Self, UnpackError> {
@@ -212,7 +236,8 @@ impl Unpacker {
         })?;
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
-        hidden.push(format!(".{}.unpacking", crate::digest::hex(&random)));
+        hidden.push(format!(".{}", crate::digest::hex(&random)));
+        hidden.push(OsStr::from_bytes(UNFINISHED));
         let aside = parent.join(hidden);
         fs::create_dir(&aside).map_err(failed("cannot make", &aside))?;
         let made = Self {

@@ -147,3 +147,44 @@ fn proxies_are_read_as_go_reads_them() {
     }
     assert!(NoProxy::new("*").covers("anything", 1));
 }
+
+#[tokio::test]
+async fn helpers_are_asked_for_what_they_keep() {
+    let folder = tempfile::tempdir().unwrap();
+    // Another process writes them: one that is still open for writing cannot be run.
+    let make = |name: &str, script: &str| {
+        let path = folder.path().join(format!("docker-credential-{name}"));
+        let written = std::process::Command::new("sh")
+            .args(["-c", "printf '#!/bin/sh\\n%s\\n' \"$2\" > \"$1\" && chmod +x \"$1\"", "sh"])
+            .arg(&path)
+            .arg(script)
+            .status();
+        assert!(written.unwrap().success());
+    };
+    make("good", r#"read -r server; echo "{\"Username\":\"$1 $server\",\"Secret\":\"s3cret\"}""#);
+    make("token", r#"echo '{"Username":"<token>","Secret":"s3cret"}'"#);
+    make("none", "echo 'credentials not found in native keychain'; exit 1");
+    make("bad", "echo s3cret; exit 3");
+    make("garbage", "echo s3cret");
+    let keyring = |file: serde_json::Value| {
+        let mut keyring = Keyring::new().with_helpers_in(folder.path().to_owned());
+        keyring.add_file("file", file.to_string().as_bytes()).unwrap();
+        keyring
+    };
+    let by_host = |helper: &str| keyring(json!({"credHelpers": {"r.test": helper}}));
+    let by_default = |helper: &str| keyring(json!({"auths": {"r.test": {}}, "credsStore": helper}));
+    for (keyring, repository, want) in [
+        (by_host("good"), "r.test/a", "get r.test/s3cret"),
+        (by_host("good"), "other.test/a", "nobody"),
+        (by_host("none"), "r.test/a", "nobody"),
+        (by_host("token"), "r.test/a", "token s3cret"),
+        (by_default("good"), "r.test/a", "get r.test/s3cret"),
+        (by_default("good"), "docker.io/library/a", "get https://index.docker.io/v1//s3cret"),
+    ] {
+        assert_eq!(name(keyring.login(repository).await.unwrap().as_ref()), want, "{repository}");
+    }
+    for helper in ["bad", "garbage", "missing"] {
+        let error = by_host(helper).login("r.test/a").await.unwrap_err().to_string();
+        assert!(error.contains(helper) && !error.contains("s3cret"), "{error}");
+    }
+}

@@ -4,17 +4,23 @@ use crate::{
     layouts::sample,
     net::{Net, certificate},
 };
+use futures::future::BoxFuture;
 use mainstay_clock::Clock;
 use mainstay_image::{
     digest::Digest,
     manifest::{Descriptor, Index, Manifest, media_type as media},
     platform::Platform,
     reference::Reference,
-    registry::{Client, RegistryError, Security, Want},
+    registry::{Client, Dial, Proxies, RegistryError, Security, Settings, Stream, Want},
     serve::{self, Registry},
     store::Store,
 };
-use std::{fs, path::Path};
+use std::{
+    fs, io,
+    path::Path,
+    sync::{Arc, Mutex},
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 fn registry(folder: &Path, domain: &str) -> (Store, Registry) {
     let store = Store::open(folder).unwrap();
@@ -277,4 +283,77 @@ async fn the_registry_refuses_with_the_codes_of_the_specification() {
     let small = Registry::new(store, settings, clock);
     assert_eq!(ask(&small, "POST", "/v2/a/blobs/uploads/", &[], b"").await.0, 202);
     assert_eq!(ask(&small, "POST", "/v2/a/blobs/uploads/", &[], b"").await.0, 429);
+}
+
+/// A proxy in front of a network: what it was asked, and what it answers.
+struct Tunnel {
+    net: Net,
+    asked: Arc<Mutex<Vec<String>>>,
+    status: &'static str,
+}
+
+impl Dial for Tunnel {
+    fn dial(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
+        let (net, asked, status) = (self.net.clone(), Arc::clone(&self.asked), self.status);
+        Box::pin(async move {
+            assert_eq!((host.as_str(), port), ("proxy.test", 3128), "all go through the proxy");
+            let (near, mut far) = tokio::io::duplex(1 << 16);
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(far.read_u8().await.unwrap());
+                }
+                let head = String::from_utf8(head).unwrap();
+                let target = head.split(' ').nth(1).unwrap().to_owned();
+                asked.lock().unwrap().push(head);
+                far.write_all(format!("HTTP/1.1 {status}\r\n\r\n").as_bytes()).await.unwrap();
+                let (host, port) = target.rsplit_once(':').unwrap();
+                let there = net.dial(host.to_owned(), port.parse().unwrap()).await;
+                let _ = tokio::io::copy_bidirectional(&mut far, &mut there.unwrap()).await;
+            });
+            Ok(Box::new(near) as Box<dyn Stream>)
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proxy_is_asked_for_a_tunnel_with_its_own_password() {
+    for (status, fine) in [("200 OK", true), ("407 Proxy Authentication Required", false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, registry) = registry(folder.path(), "r.test");
+        let image = sample(&store, "text");
+        store.set(&"r.test/a:b".parse().unwrap(), &image).unwrap();
+        let net = Net::default();
+        let (acceptor, authority) = certificate("r.test");
+        net.registry("r.test", 443, Some(acceptor), registry);
+        let asked = Arc::default();
+        let tunnel = Tunnel { net: net.clone(), asked: Arc::clone(&asked), status };
+        let proxies = Proxies::from_environment(|name| {
+            (name == "HTTPS_PROXY").then(|| "http://name:s3cret@proxy.test:3128".to_owned())
+        });
+        let client = Client::new(Settings {
+            dial: Arc::new(tunnel),
+            authorities: vec![authority],
+            proxies: proxies.unwrap(),
+            ..net.settings()
+        });
+        let reference = "r.test/a:b".parse().unwrap();
+        match client.unwrap().resolve(&reference, Security::Tls).await {
+            Ok((found, _)) => assert!(fine && found.digest == image.digest),
+            Err(error) => {
+                let error = format!("{error} {error:?}");
+                assert!(!fine && error.contains("the proxy refuses with status 407"), "{error}");
+                assert!(!error.contains("s3cret"), "{error}");
+            }
+        }
+        let asked = asked.lock().unwrap().concat();
+        assert!(
+            asked.starts_with("CONNECT r.test:443 HTTP/1.1\r\nHost: r.test:443\r\n"),
+            "{asked}"
+        );
+        assert!(asked.contains("Proxy-Authorization: Basic bmFtZTpzM2NyZXQ=\r\n"), "{asked}");
+        for asked in net.log() {
+            assert_eq!(asked.header("proxy-authorization"), None, "the registry is not told");
+        }
+    }
 }

@@ -391,3 +391,21 @@ fn permissions_are_kept_and_special_bits_are_not() {
 fn tarball_folder(name: &str) -> Entry {
     folder(name)
 }
+
+#[test]
+fn what_a_killed_process_left_is_swept_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("target");
+    let mut unpacker = Unpacker::begin(&target, Options::default()).unwrap();
+    unpacker.layer(archive(&[file("a/b", "1")]).as_slice(), None).unwrap();
+    // As a killed process does: nothing is cleaned up.
+    std::mem::forget(unpacker);
+    assert!(!target.exists());
+    for other in ["target.unpacking", ".hidden"] {
+        fs::create_dir(folder.path().join(other)).unwrap();
+    }
+    unpack(&target, &[archive(&[file("a", "2")])]).unwrap();
+    assert_eq!(mainstay_image::unpack::sweep(folder.path()).unwrap(), 1);
+    let left = [".hidden/", "target/", "target/a: 2", "target.unpacking/"];
+    assert_eq!(listing(folder.path()), left);
+}
