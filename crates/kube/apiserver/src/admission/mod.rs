@@ -71,10 +71,6 @@ pub(crate) enum Operation {
     /// An object is deleted.
     Delete,
     /// Somebody is connected with what an object stands for: `exec`, `proxy`, ….
-    #[allow(
-        dead_code,
-        reason = "rules and reviews name it; the handlers of streams come to use it"
-    )]
     Connect,
 }
 
