@@ -48,7 +48,7 @@ pub enum Command {
     Up(UpArguments),
     /// Judge, list and show file-based catalogs.
     Catalog(CatalogArguments),
-    /// Judge bundle folders.
+    /// Judge bundle folders, and render them to manifests.
     Bundle(BundleArguments),
     /// Tell what would be installed or upgraded, hop by hop, or why it cannot be.
     Resolve(Box<ResolveArguments>),

@@ -2,8 +2,9 @@
 //!
 //! Arguments go through two levels: [`args`] is what was typed, [`config`] is what it means, checked
 //! against the machine before anything is touched. [`report`] prints progress, [`exit`] names the
-//! exit codes. [`catalog`] is about file-based catalogs, [`bundle`] about bundle folders, [`resolve`] about what would be installed from
-//! them; [`opm`] is the other command line, the one of upstream. No business logic lives here.
+//! exit codes. [`catalog`] is about file-based catalogs, [`bundle`] about bundle folders, [`resolve`]
+//! about what would be installed from catalogs; [`opm`] is the other command line, the one of upstream.
+//! No business logic lives here.
 
 pub mod args;
 pub mod bundle;

@@ -40,9 +40,7 @@ impl Content {
     /// # Errors
     /// What is not supported, what does not fit in the configuration, or as [`Content::render`].
     pub fn install(&self, install: &Install<'_>) -> Result<Vec<Value>, RenderError> {
-        self.check_support(install).map_err(|what| {
-            RenderError::new(Stage::Support, format!("unsupported bundle: {what}"))
-        })?;
+        self.check_support(install).map_err(unsupported)?;
         let config = if install.single_namespaces || install.config.is_some() {
             configuration::read(self, install.config, install.namespace, install.deployment_config)?
         } else {
@@ -57,10 +55,20 @@ impl Content {
         })
     }
 
+    /// Whether the bundle does without aggregated APIs, for which nothing is rendered.
+    ///
+    /// # Errors
+    /// If it owns some.
+    pub fn check_aggregation(&self) -> Result<(), RenderError> {
+        self.without_aggregation().map_err(unsupported)
+    }
+
+    fn without_aggregation(&self) -> Result<(), &'static str> {
+        if self.aggregates { Err("apiServiceDefintions are not supported") } else { Ok(()) }
+    }
+
     fn check_support(&self, install: &Install<'_>) -> Result<(), &'static str> {
-        if self.aggregates {
-            return Err("apiServiceDefintions are not supported");
-        }
+        self.without_aggregation()?;
         if !self.webhooks.is_empty() {
             if !install.webhooks {
                 return Err("webhookDefinitions are not supported");
@@ -79,4 +87,8 @@ impl Content {
         }
         Ok(())
     }
+}
+
+fn unsupported(what: &str) -> RenderError {
+    RenderError::new(Stage::Support, format!("unsupported bundle: {what}"))
 }

@@ -1,10 +1,16 @@
 //! `mainstay bundle`: our own voice about bundle folders.
+//!
+//! ```text
+//! arguments (clap) ─► open the folder ─┬─► validate: findings
+//!                                      └─► render: plain manifests as YAML or JSON
+//! ```
 
 mod findings;
+mod render;
 mod validate;
 
 use crate::catalog::{self, Io};
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use clap::{Args, Subcommand};
 
 /// Arguments of `bundle`.
@@ -22,10 +28,22 @@ enum Command {
     /// looked at.
     #[command(visible_alias = "check")]
     Validate(validate::Arguments),
+    /// Print the plain manifests that install a bundle, as extensions (OLM v1) install it.
+    ///
+    /// What is printed can be applied as it is: accounts, roles, definitions, deployments, webhooks
+    /// and what provides their certificates. Ends with 1 if the bundle cannot be rendered, with 2 if
+    /// the folder, the configuration or the namespaces cannot be used.
+    Render(render::Arguments),
 }
 
 /// Runs one command.
 pub fn run(arguments: BundleArguments, io: &mut Io<'_>) -> Exit {
-    let BundleArguments { command: Command::Validate(arguments) } = arguments;
-    catalog::finish(io, |io| validate::run(&arguments, io))
+    catalog::finish(io, |io| answer(arguments, io))
+}
+
+fn answer(arguments: BundleArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    match arguments.command {
+        Command::Validate(arguments) => validate::run(&arguments, io),
+        Command::Render(arguments) => render::run(&arguments, io).map(|()| Exit::Done),
+    }
 }

@@ -18,6 +18,8 @@ mod show;
 mod updates;
 mod validate;
 
+pub(crate) use open::open;
+
 use crate::exit::{Exit, Failure};
 use crate::outlet::Outlet;
 use clap::{Args, Subcommand, ValueEnum};

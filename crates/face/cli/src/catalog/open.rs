@@ -8,13 +8,13 @@ use mainstay_cause::{Cause, Place};
 use std::{path::PathBuf, sync::Arc};
 
 /// A folder that is there.
-pub(super) struct Opened {
+pub(crate) struct Opened {
     /// As it was typed.
-    pub(super) typed: String,
+    pub(crate) typed: String,
     /// Where it is.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// It holds a bundle, not a catalog.
-    pub(super) is_bundle: bool,
+    pub(crate) is_bundle: bool,
 }
 
 impl Opened {
@@ -49,7 +49,7 @@ impl Opened {
 ///
 /// # Errors
 /// If it is not.
-pub(super) fn open(io: &Io<'_>, typed: &str) -> Result<Opened, Failure> {
+pub(crate) fn open(io: &Io<'_>, typed: &str) -> Result<Opened, Failure> {
     let refuse = |why: String| {
         let cause = Cause::new(why).at(Place::file(typed));
         Err(Failure::usage(cause.remedy("name the folder of a catalog or a bundle")))

@@ -9,6 +9,7 @@ mod findings;
 mod journeys;
 mod judged;
 mod queries;
+mod rendering;
 mod resolve;
 mod shown;
 mod states;
