@@ -12,6 +12,7 @@
 //! Objects are lent: the handler moves its object in, and takes it back.
 
 mod certificates;
+mod connect;
 mod lifecycle;
 mod limit_ranger;
 mod nodes;
@@ -21,6 +22,7 @@ mod resource_quota;
 pub(crate) mod storage;
 mod webhooks;
 
+pub(crate) use connect::connect;
 pub(crate) use webhooks::{Webhooks, review_value};
 
 use crate::Identity;
@@ -142,6 +144,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) options: Options<'a>,
     /// Whether nothing is to be stored.
     pub(crate) dry_run: bool,
+    /// How long it may take, if the request says so.
+    pub(crate) allotted: Option<Duration>,
     /// What the client is warned of.
     pub(crate) warnings: &'a Warnings,
 }

@@ -185,6 +185,7 @@ pub(super) async fn apply(
         } else {
             admission::validate(asked, &mut object, Some(&old)).await?;
         }
+        write::keep(row, &mut object);
         let outcome = if is_finished(row, &object, &old) {
             finish(request, &object, &stored, options.dry_run).await
         } else if is_same(row, &mut object, &old, &stored) {

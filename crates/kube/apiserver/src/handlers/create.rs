@@ -68,6 +68,7 @@ pub(super) async fn store(
         let name = object.name().to_owned();
         let asked = Asked { name: &name, ..asked };
         admission::validate(asked, &mut object, None).await?;
+        write::keep(row, &mut object);
         let mut warnings = warnings.clone();
         let target = Target { group: &row.group, subresource: "" };
         warnings.extend(row.strategy.warnings(&object, None, target));

@@ -43,6 +43,7 @@ use crate::http::answer::Answer;
 use crate::http::negotiate::{self, Form, Offer, Route};
 use crate::http::path::{ResourcePath, Special};
 use crate::http::query::Query;
+use crate::limits;
 use crate::registry::KindRow;
 use crate::server::{ApiServer, text};
 use crate::strategy::Context;
@@ -233,6 +234,8 @@ impl Request<'_> {
                 _ => Options::Create(query),
             },
             dry_run,
+            // One that cannot be read was refused.
+            allotted: limits::timeout(Some(query)).unwrap_or_default(),
             warnings: &self.warnings,
         }
     }

@@ -14,8 +14,9 @@ use mainstay_store::Key;
 use serde_json::{Value, json};
 
 /// From method and subresource to the handler.
-pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Answer, Status> {
-    let name = request.path.subresource.as_str();
+pub(super) async fn dispatch(mut request: Request<'_>, method: &Method) -> Result<Answer, Status> {
+    let name = request.path.subresource.clone();
+    let name = name.as_str();
     let Some(sub) = request.row.subresource(name) else {
         // Which is how the original answers, kind by kind.
         let custom = request.row.custom().is_some();
@@ -36,6 +37,9 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<An
     }
     if !request.path.rest.is_empty() && name != "proxy" {
         return Err(Status::no_such_path());
+    }
+    if matches!(name, "exec" | "attach" | "portforward" | "proxy") {
+        admission::connect(&mut request, name).await?;
     }
     let part = match name {
         "status" => Part::Status,

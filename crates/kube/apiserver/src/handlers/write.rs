@@ -119,16 +119,21 @@ fn refuse(row: &KindRow, object: &Object, errors: &[FieldError]) -> Result<(), S
     }
 }
 
-/// Brings a good object into the form that is written.
+/// Brings a good object into the form that is written, in its sender's version; see [`keep`].
 pub(super) fn finish(row: &KindRow, object: &mut Object) {
-    let Some(custom) = row.custom() else {
-        if let Some(definition) = row.definition() {
-            mainstay_schema::form::store(definition, object.fields_mut());
-        }
-        return;
-    };
-    mainstay_schema::structural::whole_numbers(object.fields_mut());
-    if !custom.looks_as_stored() {
+    if row.custom().is_some() {
+        mainstay_schema::structural::whole_numbers(object.fields_mut());
+    } else if let Some(definition) = row.definition() {
+        mainstay_schema::form::store(definition, object.fields_mut());
+    }
+}
+
+/// Makes a custom object that everybody has agreed to what its stored version knows of it: those who
+/// judge it see all that was sent.
+pub(super) fn keep(row: &KindRow, object: &mut Object) {
+    if let Some(custom) = row.custom()
+        && !custom.looks_as_stored()
+    {
         // What the stored version does not have is lost, and what it wants is added: whoever reads
         // would get both.
         let mut value = std::mem::take(object).into_value();

@@ -273,7 +273,7 @@ impl Visit<'_> {
 }
 
 /// How long a request may take, if it says so.
-fn timeout(query: Option<&Query>) -> Result<Option<Duration>, String> {
+pub(crate) fn timeout(query: Option<&Query>) -> Result<Option<Duration>, String> {
     let Some(text) = query.and_then(|query| query.text("timeout")) else { return Ok(None) };
     Ok(duration::parse(text)?.filter(|asked| !asked.is_zero()).map(|asked| asked.min(LONGEST)))
 }

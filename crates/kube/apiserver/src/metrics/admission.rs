@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Bounds of steps and plugins, in seconds.
-const STEPS: [f64; 5] = [0.005, 0.025, 0.1, 0.5, 2.5];
+const STEPS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 /// Bounds of webhooks, in seconds.
-const WEBHOOKS: [f64; 7] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0];
+const WEBHOOKS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
 /// Webhooks that are remembered; further ones are not counted.
 const NAMES: usize = 1000;
 
@@ -31,8 +31,11 @@ pub(crate) enum Ended {
     Agreed,
     /// It refused with this code.
     Refused(u16),
-    /// It could not be asked; whether that is as if it had agreed.
-    Failed { ignored: bool },
+    /// It could not be asked, or its answer is none; whether that is as if it had agreed, and the
+    /// code that is said of it.
+    Failed { ignored: bool, code: u16 },
+    /// The server refused before or after it.
+    Unasked,
 }
 
 /// The counts.
@@ -80,9 +83,10 @@ impl Admission {
         let (rejected, code, error) = match ended {
             Ended::Agreed => (false, 200, None),
             Ended::Refused(code) => (true, code, Some("no_error")),
-            Ended::Failed { ignored } => {
-                (!ignored, 500, (!ignored).then_some("calling_webhook_error"))
+            Ended::Failed { ignored, code } => {
+                (!ignored, code, (!ignored).then_some("calling_webhook_error"))
             }
+            Ended::Unasked => (true, 0, Some("apiserver_internal_error")),
         };
         let step = Step { operation, rejected, kind };
         let name: Arc<str> = name.into();
@@ -98,9 +102,7 @@ impl Admission {
         // Codes are those of refusals: three digits.
         *webhook.codes.entry(code.min(600)).or_default() += 1;
         if let Some(error) = error {
-            // A call that failed has no code of the webhook's.
-            let code = if error == "no_error" { code.min(600) } else { 0 };
-            *tables.rejections.entry((name, error, code, step)).or_default() += 1;
+            *tables.rejections.entry((name, error, code.min(600), step)).or_default() += 1;
         } else if matches!(ended, Ended::Failed { .. }) {
             *tables.open.entry((name, kind)).or_default() += 1;
         }

@@ -156,8 +156,16 @@ impl<'a, 'r> Session<'a, 'r> {
         for Meant { hook: at, known, bindings } in meant {
             let hook = &hooks[*at];
             let row = known.map_or(attributes.row, |at| &*others[at]);
-            let object = request::shown(attributes, attributes.object.as_ref(), row);
-            let old = request::shown(attributes, attributes.old, row);
+            let shown = match request::shown(attributes, row).await {
+                Ok(shown) => shown,
+                Err(status) => {
+                    let why = format!("failed to convert object version: {}", status.message);
+                    for (binding, _) in bindings {
+                        self.failed(*at, &hook.policy, Some(&hook.bindings[*binding]), &why);
+                    }
+                    continue;
+                }
+            };
             let described = request::described(attributes, row);
             // Conditions see the kind that the policy names, and the resource of the request.
             let mut conditional = described.clone();
@@ -170,8 +178,8 @@ impl<'a, 'r> Session<'a, 'r> {
                     }
                     let params = params.get(at_param);
                     let input = Input {
-                        object: &object,
-                        old: &old,
+                        object: &shown.object,
+                        old: &shown.old,
                         request: &described,
                         params: &params,
                         namespace: &namespace,

@@ -5,6 +5,7 @@ use super::matching::{Asked, Labels, Resource};
 use crate::Identity;
 use crate::admission::Attributes;
 use crate::authz;
+use crate::conversion;
 use crate::convert;
 use crate::registry::{KindRow, Kinds};
 use crate::server::ApiServer;
@@ -123,21 +124,56 @@ fn user(identity: &Identity) -> Value {
     Value::Object(fields)
 }
 
-/// An object of a request in the version of a row; null if there is none.
-pub(crate) fn shown(
+/// The objects of a request in some version; null where there is none.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    /// The object that is to be.
+    pub object: Value,
+    /// The object that is.
+    pub old: Value,
+}
+
+/// The objects of a request in the version of a row.
+///
+/// # Errors
+/// A webhook had to convert one, and did not.
+pub(crate) async fn shown(attributes: &Attributes<'_>, known: &KindRow) -> Result<Shown, Status> {
+    let old = match attributes.old {
+        None => Value::Null,
+        Some(old) if !attributes.is_of_row() => old.to_value(),
+        Some(old) => {
+            let mut old = old.clone();
+            // What was stored is read in the version that is asked for.
+            if known.custom().is_some() {
+                convert::from_storage(attributes.row, &mut old);
+            }
+            in_version(attributes, old, known).await?
+        }
+    };
+    let object = match &attributes.object {
+        None => Value::Null,
+        Some(object) if !attributes.is_of_row() => object.to_value(),
+        Some(object) => in_version(attributes, object.clone(), known).await?,
+    };
+    Ok(Shown { object, old })
+}
+
+/// An object of the request's kind in the version of a row.
+async fn in_version(
     attributes: &Attributes<'_>,
-    object: Option<&Object>,
+    mut object: Object,
     known: &KindRow,
-) -> Value {
-    let Some(object) = object else { return Value::Null };
-    let mut object = object.clone();
-    if attributes.is_of_row() && known.custom().is_some() {
-        // What the other version does not know goes when it is read, not before.
-        object.set(&["apiVersion"], (*known.api_version).into());
-    } else if attributes.is_of_row() {
+) -> Result<Value, Status> {
+    let Some(custom) = known.custom() else {
         convert::from_storage(known, &mut object);
+        return Ok(object.into_value());
+    };
+    if custom.converter.is_some() {
+        return conversion::between(attributes.server, known, object.into_value()).await;
     }
-    object.into_value()
+    // What the other version does not know goes when it is read, not before.
+    object.set(&["apiVersion"], (*known.api_version).into());
+    Ok(object.into_value())
 }
 
 /// The namespace of a request as expressions see it; null if it has none.

@@ -8,10 +8,12 @@
 //! ```
 //!
 //! One call has one time limit for everything: resolving, connecting, sending, reading. Answers are
-//! read up to a limit of their caller's. Redirects are not followed. HTTP/1.1 is spoken.
+//! read up to a limit of their caller's. Redirects are followed a few times, over HTTPS only, to who
+//! is signed for by the same authorities. HTTP/1.1 is spoken.
 
 mod native;
 mod pool;
+mod redirect;
 mod resolve;
 mod tls;
 
@@ -22,19 +24,35 @@ pub(crate) use tls::{bundle_text, verifier};
 
 use crate::server::ApiServer;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
-use http::{HeaderValue, Method, Request};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, Request};
 use mainstay_clock::Clock;
 use mainstay_store::Store;
 use native::Natives;
 use pool::Pool;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest that anything is waited for, whatever the caller wants.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How often a call that is put off is made again.
+const RETRIES: usize = 10;
+/// How often a call is made when each answer sends it elsewhere.
+const REDIRECTS: usize = 10;
+
+/// Seconds of a `Retry-After`; none if it is no whole number. What is below zero is at once.
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    let seconds: i64 = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(u64::try_from(seconds).unwrap_or(0))
+}
+
+fn location(headers: &HeaderMap) -> String {
+    headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+}
 
 /// Where something is, and who signs for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -142,8 +160,26 @@ pub(crate) struct Answered {
     pub(crate) code: u16,
     /// `Content-Type`; empty if there is none.
     pub(crate) content_type: String,
+    /// Seconds after which it may be asked again, if it says so.
+    pub(crate) retry_after: Option<u64>,
+    /// `Location`; empty if there is none.
+    pub(crate) location: String,
     /// The body.
     pub(crate) body: Bytes,
+}
+
+impl Answered {
+    /// Where it sends whoever asked, if it does.
+    fn redirects(&self) -> Option<&str> {
+        let elsewhere = matches!(self.code, 301 | 302 | 303 | 307 | 308);
+        Some(&*self.location).filter(|location| elsewhere && !location.is_empty())
+    }
+
+    /// How long to wait until the same is asked once more, if that is wanted.
+    fn wants_patience(&self) -> Option<Duration> {
+        let busy = self.code == 429 || self.code >= 500;
+        busy.then(|| self.retry_after.map(Duration::from_secs)).flatten()
+    }
 }
 
 /// Calls others. One per server; connections are kept for the next call.
@@ -173,7 +209,9 @@ impl Reach {
         self.natives.get(namespace, service)
     }
 
-    /// Makes a call. The error is what went wrong on the way, in Go's words.
+    /// Makes a call. The error is what went wrong on the way, in Go's words. A POST that is put off
+    /// (429 or 5xx with `Retry-After` in seconds) is made again, [`RETRIES`] times at most and within
+    /// the same time limit, as Kubernetes' client does.
     pub(crate) async fn call(
         &self,
         store: &Store,
@@ -184,13 +222,45 @@ impl Reach {
         let url = format!("https://{}{}{}", config.authority(), config.path(), call.query);
         let timeout = call.timeout.min(PATIENCE);
         let failed = |why: &str| format!("{shown} {url:?}: {why}");
-        let answered = tokio::time::timeout(timeout, self.exchange(store, config, call)).await;
+        let patient = async {
+            for _ in 0..RETRIES {
+                let answered = self.follow(store, config, call.clone()).await?;
+                match answered.wants_patience().filter(|_| call.method == Method::POST) {
+                    None => return Ok(answered),
+                    Some(wait) => tokio::time::sleep(wait).await,
+                }
+            }
+            self.follow(store, config, call).await
+        };
+        let answered = tokio::time::timeout(timeout, patient).await;
         match answered {
             Ok(Ok(answered)) => Ok(answered),
             Ok(Err(Failure::OnTheWay(why))) => Err(failed(&why)),
             Ok(Err(Failure::Answer(why))) => Err(why),
             Err(_) => Err(failed("context deadline exceeded")),
         }
+    }
+
+    /// Makes a call where it is wanted.
+    async fn follow(
+        &self,
+        store: &Store,
+        config: &ClientConfig,
+        mut call: Call,
+    ) -> Result<Answered, Failure> {
+        let mut config = Cow::Borrowed(config);
+        for _ in 0..REDIRECTS {
+            let answered = self.exchange(store, &config, call.clone()).await?;
+            let Some(location) = answered.redirects() else { return Ok(answered) };
+            let (next, query) = redirect::target(&config, location).map_err(Failure::OnTheWay)?;
+            config = Cow::Owned(next);
+            call.query = query;
+            if !matches!(answered.code, 307 | 308) && call.method != Method::HEAD {
+                call.method = Method::GET;
+                call.body = Bytes::new();
+            }
+        }
+        Err(Failure::OnTheWay(format!("stopped after {REDIRECTS} redirects")))
     }
 
     async fn exchange(

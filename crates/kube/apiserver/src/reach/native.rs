@@ -63,6 +63,8 @@ pub(super) async fn ask(
     Ok(Answered {
         code: parts.status.as_u16(),
         content_type: content_type.unwrap_or_default().to_owned(),
+        retry_after: super::retry_after(&parts.headers),
+        location: super::location(&parts.headers),
         body,
     })
 }
@@ -88,6 +90,8 @@ pub(super) fn simulated(pod: &Object, request: &Request<Bytes>) -> Result<Answer
     Ok(Answered {
         code,
         content_type: "application/json".to_owned(),
+        retry_after: None,
+        location: String::new(),
         body: answer.to_string().into(),
     })
 }

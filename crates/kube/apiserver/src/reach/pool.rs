@@ -184,6 +184,8 @@ impl Pool {
         let answered = Answered {
             code: parts.status.as_u16(),
             content_type: text(CONTENT_TYPE).unwrap_or_default().to_owned(),
+            retry_after: super::retry_after(&parts.headers),
+            location: super::location(&parts.headers),
             body: read.freeze(),
         };
         // It is ready a moment after the body's end.

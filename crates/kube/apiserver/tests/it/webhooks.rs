@@ -7,9 +7,11 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use mainstay_apiserver::{ApiService, Identity, NativeBackend, audit};
+use mainstay_clock::Clock;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tower::ServiceExt;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -200,26 +202,136 @@ async fn what_a_webhook_notes_is_in_the_audit_log_and_its_calls_are_counted() {
         json!({
             "one.x.io/seen": "yes", "two.x.io/seen": "yes",
             "mutation.webhook.admission.k8s.io/round_0_index_0":
-                r#"{"configuration":"all","mutated":true,"webhook":"one.x.io"}"#,
+                r#"{"configuration":"all","webhook":"one.x.io","mutated":true}"#,
             "mutation.webhook.admission.k8s.io/round_0_index_1":
-                r#"{"configuration":"lenient","mutated":false,"webhook":"two.x.io"}"#,
+                r#"{"configuration":"lenient","webhook":"two.x.io","mutated":false}"#,
         })
     );
     assert_eq!(
         notes("open").await,
         json!({
-            "failed-open.mutating.webhook.admission.k8s.io/round_0_index_0": "two.x.io",
+            "failed-open.mutation.webhook.admission.k8s.io/round_0_index_0": "two.x.io",
             "mutation.webhook.admission.k8s.io/round_0_index_0":
-                r#"{"configuration":"lenient","mutated":false,"webhook":"two.x.io"}"#,
+                r#"{"configuration":"lenient","webhook":"two.x.io","mutated":false}"#,
         })
     );
     let page = String::from_utf8(api.get("/metrics").await.bytes.to_vec()).unwrap();
     for line in [
         r#"apiserver_admission_webhook_admission_duration_seconds_count{name="one.x.io",operation="CREATE",rejected="false",type="admit"} 1"#,
         r#"apiserver_admission_webhook_request_total{code="200",name="two.x.io",operation="CREATE",rejected="false",type="admit"} 1"#,
-        r#"apiserver_admission_webhook_rejection_count{error_type="calling_webhook_error",name="one.x.io",operation="CREATE",rejection_code="0",type="admit"} 1"#,
+        r#"apiserver_admission_webhook_rejection_count{error_type="calling_webhook_error",name="one.x.io",operation="CREATE",rejection_code="503",type="admit"} 1"#,
         r#"apiserver_admission_webhook_fail_open_count{name="two.x.io",type="admit"} 1"#,
     ] {
         assert!(page.contains(line), "{line}\n{page}");
     }
+}
+/// Answers one call after the other, the last answer again and again.
+struct InTurn {
+    answers: Vec<(u16, &'static str, &'static str)>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl NativeBackend for InTurn {
+    fn call(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, String>> {
+        let at = self.asked.fetch_add(1, Ordering::Relaxed).min(self.answers.len() - 1);
+        let (code, header, value) = self.answers[at];
+        let review: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+        let mut answer = Response::builder().status(code);
+        if !header.is_empty() {
+            answer = answer.header(header, value);
+        }
+        let answer = answer.body(Bytes::from(allowed(&review).to_string())).unwrap();
+        Box::pin(async move { Ok(answer) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_put_off_or_sent_elsewhere_is_made_again_within_its_time() {
+    let timed_out = "context deadline exceeded";
+    for (answers, asked, expected, took) in [
+        (vec![(429, "retry-after", "0"), (200, "", "")], 2, "", 0),
+        // One second is all that there is.
+        (vec![(503, "retry-after", "5"), (200, "", "")], 1, timed_out, 1),
+        (vec![(503, "retry-after", "-5"), (200, "", "")], 2, "", 0),
+        (vec![(307, "location", "/other")], 10, "stopped after 10 redirects", 0),
+        (vec![(307, "location", "http://x/"), (200, "", "")], 1, "which is not HTTPS", 0),
+        (vec![(307, "location", "/other"), (200, "", "")], 2, "", 0),
+    ] {
+        let count = Arc::new(AtomicUsize::new(0));
+        let api = api(InTurn { answers: answers.clone(), asked: count.clone() }).await;
+        let clock = Clock::system();
+        let answer = api.post(MAPS, &config_map("a")).await;
+        assert_eq!(count.load(Ordering::Relaxed), asked, "{answers:?}");
+        assert_eq!(clock.elapsed().as_secs(), took, "{answers:?}");
+        if expected.is_empty() {
+            answer.ok();
+        } else {
+            let (_, message) = answer.refused();
+            assert!(message.ends_with(expected), "{message}");
+        }
+    }
+}
+
+/// Says nothing, ever.
+struct Silent(Arc<AtomicUsize>);
+impl NativeBackend for Silent {
+    fn call(&self, _: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, String>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_webhooks_hold_up_only_who_asks_them() {
+    const MANY: usize = 300;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let api = Arc::new(api(Silent(asked.clone())).await);
+    let clock = Clock::system();
+    let waiting: Vec<_> = (0..MANY)
+        .map(|at| {
+            let api = api.clone();
+            tokio::spawn(
+                async move { api.post(MAPS, &config_map(&format!("m{at}"))).await.refused() },
+            )
+        })
+        .collect();
+    while asked.load(Ordering::Relaxed) < MANY {
+        tokio::task::yield_now().await;
+    }
+    // All of them are asked at the same time; whoever is not their business goes on.
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
+    api.post("/api/v1/namespaces/default/secrets", &secret).await.ok();
+    api.get(MAPS).await.ok();
+    assert_eq!(clock.elapsed(), Duration::ZERO);
+    for one in waiting {
+        let (code, message) = one.await.unwrap();
+        assert_eq!(code, 500);
+        assert!(message.ends_with("context deadline exceeded"), "{message}");
+    }
+    assert_eq!(clock.elapsed().as_secs(), 1);
+}
+
+#[tokio::test]
+async fn the_options_of_a_connection_may_be_changed() {
+    let api = api(Says(|review: &Value| {
+        let mut answer = allowed(review);
+        assert_eq!(review["request"]["object"]["kind"], "PodAttachOptions");
+        answer["response"]["patchType"] = "JSONPatch".into();
+        // [{"op":"add","path":"/container","value":"other"}]
+        let patch = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL2NvbnRhaW5lciIsInZhbHVlIjoib3RoZXIifV0=";
+        answer["response"]["patch"] = patch.into();
+        answer.to_string().into()
+    }))
+    .await;
+    let mut connecting = configuration();
+    connecting["metadata"]["name"] = "connecting".into();
+    connecting["webhooks"][0]["rules"] = json!([{"operations": ["CONNECT"], "apiGroups": [""],
+        "apiVersions": ["v1"], "resources": ["pods/attach"]}]);
+    api.post(CONFIGURATIONS, &connecting).await.ok();
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
+    api.post(pods, &pod).await.ok();
+    let (_, message) = api.get(&format!("{pods}/p/attach?container=c&stdout=true")).await.refused();
+    assert_eq!(message, "container other is not valid for pod p");
 }

@@ -1,14 +1,15 @@
 //! One call of one webhook.
 
-use super::index::Hook;
+use super::index::{Hook, Which};
 use super::review::{self, Answer};
-use super::{Attributes, outcome, server_of};
+use super::{Attributes, server_of};
 use crate::handlers;
 use crate::metrics::admission::Ended;
+use crate::policy::request::Shown;
 use crate::reach::{Answered, Call};
 use crate::registry::KindRow;
 use http::Method;
-use mainstay_object::Status;
+use mainstay_object::{Status, names};
 use serde_json::Value;
 
 /// Bytes of a webhook's answer. The largest that means something is a patch that makes an object
@@ -17,70 +18,86 @@ const LIMIT: usize = 16 << 20;
 
 /// Why a webhook did not agree.
 pub(super) enum Failed {
-    /// It could not be asked, or its answer is none.
-    Calling(String),
-    /// It refuses, or the server does.
+    /// It could not be asked, or its answer is none; with the code that counts have for it.
+    Calling(u16, String),
+    /// It refuses.
+    Rejected(Box<Status>),
+    /// The server refuses.
     Refused(Box<Status>),
 }
 
 /// A JSON patch with at least one operation.
 pub(super) struct Patch(pub(super) Value);
 
-/// Asks a webhook that may change the object; what it wants to be changed.
+/// Asks a webhook that may change the object; what it wants to be changed. Not whether it may fail:
+/// see [`settled`].
 pub(super) async fn ask(
     attributes: &Attributes<'_>,
     hook: &Hook,
-    place: &str,
     row: &KindRow,
-) -> Result<Option<Patch>, Status> {
-    let asked = async {
-        let answer = called(attributes, hook, row, true).await?;
-        let Some(patch) = answer.patch else { return Ok(None) };
-        let undecodable = |why: String| {
-            Failed::Calling(format!("received undecodable patch in webhook response: {why}"))
-        };
-        let patch = mainstay_schema::strict::parse(&patch).map_err(undecodable)?.value;
-        match &patch {
-            Value::Null => return Ok(None),
-            Value::Array(operations) if operations.is_empty() => return Ok(None),
-            Value::Array(_) => {}
-            other => {
-                let found = mainstay_patch::go_kind(other);
-                return Err(undecodable(format!(
-                    "json: cannot unmarshal {found} into Go value of type jsonpatch.Patch"
-                )));
-            }
-        }
-        if attributes.object.is_some() && answer.patch_type != "JSONPatch" {
-            return Err(Failed::Calling(format!("unsupported patch type {:?}", answer.patch_type)));
-        }
-        Ok(Some(Patch(patch)))
+    shown: &Shown,
+) -> Result<Option<Patch>, Failed> {
+    let answer = called(attributes, hook, row, shown, Which::Mutating).await?;
+    let Some(patch) = answer.patch else { return Ok(None) };
+    let undecodable = |why: String| {
+        Failed::Calling(503, format!("received undecodable patch in webhook response: {why}"))
     };
-    match asked.await {
-        Ok(patch) => Ok(patch),
-        Err(failed) => {
-            outcome(hook, failed)?;
-            let key = format!("failed-open.mutating.webhook.admission.k8s.io/{place}");
-            attributes.warnings.note(key, hook.name.to_string());
-            Ok(None)
+    let patch = mainstay_schema::strict::parse(&patch).map_err(undecodable)?.value;
+    match &patch {
+        Value::Null => return Ok(None),
+        Value::Array(operations) if operations.is_empty() => return Ok(None),
+        Value::Array(_) => {}
+        other => {
+            let found = mainstay_patch::go_kind(other);
+            return Err(undecodable(format!(
+                "json: cannot unmarshal {found} into Go value of type jsonpatch.Patch"
+            )));
         }
     }
+    if attributes.object.is_some() && answer.patch_type != "JSONPatch" {
+        let why = format!("unsupported patch type {:?}", answer.patch_type);
+        return Err(Failed::Calling(400, why));
+    }
+    Ok(Some(Patch(patch)))
 }
 
-/// Asks a webhook that judges; `at` is which of those that are asked it is.
+/// Asks a webhook that judges.
 pub(super) async fn judge(
     attributes: &Attributes<'_>,
     hook: &Hook,
-    at: usize,
     row: &KindRow,
-) -> Result<(), Status> {
-    match called(attributes, hook, row, false).await {
-        Ok(_) => Ok(()),
-        Err(failed) => {
-            outcome(hook, failed)?;
-            let key = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{at}");
-            attributes.warnings.note(key, hook.name.to_string());
-            Ok(())
+    shown: &Shown,
+) -> Result<(), Failed> {
+    called(attributes, hook, row, shown, Which::Validating).await.map(drop)
+}
+
+/// What becomes of a call, which is counted; `Ok(None)` is one whose failure is forgiven.
+pub(super) fn settled<T>(
+    attributes: &Attributes<'_>,
+    hook: &Hook,
+    which: Which,
+    outcome: Result<T, Failed>,
+    seconds: f64,
+) -> Result<Option<T>, Status> {
+    let ended = match &outcome {
+        Ok(_) => Ended::Agreed,
+        Err(Failed::Calling(code, _)) => Ended::Failed { ignored: hook.ignores, code: *code },
+        Err(Failed::Rejected(status)) => Ended::Refused(status.code),
+        Err(Failed::Refused(_)) => Ended::Unasked,
+    };
+    let operation = attributes.operation.name();
+    let counts = &server_of(attributes).metrics.admission;
+    counts.webhook(&hook.name, operation, which.kind(), ended, seconds);
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(Failed::Rejected(status) | Failed::Refused(status)) => Err(*status),
+        Err(Failed::Calling(_, why)) => {
+            let why = format!("failed calling webhook {:?}: {why}", hook.name);
+            if hook.ignores {
+                tracing::warn!(%why, "a webhook failed, and is not needed");
+                return Ok(None);
+            }
+            Err(Status::internal(why))
         }
     }
 }
@@ -89,28 +106,8 @@ async fn called(
     attributes: &Attributes<'_>,
     hook: &Hook,
     row: &KindRow,
-    mutating: bool,
-) -> Result<Answer, Failed> {
-    let server = server_of(attributes);
-    let begun = server.clock.elapsed();
-    let outcome = asked(attributes, hook, row, mutating).await;
-    let seconds = server.clock.elapsed().saturating_sub(begun).as_secs_f64();
-    let ended = match &outcome {
-        Ok(_) => Ended::Agreed,
-        Err(Failed::Refused(status)) => Ended::Refused(status.code),
-        Err(Failed::Calling(_)) => Ended::Failed { ignored: hook.ignores },
-    };
-    let kind = if mutating { "admit" } else { "validating" };
-    let operation = attributes.operation.name();
-    server.metrics.admission.webhook(&hook.name, operation, kind, ended, seconds);
-    outcome
-}
-
-async fn asked(
-    attributes: &Attributes<'_>,
-    hook: &Hook,
-    row: &KindRow,
-    mutating: bool,
+    shown: &Shown,
+    which: Which,
 ) -> Result<Answer, Failed> {
     let name = &hook.name;
     if attributes.dry_run && !hook.bears_dry_runs {
@@ -119,42 +116,46 @@ async fn asked(
     }
     let Some(version) = hook.version else {
         return Err(Failed::Calling(
+            400,
             "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
                 .to_owned(),
         ));
     };
     let client = hook.client.as_ref().map_err(|why| {
-        Failed::Calling(format!(
-            "could not get REST client: failed calling webhook {name:?}: {why}"
-        ))
+        let why = format!("could not get REST client: failed calling webhook {name:?}: {why}");
+        Failed::Calling(500, why)
     })?;
-    let (uid, body) = review::request(attributes, row, version)
-        .await
-        .map_err(|status| Failed::Refused(Box::new(Status::internal(status.message))))?;
+    let (uid, body) = review::request(attributes, row, version, shown);
     let server = server_of(attributes);
-    let call = Call {
-        method: Method::POST,
-        query: format!("?timeout={}s", hook.timeout.as_secs()),
-        body,
-        timeout: hook.timeout,
-        limit: LIMIT,
-    };
-    let failed = |why: String| Failed::Calling(format!("failed to call webhook: {why}"));
-    let answered = server.reach.call(&server.store, client, call).await.map_err(failed)?;
-    let review = value_of(&answered).map_err(failed)?;
+    let timeout = attributes.allotted.map_or(hook.timeout, |allotted| allotted.min(hook.timeout));
+    // It is told in seconds, rounded up.
+    let seconds = timeout.as_millis().div_ceil(1000);
+    let query = format!("?timeout={seconds}s");
+    let call = Call { method: Method::POST, query, body, timeout, limit: LIMIT };
+    let failed =
+        |code: u16, why: String| Failed::Calling(code, format!("failed to call webhook: {why}"));
+    let answered = server.reach.call(&server.store, client, call).await;
+    let answered = answered.map_err(|why| failed(503, why))?;
+    let code = if answered.code >= 400 { answered.code } else { 503 };
+    let review = value_of(&answered).map_err(|why| failed(code, why))?;
+    let mutating = which == Which::Mutating;
     let answer = review::answer(&review, version, &uid, mutating).map_err(|why| match why {
-        review::Wrong::Form(why) => failed(why),
+        review::Wrong::Form(why) => failed(503, why),
         review::Wrong::Sense(why) => {
-            Failed::Calling(format!("received invalid webhook response: {why}"))
+            Failed::Calling(503, format!("received invalid webhook response: {why}"))
         }
     })?;
     for (key, value) in &answer.notes {
-        attributes.warnings.note(format!("{name}/{key}"), value.clone());
+        let key = format!("{name}/{key}");
+        // What is no name is not noted, and nobody else is told.
+        if names::qualified_name(&key).is_empty() {
+            attributes.warnings.note(key, value.clone());
+        }
     }
     for warning in &answer.warnings {
         attributes.warnings.add(warning.clone());
     }
-    if answer.allowed { Ok(answer) } else { Err(Failed::Refused(Box::new(answer.refusal(name)))) }
+    if answer.allowed { Ok(answer) } else { Err(Failed::Rejected(Box::new(answer.refusal(name)))) }
 }
 
 /// The value of an answer, or why it has none, in the words of Kubernetes' client: whatever the

@@ -23,6 +23,14 @@ pub(super) enum Which {
 }
 
 impl Which {
+    /// What counts call it.
+    pub(super) const fn kind(self) -> &'static str {
+        match self {
+            Self::Mutating => "admit",
+            Self::Validating => "validating",
+        }
+    }
+
     /// What the store calls their configurations.
     const fn storage(self) -> &'static str {
         match self {
@@ -35,10 +43,10 @@ impl Which {
 /// A webhook.
 #[derive(Debug)]
 pub(super) struct Hook {
+    /// The name of the configuration that it stands in.
+    pub(super) configuration: Box<str>,
     /// Its name in messages.
     pub(super) name: Box<str>,
-    /// The configuration that it is of.
-    pub(super) configuration: Box<str>,
     /// Tells it from all others: configuration, name, and which of several of that name.
     pub(super) id: Arc<str>,
     /// What it is about.
@@ -76,8 +84,8 @@ impl Hook {
         };
         let seconds = hook.get("timeoutSeconds").and_then(Value::as_u64).unwrap_or(10);
         Self {
-            name: text("name").into(),
             configuration: configuration.into(),
+            name: text("name").into(),
             id: format!("{configuration}/{}/{at}", text("name")).into(),
             constraints: Constraints::of_webhook(hook),
             conditions: Conditions::read(&SCOPE, hook),
@@ -116,7 +124,7 @@ impl Webhooks {
         !store.list(which.storage(), None).is_empty()
     }
 
-    /// Those in force now, in order of their configurations' names.
+    /// Those in force now, in order of their configurations' names (by bytes).
     pub(super) fn current(&self, store: &Store, which: Which) -> Arc<Vec<Arc<Hook>>> {
         let configurations = store.list(which.storage(), None);
         let revisions = || configurations.iter().map(|stored| stored.revision);

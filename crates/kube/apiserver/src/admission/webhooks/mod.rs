@@ -20,12 +20,12 @@ use crate::conversion;
 use crate::handlers;
 use crate::policy::evaluate::Input;
 use crate::policy::matching::Resource;
-use crate::policy::request::{self, Labelled};
+use crate::policy::request::{self, Labelled, Shown};
 use crate::registry::KindRow;
 use crate::server::ApiServer;
 use call::{Failed, Patch};
 use index::{Hook, Which};
-use mainstay_object::{Object, Status};
+use mainstay_object::{Gvk, Object, Status};
 use mainstay_patch::managed::Managed;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -102,30 +102,75 @@ impl Plugin for Validating {
         let server = attributes.server;
         let hooks = server.webhooks.current(&server.store, Which::Validating);
         let others = request::others(attributes, &server.registry.kinds());
-        let mut calls = Vec::new();
+        let mut named = Vec::new();
         for hook in hooks.iter() {
-            let at = calls.len();
-            match meant(attributes, hook, &others) {
-                Ok(Some(row)) => {
-                    let hook = hook.clone();
-                    calls.push(async move {
-                        call::judge(attributes, &hook, at, row.get(attributes)).await
-                    });
-                }
+            match named_by(attributes, hook, &others) {
                 Ok(None) => {}
-                Err(status) => return Verdict::Now(Err(*status)),
+                // It is told when those before it had their conditions looked at.
+                outcome => named.push((hook.clone(), outcome)),
             }
         }
-        if calls.is_empty() {
+        if named.is_empty() {
             return ADMITTED;
         }
-        Verdict::Later(Box::pin(async move {
-            for outcome in futures::future::join_all(calls).await {
-                outcome?;
-            }
-            Ok(())
-        }))
+        Verdict::Later(Box::pin(judge(attributes, named)))
     }
+}
+
+/// Whether a webhook is named, and the row in whose version it wants to see the object.
+type Named = Result<Option<Seen>, Box<Status>>;
+
+/// Asks everybody at once who is meant.
+async fn judge(attributes: &Attributes<'_>, named: Vec<(Arc<Hook>, Named)>) -> Result<(), Status> {
+    let mut versions: Versions = Vec::new();
+    let mut meant = Vec::new();
+    for (hook, outcome) in named {
+        let Some(seen) = outcome.map_err(|status| *status)? else { continue };
+        let shown = versions_of(&mut versions, attributes, seen.get(attributes)).await?;
+        if holds(attributes, &hook, seen.get(attributes), &shown)? {
+            meant.push((hook, seen, shown));
+        }
+    }
+    let clock = attributes.server.clock;
+    let calls = meant.iter().map(|(hook, seen, shown)| async move {
+        let begun = clock.elapsed();
+        let outcome = call::judge(attributes, hook, seen.get(attributes), shown).await;
+        (outcome, clock.elapsed().saturating_sub(begun).as_secs_f64())
+    });
+    let outcomes = futures::future::join_all(calls).await;
+    let mut refused = None;
+    for (at, ((hook, ..), (outcome, seconds))) in meant.iter().zip(outcomes).enumerate() {
+        match call::settled(attributes, hook, Which::Validating, outcome, seconds) {
+            Ok(Some(())) => {}
+            Ok(None) => {
+                let key =
+                    format!("{FORGIVEN}validating.webhook.admission.k8s.io/round_0_index_{at}");
+                attributes.warnings.note(key, hook.name.to_string());
+            }
+            Err(status) => drop(refused.get_or_insert(status)),
+        }
+    }
+    refused.map_or(Ok(()), Err)
+}
+
+/// What begins the note of a webhook whose failure was forgiven.
+const FORGIVEN: &str = "failed-open.";
+
+/// The objects of a request in the versions in which somebody wanted to see them.
+type Versions = Vec<(Arc<str>, Arc<Shown>)>;
+
+async fn versions_of(
+    versions: &mut Versions,
+    attributes: &Attributes<'_>,
+    row: &KindRow,
+) -> Result<Arc<Shown>, Status> {
+    if let Some((_, shown)) = versions.iter().find(|(version, _)| *version == row.api_version) {
+        return Ok(shown.clone());
+    }
+    let shown = request::shown(attributes, row).await;
+    let shown = Arc::new(shown.map_err(|status| Status::internal(status.message))?);
+    versions.push((row.api_version.clone(), shown.clone()));
+    Ok(shown)
 }
 
 /// The row in whose version a webhook wants to see the object.
@@ -144,12 +189,8 @@ impl Seen {
     }
 }
 
-/// Whether a webhook is to be asked.
-fn meant(
-    attributes: &Attributes<'_>,
-    hook: &Hook,
-    others: &[Arc<KindRow>],
-) -> Result<Option<Seen>, Box<Status>> {
+/// Whether a webhook's rules and selectors mean the request, and in which version it wants to see it.
+fn named_by(attributes: &Attributes<'_>, hook: &Hook, others: &[Arc<KindRow>]) -> Named {
     let resources: Vec<Resource<'_>> = others.iter().map(|row| request::resource(row)).collect();
     let asked = request::asked(attributes);
     let known = match hook.constraints.meets(&asked, &resources, &Labelled(attributes)) {
@@ -162,36 +203,38 @@ fn meant(
         }
         Err(_) => return Err(Box::new(Status::not_found("", "namespaces", attributes.namespace))),
     };
-    let seen = match known.and_then(|at| others.get(at)) {
+    Ok(Some(match known.and_then(|at| others.get(at)) {
         None => Seen::Own,
         Some(row) => Seen::Other(row.clone()),
-    };
+    }))
+}
+
+/// Whether a webhook's conditions hold.
+fn holds(
+    attributes: &Attributes<'_>,
+    hook: &Hook,
+    row: &KindRow,
+    shown: &Shown,
+) -> Result<bool, Status> {
     if hook.conditions.is_empty() {
-        return Ok(Some(seen));
+        return Ok(true);
     }
-    let row = seen.get(attributes);
-    let object = request::shown(attributes, attributes.object.as_ref(), row);
-    let old = request::shown(attributes, attributes.old, row);
     // Conditions see the kind that the webhook names, and the resource of the request.
     let mut described = request::described(attributes, row);
     described["resource"] = request::described(attributes, attributes.row)["resource"].take();
     let asking = request::asking(attributes);
     let input = Input {
-        object: &object,
-        old: &old,
+        object: &shown.object,
+        old: &shown.old,
         request: &described,
         params: &Value::Null,
         namespace: &Value::Null,
         asking: Some(&asking),
     };
-    match hook.conditions.hold(input, &[], hook.failure) {
-        Ok(true) => Ok(Some(seen)),
-        Ok(false) => Ok(None),
-        Err(why) => {
-            let (row, name) = (attributes.row, attributes.name);
-            Err(Box::new(Status::forbidden(&row.group, &row.plural, name, &why)))
-        }
-    }
+    hook.conditions.hold(input, &[], hook.failure).map_err(|why| {
+        let (row, name) = (attributes.row, attributes.name);
+        Status::forbidden(&row.group, &row.plural, name, &why)
+    })
 }
 
 async fn mutate(attributes: &mut Attributes<'_>, hooks: Arc<Vec<Arc<Hook>>>) -> Result<(), Status> {
@@ -201,32 +244,43 @@ async fn mutate(attributes: &mut Attributes<'_>, hooks: Arc<Vec<Arc<Hook>>>) -> 
     }
     let others = request::others(attributes, &attributes.server.registry.kinds());
     let managers = managers_of(attributes);
-    let round = u8::from(second);
+    let mut versions: Versions = Vec::new();
     for (at, hook) in hooks.iter().enumerate() {
-        let Some(seen) = meant(attributes, hook, &others).map_err(|status| *status)? else {
-            continue;
-        };
-        if second && !attributes.rounds.due.contains(&hook.id) {
+        let named = named_by(attributes, hook, &others).map_err(|status| *status)?;
+        let Some(seen) = named else { continue };
+        let row = seen.get(attributes);
+        // Conditions are looked at in the second round too.
+        let due = !second || attributes.rounds.due.contains(&hook.id);
+        if !due && hook.conditions.is_empty() {
             continue;
         }
-        let place = format!("round_{round}_index_{at}");
-        let changed = match call::ask(attributes, hook, &place, seen.get(attributes)).await? {
-            None => false,
-            Some(patch) => {
-                let patched = patched(attributes, hook, seen.get(attributes), &patch).await?;
-                let changed = attributes.object.as_ref() != Some(&patched);
-                attributes.object = Some(patched);
-                changed
+        let shown = versions_of(&mut versions, attributes, row).await;
+        // The original says it twice.
+        let shown = shown.map_err(|status| Status::internal(status.message))?;
+        if !holds(attributes, hook, row, &shown)? || !due {
+            continue;
+        }
+        let place =
+            format!("mutation.webhook.admission.k8s.io/round_{}_index_{at}", u8::from(second));
+        let came = asked(attributes, hook, row, &shown).await;
+        let note = format!(
+            r#"{{"configuration":{},"webhook":{},"mutated":{}}}"#,
+            json!(hook.configuration),
+            json!(hook.name),
+            matches!(came, Ok(Came::Changed(_)))
+        );
+        attributes.warnings.note(place.clone(), note);
+        match came? {
+            Came::Same => {}
+            Came::Forgiven => {
+                attributes.warnings.note(format!("{FORGIVEN}{place}"), hook.name.to_string());
             }
-        };
-        let note = json!({
-            "configuration": *hook.configuration, "webhook": *hook.name, "mutated": changed,
-        });
-        let key = format!("mutation.webhook.admission.k8s.io/{place}");
-        attributes.warnings.note(key, note.to_string());
-        if changed {
-            attributes.rounds.changed();
-            attributes.rounds.again = true;
+            Came::Changed(object) => {
+                attributes.object = Some(*object);
+                versions.clear();
+                attributes.rounds.changed();
+                attributes.rounds.again = true;
+            }
         }
         if hook.reinvokes {
             attributes.rounds.called.insert(hook.id.clone());
@@ -237,6 +291,63 @@ async fn mutate(attributes: &mut Attributes<'_>, hooks: Arc<Vec<Arc<Hook>>>) -> 
         attributes.rounds.left.clone_from(&attributes.object);
     }
     Ok(())
+}
+
+/// What a call of a webhook that may change the object came to.
+enum Came {
+    /// It failed, and that does not matter.
+    Forgiven,
+    /// The object is as it was.
+    Same,
+    /// The object is another one.
+    Changed(Box<Object>),
+}
+
+async fn asked(
+    attributes: &Attributes<'_>,
+    hook: &Hook,
+    row: &KindRow,
+    shown: &Shown,
+) -> Result<Came, Status> {
+    let clock = attributes.server.clock;
+    let begun = clock.elapsed();
+    let outcome = async {
+        let Some(patch) = call::ask(attributes, hook, row, shown).await? else { return Ok(None) };
+        let patched = patched(attributes, hook, row, shown, &patch).await;
+        let patched = patched.map_err(|status| Failed::Refused(Box::new(status)))?;
+        Ok((attributes.object.as_ref() != Some(&patched)).then(|| Box::new(patched)))
+    };
+    let outcome = outcome.await;
+    let seconds = clock.elapsed().saturating_sub(begun).as_secs_f64();
+    let settled = call::settled(attributes, hook, Which::Mutating, outcome, seconds)?;
+    Ok(match settled {
+        None => Came::Forgiven,
+        Some(None) => Came::Same,
+        Some(Some(object)) => Came::Changed(object),
+    })
+}
+
+/// Why a patch may not make an object of another kind: what is said when that cannot be read, or
+/// does not become one of the request's kind.
+fn another_kind(attributes: &Attributes<'_>, value: Value) -> String {
+    let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    let (group, own) = version.rsplit_once('/').unwrap_or(("", &version));
+    let gvk = Gvk::new(group, own, &kind);
+    if mainstay_schema::builtin::definition_of(&gvk).is_none() {
+        return format!(
+            "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        );
+    }
+    if let Err(why) = handlers::patched_below(&gvk, value) {
+        return why;
+    }
+    let wanted = attributes.kind();
+    let package = match wanted.group.split('.').next() {
+        None | Some("") => "core",
+        Some(name) => name,
+    };
+    format!("converting ({own}.{kind}) to ({package}.{}): unknown conversion", wanted.kind)
 }
 
 const MANAGERS: [&str; 2] = ["metadata", "managedFields"];
@@ -269,6 +380,7 @@ async fn patched(
     attributes: &Attributes<'_>,
     hook: &Hook,
     row: &KindRow,
+    shown: &Shown,
     patch: &Patch,
 ) -> Result<Object, Status> {
     if attributes.object.is_none() {
@@ -277,15 +389,17 @@ async fn patched(
             hook.name
         )));
     }
-    let mut value = review::shown(attributes, attributes.object.as_ref(), row).await?;
+    let mut value = shown.object.clone();
     let kind = [value["apiVersion"].clone(), value["kind"].clone()];
     mainstay_patch::json_patch(&mut value, &patch.0)
         .map_err(|error| Status::internal(error.to_string()))?;
-    if [&value["apiVersion"], &value["kind"]] != [&kind[0], &kind[1]] {
-        return Err(Status::internal(format!(
-            "admission webhook {:?} made an object of another kind",
-            hook.name
-        )));
+    for (field, kind) in ["apiVersion", "kind"].into_iter().zip(kind) {
+        // One that is gone is what it was.
+        if value.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
+            value[field] = kind;
+        } else if value[field] != kind {
+            return Err(Status::internal(another_kind(attributes, value)));
+        }
     }
     let made = if attributes.is_of_row() {
         let own = attributes.row;
@@ -300,21 +414,6 @@ async fn patched(
         handlers::patched_below(&attributes.kind(), value)
     };
     made.map_err(Status::internal)
-}
-
-/// Reports what went wrong with a call: a failure that is to be ignored is only noted.
-fn outcome(hook: &Hook, failed: Failed) -> Result<(), Status> {
-    match failed {
-        Failed::Refused(status) => Err(*status),
-        Failed::Calling(why) => {
-            let why = format!("failed calling webhook {:?}: {why}", hook.name);
-            if hook.ignores {
-                tracing::warn!(%why, "a webhook failed, and is not needed");
-                return Ok(());
-            }
-            Err(Status::internal(why))
-        }
-    }
 }
 
 /// Where webhooks are reached from.

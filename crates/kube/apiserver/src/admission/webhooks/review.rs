@@ -1,57 +1,53 @@
 //! What a webhook is sent, and what it may answer.
 
 use super::Attributes;
-use crate::conversion;
-use crate::policy::request;
+use crate::policy::request::{self, Shown};
 use crate::registry::KindRow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use mainstay_object::fnv::random_uid;
-use mainstay_object::{Object, Reason, Status};
+use mainstay_object::{Reason, Status};
 use mainstay_patch::go_kind;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// An `AdmissionReview` about a request, with its uid.
-pub(super) async fn request(
+pub(super) fn request(
     attributes: &Attributes<'_>,
     row: &KindRow,
     version: &str,
-) -> Result<(String, Bytes), Status> {
+    shown: &Shown,
+) -> (String, Bytes) {
     let uid = random_uid();
-    let mut request = request::described(attributes, row);
-    request["uid"] = uid.as_str().into();
-    for (field, object) in [("object", attributes.object.as_ref()), ("oldObject", attributes.old)] {
-        request[field] = shown(attributes, object, row).await?;
+    let described = request::described(attributes, row);
+    // Objects are written from where they are.
+    let mut text =
+        format!(r#"{{"kind":"AdmissionReview","apiVersion":"{version}","request":{{"uid":"{uid}""#);
+    for (name, value) in described.as_object().into_iter().flatten() {
+        let value = match name.as_str() {
+            "uid" => continue,
+            "object" => &shown.object,
+            "oldObject" => &shown.old,
+            _ => value,
+        };
+        // Names are those of fields, and writing to a text does not fail.
+        let _ = write!(text, r#","{name}":{value}"#);
     }
-    let review = json!({"kind": "AdmissionReview", "apiVersion": version, "request": request});
-    Ok((uid, review.to_string().into()))
-}
-
-/// An object of a request in the version of a row.
-pub(super) async fn shown(
-    attributes: &Attributes<'_>,
-    object: Option<&Object>,
-    row: &KindRow,
-) -> Result<Value, Status> {
-    let converts = row.custom().is_some_and(|custom| custom.converter.is_some());
-    match object {
-        Some(object) if converts && attributes.is_of_row() => {
-            conversion::between(attributes.server, row, object.to_value()).await
-        }
-        object => Ok(request::shown(attributes, object, row)),
-    }
+    text.push_str("}}");
+    (uid, text.into())
 }
 
 /// A webhook's answer that has a meaning.
 pub(super) struct Answer {
     pub(super) allowed: bool,
     pub(super) warnings: Vec<String>,
-    /// What it notes for the audit log, by its own keys.
-    pub(super) notes: Vec<(String, String)>,
     /// The patch as text; none if there is none.
     pub(super) patch: Option<Vec<u8>>,
     pub(super) patch_type: String,
+    /// What is to be noted in the audit log, by key.
+    pub(super) notes: BTreeMap<String, String>,
     result: Value,
 }
 
@@ -118,9 +114,9 @@ pub(super) fn answer(
     Ok(Answer {
         allowed: read.allowed,
         warnings: read.warnings,
-        notes: read.notes,
         patch,
         patch_type,
+        notes: read.notes,
         result: response.get("status").cloned().unwrap_or_default(),
     })
 }
@@ -142,11 +138,12 @@ struct Response {
     patch: Vec<u8>,
     patch_type: Option<String>,
     warnings: Vec<String>,
-    notes: Vec<(String, String)>,
+    notes: BTreeMap<String, String>,
 }
 
 impl Response {
     fn read(response: &Value) -> Result<Self, String> {
+        const NOTES: &str = "AdmissionResponse.response.auditAnnotations";
         let wrong = |value: &Value, field: &str, wanted: &str| {
             format!(
                 "json: cannot unmarshal {} into Go struct field {field} of type {wanted}",
@@ -170,18 +167,29 @@ impl Response {
         };
         let packed = text("patch", "[]uint8")?.unwrap_or_default();
         let patch = unpacked(&packed)?;
-        let notes = fields.get("auditAnnotations").and_then(Value::as_object);
-        let notes = notes.into_iter().flatten();
         let warnings = fields.get("warnings").and_then(Value::as_array).into_iter().flatten();
+        let mut notes = BTreeMap::new();
+        match fields.get("auditAnnotations") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(given)) => {
+                for (key, value) in given {
+                    let value = match value {
+                        Value::Null => "",
+                        Value::String(text) => text,
+                        other => return Err(wrong(other, NOTES, "string")),
+                    };
+                    notes.insert(key.clone(), value.to_owned());
+                }
+            }
+            Some(other) => return Err(wrong(other, NOTES, "map[string]string")),
+        }
         Ok(Self {
             uid: text("uid", "types.UID")?.unwrap_or_default(),
             allowed,
             patch,
             patch_type: text("patchType", "v1.PatchType")?,
             warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
-            notes: notes
-                .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-                .collect(),
+            notes,
         })
     }
 
@@ -267,6 +275,12 @@ mod tests {
         };
         for (review, mutating, expected) in [
             (with(json!({})), true, "allowed"),
+            (with(json!({"auditAnnotations": {"a": "b", "c": null}})), true, "allowed"),
+            (
+                with(json!({"auditAnnotations": {"a": 1}})),
+                true,
+                "form: json: cannot unmarshal number into Go struct field AdmissionResponse.response.auditAnnotations of type string",
+            ),
             (with(json!({"patch": "W10=", "patchType": "JSONPatch"})), true, "allowed"),
             (
                 with(json!({"patch": "W10="})),
