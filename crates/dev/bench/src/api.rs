@@ -54,7 +54,7 @@ pub(crate) struct Amounts {
 
 /// The namespace that is filled. It stays behind, empty: a server without controllers could not
 /// finish it, and a run that was cut off is cleaned up by the next.
-const NAMESPACE: &str = "mainstay-bench";
+pub(crate) const NAMESPACE: &str = "mainstay-bench";
 
 /// How often a list is fetched and a change made.
 pub(crate) const REPEATS: usize = 5;
@@ -200,7 +200,7 @@ impl Api {
     }
 
     /// Sees to it that the namespace exists and is empty.
-    async fn begin(&self) -> Result<()> {
+    pub(crate) async fn begin(&self) -> Result<()> {
         let namespace = json!({
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -225,7 +225,7 @@ impl Api {
 
     /// Creates config maps from so many clients; gives the time for all and the sorted times of
     /// each.
-    async fn create(
+    pub(crate) async fn create(
         &self,
         clients: usize,
         range: std::ops::Range<usize>,

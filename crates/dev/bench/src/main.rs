@@ -25,6 +25,7 @@ mod resolver;
 mod rules;
 mod store;
 mod table;
+mod webhook;
 
 use clap::{Parser, Subcommand};
 
@@ -44,6 +45,8 @@ enum Subject {
     Api(api::Arguments),
     /// A whole cluster in a process: start, idle, an operator installed, stop.
     Cluster(cluster::Arguments),
+    /// Creates that a webhook is asked about, on one or several running servers.
+    Webhook(webhook::Arguments),
     /// Decisions about who may do what, with many roles and bindings.
     Access(access::Arguments),
     /// Rules of definitions: evaluated beside kube-cel, and a definition with many of them.
@@ -66,6 +69,7 @@ fn main() -> anyhow::Result<()> {
             Subject::Store(arguments) => store::run(&arguments).await,
             Subject::Api(arguments) => api::run(&arguments).await,
             Subject::Cluster(arguments) => cluster::run(&arguments).await,
+            Subject::Webhook(arguments) => webhook::run(&arguments).await,
             Subject::Access(arguments) => access::run(&arguments).await,
             Subject::Rules(arguments) => rules::run(&arguments),
             Subject::Catalogs(arguments) => catalogs::run(&arguments),
