@@ -6,6 +6,7 @@ use http_body_util::BodyExt;
 use mainstay_object::{Reason, Status};
 use std::fmt::Display;
 use std::pin::Pin;
+use std::time::Duration;
 
 /// Largest body taken, in bytes: what the original's store takes as one write, doubled.
 pub(crate) const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -13,8 +14,21 @@ pub(crate) const BODY_LIMIT: usize = 3 * 1024 * 1024;
 /// How much of a body that is too large is read and thrown away.
 const DRAIN_LIMIT: usize = 64 * 1024 * 1024;
 
+/// How long a body may take, also of a request that may take for ever.
+const PATIENCE: Duration = Duration::from_mins(1);
+
 /// Reads a whole body of at most [`BODY_LIMIT`] bytes. A body of one frame is not copied.
 pub(crate) async fn gather<B>(body: B) -> Result<Bytes, Status>
+where
+    B: Body<Data: Buf, Error: Display>,
+{
+    tokio::time::timeout(PATIENCE, read(body)).await.unwrap_or_else(|_| {
+        let why = "Timeout: request did not complete within the allotted timeout";
+        Err(Status::new(Reason::Timeout, why))
+    })
+}
+
+async fn read<B>(body: B) -> Result<Bytes, Status>
 where
     B: Body<Data: Buf, Error: Display>,
 {

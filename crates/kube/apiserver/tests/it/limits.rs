@@ -94,15 +94,22 @@ async fn a_request_says_how_long_it_may_take() {
 #[tokio::test(start_paused = true)]
 async fn who_sends_nothing_more_is_cut() {
     let api = Api::new().await;
-    let never = http_body_util::StreamBody::new(futures::stream::pending::<
-        Result<http_body::Frame<Bytes>, std::convert::Infallible>,
-    >());
-    let request = Request::post(format!("{MAPS}?timeout=5s")).body(never).unwrap();
-    let response = api.server.answer(&Identity::admin(), request).await;
-    assert_eq!(response.status(), 504);
-    let text = response.into_body().collect().await.unwrap().to_bytes();
-    let status: Value = serde_json::from_slice(&text).unwrap();
-    assert_eq!(status["message"], "Timeout: request did not complete within the allotted timeout");
+    // One whose answer takes as long as its client wants is cut as well.
+    for path in [format!("{MAPS}?timeout=5s"), "/api/v1/namespaces/default/pods/a/exec".to_owned()]
+    {
+        let never = http_body_util::StreamBody::new(futures::stream::pending::<
+            Result<http_body::Frame<Bytes>, std::convert::Infallible>,
+        >());
+        let request = Request::post(path).body(never).unwrap();
+        let response = api.server.answer(&Identity::admin(), request).await;
+        assert_eq!(response.status(), 504);
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        let status: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(
+            status["message"],
+            "Timeout: request did not complete within the allotted timeout"
+        );
+    }
 }
 
 #[tokio::test]

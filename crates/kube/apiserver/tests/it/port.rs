@@ -308,3 +308,33 @@ async fn connections_on_which_nothing_is_asked_end() {
     }
     assert_eq!(ends, [true, false], "one that watches stays");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_watches_over_few_connections_all_see_a_change() {
+    let port = Port::open(Limits::default()).await;
+    let mut watches = Vec::new();
+    let mut senders = Vec::new();
+    for _ in 0..10 {
+        let io = TokioIo::new(port.connect(true, "h2").await);
+        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+            .initial_max_send_streams(1000)
+            .handshake(io)
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        for _ in 0..1000 {
+            let uri = format!("https://localhost{MAPS}?watch=true");
+            let request = Request::get(uri).body(Empty::<Bytes>::new()).unwrap();
+            let answer = sender.clone().send_request(request).await.unwrap();
+            assert_eq!(answer.status(), 200);
+            watches.push(answer.into_body());
+        }
+        senders.push(sender);
+    }
+    port.api.post(MAPS, &config_map("a")).await.ok();
+    for watch in &mut watches {
+        let event = tokio::time::timeout(PATIENCE, watch.frame()).await.unwrap().unwrap().unwrap();
+        assert!(event.into_data().unwrap().starts_with(b"{\"type\":\"ADDED\""));
+    }
+    assert!(port.serves().await);
+}
