@@ -408,3 +408,10 @@ pub(crate) static PACKAGE_MANIFEST: Shape = Shape {
         ("defaultChannel", Text),
     ],
 };
+
+/// The types and metadata of any object.
+pub(crate) static META: Shape = Shape {
+    name: "Meta",
+    spelled: "bundle.Meta",
+    fields: &[("kind", Text), ("apiVersion", Text), ("metadata", OBJECT_META)],
+};

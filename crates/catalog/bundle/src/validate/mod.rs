@@ -9,6 +9,8 @@
 //!                    └─ problems: what could not be read, with file and line
 //! ```
 //!
+//! [`format()`] and [`content`] are what `opm` itself asks of a bundle's folders and manifests.
+//!
 //! Nothing here asks a network: the one validator that looks at images is given where their
 //! manifests come from ([`Images`]).
 //!
@@ -18,10 +20,12 @@
 mod annotations;
 mod bundle;
 mod community;
+mod convert;
 mod crd;
 mod csv;
 mod decode;
 mod finding;
+mod format;
 mod good;
 mod hub;
 mod load;
@@ -29,6 +33,7 @@ mod mail;
 mod metadata;
 mod multiarch;
 mod object;
+mod registry;
 mod removed;
 mod settings;
 mod soft;
@@ -37,8 +42,10 @@ mod view;
 pub use annotations::{operator_group, package_manifest};
 pub use community::{IndexContent, IndexFile};
 pub use finding::{Bad, Finding, Findings, Level};
+pub use format::format;
 pub use load::{Loaded, Subject, load};
 pub use multiarch::Images;
+pub use registry::{content, media_type};
 pub use settings::Settings;
 
 /// A validator.

@@ -7,9 +7,13 @@ use super::{
     object::permissions,
     view::{gvk_of, items, texts},
 };
-use crate::shape::{self, Step};
+use crate::{
+    manifest::Manifest,
+    shape::{self, Step},
+};
 use mainstay_formats::quote;
 use mainstay_version::{Version, parse_tolerant};
+use serde_json::Value;
 use std::{collections::BTreeMap, fmt::Write};
 
 /// What an object of a kind is called, by kind, and where the first of them is.
@@ -110,7 +114,7 @@ fn gone(table: &[(&str, &[&str])], api_version: &str, kind: &str) -> bool {
 pub(crate) fn in_22(subject: &Subject) -> Uses {
     let mut uses = Uses::default();
     for crd in subject.crds.iter().filter(|crd| !crd.v1) {
-        let metadata = crd.value.get("metadata").unwrap_or(&serde_json::Value::Null);
+        let metadata = crd.value.get("metadata").unwrap_or(&Value::Null);
         uses.add("CRD", shape::text(metadata, "name"), crd.manifest, &[]);
     }
     objects(subject, GONE_IN_22, &mut uses);
@@ -129,7 +133,7 @@ fn objects(subject: &Subject, table: &[(&str, &[&str])], uses: &mut Uses) {
 fn in_25(subject: &Subject) -> (Uses, Uses) {
     let mut uses = Uses::default();
     let csv = subject.csv.0;
-    let read = gvk_of(subject.manifests[csv].value());
+    let read = gvk_of(subject.manifests.get(csv).map_or(&Value::Null, Manifest::value));
     // What the ClusterServiceVersion lists counts where its file stands among the others.
     let listed = read.group == "operators.coreos.com" && read.version == "v1alpha1";
     let mut known = Vec::new();

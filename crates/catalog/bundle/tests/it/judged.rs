@@ -348,3 +348,79 @@ fn published_bundles_are_judged_as_recorded() {
     }
     score.settle("published bundles are judged as recorded", "p");
 }
+
+/// Whether what `opm` says of the format and the manifests of a bundle is what is recorded of it.
+fn opm_agrees(bundle: &Path, recorded: &Value) -> Result<(), String> {
+    let shown = bundle.join("manifests");
+    let shown = shown.to_str().unwrap();
+    let (tree, limits) = (Folder::new(bundle), Limits::default());
+    let media = mainstay_bundle::validate::media_type(&tree, "manifests", shown, &limits);
+    let wanted = recorded["mediaType"].as_str().unwrap_or_default();
+    let media = media.map_or_else(|why| format!("error: {why}"), str::to_owned);
+    if media != wanted.replace("{bundle}", bundle.to_str().unwrap()) {
+        return Err(format!("media type {media} instead of {wanted}"));
+    }
+    let ours = mainstay_bundle::validate::format(&tree, bundle.to_str().unwrap(), &limits);
+    let wanted: Vec<String> = recorded["opm"]["format"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|it| it.as_str().unwrap().replace("{bundle}", bundle.to_str().unwrap()))
+        .collect();
+    if ours != wanted {
+        return Err(format!("format: {ours:#?} instead of {wanted:#?}"));
+    }
+    let settings = Settings::default();
+    for hub in [None, Some(&settings)] {
+        let key = if hub.is_some() { "content+operatorhub" } else { "content" };
+        let mut ours = mainstay_bundle::validate::content(&tree, "manifests", shown, &limits, hub);
+        if recorded["opmPanic"].get(key).is_some() {
+            assert!(!ours.is_empty(), "where upstream crashes there is an error");
+            continue;
+        }
+        let opm = &recorded["opm"];
+        let wanted = opm.get(key).unwrap_or(&opm["content"]);
+        let mut wanted: Vec<String> = wanted
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|it| it.as_str().unwrap().replace("{bundle}", bundle.to_str().unwrap()))
+            .collect();
+        // Examples, annotations and labels come in random order, the latter in one text.
+        let words = |list: &mut Vec<String>| {
+            for text in list.iter_mut() {
+                let mut words: Vec<&str> = text.split([' ', ',', '[', ']']).collect();
+                words.sort_unstable();
+                *text = words.join(" ");
+            }
+            list.sort();
+        };
+        words(&mut ours);
+        words(&mut wanted);
+        if ours != wanted {
+            return Err(format!("{key}: {ours:#?} instead of {wanted:#?}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn bundles_are_judged_as_opm_judges_them() {
+    let Some(data) = mainstay_testdata::unpack("answers/bundle-validate", "recorded content")
+    else {
+        return;
+    };
+    let root = data.path().join("bundle-validate/cases");
+    let mut cases: Vec<_> = fs::read_dir(root).unwrap().map(|it| it.unwrap().path()).collect();
+    cases.sort();
+    let mut score = Score::default();
+    for place in cases.iter().filter(|place| place.join("bundle").exists()) {
+        let name = place.file_name().unwrap().to_str().unwrap().to_owned();
+        score.cases += 1;
+        if let Err(why) = opm_agrees(&place.join("bundle"), &read(&place.join("validate.json"))) {
+            eprintln!("{name}: {why}");
+            score.differing.insert(format!("o{name}"));
+        }
+    }
+    score.settle("bundles are judged as opm judges them", "o");
+}

@@ -1,0 +1,185 @@
+//! What `opm` asks of the folders of a bundle: are they there, and what do the metadata say?
+//!
+//! Expressions of constraints are not compiled here: the resolver does that.
+
+use super::{decode, registry::media_type, soft::soften};
+use crate::{
+    metadata::{self, Property},
+    read::Limits,
+    shape::{self, Kind, Shape},
+    tree::{self, Tree},
+    types,
+};
+use mainstay_formats::quote;
+use mainstay_version::Range;
+use serde_json::Value;
+
+const MEDIA_TYPE: &str = "operators.operatorframework.io.bundle.mediatype.v1";
+const MANIFESTS: &str = "operators.operatorframework.io.bundle.manifests.v1";
+const METADATA: &str = "operators.operatorframework.io.bundle.metadata.v1";
+
+static ANNOTATED: Kind = Kind::One(&Shape {
+    name: "AnnotationMetadata",
+    spelled: "bundle.AnnotationMetadata",
+    fields: &[("annotations", Kind::TextMap)],
+});
+static API: Kind = Kind::One(&Shape {
+    name: "GVKDependency",
+    spelled: "registry.GVKDependency",
+    fields: &[("group", Kind::Text), ("kind", Kind::Text), ("version", Kind::Text)],
+});
+static PACKAGE: Kind = Kind::One(&Shape {
+    name: "PackageDependency",
+    spelled: "registry.PackageDependency",
+    fields: &[("packageName", Kind::Text), ("version", Kind::Text)],
+});
+static LABEL: Kind = Kind::One(&Shape {
+    name: "LabelDependency",
+    spelled: "registry.LabelDependency",
+    fields: &[("label", Kind::Text)],
+});
+static CONSTRAINT: Kind = Kind::One(&Shape {
+    name: "CelConstraint",
+    spelled: "registry.CelConstraint",
+    fields: &[
+        ("failureMessage", Kind::Text),
+        (
+            "cel",
+            Kind::One(&Shape {
+                name: "Cel",
+                spelled: "constraints.Cel",
+                fields: &[("rule", Kind::Text)],
+            }),
+        ),
+    ],
+});
+
+/// What `opm` finds wrong with the format of a bundle, sorted. `shown` is how messages call the
+/// bundle's folder.
+pub fn format(tree: &dyn Tree, shown: &str, limits: &Limits) -> Vec<String> {
+    let listed = tree.list("").unwrap_or_default();
+    let has = |name: &str| {
+        listed.iter().any(|entry| entry.name == name && entry.kind == tree::Kind::Folder)
+    };
+    let mut found: Vec<String> = ["manifests", "metadata"]
+        .into_iter()
+        .filter(|name| !has(name))
+        .map(|name| format!("Unable to locate {name} directory"))
+        .collect();
+    if !found.is_empty() {
+        return found;
+    }
+    let media = media_type(tree, "manifests", &format!("{shown}/manifests"), limits);
+    let media = media.unwrap_or_else(|why| {
+        found.push(why);
+        ""
+    });
+    let (annotations, dependencies) = metadata_of(tree, limits);
+    match annotations {
+        None => found.push("Could not find annotations file".to_owned()),
+        Some(annotations) => check(&annotations, media, &mut found),
+    }
+    for dependency in &dependencies {
+        found.extend(wrong_with(dependency));
+    }
+    found.sort();
+    found
+}
+
+/// The annotations, and the dependencies of another file.
+fn metadata_of(tree: &dyn Tree, limits: &Limits) -> (Option<Value>, Vec<Property>) {
+    let mut entries = tree.list("metadata").unwrap_or_default();
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let (mut annotations, mut dependencies) = (None, Vec::new());
+    for entry in entries.into_iter().take(limits.files) {
+        let path = format!("metadata/{}", entry.name);
+        if entry.kind != tree::Kind::File {
+            continue;
+        }
+        let Ok(bytes) = tree.read(&path, limits.file_bytes) else { continue };
+        let Ok(decoded) = decode::document(&bytes) else { continue };
+        if annotations.is_none() {
+            let mut value = decoded.value.clone();
+            soften(&mut value, &ANNOTATED);
+            let said = shape::field(&value, "annotations").cloned();
+            if shape::check_kind(&value, &ANNOTATED).is_ok() && said.is_some() {
+                annotations = said;
+                continue;
+            }
+        }
+        if dependencies.is_empty() {
+            let options = mainstay_yaml::Options {
+                empty: mainstay_yaml::EmptyDocuments::Keep,
+                ..mainstay_yaml::Options::default()
+            };
+            if let Some(Ok(document)) = mainstay_yaml::documents(&bytes, &options).next() {
+                dependencies = metadata::dependencies(&document, &bytes, &path);
+            }
+        }
+    }
+    (annotations, dependencies)
+}
+
+fn check(annotations: &Value, media: &str, found: &mut Vec<String>) {
+    let get = |key: &str| annotations.get(key).map(|it| it.as_str().unwrap_or_default());
+    let asked = [MEDIA_TYPE, MANIFESTS, METADATA, types::PACKAGE_KEY, types::CHANNELS_KEY];
+    for key in asked.into_iter().filter(|key| get(key).is_none()) {
+        found.push(format!("Missing annotation {}", quote(key)));
+    }
+    let said = get(MEDIA_TYPE).unwrap_or_default();
+    if said != media {
+        found.push(format!(
+            "Expecting annotation {} to have value {} instead of {}",
+            quote(MEDIA_TYPE),
+            quote(media),
+            quote(said)
+        ));
+    }
+    let channels = get(types::CHANNELS_KEY).unwrap_or_default();
+    let default = get(types::DEFAULT_KEY).unwrap_or("none");
+    for (key, text) in [(types::CHANNELS_KEY, channels), (types::DEFAULT_KEY, default)] {
+        if text.is_empty() {
+            found.push(format!("Expecting annotation {} to have non-empty value", quote(key)));
+        }
+    }
+}
+
+fn wrong_with(dependency: &Property) -> Vec<String> {
+    let kind = match dependency.kind.as_str() {
+        "olm.gvk" => Some(&API),
+        "olm.package" => Some(&PACKAGE),
+        "olm.label" => Some(&LABEL),
+        "olm.constraint" => Some(&CONSTRAINT),
+        _ => None,
+    };
+    let value = dependency.value.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let sound = |value: &Value| kind.is_some_and(|kind| shape::check_kind(value, kind).is_ok());
+    let Some(value) = value.filter(sound) else {
+        return vec![format!("couldn't parse dependency of type {}", dependency.kind)];
+    };
+    let text = |field: &str| shape::text(&value, field);
+    let said: &[(bool, &str)] = match dependency.kind.as_str() {
+        "olm.gvk" => &[
+            (text("group").is_empty(), "API Group is empty"),
+            (text("version").is_empty(), "API Version is empty"),
+            (text("kind").is_empty(), "API Kind is empty"),
+        ],
+        "olm.package" => {
+            let version = text("version");
+            &[
+                (text("packageName").is_empty(), "Package name is empty"),
+                (version.is_empty(), "Package version is empty"),
+                (
+                    !version.is_empty() && Range::parse(version).is_err(),
+                    "Invalid semver format version",
+                ),
+            ]
+        }
+        "olm.label" => &[(text("label").is_empty(), "Label information is missing")],
+        _ => match shape::field(&value, "cel") {
+            None => &[(true, "The CEL field is missing")],
+            Some(cel) => &[(shape::text(cel, "rule").is_empty(), "The CEL expression is missing")],
+        },
+    };
+    said.iter().filter(|(wrong, _)| *wrong).map(|(_, words)| (*words).to_owned()).collect()
+}

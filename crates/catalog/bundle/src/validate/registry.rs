@@ -1,0 +1,323 @@
+//! What `opm` asks of the content of a bundle's manifests, in the words of `operator-registry` 1.73.
+
+use super::{
+    Settings, convert, crd, csv, decode, hub,
+    load::{Crd, Subject},
+    metadata::{parts, shown, shown_type},
+    soft::soften,
+};
+use crate::{
+    bundle::check_crds,
+    csv::Csv,
+    manifest::Manifest,
+    read::Limits,
+    shape::{self, Kind},
+    tree::{self, Tree},
+    types,
+};
+use mainstay_formats::quote;
+use mainstay_object::{FieldError, FieldPath};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The kinds that a bundle may have.
+const KINDS: &[&str] = &[
+    "ClusterServiceVersion",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Service",
+    "ServiceAccount",
+    "Role",
+    "RoleBinding",
+    "PrometheusRule",
+    "ServiceMonitor",
+    "Secret",
+    "ConfigMap",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "VerticalPodAutoscaler",
+    "ConsoleYAMLSample",
+    "ConsoleQuickStart",
+    "ConsoleCLIDownload",
+    "ConsoleLink",
+    "ConsolePlugin",
+    "NetworkPolicy",
+    "PodMonitor",
+];
+
+/// What kind of content a folder of manifests has.
+///
+/// # Errors
+/// Why that cannot be said, in upstream's words; `shown` is how they call the folder.
+pub fn media_type(
+    tree: &dyn Tree,
+    folder: &str,
+    shown: &str,
+    limits: &Limits,
+) -> Result<&'static str, String> {
+    let mut any = false;
+    let mut found = "plain";
+    let mut chart = false;
+    for entry in entries(tree, folder).unwrap_or_default() {
+        if entry.kind == tree::Kind::Folder {
+            continue;
+        }
+        any = true;
+        let Ok(bytes) = read(tree, folder, &entry, limits) else {
+            return Err(format!("Unable to read file {shown}/{} in bundle", entry.name));
+        };
+        let object = decode::object(&bytes).ok();
+        let kind = object.as_ref().and_then(|it| it.value.get("kind")).and_then(Value::as_str);
+        if kind == Some("ClusterServiceVersion") {
+            found = "registry+v1";
+        }
+        if entry.name == "Chart.yaml" {
+            let content = decode::document(&bytes).ok();
+            let name = content.and_then(|it| it.value.get("name").cloned());
+            chart = name.is_some_and(|name| !name.is_null() && name != "");
+        }
+    }
+    match (any, chart) {
+        (false, _) => Err(format!("The directory {shown} contains no yaml files")),
+        (true, true) => Ok("helm"),
+        (true, false) => Ok(found),
+    }
+}
+
+fn entries(tree: &dyn Tree, folder: &str) -> std::io::Result<Vec<tree::Entry>> {
+    let mut entries = tree.list(folder)?;
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+/// The bytes of a file; none if it cannot or must not be read.
+fn read(
+    tree: &dyn Tree,
+    folder: &str,
+    entry: &tree::Entry,
+    limits: &Limits,
+) -> Result<Vec<u8>, ()> {
+    if entry.kind != tree::Kind::File {
+        return Err(());
+    }
+    let path =
+        if folder.is_empty() { entry.name.clone() } else { format!("{folder}/{}", entry.name) };
+    let bytes = tree.read(&path, limits.file_bytes).map_err(|_| ())?;
+    let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= limits.file_bytes);
+    if fits { Ok(bytes) } else { Err(()) }
+}
+
+/// What `opm` finds wrong with the content of a folder of manifests, in the order in which it says
+/// it. `hub` asks the validator `operatorhub` too. `shown` is how messages call the folder.
+pub fn content(
+    tree: &dyn Tree,
+    folder: &str,
+    shown: &str,
+    limits: &Limits,
+    hub: Option<&Settings>,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    let media = media_type(tree, folder, shown, limits);
+    match &media {
+        Ok("helm") => return found,
+        Ok(_) => {}
+        Err(why) => found.push(why.clone()),
+    }
+    let listed = match entries(tree, folder) {
+        Ok(entries) => entries,
+        Err(error) => {
+            let text = error.to_string();
+            let end = text.find(" (os error").unwrap_or(text.len());
+            found.push(format!("open {shown}: {}", text[..end].to_lowercase()));
+            Vec::new()
+        }
+    };
+    let mut manifests: Vec<Manifest> = Vec::new();
+    let (mut typed, mut named) = (Value::Null, String::new());
+    for entry in listed.into_iter().take(limits.files) {
+        let path = format!("{shown}/{}", entry.name);
+        let Ok(bytes) = read(tree, folder, &entry, limits) else {
+            found.push(format!("Unable to read file {path} in supported types"));
+            continue;
+        };
+        let decoded = match decode::object(&bytes) {
+            Ok(decoded) => decoded,
+            Err(refused) => {
+                found.push(refused.upstream);
+                continue;
+            }
+        };
+        let manifest = Manifest::new(path.clone(), decoded.line, decoded.value, bytes);
+        let kind = manifest.kind().to_owned();
+        if media == Ok("registry+v1") && !KINDS.contains(&kind.as_str()) {
+            found.push(format!("{kind} is not supported type for registryV1 bundle: {path}"));
+        } else if kind == "ClusterServiceVersion" {
+            let value = manifest.value();
+            let kind = Kind::One(&types::CLUSTER_SERVICE_VERSION);
+            // What was filled before something failed is looked at further below.
+            typed = convert::filled(value, &kind);
+            if let Some(why) = convert::fault(value, &kind) {
+                found.push(why);
+            } else {
+                let judged = csv::validate(&alone(typed.clone()));
+                found.extend(judged.errors.iter().map(super::Finding::text));
+                manifest.name().clone_into(&mut named);
+            }
+        } else if kind == "CustomResourceDefinition" {
+            found.extend(definition(&manifest));
+        } else {
+            found.extend(applicable(&manifest));
+        }
+        manifests.push(manifest);
+    }
+    let subject = alone(typed);
+    if !manifests.is_empty() {
+        found.extend(bundle(&manifests, &named));
+    }
+    if let Some(settings) = hub {
+        let judged = hub::first(Some(&subject), settings);
+        let errors = judged.first().map(|it| it.errors.as_slice()).unwrap_or_default();
+        found.extend(errors.iter().map(super::Finding::text));
+    }
+    found
+}
+
+/// A ClusterServiceVersion with nothing around it.
+fn alone(value: Value) -> Subject {
+    let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    Subject {
+        name: name.to_owned(),
+        package: String::new(),
+        channels: Vec::new(),
+        default_channel: String::new(),
+        size: 0,
+        compressed_size: 0,
+        manifests: Vec::new(),
+        csv: (0, value),
+        crds: Vec::new(),
+    }
+}
+
+fn definition(manifest: &Manifest) -> Vec<String> {
+    let (v1, name) = match manifest.api_version() {
+        "apiextensions.k8s.io/v1" => (true, types::CRD_V1),
+        "apiextensions.k8s.io/v1beta1" => (false, types::CRD_V1BETA1),
+        other => return vec![format!("Unsupported api version of CRD: {other}")],
+    };
+    let mut value = manifest.value().clone();
+    soften(&mut value, &Kind::Kube(name));
+    if let Err(mismatch) = shape::check_kind(&value, &Kind::Kube(name)) {
+        return vec![format!("error unmarshaling JSON: while decoding JSON: {}", mismatch.message)];
+    }
+    crd::one(&Crd { manifest: 0, v1, value }).errors.iter().map(super::Finding::text).collect()
+}
+
+/// Whether the metadata of an object are such that it can be applied.
+fn applicable(manifest: &Manifest) -> Option<String> {
+    let value = manifest.value();
+    if let Err(mismatch) = shape::check(value, &types::META) {
+        return Some(mismatch.message);
+    }
+    let path = FieldPath::new("metadata");
+    let metadata = shape::field(value, "metadata").unwrap_or(&Value::Null);
+    let mut errors = Vec::new();
+    if shape::text(metadata, "name").is_empty() {
+        let why = "name or generateName is required";
+        errors.push(FieldError::required(&path.child("name"), why));
+    }
+    if !shape::text(metadata, "namespace").is_empty() {
+        errors.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type"));
+    }
+    errors.extend(parts(metadata));
+    (!errors.is_empty()).then(|| {
+        let errors = FieldError::join(&errors);
+        let (kind, metadata) = (shown_type(value), shown(metadata));
+        format!("error validating object metadata: {errors}. &{{{kind} {metadata}}}")
+    })
+}
+
+/// Whether what the ClusterServiceVersion owns is there, and its version is a text.
+fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
+    let parse = |what: &str, why: &str| vec![format!("Error: Value {why}: {what}")];
+    let Some(csv) = manifests.iter().find(|it| it.kind() == "ClusterServiceVersion") else {
+        // Upstream crashes.
+        return vec!["no csv in bundle".to_owned()];
+    };
+    let csv = Csv::new(csv);
+    if let Err(error) = csv.check_head().and_then(|()| check_crds(manifests)) {
+        return parse("error getting bundle CSV", error.upstream());
+    }
+    let owned = match csv.custom_resources() {
+        Ok(definitions) => definitions.owned,
+        Err(error) => {
+            // What is owned is not known; whether there is a version is asked all the same.
+            let mut found = parse("error getting CSV CRDs", error.upstream());
+            found.extend(version(csv, name));
+            return found;
+        }
+    };
+    let mut defined = BTreeSet::new();
+    let crds = manifests.iter().filter(|it| it.kind() == "CustomResourceDefinition");
+    for crd in crds.filter(|it| matches!(it.group_version().1, "v1" | "v1beta1")) {
+        let spec = super::view::part(crd.value(), "spec");
+        let kind = shape::text(super::view::part(spec, "names"), "kind");
+        let old = shape::text(spec, "version");
+        let versions: Vec<&str> = if crd.group_version().1 == "v1beta1" && !old.is_empty() {
+            vec![old]
+        } else {
+            let versions = super::view::items(spec, "versions");
+            versions.iter().map(|it| shape::text(it, "name")).collect()
+        };
+        for version in versions {
+            defined.insert(key("", kind, crd.name(), version));
+        }
+    }
+    let mut found = Vec::new();
+    for api in owned {
+        let text = |field: &str| shape::text(api, field);
+        let (group, name_of, version) = (text("group"), text("name"), text("version"));
+        let key = key(group, text("kind"), name_of, version);
+        if !defined.remove(&key) {
+            let shown = match name_of {
+                "" => format!("{group}/{version} {}", text("kind")),
+                name => format!("{name}/{version}"),
+            };
+            let name = quote(name);
+            found.push(format!("Error: Value {key}: owned CRD {shown} not found in bundle {name}"));
+        }
+    }
+    found.extend(version(csv, name));
+    found
+}
+
+/// A key as `%v` prints it.
+fn key(group: &str, kind: &str, name: &str, version: &str) -> String {
+    format!("{{{group} {kind} {name} {version}}}")
+}
+
+fn version(csv: Csv<'_>, name: &str) -> Option<String> {
+    if let Err(error) = csv.version() {
+        return Some(format!(
+            "Error: Value {}: error getting bundle CSV version",
+            error.upstream()
+        ));
+    }
+    let release = match csv.release() {
+        Ok(release) => release,
+        Err(error) => {
+            let why = error.upstream();
+            return Some(format!("Error: Value {why}: error getting bundle CSV release version"));
+        }
+    };
+    let substituted = csv.annotation("olm.substitutesFor").unwrap_or_default();
+    (!release.is_empty() && !substituted.is_empty()).then(|| {
+        format!(
+            "Error: Value {{   }}: bundle {} cannot have both a release version ({}) and olm.substitutesFor \
+             annotation ({})",
+            quote(name),
+            quote(&release),
+            quote(substituted)
+        )
+    })
+}
