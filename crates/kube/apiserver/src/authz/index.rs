@@ -4,7 +4,7 @@
 //! and of a group, are at hand in order of their names; a binding knows the slot of its role, which
 //! may be empty. So a changed role changes one slot, however many bindings name it.
 
-use super::rules::{Gist, PolicyRule, nullable};
+use super::rules::{Gist, PolicyRule, Wanted, nullable};
 use super::{Attributes, Decision, GROUP};
 use crate::Identity;
 use mainstay_quote::quote;
@@ -63,13 +63,13 @@ impl Role {
         Self { gist, rules: rules.into(), gists }
     }
 
-    fn allows(&self, asked: &Attributes<'_>, gist: Gist) -> bool {
-        self.gist.meets(gist)
+    fn allows(&self, asked: &Attributes<'_>, wanted: Wanted) -> bool {
+        self.gist.may_have(wanted)
             && self
                 .gists
                 .iter()
                 .zip(&*self.rules)
-                .any(|(one, rule)| one.meets(gist) && rule.allows(asked))
+                .any(|(one, rule)| one.may_have(wanted) && rule.allows(asked))
     }
 }
 
@@ -381,10 +381,10 @@ impl Index {
     /// Decides. Of several bindings that allow it the first by name is the reason, those of the
     /// cluster before those of the namespace. (The original's order is that of a hash table.)
     pub(super) fn decide(&self, asked: &Attributes<'_>) -> Decision {
-        let gist = Gist::of_request(asked);
+        let wanted = Wanted::of(asked);
         let allows = |binding: &&Arc<Binding>| {
             let role = self.slots[binding.slot].role.as_ref();
-            role.is_some_and(|role| role.allows(asked, gist))
+            role.is_some_and(|role| role.allows(asked, wanted))
         };
         for place in self.places(asked.namespace) {
             let found = place.lists(asked.identity).filter_map(|list| list.iter().find(allows));

@@ -96,21 +96,23 @@ pub(crate) fn covers_path(word: &str, path: &str) -> bool {
 }
 
 /// A set of words that may hold more than were put in: what is not in it need not be looked for.
+/// Each word is two bits, so a word that was not put in is rarely found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sieve(u64);
+pub(super) struct Sieve(u128);
 
 impl Sieve {
     /// A set of one word.
     pub(super) const fn of(word: &str) -> Self {
-        Self(1 << (fnv64a(word.as_bytes()) % 64))
+        let hash = fnv64a(word.as_bytes());
+        Self((1 << (hash % 128)) | (1 << (hash / 128 % 128)))
     }
 
     /// All words.
-    pub(super) const ALL: Self = Self(u64::MAX);
+    pub(super) const ALL: Self = Self(u128::MAX);
 
-    /// Whether two sets may have a word in common.
-    pub(super) const fn meets(self, other: Self) -> bool {
-        self.0 & other.0 != 0
+    /// Whether all words of another set may be in this one.
+    pub(super) const fn holds(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
     }
 
     /// The words of both.
@@ -119,7 +121,30 @@ impl Sieve {
     }
 }
 
-/// Which verbs and resources are meant: looked at before a rule is.
+/// Which verb and resource are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    verb: Sieve,
+    /// The ways in which rules may write it.
+    resources: [Sieve; 2],
+}
+
+impl Wanted {
+    /// Of what is asked.
+    pub(super) fn of(asked: &Attributes<'_>) -> Self {
+        let resources = if !asked.is_resource {
+            [PATHS; 2]
+        } else if asked.subresource.is_empty() {
+            [Sieve::of(asked.resource); 2]
+        } else {
+            let full = format!("{}/{}", asked.resource, asked.subresource);
+            [Sieve::of(&full), Sieve::of(&format!("*/{}", asked.subresource))]
+        };
+        Self { verb: Sieve::of(asked.verb), resources }
+    }
+}
+
+/// Which verbs and resources rules are about: looked at before they are.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gist {
     verbs: Sieve,
@@ -127,20 +152,6 @@ pub(super) struct Gist {
 }
 
 impl Gist {
-    /// Of what is asked.
-    pub(super) fn of_request(asked: &Attributes<'_>) -> Self {
-        let resources = if !asked.is_resource {
-            PATHS
-        } else if asked.subresource.is_empty() {
-            Sieve::of(asked.resource)
-        } else {
-            // As rules write it.
-            Sieve::of(&format!("{}/{}", asked.resource, asked.subresource))
-                .with(Sieve::of(&format!("*/{}", asked.subresource)))
-        };
-        Self { verbs: Sieve::of(asked.verb), resources }
-    }
-
     /// Of a rule.
     pub(super) fn of_rule(rule: &PolicyRule) -> Self {
         let paths = if rule.non_resource_urls.is_empty() { Sieve::default() } else { PATHS };
@@ -155,9 +166,10 @@ impl Gist {
         }
     }
 
-    /// Whether they may have something in common.
-    pub(super) const fn meets(self, other: Self) -> bool {
-        self.verbs.meets(other.verbs) && self.resources.meets(other.resources)
+    /// Whether what is wanted may be among them.
+    pub(super) const fn may_have(self, wanted: Wanted) -> bool {
+        let [one, other] = wanted.resources;
+        self.verbs.holds(wanted.verb) && (self.resources.holds(one) || self.resources.holds(other))
     }
 }
 
