@@ -12,7 +12,7 @@
 use crate::Started;
 use crate::collector::Collector;
 use crate::common::Context;
-use crate::views::{Phase, Views};
+use crate::views::{Phase, PodView, Views};
 use mainstay_client::{
     Action, ApiResource, Cache, Controller, Error, ListParams, Queue, Reconciler, Selection,
 };
@@ -62,9 +62,7 @@ pub(crate) fn start(
     collector.on_gone(move |namespace| gone.all_of(namespace));
     let ended = wake.clone();
     views.pods.subscribe(move |change| {
-        let is_over = |phase| matches!(phase, Phase::Succeeded | Phase::Failed);
-        let was_over = change.before.is_some_and(|pod| is_over(pod.phase));
-        if !was_over && change.after.is_some_and(|pod| is_over(pod.phase)) {
+        if change.before.zip(change.after).is_some_and(|(was, is)| uses_other(was, is)) {
             ended.all_of(&change.key.namespace);
         }
     });
@@ -88,6 +86,15 @@ pub(crate) fn start(
         doubts: Mutex::default(),
     };
     started.controller(controller.start(reconciler, context.stop.clone()));
+}
+
+/// Whether a pod uses less of some quota than it did: it has ended, asks for something else, or is a
+/// matter of other scopes now. Nobody charges the quotas that it leaves.
+fn uses_other(was: &PodView, is: &PodView) -> bool {
+    let is_over = |pod: &PodView| matches!(pod.phase, Phase::Succeeded | Phase::Failed);
+    (!is_over(was) && is_over(is))
+        || was.deadline.is_some() != is.deadline.is_some()
+        || was.needs != is.needs
 }
 
 /// What is known of a quota.
@@ -200,5 +207,39 @@ impl Reconcile {
         let found = Arc::new(self.context.cluster.resources().await?.resources);
         *self.kinds.lock() = Arc::clone(&found);
         Ok(find(&found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_that_end_or_change_their_scope_or_their_requests_have_quotas_counted() {
+        let pod = |phase: &str, more: Value| {
+            let mut spec = json!({"containers": [{"name": "c", "resources": {}}]});
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let pod = json!({"spec": spec, "status": {"phase": phase}});
+            PodView::of(&Object::from_value(pod).unwrap())
+        };
+        let asks = |cpu: &str| {
+            let resources = json!({"requests": {"cpu": cpu}});
+            pod("Running", json!({"containers": [{"name": "c", "resources": resources}]}))
+        };
+        let limited = |seconds: i64| pod("Running", json!({"activeDeadlineSeconds": seconds}));
+        let running = || pod("Running", json!({}));
+        let over = || pod("Failed", json!({}));
+        for (was, is, counted) in [
+            (running(), running(), false),
+            (pod("Pending", json!({})), running(), false),
+            (running(), over(), true),
+            (over(), over(), false),
+            (running(), limited(5), true),
+            (limited(5), limited(4), false),
+            (asks("2"), asks("1"), true),
+            (asks("2"), asks("2"), false),
+        ] {
+            assert_eq!(uses_other(&was, &is), counted, "{was:?} {is:?}");
+        }
     }
 }

@@ -100,6 +100,8 @@ pub(crate) struct PodView {
     pub(crate) target: Option<Arc<str>>,
     /// What it asks of a node.
     pub(crate) needs: Arc<Needs>,
+    /// For how many seconds it may run: quotas tell such pods apart.
+    pub(crate) deadline: Option<i64>,
 }
 
 impl PodView {
@@ -173,6 +175,7 @@ impl PodView {
             target: text(&["spec", "nodeName"])
                 .or_else(|| only_node(pod.get(&["spec", "affinity"])).map(Arc::from)),
             needs: Arc::new(Needs::of(pod)),
+            deadline: pod.i64(&["spec", "activeDeadlineSeconds"]),
         }
     }
 
