@@ -8,6 +8,7 @@ use crate::api::Api;
 use crate::process::Usage;
 use anyhow::{Context, Result, bail};
 use mainstay_clock::Clock;
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -86,6 +87,22 @@ impl Launched {
         catalog: Option<&Path>,
         work: &Path,
     ) -> Result<Self> {
+        let mut arguments = Vec::new();
+        if let Some(catalog) = catalog {
+            let mut argument = OsString::from("sample=");
+            argument.push(catalog);
+            arguments.extend([OsString::from("--catalog"), argument]);
+        }
+        Self::start_with(program, data, &arguments, work).await
+    }
+
+    /// The same with further arguments of `mainstay up`.
+    pub(crate) async fn start_with(
+        program: &Path,
+        data: Data<'_>,
+        arguments: &[OsString],
+        work: &Path,
+    ) -> Result<Self> {
         let kubeconfig = work.join("kubeconfig");
         match std::fs::remove_file(&kubeconfig) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -99,11 +116,7 @@ impl Launched {
             Data::Memory => command.arg("--in-memory"),
             Data::Folder(folder) => command.arg("--data-dir").arg(folder),
         };
-        if let Some(catalog) = catalog {
-            let mut argument = std::ffi::OsString::from("sample=");
-            argument.push(catalog);
-            command.arg("--catalog").arg(argument);
-        }
+        command.args(arguments);
         let clock = Clock::system();
         let start = clock.elapsed();
         let mut process = Process::start(&mut command)?;
@@ -164,7 +177,7 @@ pub(crate) struct Peer {
     pub(crate) api: Api,
     /// From the start of the program until it said that all is ready.
     pub(crate) ready_in: Duration,
-    /// Processes of its store and of its API server.
+    /// Processes of all that it has started, its store and its API server first.
     pub(crate) processes: Vec<u32>,
 }
 
@@ -172,8 +185,19 @@ impl Peer {
     /// Starts `PROGRAM --dir FOLDER --controllers=false`. When all is ready it is to print
     /// `KUBECONFIG=FILE` and a line `NAME pid NUMBER` for each process, and to run until SIGTERM.
     pub(crate) async fn start(program: &Path, folder: &Path) -> Result<Self> {
+        Self::start_with(program, folder, &["--controllers=false"], "kube-apiserver").await
+    }
+
+    /// The same with other arguments behind `--dir FOLDER`; `last` is the name of the process that
+    /// is printed last.
+    pub(crate) async fn start_with(
+        program: &Path,
+        folder: &Path,
+        arguments: &[&str],
+        last: &str,
+    ) -> Result<Self> {
         let mut command = Command::new(program);
-        command.arg("--dir").arg(folder).arg("--controllers=false");
+        command.arg("--dir").arg(folder).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let clock = Clock::system();
         let start = clock.elapsed();
@@ -188,7 +212,7 @@ impl Peer {
                 kubeconfig = Some(PathBuf::from(file));
             } else if let Some((name, id)) = line.split_once(" pid ") {
                 processes.push(id.trim().parse().with_context(|| format!("reading {line:?}"))?);
-                if name == "kube-apiserver" {
+                if name == last {
                     break;
                 }
             }

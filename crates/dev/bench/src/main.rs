@@ -26,6 +26,7 @@ mod rules;
 mod store;
 mod table;
 mod webhook;
+mod workloads;
 
 use clap::{Parser, Subcommand};
 
@@ -47,6 +48,8 @@ enum Subject {
     Cluster(cluster::Arguments),
     /// Creates that a webhook is asked about, on one or several running servers.
     Webhook(webhook::Arguments),
+    /// Many Deployments from apply to all Available, and what they cost when nothing happens.
+    Workloads(workloads::Arguments),
     /// Decisions about who may do what, with many roles and bindings.
     Access(access::Arguments),
     /// Rules of definitions: evaluated beside kube-cel, and a definition with many of them.
@@ -70,6 +73,7 @@ fn main() -> anyhow::Result<()> {
             Subject::Api(arguments) => api::run(&arguments).await,
             Subject::Cluster(arguments) => cluster::run(&arguments).await,
             Subject::Webhook(arguments) => webhook::run(&arguments).await,
+            Subject::Workloads(arguments) => workloads::run(&arguments).await,
             Subject::Access(arguments) => access::run(&arguments).await,
             Subject::Rules(arguments) => rules::run(&arguments),
             Subject::Catalogs(arguments) => catalogs::run(&arguments),
