@@ -4,6 +4,10 @@
 //! task, and what does not fit is dropped and said in the log; what comes after the stop is dropped
 //! without a word. An event that repeats raises
 //! `count` on the one that is there, as `kubectl describe` shows it ("x5 over 3m").
+//!
+//! An event that says what was being done ([`Recorder::publish_action`]) has the form of
+//! `events.k8s.io/v1`: a time with microseconds, an instance that reports, and a `series` when it
+//! repeats.
 
 use crate::{Cluster, Error, Patch, Result};
 use mainstay_clock::Clock;
@@ -42,6 +46,7 @@ impl EventType {
 pub struct Recorder {
     sender: mpsc::Sender<Note>,
     component: Arc<str>,
+    host: Arc<str>,
     stop: CancellationToken,
 }
 
@@ -53,6 +58,8 @@ struct Regarding {
     namespace: String,
     name: String,
     uid: String,
+    /// The part of the object, such as `spec.containers{main}`; the whole object if empty.
+    field: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -62,6 +69,10 @@ struct Note {
     reason: String,
     message: String,
     component: Arc<str>,
+    /// The node that reports, if one does.
+    host: Arc<str>,
+    /// What was being done, for events of the newer form.
+    action: Option<&'static str>,
 }
 
 impl Recorder {
@@ -83,13 +94,19 @@ impl Recorder {
             })
             .await;
         });
-        Self { sender, component: component.into(), stop: stopped }
+        Self { sender, component: component.into(), host: Arc::default(), stop: stopped }
     }
 
     /// The same, for a part that signs its events with another name.
     #[must_use]
     pub fn signed(&self, component: &str) -> Self {
         Self { component: component.into(), ..self.clone() }
+    }
+
+    /// The same, for what happens on a node.
+    #[must_use]
+    pub fn on(&self, host: &str) -> Self {
+        Self { host: host.into(), ..self.clone() }
     }
 
     /// Records an event about an object, which needs `apiVersion`, `kind` and `metadata`.
@@ -100,6 +117,42 @@ impl Recorder {
         reason: impl Into<String>,
         message: impl Into<String>,
     ) {
+        self.send(about, "", kind, None, reason.into(), message.into());
+    }
+
+    /// Records an event about a part of an object, such as `spec.containers{main}`.
+    pub fn publish_part(
+        &self,
+        about: &Object,
+        field: &str,
+        kind: EventType,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) {
+        self.send(about, field, kind, None, reason.into(), message.into());
+    }
+
+    /// Records an event that says what was being done, as `events.k8s.io/v1` asks: `Binding`.
+    pub fn publish_action(
+        &self,
+        about: &Object,
+        kind: EventType,
+        action: &'static str,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) {
+        self.send(about, "", kind, Some(action), reason.into(), message.into());
+    }
+
+    fn send(
+        &self,
+        about: &Object,
+        field: &str,
+        kind: EventType,
+        action: Option<&'static str>,
+        reason: String,
+        message: String,
+    ) {
         let note = Note {
             regarding: Regarding {
                 api_version: about.api_version().to_owned(),
@@ -107,11 +160,14 @@ impl Recorder {
                 namespace: about.namespace().to_owned(),
                 name: about.name().to_owned(),
                 uid: about.uid().to_owned(),
+                field: field.to_owned(),
             },
             kind,
-            reason: reason.into(),
-            message: message.into(),
+            reason,
+            message,
             component: Arc::clone(&self.component),
+            host: Arc::clone(&self.host),
+            action,
         };
         if let Err(error) = self.sender.try_send(note)
             && !self.stop.is_cancelled()
@@ -156,7 +212,12 @@ impl Writer {
         let now = self.clock.now_rfc3339();
         if let Some((name, count)) = self.written.get(note) {
             let count = count + 1;
-            let patch = Patch::Merge(json!({"count": count, "lastTimestamp": now}));
+            let patch = Patch::Merge(match note.action {
+                Some(_) => {
+                    json!({"series": {"count": count, "lastObservedTime": self.clock.now_micro()}})
+                }
+                None => json!({"count": count, "lastTimestamp": now}),
+            });
             match self.cluster.patch(&known::EVENT, Some(namespace), name, &patch).await {
                 Ok(_) => return Ok((name.clone(), count)),
                 // Expired or deleted: begin again.
@@ -175,17 +236,31 @@ impl Writer {
         if !about.namespace.is_empty() {
             reference["namespace"] = about.namespace.clone().into();
         }
+        if !about.field.is_empty() {
+            reference["fieldPath"] = about.field.clone().into();
+        }
         let mut event = Object::new(&known::EVENT.gvk(), &name);
         event.set(&["metadata", "namespace"], namespace.into());
         event.set(&["involvedObject"], reference);
         event.set(&["type"], note.kind.as_str().into());
         event.set(&["reason"], note.reason.clone().into());
         event.set(&["message"], note.message.clone().into());
-        event.set(&["source"], json!({"component": &*note.component}));
         event.set(&["reportingComponent"], (*note.component).into());
-        event.set(&["firstTimestamp"], now.clone().into());
-        event.set(&["lastTimestamp"], now.into());
-        event.set(&["count"], 1.into());
+        if let Some(action) = note.action {
+            event.set(&["action"], action.into());
+            event.set(&["eventTime"], self.clock.now_micro().into());
+            event.set(&["reportingInstance"], format!("{}-mainstay", note.component).into());
+        } else {
+            let mut source = json!({"component": &*note.component});
+            if !note.host.is_empty() {
+                source["host"] = (*note.host).into();
+                event.set(&["reportingInstance"], (*note.host).into());
+            }
+            event.set(&["source"], source);
+            event.set(&["firstTimestamp"], now.clone().into());
+            event.set(&["lastTimestamp"], now.into());
+            event.set(&["count"], 1.into());
+        }
         self.cluster.create(&known::EVENT, &event).await?;
         Ok((name, 1))
     }

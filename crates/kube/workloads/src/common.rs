@@ -49,6 +49,22 @@ impl Context {
         self.recorder.publish(about, EventType::Normal, reason, message);
     }
 
+    /// Tells people what was done with an object, as `events.k8s.io` has it.
+    pub(crate) fn did(&self, about: &Object, action: &'static str, reason: &str, message: String) {
+        self.recorder.publish_action(about, EventType::Normal, action, reason, message);
+    }
+
+    /// Tells people what could not be done with an object.
+    pub(crate) fn could_not(
+        &self,
+        about: &Object,
+        action: &'static str,
+        reason: &str,
+        message: String,
+    ) {
+        self.recorder.publish_action(about, EventType::Warning, action, reason, message);
+    }
+
     /// Tells people that something is wrong with an object.
     pub(crate) fn warning(&self, about: &Object, reason: &str, message: String) {
         self.recorder.publish(about, EventType::Warning, reason, message);

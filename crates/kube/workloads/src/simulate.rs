@@ -14,18 +14,24 @@
 //! | `slow-start:N` | containers are created for N seconds (10 if not said), then the usual |
 //! | `complete-after:N` | containers run for N seconds (10 if not said), then end with exit code 0 if they need not restart |
 //! | `run` | containers run for ever whatever `restartPolicy` says |
+//! | `init:N` | init containers take N seconds each (10 if not said), one after the other, then the usual |
+//! | `init-crash` | the first init container ends with exit code 1, again and again, or once for all when it must not restart |
 //!
 //! Changing or removing the annotation on a living pod changes what it does; a pod that has ended
-//! stays as it is. On a Node, `not-ready` and `unreachable` make the node say so.
+//! stays as it is. Sidecars (init containers with `restartPolicy: Always`) take no time to start.
+//! Failing containers and images are told of in events, as a kubelet does. On a Node, `not-ready` and `unreachable` make the node say so.
 
+mod events;
 mod stages;
 
+pub(crate) use events::{Note, notes};
 pub(crate) use stages::{due, killed};
 
 use mainstay_object::Object;
 use mainstay_object::fnv;
 use serde_json::{Map, Value, json};
 use stages::{Behaviour, Crash};
+use std::cmp::Ordering;
 
 /// The annotation that asks for a behaviour.
 pub const ANNOTATION: &str = "mainstay.dev/simulate";
@@ -49,8 +55,9 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
         Behaviour::Run | Behaviour::NotReady => "Running",
         Behaviour::Complete => "Succeeded",
         Behaviour::Crash(_) if restarts => "Running",
-        Behaviour::Crash(_) => "Failed",
-        Behaviour::Stuck | Behaviour::Starting => "Pending",
+        Behaviour::InitCrash(_) if restarts => "Pending",
+        Behaviour::Crash(_) | Behaviour::InitCrash(_) => "Failed",
+        Behaviour::Stuck | Behaviour::Starting | Behaviour::Init(_) => "Pending",
     };
     let ready = behaviour == Behaviour::Run;
     let mut status = old.clone();
@@ -76,10 +83,19 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
         let message = format!("containers with unready status: [{}]", names.join(" "));
         (Some("ContainersNotReady"), Some(message))
     };
+    let steps = steps(pod, behaviour);
+    let incomplete: Vec<&str> = steps
+        .iter()
+        .zip(names(pod, "initContainers"))
+        .filter(|(step, _)| !matches!(step, Step::Does(Behaviour::Run | Behaviour::Complete)))
+        .map(|(_, name)| name)
+        .collect();
+    let incomplete = (!incomplete.is_empty())
+        .then(|| format!("containers with incomplete status: [{}]", incomplete.join(" ")));
     let mut conditions = Vec::new();
     for (kind, holds) in [
-        ("PodReadyToStartContainers", !finished),
-        ("Initialized", true),
+        ("PodReadyToStartContainers", !finished && behaviour != Behaviour::Starting),
+        ("Initialized", incomplete.is_none()),
         ("Ready", ready),
         ("ContainersReady", ready),
         ("PodScheduled", true),
@@ -88,6 +104,9 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
         let why = match reason {
             Some(reason) if readiness => Some((reason, message.as_deref())),
             Some("PodCompleted") if kind == "Initialized" => Some(("PodCompleted", None)),
+            _ if kind == "Initialized" => {
+                incomplete.as_deref().map(|message| ("ContainersNotInitialized", Some(message)))
+            }
             _ => None,
         };
         conditions.push(condition(old_conditions, kind, holds, why, now));
@@ -105,24 +124,18 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
     );
     status.insert("conditions".to_owned(), Value::Array(conditions));
 
-    let running_inits = matches!(behaviour, Behaviour::Run | Behaviour::NotReady);
     for (list, field, is_init) in [
         ("initContainers", "initContainerStatuses", true),
         ("containers", "containerStatuses", false),
     ] {
+        let main = if incomplete.is_some() { Step::Waits } else { Step::Does(behaviour) };
         let statuses: Vec<Value> = pod
             .array(&["spec", list])
             .iter()
-            .map(|container| {
-                let sidecar =
-                    container.get("restartPolicy").and_then(Value::as_str) == Some("Always");
-                let behaviour = match behaviour {
-                    waiting @ (Behaviour::Stuck | Behaviour::Starting) => waiting,
-                    _ if is_init && sidecar && running_inits => Behaviour::Run,
-                    _ if is_init => Behaviour::Complete,
-                    other => other,
-                };
-                container_status(pod, container, field, behaviour, restarts, now)
+            .enumerate()
+            .map(|(at, container)| {
+                let step = if is_init { steps.get(at).copied().unwrap_or(main) } else { main };
+                container_status(pod, container, field, step, restarts, now)
             })
             .collect();
         if !statuses.is_empty() {
@@ -130,6 +143,46 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
         }
     }
     (status != old).then_some(Value::Object(status))
+}
+
+/// What a container does while its pod does something.
+#[derive(Clone, Copy)]
+enum Step {
+    Does(Behaviour),
+    /// Others come first.
+    Waits,
+}
+
+/// What the init containers of a pod do.
+fn steps(pod: &Object, behaviour: Behaviour) -> Vec<Step> {
+    let inits = pod.array(&["spec", "initContainers"]);
+    let up = matches!(behaviour, Behaviour::Run | Behaviour::NotReady);
+    let mut working = 0;
+    let step = |(at, container): (usize, &Value)| {
+        let sidecar = stages::is_sidecar(container);
+        let number = working;
+        working += usize::from(!sidecar);
+        match behaviour {
+            Behaviour::Stuck if at == 0 => Step::Does(Behaviour::Stuck),
+            Behaviour::Stuck | Behaviour::Starting => Step::Waits,
+            Behaviour::Init(_) | Behaviour::InitCrash(_) => {
+                let current = if let Behaviour::Init(current) = behaviour { current } else { 0 };
+                match (number.cmp(&current), sidecar, behaviour) {
+                    // A sidecar before the one at work runs by now.
+                    (Ordering::Less | Ordering::Equal, true, _) => Step::Does(Behaviour::Run),
+                    (Ordering::Less, false, _) => Step::Does(Behaviour::Complete),
+                    (Ordering::Equal, false, Behaviour::InitCrash(crash)) => {
+                        Step::Does(Behaviour::Crash(crash))
+                    }
+                    (Ordering::Equal, false, _) => Step::Does(Behaviour::NotReady),
+                    (Ordering::Greater, ..) => Step::Waits,
+                }
+            }
+            _ if sidecar && up => Step::Does(Behaviour::Run),
+            _ => Step::Does(Behaviour::Complete),
+        }
+    };
+    inits.iter().enumerate().map(step).collect()
 }
 
 fn names<'a>(pod: &'a Object, list: &str) -> impl Iterator<Item = &'a str> {
@@ -169,7 +222,7 @@ fn container_status(
     pod: &Object,
     container: &Value,
     field: &str,
-    behaviour: Behaviour,
+    step: Step,
     restarts: bool,
     now: &str,
 ) -> Value {
@@ -200,7 +253,11 @@ fn container_status(
     let mut last_state = json!({});
     // What has restarted once has done so for good.
     let mut restarted = old.and_then(|old| old.get("restartCount")?.as_i64()).unwrap_or_default();
-    let (state, ready, started) = match behaviour {
+    let waiting = |reason: &str| (json!({"waiting": {"reason": reason}}), false, false);
+    let Step::Does(behaviour) = step else {
+        return written(name, image, waiting("PodInitializing"), &last_state, restarted, None);
+    };
+    let parts = match behaviour {
         Behaviour::Run => (running(), true, true),
         Behaviour::NotReady => (running(), false, true),
         Behaviour::Complete => {
@@ -224,25 +281,41 @@ fn container_status(
         Behaviour::Crash(Crash { code, reason }) => {
             (json!({"terminated": ended(code, reason)}), false, false)
         }
-        Behaviour::Starting => (json!({"waiting": {"reason": "ContainerCreating"}}), false, false),
+        // The init containers of a pod that is at them each have a step of their own.
+        Behaviour::Starting | Behaviour::Init(_) | Behaviour::InitCrash(_) => {
+            waiting("ContainerCreating")
+        }
         Behaviour::Stuck => {
             let (reason, message) = stages::pull(pod, image, now);
             (json!({"waiting": {"reason": reason, "message": message}}), false, false)
         }
     };
+    let is_there = !matches!(behaviour, Behaviour::Stuck | Behaviour::Starting);
+    written(name, image, parts, &last_state, restarted, is_there.then_some(id.as_str()))
+}
+
+/// A container's status; `id` is that of a container that there is or was.
+fn written(
+    name: &str,
+    image: &str,
+    (state, ready, started): (Value, bool, bool),
+    last_state: &Value,
+    restarted: i64,
+    id: Option<&str>,
+) -> Value {
     let mut status = Map::new();
     status.insert("name".to_owned(), name.into());
     status.insert("image".to_owned(), image.into());
     status.insert("ready".to_owned(), ready.into());
     status.insert("started".to_owned(), started.into());
     status.insert("state".to_owned(), state);
-    status.insert("lastState".to_owned(), last_state);
+    status.insert("lastState".to_owned(), last_state.clone());
     status.insert("restartCount".to_owned(), restarted.into());
-    if matches!(behaviour, Behaviour::Stuck | Behaviour::Starting) {
-        status.insert("imageID".to_owned(), "".into());
-    } else {
+    if let Some(id) = id {
         status.insert("imageID".to_owned(), image.into());
         status.insert("containerID".to_owned(), id.into());
+    } else {
+        status.insert("imageID".to_owned(), "".into());
     }
     Value::Object(status)
 }

@@ -4,10 +4,10 @@
 
 use crate::Started;
 use crate::common::{Context, overtaken};
-use crate::simulate::{self, Place};
+use crate::simulate::{self, Note, Place};
 use crate::views::{PodView, Views};
-use mainstay_client::{Action, Controller, DeleteOptions, Error, Reconciler};
-use mainstay_object::{NamespacedName, known};
+use mainstay_client::{Action, Controller, DeleteOptions, Error, EventType, Reconciler};
+use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -130,6 +130,15 @@ impl Reconcile {
         cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await
     }
 
+    /// Tells people what is wrong with containers.
+    fn tell(&self, pod: &Object, node: &str, notes: Vec<Note>) {
+        let recorder = self.kubelet.recorder.on(node);
+        for note in notes {
+            let kind = if note.is_warning { EventType::Warning } else { EventType::Normal };
+            recorder.publish_part(pod, &note.field, kind, note.reason, note.message);
+        }
+    }
+
     async fn live(
         &self,
         key: &NamespacedName,
@@ -160,6 +169,10 @@ impl Reconcile {
         let mut pod = pod;
         if let Some(status) = simulate::status(&pod, &place, &now) {
             self.kubelet.write_status(&known::POD, &pod, status.clone()).await?;
+            let told = simulate::notes(&pod, &status);
+            if !told.is_empty() {
+                self.tell(&pod, view.node.as_deref().unwrap_or_default(), told);
+            }
             pod.set(&["status"], status);
         }
         Ok(simulate::due(&pod, &now).map_or(Action::Done, Action::After))

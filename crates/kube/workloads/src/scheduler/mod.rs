@@ -243,7 +243,7 @@ impl Scheduler {
         match bound {
             Ok(_) => {
                 let message = format!("Successfully assigned {key} to {node}");
-                self.context.normal(&about(key, pod), "Scheduled", message);
+                self.context.did(&about(key, pod), "Binding", "Scheduled", message);
                 Ok(())
             }
             Err(error) => {
@@ -273,7 +273,7 @@ impl Scheduler {
                 status["nominatedNodeName"] = node.into();
             }
             self.context.write_status(&known::POD, &live, status).await?;
-            self.context.warning(&live, "FailedScheduling", why.to_owned());
+            self.context.could_not(&live, "Scheduling", "FailedScheduling", why.to_owned());
         }
         self.state.lock().said.insert(Arc::clone(&view.uid), why.to_owned());
         Ok(())
@@ -305,7 +305,7 @@ impl Scheduler {
             let options = DeleteOptions::uid(victim.uid.as_ref());
             cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await?;
             let message = format!("Preempted by pod {} on node {node}", pod.1.uid);
-            self.context.normal(&live, "Preempted", message);
+            self.context.did(&live, "Preempting", "Preempted", message);
         }
         Ok(())
     }

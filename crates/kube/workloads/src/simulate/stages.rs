@@ -29,6 +29,10 @@ pub(super) enum Behaviour {
     Stuck,
     NotReady,
     Starting,
+    /// The init container with this number (from 0, sidecars not counted) is at work.
+    Init(usize),
+    /// The first init container fails.
+    InitCrash(Crash),
 }
 
 fn restart_policy(pod: &Object) -> &str {
@@ -70,9 +74,26 @@ impl Behaviour {
             ("slow-start", _) if age(pod, now) < long => Self::Starting,
             ("complete-after", _) if age(pod, now) < long => Self::Run,
             ("run", _) => Self::Run,
+            ("init", _) => match usize::try_from(age(pod, now).max(0) / long.max(1)) {
+                Ok(at) if at < works(pod) => Self::Init(at),
+                _ => usual,
+            },
+            ("init-crash", _) if works(pod) > 0 => {
+                Self::InitCrash(Crash { code: 1, reason: "Error" })
+            }
             _ => usual,
         }
     }
+}
+
+/// Whether an init container runs beside the others rather than before them.
+pub(super) fn is_sidecar(container: &Value) -> bool {
+    container.get("restartPolicy").and_then(Value::as_str) == Some("Always")
+}
+
+/// How many init containers have to end before the others start.
+fn works(pod: &Object) -> usize {
+    pod.array(&["spec", "initContainers"]).iter().filter(|it| !is_sidecar(it)).count()
 }
 
 /// How long the next restart waits after so many.
@@ -130,9 +151,15 @@ pub(crate) fn due(pod: &Object, now: &str) -> Option<Duration> {
         Behaviour::Stuck => PULL - age(pod, now),
         Behaviour::Starting => number.unwrap_or(USUAL) - age(pod, now),
         Behaviour::Run if name == "complete-after" => number.unwrap_or(USUAL) - age(pod, now),
-        Behaviour::Crash(_) if restart_policy(pod) != "Never" => {
-            let containers = pod.array(&["status", "containerStatuses"]).iter();
-            containers
+        Behaviour::Init(at) => {
+            let long = number.unwrap_or(USUAL).max(1);
+            long.saturating_mul(i64::try_from(at).ok()?.saturating_add(1)) - age(pod, now)
+        }
+        Behaviour::Crash(_) | Behaviour::InitCrash(_) if restart_policy(pod) != "Never" => {
+            let inits = pod.array(&["status", "initContainerStatuses"]).iter();
+            inits
+                .chain(pod.array(&["status", "containerStatuses"]))
+                .filter(|container| container["state"]["waiting"]["reason"] == "CrashLoopBackOff")
                 .filter_map(|container| {
                     let count = container.get("restartCount")?.as_i64()?;
                     Some(pause(count) - seconds_between(finished_at(container), now))
@@ -252,6 +279,109 @@ mod tests {
         }
         assert_eq!(live(&mut pod("stuck", "Always"), &[0, 10])[1], "ImagePullBackOff 0 0");
         assert_eq!(live(&mut pod("exit:3", "Never"), &[0])[0], "Error 0 0");
+    }
+
+    /// A pod with two init containers and a sidecar between them: phase, `Initialized`, and what each
+    /// container is at.
+    fn stage(pod: &mut Object, time: i64) -> String {
+        if let Some(status) = status(pod, &PLACE, &at(time)) {
+            pod.set(&["status"], status);
+        }
+        let containers = pod.array(&["status", "initContainerStatuses"]).iter();
+        let states: Vec<String> = containers
+            .chain(pod.array(&["status", "containerStatuses"]))
+            .map(|container| {
+                let state = &container["state"];
+                let reason =
+                    ["waiting", "terminated"].iter().find_map(|it| state[it]["reason"].as_str());
+                format!(
+                    "{}{}",
+                    reason.unwrap_or("Running"),
+                    if container["ready"] == true { "!" } else { "" }
+                )
+            })
+            .collect();
+        let due = due(pod, &at(time)).map_or(0, |due| due.as_secs());
+        let phase = pod.str(&["status", "phase"]).unwrap();
+        format!("{phase} {} {} {due}", pod.condition("Initialized").unwrap(), states.join(" "))
+    }
+
+    #[test]
+    fn init_containers_come_one_after_the_other() {
+        let with_inits = |annotation: &str, restart: &str| {
+            let mut it = pod(annotation, restart);
+            it.set(
+                &["spec", "initContainers"],
+                json!([
+                    {"name": "a", "image": "a"},
+                    {"name": "s", "image": "s", "restartPolicy": "Always"},
+                    {"name": "b", "image": "b"},
+                ]),
+            );
+            it
+        };
+        for (annotation, restart, stages) in [
+            (
+                "init:5",
+                "Always",
+                vec![
+                    (0, "Pending False Running PodInitializing PodInitializing PodInitializing 5"),
+                    (5, "Pending False Completed! Running! Running PodInitializing 5"),
+                    (10, "Running True Completed! Running! Completed! Running! 0"),
+                ],
+            ),
+            (
+                "init:5",
+                "Never",
+                vec![
+                    (10, "Pending False Running PodInitializing PodInitializing PodInitializing 5"),
+                    (20, "Succeeded True Completed! Completed! Completed! Completed 0"),
+                ],
+            ),
+            (
+                "init-crash",
+                "Always",
+                vec![
+                    (
+                        0,
+                        "Pending False CrashLoopBackOff PodInitializing PodInitializing PodInitializing 10",
+                    ),
+                    (
+                        10,
+                        "Pending False CrashLoopBackOff PodInitializing PodInitializing PodInitializing 20",
+                    ),
+                ],
+            ),
+            (
+                "init-crash",
+                "Never",
+                vec![(0, "Failed False Error PodInitializing PodInitializing PodInitializing 0")],
+            ),
+            (
+                "stuck",
+                "Always",
+                vec![(
+                    0,
+                    "Pending False ErrImagePull PodInitializing PodInitializing PodInitializing 10",
+                )],
+            ),
+            (
+                "slow-start:5",
+                "Always",
+                vec![
+                    (
+                        0,
+                        "Pending False PodInitializing PodInitializing PodInitializing PodInitializing 5",
+                    ),
+                    (5, "Running True Completed! Running! Completed! Running! 0"),
+                ],
+            ),
+        ] {
+            let mut it = with_inits(annotation, restart);
+            for (time, wanted) in stages {
+                assert_eq!(stage(&mut it, time), wanted, "{annotation} {restart} {time}");
+            }
+        }
     }
 
     #[test]

@@ -35,6 +35,25 @@ fn ordinal(set: &str, pod: &str) -> Option<i64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
+/// The pods that have an ordinal of a set, and whether it wants one with that ordinal.
+pub(super) fn ordinals<'a>(
+    set: &Object,
+    pods: &'a [Named],
+) -> impl Iterator<Item = (i64, bool, &'a Named)> {
+    let (first, wanted) = wanted(set);
+    let of = set.name().to_owned();
+    pods.iter().filter_map(move |pod| {
+        let at = ordinal(&of, &pod.0.name)?;
+        Some((at, (first..first + wanted).contains(&at), pod))
+    })
+}
+
+/// The first ordinal of a set, and how many it wants.
+fn wanted(set: &Object) -> (i64, i64) {
+    let first = set.i64(&["spec", "ordinals", "start"]).unwrap_or_default();
+    (first, set.i64(&["spec", "replicas"]).unwrap_or(1).max(0))
+}
+
 struct Rules<'a> {
     observed: &'a Observed<'a>,
     min_ready: i64,
@@ -58,8 +77,7 @@ impl Rules<'_> {
 /// Decides.
 pub(super) fn decide(observed: &Observed<'_>) -> Decision {
     let set = observed.set;
-    let wanted = set.i64(&["spec", "replicas"]).unwrap_or(1).max(0);
-    let first = set.i64(&["spec", "ordinals", "start"]).unwrap_or_default();
+    let (first, wanted) = wanted(set);
     let rules = Rules {
         observed,
         min_ready: set.i64(&["spec", "minReadySeconds"]).unwrap_or_default(),

@@ -2,40 +2,46 @@
 //!
 //! `OrderedReady` starts a pod when all before it are available, `Parallel` starts all. A new template
 //! replaces pods from the last to the first, down to the partition. Every template that pods may
-//! still have is kept as a revision. Claims are made as the original does; nobody provides volumes,
-//! and pods do not wait for them.
+//! still have is kept as a revision. Claims are made, and kept or given away, as the original
+//! does; nobody provides volumes, and pods do not wait for them.
 
+mod claims;
 mod decide;
 mod pod;
 
 use crate::Started;
-use crate::common::{Context, controller_reference_value};
+use crate::common::Context;
 use crate::template::REVISION_HASH;
 use crate::views::Views;
 use crate::workload::{Pods, Revisions, Workload, WorkloadController, again, template_of};
+use claims::Claims;
 use decide::Observed;
 use mainstay_client::{Action, Error};
-use mainstay_object::{Object, Resource, known};
-use serde_json::json;
+use mainstay_object::{Object, known};
 
 /// Starts the controller of `StatefulSets`.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let context_of = context.signed("statefulset-controller");
+    let controller =
+        WorkloadController::new("stateful-sets", known::STATEFUL_SET, &views.stateful_sets)
+            .owns(&views.pods)
+            .owns(&views.revisions);
+    let claims = Claims::start(&context_of, controller.queue());
+    let controller = controller.reads(claims.cache());
     let sets = StatefulSets {
         pods: Pods::new(&context_of, views),
         revisions: Revisions::new(&context_of, views, "controller.kubernetes.io/hash"),
+        claims,
         context: context_of,
     };
-    WorkloadController::new("stateful-sets", known::STATEFUL_SET, &views.stateful_sets)
-        .owns(&views.pods)
-        .owns(&views.revisions)
-        .start(sets, context, started);
+    controller.start(sets, context, started);
 }
 
 struct StatefulSets {
     context: Context,
     pods: Pods,
     revisions: Revisions,
+    claims: Claims,
 }
 
 impl Workload for StatefulSets {
@@ -56,13 +62,19 @@ impl Workload for StatefulSets {
             collisions: history.collisions,
             now: self.context.clock.now(),
         });
+        if !set.array(&["spec", "volumeClaimTemplates"]).is_empty() {
+            for (ordinal, kept, pod) in decide::ordinals(&set, &pods) {
+                self.claims.settle(&set, pod, ordinal, kept).await?;
+            }
+        }
         self.pods.delete(&set, &decision.delete).await?;
         let mut wanted = Vec::new();
         for (ordinal, of_update) in &decision.create {
             let (key, revision) = if *of_update { &history.update } else { current };
             let pod = pod::pod(&set, &template_of(revision), *ordinal, &key.name);
-            self.claim(&set, &pod, *ordinal).await?;
-            wanted.push(pod);
+            if self.claims.make(&set, &pod, *ordinal).await? {
+                wanted.push(pod);
+            }
         }
         let outcome = self.pods.create(&set, wanted).await;
         self.context.write_status(&known::STATEFUL_SET, &set, decision.status).await?;
@@ -78,43 +90,5 @@ impl Workload for StatefulSets {
             Err(error) if error.is_already_exists() => Ok(Action::Done),
             outcome => outcome.map(|()| again(decision.again)),
         }
-    }
-}
-
-impl StatefulSets {
-    /// Makes the claims of a pod that do not exist yet.
-    async fn claim(&self, set: &Object, pod: &Object, ordinal: i64) -> Result<(), Error> {
-        const CLAIM: Resource =
-            Resource::namespaced("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims");
-        let cluster = &self.context.cluster;
-        let goes_with_set =
-            set.str(&["spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"])
-                == Some("Delete");
-        for template in set.array(&["spec", "volumeClaimTemplates"]) {
-            let Some(mut claim) = pod::claim(set, template, ordinal) else { continue };
-            if goes_with_set {
-                let mut owner = controller_reference_value(set);
-                owner["blockOwnerDeletion"] = true.into();
-                claim.set(&["metadata", "ownerReferences"], json!([owner]));
-            }
-            let namespace = Some(set.namespace());
-            if cluster.find(&CLAIM, namespace, claim.name()).await?.is_some() {
-                continue;
-            }
-            match cluster.create(&CLAIM, &claim).await {
-                Ok(_) => {
-                    let message = format!(
-                        "Create Claim {} Pod {} in StatefulSet {} success",
-                        claim.name(),
-                        pod.name(),
-                        set.name()
-                    );
-                    self.context.normal(set, "SuccessfulCreate", message);
-                }
-                Err(error) if error.is_already_exists() => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
     }
 }

@@ -1,0 +1,153 @@
+//! What a kubelet tells of containers that fail and of images that cannot be had.
+
+use mainstay_object::Object;
+use serde_json::Value;
+
+/// An event about a container.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// The part of the pod: `spec.containers{main}`.
+    pub(crate) field: String,
+    pub(crate) is_warning: bool,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+/// What is to be told when a pod whose status is known takes on a new one.
+pub(crate) fn notes(pod: &Object, new: &Value) -> Vec<Note> {
+    let mut notes = Vec::new();
+    for (list, part) in
+        [("initContainerStatuses", "initContainers"), ("containerStatuses", "containers")]
+    {
+        for container in new.get(list).and_then(Value::as_array).into_iter().flatten() {
+            let name = container["name"].as_str().unwrap_or_default();
+            let old = super::find(pod.array(&["status", list]), "name", name);
+            let field = format!("spec.{part}{{{name}}}");
+            of_container(old, container, |is_warning, reason, message| {
+                notes.push(Note { field: field.clone(), is_warning, reason, message });
+            });
+        }
+    }
+    notes
+}
+
+fn of_container(
+    old: Option<&Value>,
+    new: &Value,
+    mut tell: impl FnMut(bool, &'static str, String),
+) {
+    let what = |container: &Value| {
+        let reason = container["state"]["waiting"]["reason"].as_str().unwrap_or_default();
+        (reason.to_owned(), container["restartCount"].as_i64())
+    };
+    let (reason, _) = what(new);
+    if old.is_some_and(|old| what(old) == what(new)) {
+        return;
+    }
+    let message = new["state"]["waiting"]["message"].as_str().unwrap_or_default();
+    match reason.as_str() {
+        "ErrImagePull" => {
+            let message = message.strip_prefix("failed").unwrap_or(message);
+            tell(true, "Failed", format!("Failed{message}"));
+            tell(true, "Failed", "Error: ErrImagePull".to_owned());
+        }
+        "ImagePullBackOff" => {
+            tell(false, "BackOff", message.to_owned());
+            tell(true, "Failed", "Error: ImagePullBackOff".to_owned());
+        }
+        "CrashLoopBackOff" => {
+            // How long it waits is in the status only, so that the events are the same and count up.
+            let container = message.split_once(" restarting ").map_or(message, |(_, it)| it);
+            tell(true, "BackOff", format!("Back-off restarting {}", spaced(container)));
+        }
+        _ => {}
+    }
+}
+
+/// `failed container=main pod=…` as events write it: `failed container main in pod …`.
+fn spaced(text: &str) -> String {
+    text.replacen("container=", "container ", 1).replacen(" pod=", " in pod ", 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ANNOTATION, Place, status};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_fails_is_told_once_for_each_time_it_fails() {
+        let place = Place { host_ip: "172.18.0.2", pod_ip: "10.244.0.5" };
+        for (annotation, inits, times) in [
+            (
+                "crash",
+                json!([]),
+                [
+                    vec![
+                        "containers{main} Warning BackOff Back-off restarting failed container main in pod p_n(u)",
+                    ],
+                    vec![],
+                    vec![
+                        "containers{main} Warning BackOff Back-off restarting failed container main in pod p_n(u)",
+                    ],
+                ],
+            ),
+            (
+                "init-crash",
+                json!([{"name": "first", "image": "f"}, {"name": "second", "image": "s"}]),
+                [
+                    vec![
+                        "initContainers{first} Warning BackOff Back-off restarting failed container first in pod p_n(u)",
+                    ],
+                    vec![],
+                    vec![
+                        "initContainers{first} Warning BackOff Back-off restarting failed container first in pod p_n(u)",
+                    ],
+                ],
+            ),
+            (
+                "stuck",
+                json!([]),
+                [
+                    vec![
+                        "containers{main} Warning Failed Failed to pull image \"m\": simulated: no such image",
+                        "containers{main} Warning Failed Error: ErrImagePull",
+                    ],
+                    vec![],
+                    vec![
+                        "containers{main} Normal BackOff Back-off pulling image \"m\"",
+                        "containers{main} Warning Failed Error: ImagePullBackOff",
+                    ],
+                ],
+            ),
+            ("slow-start:5", json!([]), [vec![], vec![], vec![]]),
+        ] {
+            let mut pod = Object::from_value(json!({
+                "metadata": {"name": "p", "namespace": "n", "uid": "u"},
+                "spec": {
+                    "restartPolicy": "Always", "initContainers": inits,
+                    "containers": [{"name": "main", "image": "m"}],
+                },
+            }))
+            .unwrap();
+            pod.set_annotation(ANNOTATION, annotation);
+            for (second, wanted) in [0, 9, 10].into_iter().zip(times) {
+                let now = format!("2026-01-01T00:00:{second:02}Z");
+                let Some(new) = status(&pod, &place, &now) else {
+                    assert!(wanted.is_empty(), "{annotation} {second}");
+                    continue;
+                };
+                let told: Vec<String> = notes(&pod, &new)
+                    .into_iter()
+                    .map(|it| {
+                        let kind = if it.is_warning { "Warning" } else { "Normal" };
+                        let field = it.field.trim_start_matches("spec.");
+                        format!("{field} {kind} {} {}", it.reason, it.message)
+                    })
+                    .collect();
+                assert_eq!(told, wanted, "{annotation} {second}");
+                pod.set(&["status"], new);
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The claims of a `StatefulSet`'s pods: made when they are missing, and owned by whom the retention
+//! policy says, so that the garbage collector takes them when it should.
+
+use super::pod;
+use crate::common::{Context, controller_reference_value, overtaken};
+use crate::workload::Named;
+use mainstay_client::{Cache, Error, Patch, Queue, Selection};
+use mainstay_object::{NamespacedName, Object, Resource, known};
+use serde_json::{Value, json};
+
+const CLAIM: Resource = known::PERSISTENT_VOLUME_CLAIM;
+
+/// What is remembered of a claim: its owners.
+#[derive(Debug, PartialEq)]
+struct Owners(Vec<Value>);
+
+/// The claims there are.
+pub(super) struct Claims {
+    context: Context,
+    cache: Cache<Owners>,
+}
+
+/// A pod as an owner: name and uid.
+type PodName<'a> = (&'a str, &'a str);
+
+impl Claims {
+    /// Follows claims. When one goes that a pod of a set owned, the set comes into the queue: it may
+    /// have waited for that.
+    pub(super) fn start(context: &Context, queue: Queue<NamespacedName>) -> Self {
+        let cache = Cache::builder(Selection::all(CLAIM), |claim| {
+            Some(Owners(claim.array(&["metadata", "ownerReferences"]).to_vec()))
+        })
+        .subscribe(move |change| {
+            let Some(before) = change.before.filter(|_| change.after.is_none()) else { return };
+            for owner in before.0.iter().filter(|owner| owner["kind"] == "Pod") {
+                if let Some((set, _)) = owner["name"].as_str().and_then(|it| it.rsplit_once('-')) {
+                    queue.add(NamespacedName::new(change.key.namespace.as_ref(), set));
+                }
+            }
+        })
+        .start(&context.cluster, context.stop.clone());
+        Self { context: context.clone(), cache }
+    }
+
+    pub(super) fn cache(&self) -> &Cache<impl PartialEq + Send + Sync + use<>> {
+        &self.cache
+    }
+
+    /// Gives the claims of a pod to whom they shall belong. `kept` says that the set still wants a pod
+    /// with that ordinal.
+    pub(super) async fn settle(
+        &self,
+        set: &Object,
+        (key, view): &Named,
+        ordinal: i64,
+        kept: bool,
+    ) -> Result<(), Error> {
+        let pod = (&*key.name, &*view.uid);
+        for template in set.array(&["spec", "volumeClaimTemplates"]) {
+            let Some(claim) = pod::claim(set, template, ordinal) else { continue };
+            let right = match self.cache.get(&claim.key()) {
+                Some(known) => owners(set, pod, kept, &known.0).is_none(),
+                // One that was just made is not known yet, and must not stay when its pod goes.
+                None => kept || !deletes(set, "whenScaled"),
+            };
+            if right {
+                continue;
+            }
+            let namespace = Some(set.namespace());
+            let cluster = &self.context.cluster;
+            let Some(live) = cluster.find(&CLAIM, namespace, claim.name()).await? else { continue };
+            let live_owners = live.array(&["metadata", "ownerReferences"]);
+            let Some(owners) = owners(set, pod, kept, live_owners) else { continue };
+            let patch = Patch::Merge(json!({"metadata": {
+                "uid": live.uid(), "resourceVersion": live.resource_version(),
+                "ownerReferences": owners,
+            }}));
+            match cluster.patch(&CLAIM, namespace, claim.name(), &patch).await {
+                Err(error) if overtaken(&error) => {}
+                other => drop(other?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the claims of a pod that do not exist yet; says whether the pod may be made. It may not
+    /// while there is a claim that goes with an earlier pod of that name.
+    pub(super) async fn make(
+        &self,
+        set: &Object,
+        pod: &Object,
+        ordinal: i64,
+    ) -> Result<bool, Error> {
+        let templates = set.array(&["spec", "volumeClaimTemplates"]);
+        let claims: Vec<_> =
+            templates.iter().filter_map(|template| pod::claim(set, template, ordinal)).collect();
+        let goes = |claim: &Object| {
+            self.cache
+                .get(&claim.key())
+                .is_some_and(|known| known.0.iter().any(|owner| is(owner, "v1", "Pod", pod.name())))
+        };
+        if deletes(set, "whenScaled") && claims.iter().any(goes) {
+            return Ok(false);
+        }
+        for mut claim in claims {
+            if self.cache.get(&claim.key()).is_some() {
+                continue;
+            }
+            if deletes(set, "whenDeleted") {
+                claim.set(
+                    &["metadata", "ownerReferences"],
+                    json!([controller_reference_value(set)]),
+                );
+            }
+            match self.context.cluster.create(&CLAIM, &claim).await {
+                Ok(_) => {
+                    let message = format!(
+                        "Create Claim {} Pod {} in StatefulSet {} success",
+                        claim.name(),
+                        pod.name(),
+                        set.name()
+                    );
+                    self.context.normal(set, "SuccessfulCreate", message);
+                }
+                Err(error) if error.is_already_exists() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn deletes(set: &Object, when: &str) -> bool {
+    set.str(&["spec", "persistentVolumeClaimRetentionPolicy", when]) == Some("Delete")
+}
+
+fn is(owner: &Value, api_version: &str, kind: &str, name: &str) -> bool {
+    owner["apiVersion"] == api_version && owner["kind"] == kind && owner["name"] == name
+}
+
+/// The owners that a claim shall have; none if those it has are right.
+///
+/// With `whenDeleted: Delete` the set owns the claims of the pods it wants; with `whenScaled: Delete` a
+/// pod that is not wanted any more owns its claims, and nobody else does. References to an earlier set
+/// or pod of the same name are left to the garbage collector, and where another controller owns a
+/// claim, this one does not.
+fn owners(set: &Object, pod: PodName<'_>, kept: bool, known: &[Value]) -> Option<Vec<Value>> {
+    let of_set = |owner: &Value| is(owner, set.api_version(), set.kind(), set.name());
+    let of_pod = |owner: &Value| is(owner, "v1", "Pod", pod.0);
+    let stale = |owner: &Value| {
+        (of_set(owner) && owner["uid"] != set.uid()) || (of_pod(owner) && owner["uid"] != pod.1)
+    };
+    if known.iter().any(stale) {
+        return None;
+    }
+    let (scaled, deleted) = (deletes(set, "whenScaled"), deletes(set, "whenDeleted"));
+    let others: Vec<&Value> = known.iter().filter(|it| !of_set(it) && !of_pod(it)).collect();
+    let foreign = (scaled || deleted) && others.iter().any(|owner| owner["controller"] == true);
+    let wanted = if foreign {
+        None
+    } else if scaled && !kept {
+        Some(json!({
+            "apiVersion": "v1", "kind": "Pod", "name": pod.0, "uid": pod.1,
+            "controller": true, "blockOwnerDeletion": true,
+        }))
+    } else {
+        deleted.then(|| controller_reference_value(set))
+    };
+    let uid = wanted.as_ref().map(|it| &it["uid"]);
+    let mine: Vec<&Value> = known.iter().filter(|it| of_set(it) || of_pod(it)).collect();
+    let right = match (mine.as_slice(), uid) {
+        ([], None) => true,
+        ([owner], Some(uid)) => owner["uid"] == *uid && owner["controller"] == true,
+        _ => false,
+    };
+    (!right).then(|| others.into_iter().cloned().chain(wanted).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(scaled: &str, deleted: &str) -> Object {
+        Object::from_value(json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet",
+            "metadata": {"name": "db", "namespace": "n", "uid": "s"},
+            "spec": {"persistentVolumeClaimRetentionPolicy": {
+                "whenScaled": scaled, "whenDeleted": deleted,
+            }},
+        }))
+        .unwrap()
+    }
+
+    fn owner(name: &str) -> Value {
+        let (api_version, kind, name, uid, controller) = match name {
+            "set" => ("apps/v1", "StatefulSet", "db", "s", true),
+            "old set" => ("apps/v1", "StatefulSet", "db", "s0", true),
+            "pod" => ("v1", "Pod", "db-1", "p", true),
+            "old pod" => ("v1", "Pod", "db-1", "p0", true),
+            "loose set" => ("apps/v1", "StatefulSet", "db", "s", false),
+            "backup" => ("example.com/v1", "Backup", "b", "b", true),
+            _ => ("example.com/v1", "Note", "n", "n", false),
+        };
+        json!({
+            "apiVersion": api_version, "kind": kind, "name": name, "uid": uid,
+            "controller": controller, "blockOwnerDeletion": true,
+        })
+    }
+
+    #[test]
+    fn claims_belong_to_whom_the_policy_says() {
+        for (scaled, deleted, kept, known, wanted) in [
+            ("Retain", "Retain", true, vec![], None),
+            ("Retain", "Retain", true, vec!["set"], Some(vec![])),
+            ("Retain", "Retain", false, vec!["pod", "note"], Some(vec!["note"])),
+            ("Retain", "Retain", true, vec!["backup", "set"], Some(vec!["backup"])),
+            ("Retain", "Delete", true, vec![], Some(vec!["set"])),
+            ("Retain", "Delete", true, vec!["note"], Some(vec!["note", "set"])),
+            ("Retain", "Delete", false, vec!["pod"], Some(vec!["set"])),
+            ("Retain", "Delete", false, vec!["set"], None),
+            ("Delete", "Retain", true, vec![], None),
+            ("Delete", "Retain", false, vec![], Some(vec!["pod"])),
+            ("Delete", "Retain", true, vec!["pod"], Some(vec![])),
+            ("Delete", "Delete", true, vec![], Some(vec!["set"])),
+            ("Delete", "Delete", false, vec!["set"], Some(vec!["pod"])),
+            ("Delete", "Delete", false, vec!["pod"], None),
+            ("Delete", "Delete", true, vec!["loose set"], Some(vec!["set"])),
+            // What an earlier one of that name owned goes with that one.
+            ("Delete", "Delete", false, vec!["old set"], None),
+            ("Delete", "Delete", true, vec!["old pod"], None),
+            // Another controller owns the claim.
+            ("Delete", "Delete", true, vec!["backup"], None),
+            ("Delete", "Delete", true, vec!["backup", "set"], Some(vec!["backup"])),
+        ] {
+            let case = format!("{scaled} {deleted} {kept} {known:?}");
+            let known: Vec<Value> = known.into_iter().map(owner).collect();
+            let wanted = wanted.map(|it| it.into_iter().map(owner).collect::<Vec<_>>());
+            let found = owners(&set(scaled, deleted), ("db-1", "p"), kept, &known);
+            assert_eq!(found, wanted, "{case}");
+        }
+    }
+}
