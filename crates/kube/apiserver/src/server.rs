@@ -93,6 +93,9 @@ pub enum StartError {
     /// A flow schema or priority level that every cluster has could not be made.
     #[error("creating flow schemas and priority levels: {0}")]
     Flow(Status),
+    /// The range of addresses of Services could not be made.
+    #[error("creating the ServiceCIDR kubernetes: {0}")]
+    ServiceRange(Status),
     /// An `APIService` of a group that is built in could not be made.
     #[error("creating APIServices: {0}")]
     Groups(Status),
@@ -189,6 +192,7 @@ impl ApiServer {
         });
         handlers::definitions::restore(&server);
         handlers::bootstrap::namespaces(&server).await?;
+        handlers::bootstrap::service_range(&server).await.map_err(StartError::ServiceRange)?;
         handlers::roles::settle(&server).await?;
         limits::flow::start(&server).await.map_err(StartError::Flow)?;
         crate::policy::keep_status(&server);

@@ -1,7 +1,8 @@
-//! Claims and volumes stay while they are used.
+//! Claims, volumes and classes of attributes stay while they are used.
 //!
 //! The API gives each of them a finalizer. A claim that is being deleted keeps it while a Pod that
-//! may run mounts it, a volume while a claim is bound to it; here it is taken away.
+//! may run mounts it, a volume while a claim is bound to it, a `VolumeAttributesClass` while a claim
+//! or a volume names it; here it is taken away.
 
 use crate::Started;
 use crate::common::{Context, overtaken};
@@ -13,8 +14,11 @@ use std::sync::Arc;
 
 const CLAIM: &str = "kubernetes.io/pvc-protection";
 const VOLUME: &str = "kubernetes.io/pv-protection";
+const CLASS: &str = "kubernetes.io/vac-protection";
+const CLASSES: Resource =
+    Resource::cluster("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses");
 
-/// Starts both controllers.
+/// Starts the controllers.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let controller = Controller::new("claims");
     let queue = controller.queue();
@@ -58,6 +62,47 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let controller = controller.reads(&volumes);
     let reconciler = Volumes { context: context.clone(), _volumes: volumes };
     started.controller(controller.start(reconciler, context.stop.clone()));
+    start_classes(context, started);
+}
+
+fn start_classes(context: &Context, started: &mut Started) {
+    let controller = Controller::new("attribute-classes");
+    let queue = controller.queue();
+    let classes =
+        Cache::builder(Selection::all(CLASSES), |class| is_held(class, CLASS).then_some(()))
+            .subscribe(move |change| {
+                if change.after.is_some() {
+                    queue.add(change.key.clone());
+                }
+            })
+            .start(&context.cluster, context.stop.clone());
+    let users = [known::PERSISTENT_VOLUME_CLAIM, known::PERSISTENT_VOLUME].map(|kind| {
+        let queue = controller.queue();
+        Cache::builder(Selection::all(kind), |user| {
+            Some(classes_of(user)).filter(|names| !names.is_empty())
+        })
+        .subscribe(move |change| {
+            for name in change.before.into_iter().flat_map(|names| names.iter()) {
+                queue.add(NamespacedName::cluster(name.as_ref()));
+            }
+        })
+        .start(&context.cluster, context.stop.clone())
+    });
+    let controller = controller.reads(&classes);
+    let controller = users.iter().fold(controller, Controller::reads);
+    let reconciler = Classes { context: context.clone(), _held: classes, users };
+    started.controller(controller.start(reconciler, context.stop.clone()));
+}
+
+/// The classes of attributes that a claim or a volume has, or is to have.
+fn classes_of(user: &Object) -> Vec<Arc<str>> {
+    let paths: [&[&str]; 3] = [
+        &["spec", "volumeAttributesClassName"],
+        &["status", "currentVolumeAttributesClassName"],
+        &["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"],
+    ];
+    let names = paths.iter().filter_map(|path| user.str(path));
+    names.filter(|name| !name.is_empty()).map(Arc::from).collect()
 }
 
 /// Whether an object is being deleted and waits for this finalizer.
@@ -158,9 +203,49 @@ impl Reconciler for Volumes {
     }
 }
 
+struct Classes {
+    context: Context,
+    /// Wakes classes as long as it lives.
+    _held: Cache<()>,
+    /// Claims and volumes that name a class.
+    users: [Cache<Vec<Arc<str>>>; 2],
+}
+
+impl Reconciler for Classes {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let Some(class) = self.context.cluster.find(&CLASSES, None, &key.name).await? else {
+            return Ok(Action::Done);
+        };
+        let named = |users: &Cache<Vec<Arc<str>>>| {
+            users.list(None).iter().any(|(_, names)| names.contains(&key.name))
+        };
+        if !is_held(&class, CLASS) || self.users.iter().any(named) {
+            return Ok(Action::Done);
+        }
+        release(&self.context, &CLASSES, &class, CLASS).await
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn claims_name_the_class_they_have_and_the_one_they_are_to_have() {
+        let claim = Object::from_value(json!({
+            "metadata": {"name": "c"}, "spec": {"volumeAttributesClassName": "fast"},
+            "status": {
+                "currentVolumeAttributesClassName": "slow",
+                "modifyVolumeStatus": {"targetVolumeAttributesClassName": "fast", "status": "Pending"},
+            },
+        }))
+        .unwrap();
+        assert_eq!(classes_of(&claim), ["fast", "slow", "fast"].map(Arc::from));
+        assert!(classes_of(&Object::new(&known::PERSISTENT_VOLUME.gvk(), "v")).is_empty());
+    }
 
     #[test]
     fn pods_use_the_claims_that_they_mount_until_they_end() {

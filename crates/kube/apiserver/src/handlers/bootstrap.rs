@@ -29,6 +29,8 @@ pub(crate) const NAMESPACES: [&str; 4] =
 const SERVICE: &str = "kubernetes";
 /// The first address of Services.
 const ADDRESS: &str = "10.96.0.1";
+/// The addresses of Services.
+const RANGE: &str = "10.96.0.0/12";
 
 /// Creates the namespaces that every cluster has, where they are not there yet.
 pub(crate) async fn namespaces(server: &Arc<ApiServer>) -> Result<(), StartError> {
@@ -41,6 +43,24 @@ pub(crate) async fn namespaces(server: &Arc<ApiServer>) -> Result<(), StartError
         made.map_err(|status| StartError::CreateNamespace { name: name.to_owned(), status })?;
     }
     Ok(())
+}
+
+/// Creates the range of addresses of Services, where it is not there yet: as it is once the
+/// controllers of the original have seen it.
+pub(crate) async fn service_range(server: &Arc<ApiServer>) -> Result<(), Status> {
+    let row = row(server, "networking.k8s.io", "servicecidrs")?;
+    let value = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR",
+        "metadata": {"name": SERVICE, "finalizers": ["networking.k8s.io/service-cidr-finalizer"]},
+        "spec": {"cidrs": [RANGE]},
+        "status": {"conditions": [{
+            "type": "Ready", "status": "True", "reason": "",
+            "message": "Kubernetes Service CIDR is ready",
+            "lastTransitionTime": server.clock.now_rfc3339(),
+        }]},
+    });
+    let object = Object::from_value(value).map_err(Status::internal)?;
+    seed(server, vec![(&*row.storage, object)]).await
 }
 
 /// Stores objects that are complete but for uid and time, those that are not there yet, all at once.

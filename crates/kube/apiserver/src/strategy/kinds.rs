@@ -403,8 +403,12 @@ rules! {
         check_update: Some(check::ingress_class_update),
         ..COUNTED
     };
-    IP_ADDRESS =
-        Rules { table: check::IP_ADDRESS, check_update: Some(check::ip_address_update), ..COUNTED };
+    IP_ADDRESS = Rules {
+        names: rules::formats::strict_address,
+        table: check::IP_ADDRESS,
+        check_update: Some(check::ip_address_update),
+        ..COUNTED
+    };
     SERVICE_CIDR = Rules {
         table: check::SERVICE_CIDR,
         check_update: Some(check::service_cidr_update),

@@ -1,14 +1,17 @@
 //! Services: which pods are behind them, as `EndpointSlices` and as Endpoints.
 //!
 //! A Service with a selector gets one slice for each thousand pods and one Endpoints object of its
-//! own name. Both are made by name, so that a second attempt finds the first. Services without a
-//! selector are left to whoever writes their endpoints.
+//! own name. Both are made by name, so that a second attempt finds the first. For Services without a
+//! selector somebody else writes endpoints, and [`mirror`] makes slices of them.
+
+mod mirror;
 
 use crate::Started;
 use crate::common::{Context, controller_reference_value, overtaken};
 use crate::views::{Owned, PodView, Views};
 use mainstay_client::{
-    Action, Cache, Controller, DeleteOptions, Error, Patch, Reconciler, Selection, difference,
+    Action, Cache, Cluster, Controller, DeleteOptions, Error, Patch, Reconciler, Selection,
+    difference,
 };
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{NamespacedName, Object, Resource, fnv, known};
@@ -29,6 +32,7 @@ struct ServiceView {
 
 /// Starts the controller of Services.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
+    mirror::start(context, started);
     let controller = Controller::new("services");
     let queue = controller.queue();
     let services = Cache::builder(Selection::all(known::SERVICE), |service| {
@@ -132,7 +136,7 @@ impl Reconcile {
         pods.retain(|(_, pod)| pod.matches(&selector) && pod.ip.is_some() && !pod.is_finished());
         let wanted = slices(&service, &pods);
         for slice in &wanted {
-            self.write(&known::ENDPOINT_SLICE, slice).await?;
+            write(cluster, &known::ENDPOINT_SLICE, slice).await?;
         }
         for (name, slice) in self.slices.list(Some(&key.namespace)) {
             let ours = slice.0 == *key.name;
@@ -142,27 +146,26 @@ impl Reconcile {
                 cluster.ensure_deleted(resource, name.namespace(), &name.name, &options).await?;
             }
         }
-        self.write(&known::ENDPOINTS, &endpoints(&service, &pods)).await
+        write(cluster, &known::ENDPOINTS, &endpoints(&service, &pods)).await
     }
+}
 
-    /// Makes an object have the wanted content, lists and all.
-    async fn write(&self, resource: &Resource, wanted: &Object) -> Result<(), Error> {
-        let cluster = &self.context.cluster;
-        let namespace = Some(wanted.namespace());
-        let Some(live) = cluster.find(resource, namespace, wanted.name()).await? else {
-            return match cluster.create(resource, wanted).await {
-                // Made since: its event brings the Service back.
-                Err(error) if error.is_already_exists() => Ok(()),
-                other => other.map(|_| ()),
-            };
+/// Makes an object have the wanted content, lists and all.
+async fn write(cluster: &Cluster, resource: &Resource, wanted: &Object) -> Result<(), Error> {
+    let namespace = Some(wanted.namespace());
+    let Some(live) = cluster.find(resource, namespace, wanted.name()).await? else {
+        return match cluster.create(resource, wanted).await {
+            // Made since: its event brings the Service back.
+            Err(error) if error.is_already_exists() => Ok(()),
+            other => other.map(|_| ()),
         };
-        let Some(mut patch) = difference(&live.to_value(), &wanted.to_value()) else {
-            return Ok(());
-        };
-        patch["metadata"]["resourceVersion"] = live.resource_version().into();
-        cluster.patch(resource, namespace, wanted.name(), &Patch::Merge(patch)).await?;
-        Ok(())
-    }
+    };
+    let Some(mut patch) = difference(&live.to_value(), &wanted.to_value()) else {
+        return Ok(());
+    };
+    patch["metadata"]["resourceVersion"] = live.resource_version().into();
+    cluster.patch(resource, namespace, wanted.name(), &Patch::Merge(patch)).await?;
+    Ok(())
 }
 
 type Named = (NamespacedName, Arc<PodView>);

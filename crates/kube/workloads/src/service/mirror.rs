@@ -1,0 +1,247 @@
+//! Endpoints that somebody writes for a Service without a selector, as `EndpointSlices`.
+//!
+//! One slice for each list of ports and family of addresses, owned by the Endpoints and named after
+//! them. Endpoints of elections, and those with the label `endpointslice.kubernetes.io/skip-mirror`,
+//! are left alone.
+
+use super::{MANAGED_BY, SERVICE_NAME, SLICE, write};
+use crate::Started;
+use crate::common::{Context, controller_reference_value, overtaken};
+use mainstay_client::{Action, Cache, Controller, DeleteOptions, Error, Reconciler, Selection};
+use mainstay_object::{NamespacedName, Object, fnv, known};
+use serde_json::{Value, json};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+const MANAGER: &str = "endpointslicemirroring-controller.k8s.io";
+const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
+const ELECTION: &str = "control-plane.alpha.kubernetes.io/leader";
+/// Annotations of Endpoints that their slices do not get.
+const NOT_MIRRORED: [&str; 2] = [
+    "endpoints.kubernetes.io/last-change-trigger-time",
+    "kubectl.kubernetes.io/last-applied-configuration",
+];
+
+/// Starts the controller.
+pub(super) fn start(context: &Context, started: &mut Started) {
+    let controller = Controller::new("endpoints-mirror");
+    // Everything of one name, whether Service, Endpoints or slice, is looked at together.
+    let queue = controller.queue();
+    let services = Cache::builder(Selection::all(known::SERVICE), |service| {
+        service.get(&["spec", "selector"]).is_none().then_some(())
+    })
+    .subscribe(move |change| queue.add(change.key.clone()))
+    .start(&context.cluster, context.stop.clone());
+    let queue = controller.queue();
+    let endpoints = Cache::builder(Selection::all(known::ENDPOINTS), |endpoints| {
+        is_mirrored(endpoints).then(|| Arc::<str>::from(endpoints.resource_version()))
+    })
+    .subscribe(move |change| queue.add(change.key.clone()))
+    .start(&context.cluster, context.stop.clone());
+    let queue = controller.queue();
+    let slices = Cache::builder(
+        Selection::all(known::ENDPOINT_SLICE).labels(format!("{MANAGED_BY}={MANAGER}")),
+        |slice| {
+            let service = slice.label(SERVICE_NAME)?.to_owned();
+            Some((service, Arc::<str>::from(slice.resource_version())))
+        },
+    )
+    .subscribe(move |change| {
+        for (service, _) in [change.before, change.after].into_iter().flatten().map(|it| &**it) {
+            queue.add(NamespacedName::new(Arc::clone(&change.key.namespace), service.as_str()));
+        }
+    })
+    .start(&context.cluster, context.stop.clone());
+    let controller = controller.reads(&services).reads(&endpoints).reads(&slices);
+    let mirror = Mirror { context: context.clone(), services, endpoints, slices };
+    started.controller(controller.start(mirror, context.stop.clone()));
+}
+
+/// Whether Endpoints are for others to see. Those that our own controller writes are not: their
+/// Service has slices.
+fn is_mirrored(endpoints: &Object) -> bool {
+    endpoints.label(SKIP) != Some("true") && endpoints.annotation(ELECTION).is_none()
+}
+
+struct Mirror {
+    context: Context,
+    /// Services without a selector.
+    services: Cache<()>,
+    endpoints: Cache<Arc<str>>,
+    slices: Cache<(String, Arc<str>)>,
+}
+
+impl Reconciler for Mirror {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        match self.run(key).await {
+            Err(error) if overtaken(&error) || error.is_namespace_terminating() => Ok(Action::Done),
+            other => other.map(|()| Action::Done),
+        }
+    }
+}
+
+impl Mirror {
+    async fn run(&self, key: &NamespacedName) -> Result<(), Error> {
+        let cluster = &self.context.cluster;
+        let mut wanted = Vec::new();
+        if self.services.get(key).is_some() && self.endpoints.get(key).is_some() {
+            let live = cluster.find(&known::ENDPOINTS, key.namespace(), &key.name).await?;
+            wanted = live
+                .filter(|live| !live.is_terminating())
+                .map_or_else(Vec::new, |live| slices(&live));
+        }
+        for slice in &wanted {
+            write(cluster, &known::ENDPOINT_SLICE, slice).await?;
+        }
+        for (name, slice) in self.slices.list(Some(&key.namespace)) {
+            let ours = slice.0 == *key.name;
+            if ours && !wanted.iter().any(|wanted| *wanted.name() == *name.name) {
+                let options = DeleteOptions::default();
+                let resource = &known::ENDPOINT_SLICE;
+                cluster.ensure_deleted(resource, name.namespace(), &name.name, &options).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Ports, the family of addresses, endpoints.
+type Group = (Vec<Value>, &'static str, Vec<Value>);
+
+/// The slices that mirror Endpoints.
+fn slices(endpoints: &Object) -> Vec<Object> {
+    let mut groups: Vec<Group> = Vec::new();
+    for subset in endpoints.array(&["subsets"]) {
+        let list = |field: &str| subset.get(field).and_then(Value::as_array).into_iter().flatten();
+        let ports: Vec<Value> = list("ports").map(port).collect();
+        let addresses = list("addresses").map(|it| (it, true));
+        let all = addresses.chain(list("notReadyAddresses").map(|it| (it, false)));
+        for (family, entry) in all.filter_map(|(it, ready)| endpoint(it, ready)).take(SLICE) {
+            match groups.iter_mut().find(|group| group.0 == ports && group.1 == family) {
+                Some(group) if group.2.iter().any(|it| it["addresses"] == entry["addresses"]) => {}
+                Some(group) => group.2.push(entry),
+                None => groups.push((ports.clone(), family, vec![entry])),
+            }
+        }
+    }
+    groups.into_iter().map(|group| slice(endpoints, group)).collect()
+}
+
+fn port(port: &Value) -> Value {
+    let mut entry = json!({
+        "name": port.get("name").and_then(Value::as_str).unwrap_or_default(),
+        "port": port.get("port"),
+        "protocol": port.get("protocol").and_then(Value::as_str).unwrap_or("TCP"),
+    });
+    if let Some(app) = port.get("appProtocol") {
+        entry["appProtocol"] = app.clone();
+    }
+    entry
+}
+
+/// An address as slices have it, and its family; none if it is none.
+fn endpoint(address: &Value, ready: bool) -> Option<(&'static str, Value)> {
+    let ip: IpAddr = address.get("ip")?.as_str()?.parse().ok()?;
+    let ip = ip.to_canonical();
+    let mut entry = json!({"addresses": [ip], "conditions": {"ready": ready}});
+    for field in ["hostname", "nodeName", "targetRef"] {
+        if let Some(value) = address.get(field) {
+            entry[field] = value.clone();
+        }
+    }
+    Some((if ip.is_ipv4() { "IPv4" } else { "IPv6" }, entry))
+}
+
+fn slice(endpoints: &Object, (ports, family, entries): Group) -> Object {
+    // Named by what tells slices of the same Endpoints apart, so that a second attempt finds the first.
+    let seed = format!("{}/{family}/{}", endpoints.uid(), Value::from(ports.clone()));
+    let hash = fnv::safe_encode(&format!("{:05}", fnv::fnv32a(seed.as_bytes()) % 100_000));
+    let name = format!("{}-{hash}", endpoints.name());
+    let mut slice = Object::new(&known::ENDPOINT_SLICE.gvk(), &name);
+    slice.set(&["metadata", "namespace"], endpoints.namespace().into());
+    for (key, value) in endpoints.labels() {
+        slice.set_label(key, value);
+    }
+    slice.set_label(SERVICE_NAME, endpoints.name());
+    slice.set_label(MANAGED_BY, MANAGER);
+    for (key, value) in endpoints.annotations().filter(|(key, _)| !NOT_MIRRORED.contains(key)) {
+        slice.set_annotation(key, value);
+    }
+    slice.set(&["metadata", "ownerReferences"], json!([controller_reference_value(endpoints)]));
+    slice.set(&["addressType"], family.into());
+    slice.set(&["endpoints"], Value::Array(entries));
+    slice.set(&["ports"], Value::Array(ports));
+    slice
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_for_each_list_of_ports_and_family_of_addresses() {
+        let endpoints = Object::from_value(json!({
+            "apiVersion": "v1", "kind": "Endpoints",
+            "metadata": {
+                "name": "db", "namespace": "n", "uid": "e", "labels": {"team": "a"},
+                "annotations": {"note": "x", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+            },
+            "subsets": [
+                {
+                    "addresses": [{"ip": "10.1.2.3", "hostname": "one"}, {"ip": "2001:db8::1"}, {"ip": "no"}],
+                    "notReadyAddresses": [{"ip": "10.1.2.4"}], "ports": [{"port": 80, "name": "a"}],
+                },
+                {"addresses": [{"ip": "10.1.2.5"}], "ports": [{"port": 81, "protocol": "UDP"}]},
+                {"addresses": [{"ip": "10.1.2.3"}], "ports": [{"port": 80, "name": "a"}]},
+            ],
+        }))
+        .unwrap();
+        let made = slices(&endpoints);
+        let seen: Vec<String> = made
+            .iter()
+            .map(|slice| {
+                let entries = slice.array(&["endpoints"]).iter();
+                let entries: Vec<String> = entries
+                    .map(|it| {
+                        format!(
+                            "{}{}",
+                            it["addresses"][0].as_str().unwrap(),
+                            it["conditions"]["ready"]
+                        )
+                    })
+                    .collect();
+                let port = &slice.array(&["ports"])[0];
+                let family = slice.str(&["addressType"]).unwrap();
+                format!("{family} {} {} {}", port["port"], port["protocol"], entries.join(" "))
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                r#"IPv4 80 "TCP" 10.1.2.3true 10.1.2.4false"#,
+                r#"IPv6 80 "TCP" 2001:db8::1true"#,
+                r#"IPv4 81 "UDP" 10.1.2.5true"#,
+            ]
+        );
+        let slice = &made[0];
+        assert_eq!(slice.label(SERVICE_NAME), Some("db"));
+        assert_eq!((slice.label("team"), slice.annotation("note")), (Some("a"), Some("x")));
+        assert!(slice.annotation(NOT_MIRRORED[1]).is_none());
+        assert_eq!(slice.array(&["metadata", "ownerReferences"])[0]["kind"], "Endpoints");
+        assert_ne!(made[0].name(), made[1].name());
+    }
+
+    #[test]
+    fn elections_and_what_asks_not_to_be_are_not_mirrored() {
+        let mut it = Object::new(&known::ENDPOINTS.gvk(), "e");
+        assert!(is_mirrored(&it));
+        it.set_annotation(ELECTION, "{}");
+        assert!(!is_mirrored(&it));
+        let mut it = Object::new(&known::ENDPOINTS.gvk(), "e");
+        it.set_label(SKIP, "true");
+        assert!(!is_mirrored(&it));
+    }
+}
