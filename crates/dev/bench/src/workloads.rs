@@ -5,7 +5,7 @@
 //! process, of a real one its store, API server, controllers, scheduler and what simulates its nodes.
 //! The client applies and watches, the same of every server, and is not counted.
 
-use crate::api::{Api, conditions};
+use crate::api::Api;
 use crate::figure::{Figure, median};
 use crate::launch::{Data, Launched, Peer, Program};
 use crate::process::Usage;
@@ -99,10 +99,9 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
             }
         }
     }
-    let Arguments { deployments, replicas, nodes, rounds, .. } = arguments;
+    let Arguments { deployments, replicas, clients, rounds, .. } = arguments;
     println!(
-        "{deployments} Deployments of {replicas} pods on {nodes} nodes, {rounds} rounds. {}\n",
-        conditions()?
+        "{deployments} Deployments of {replicas} pods, {clients} clients, medians of {rounds} rounds.\n"
     );
     println!("{}", table(arguments, &columns, &servers));
     Ok(())

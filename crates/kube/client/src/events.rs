@@ -18,8 +18,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// How many events may wait to be written.
-const WAITING: usize = 1024;
+/// How many events may wait to be written: a few for each object of a rollout of a thousand pods.
+const WAITING: usize = 8192;
 /// How many distinct events are remembered to be counted up; beyond it the memory starts afresh.
 const REMEMBERED: usize = 4096;
 
