@@ -2,7 +2,10 @@
 // Deployment for each Site, reports in the Site's status, and cleans up with a finalizer. It must run
 // against Mainstay's API as it runs against any other, and is therefore free of anything of ours.
 //
-//	manager --kubeconfig FILE --namespace NAMESPACE
+// With --webhooks PORT it serves webhooks, too, with the certificate in --certificates: Sites are defaulted, judged, and
+// converted between two versions.
+//
+//	manager --kubeconfig FILE --namespace NAMESPACE [--webhooks PORT --certificates FOLDER]
 package main
 
 import (
@@ -31,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
 const (
@@ -137,6 +141,8 @@ func (r *reconciler) cleanUp(ctx context.Context, site *Site) error {
 
 func run() error {
 	namespace := flag.String("namespace", "", "the namespace to work in")
+	port := flag.Int("webhooks", 0, "the port on which to serve webhooks")
+	certificates := flag.String("certificates", "", "the folder of tls.crt and tls.key")
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseDevMode(true)))
 
@@ -149,6 +155,7 @@ func run() error {
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
+		WebhookServer:                 webhook.NewServer(webhook.Options{Port: *port, CertDir: *certificates}),
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
 		Cache:                         cache.Options{DefaultNamespaces: map[string]cache.Config{*namespace: {}}},
 		LeaderElection:                true,
@@ -158,6 +165,11 @@ func run() error {
 	})
 	if err != nil {
 		return err
+	}
+	if *port != 0 {
+		if err := serve(manager); err != nil {
+			return err
+		}
 	}
 	reconciler := &reconciler{
 		Client:   manager.GetClient(),

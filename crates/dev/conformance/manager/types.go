@@ -64,5 +64,7 @@ func (l *SiteList) DeepCopyObject() runtime.Object {
 func addToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(groupVersion, &Site{}, &SiteList{})
 	metav1.AddToGroupVersion(scheme, groupVersion)
+	scheme.AddKnownTypeWithName(groupVersion2.WithKind("Site"), &SiteV2{})
+	metav1.AddToGroupVersion(scheme, groupVersion2)
 	return nil
 }

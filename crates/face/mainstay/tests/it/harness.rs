@@ -25,9 +25,14 @@ impl Up {
     /// Starts `up` with these arguments, a kubeconfig in `folder` and a free port, and waits until
     /// it says that it is ready.
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
+        Self::start_at(folder, "127.0.0.1:0", arguments)
+    }
+
+    /// The same on an address.
+    pub(crate) fn start_at(folder: &Path, listen: &str, arguments: &[&str]) -> Self {
         let kubeconfig = folder.join("kubeconfig");
         let mut child = mainstay()
-            .args(["up", "--listen", "127.0.0.1:0", "--kubeconfig"])
+            .args(["up", "--listen", listen, "--kubeconfig"])
             .arg(&kubeconfig)
             .args(arguments)
             .stdout(Stdio::piped())

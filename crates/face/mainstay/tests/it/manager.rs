@@ -1,6 +1,6 @@
 //! An operator written in Go with controller-runtime (`crates/dev/conformance/manager`), unchanged:
 //! cached reads, create-or-update, server-side apply, status patches, a finalizer, leader election,
-//! events.
+//! events; and its webhooks, on the host.
 
 use crate::harness::{Up, tls_cluster, until, until_gone};
 use mainstay_client::{Cluster, DeleteOptions, ListParams, Patch};
@@ -12,6 +12,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 const SITE: Resource = Resource::namespaced("manager.example.com", "v1", "Site", "sites");
+const SITE_V2: Resource = Resource::namespaced("manager.example.com", "v2", "Site", "sites");
+const SLICE: Resource =
+    Resource::namespaced("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
 const NAMESPACE: &str = "sites";
 const LEADER: &str = "sites.manager.example.com";
 
@@ -21,10 +24,15 @@ struct Manager(Child);
 impl Manager {
     /// Starts the program; what it says goes to `log`.
     fn start(program: &str, kubeconfig: &Path, log: &Path) -> Self {
+        Self::start_with(program, kubeconfig, log, &[])
+    }
+
+    fn start_with(program: &str, kubeconfig: &Path, log: &Path, more: &[&str]) -> Self {
         let log = std::fs::File::create(log).expect("a log");
         let child = Command::new(program)
             .args(["--namespace", NAMESPACE, "--kubeconfig"])
             .arg(kubeconfig)
+            .args(more)
             .stderr(log)
             .stdout(Stdio::null())
             .spawn();
@@ -84,6 +92,226 @@ async fn a_controller_runtime_manager_runs_unchanged() {
     })
     .await;
     ran("a controller-runtime manager with two replicas");
+}
+
+/// A port that nobody uses just now.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind(("0.0.0.0", 0)).expect("a port");
+    listener.local_addr().expect("it has an address").port()
+}
+
+/// The address of this machine that endpoints may have; none if it has only itself.
+fn host() -> Option<std::net::IpAddr> {
+    // Nothing is sent: the address is that of the way there.
+    let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).ok()?;
+    socket.connect(("192.0.2.1", 9)).ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+/// Writes a certificate for webhooks into a folder, and gives it as a `caBundle`.
+fn certificate(folder: &Path) -> String {
+    use base64::Engine as _;
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let names = ["127.0.0.1".to_owned(), "hooks.sites.svc".to_owned()];
+    let parameters = rcgen::CertificateParams::new(names).expect("names");
+    let certificate = parameters.self_signed(&key).expect("a certificate");
+    std::fs::write(folder.join("tls.crt"), certificate.pem()).expect("written");
+    std::fs::write(folder.join("tls.key"), key.serialize_pem()).expect("written");
+    base64::engine::general_purpose::STANDARD.encode(certificate.pem())
+}
+
+/// The definition with a second version, which a webhook converts.
+fn two_versions(client: &dyn Fn(&str) -> Value) -> Value {
+    let text = include_str!("../../../../dev/conformance/manager/crd.yaml");
+    let options = mainstay_yaml::Options::default();
+    let mut definition = mainstay_yaml::one(text.as_bytes(), &options).expect("YAML");
+    let mut second = definition["spec"]["versions"][0].clone();
+    second["name"] = "v2".into();
+    second["storage"] = false.into();
+    let spec = &mut second["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    spec["required"] = json!(["page"]);
+    spec["properties"].as_object_mut().expect("fields").remove("text");
+    spec["properties"]["page"] =
+        json!({"type": "object", "properties": {"text": {"type": "string"}}});
+    let versions = definition["spec"]["versions"].as_array_mut();
+    versions.expect("versions").push(second);
+    definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"], "clientConfig": client("/convert"),
+    }});
+    definition
+}
+
+/// A configuration that asks the manager about Sites.
+fn configuration(kind: &str, path: &str, operations: &[&str], client: &Value) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "sites"},
+        "webhooks": [{
+            "name": format!("{path}.sites.example.com"), "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "clientConfig": client,
+            "rules": [{"operations": operations, "apiGroups": ["manager.example.com"],
+                "apiVersions": ["v1"], "resources": ["sites"]}],
+        }],
+    })
+}
+
+#[tokio::test]
+async fn webhooks_of_a_manager_are_reached_on_the_host() {
+    let Some(program) = std::env::var("MAINSTAY_MANAGER").ok().filter(|it| !it.is_empty()) else {
+        skipped("webhooks of a controller-runtime manager: MAINSTAY_MANAGER names no built one");
+        return;
+    };
+    hooks(&program, None).await;
+    ran("webhooks of a controller-runtime manager, reached by URL");
+    match host() {
+        Some(host) => {
+            hooks(&program, Some(host)).await;
+            ran("webhooks of a controller-runtime manager, reached through a Service");
+        }
+        None => skipped("webhooks through a Service: this machine has no address but its own"),
+    }
+}
+
+/// Webhooks that are reached through a Service whose endpoints are at an address, or by URL.
+async fn hooks(program: &str, service: Option<std::net::IpAddr>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let listen = format!("127.0.0.1:{}", free_port());
+    let data_dir = ["--data-dir", data.to_str().expect("a text")];
+    let mut up = Up::start_at(folder.path(), &listen, &data_dir);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    let bundle = certificate(folder.path());
+    let ports = [free_port(), free_port()];
+    let client = |path: &str| match service {
+        Some(_) => json!({"caBundle": bundle,
+            "service": {"namespace": NAMESPACE, "name": "hooks", "path": path}}),
+        None => json!({"caBundle": bundle, "url": format!("https://127.0.0.1:{}{path}", ports[0])}),
+    };
+    create(
+        &cluster,
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
+    )
+    .await;
+    create(&cluster, two_versions(&client)).await;
+    if let Some(host) = service {
+        expose(&cluster, host, &ports).await;
+    }
+    let start = |at: usize| {
+        let log = folder.path().join(format!("{at}.log"));
+        let port = ports[at].to_string();
+        let certificates = folder.path().to_str().expect("a text");
+        let more = ["--webhooks", &port, "--certificates", certificates];
+        Manager::start_with(program, &up.kubeconfig, &log, &more)
+    };
+    let (first, second) = (start(0), start(1));
+    let both = ["CREATE", "UPDATE"];
+    let mutating = client("/mutate-manager-example-com-v1-site");
+    let validating = client("/validate-manager-example-com-v1-site");
+    let all = ["CREATE", "UPDATE", "DELETE"];
+    create(&cluster, configuration("MutatingWebhookConfiguration", "mutate", &both, &mutating))
+        .await;
+    create(
+        &cluster,
+        configuration("ValidatingWebhookConfiguration", "validate", &all, &validating),
+    )
+    .await;
+
+    // The manager's port is not open before it is.
+    let one = object(&site("one", "hello", 1));
+    let created = loop {
+        match cluster.create(&SITE, &one).await {
+            Ok(created) => break created,
+            Err(error) if error.to_string().contains("refused") => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(created.label("site"), Some("one"), "the webhook sets a label");
+    let refused = |name: &str, text: &str| {
+        let (cluster, site) = (cluster.clone(), object(&site(name, text, 1)));
+        async move { cluster.create(&SITE, &site).await.expect_err("refused").to_string() }
+    };
+    let told = refused("two", "forbidden").await;
+    let expected = "admission webhook \"validate.sites.example.com\" denied the request: text: \"forbidden\" may not be shown";
+    assert!(told.contains(expected), "{told}");
+
+    lives_in_two_versions(&cluster).await;
+
+    // The server may go and come back.
+    up.kill();
+    let up_again = Up::start_at(folder.path(), &listen, &data_dir);
+    let cluster = tls_cluster(&up_again.kubeconfig).await;
+    cluster
+        .delete(&SITE, Some(NAMESPACE), "later", &DeleteOptions::default())
+        .await
+        .expect("deleted");
+    until_gone(&cluster, &SITE, NAMESPACE, "later").await;
+
+    // So may the leader; behind a Service its webhooks are those of the other then.
+    let mut managers = [Some(first), Some(second)];
+    if service.is_some() {
+        drop(managers[0].take());
+        cluster
+            .delete(&SLICE, Some(NAMESPACE), "hooks-0", &DeleteOptions::default())
+            .await
+            .expect("its endpoint goes");
+        create(&cluster, object(&site("after", "still here", 1)).to_value()).await;
+        ready(&cluster, "after", 1).await;
+    }
+    drop(managers);
+}
+
+/// Both versions are the same Site, whichever way it is written; and deletions are judged.
+async fn lives_in_two_versions(cluster: &Cluster) {
+    let seen = cluster.get(&SITE_V2, Some(NAMESPACE), "one").await.expect("the other version");
+    assert_eq!(seen.str(&["spec", "page", "text"]), Some("hello"));
+    let mut later = object(&site("later", "", 1)).to_value();
+    later["apiVersion"] = "manager.example.com/v2".into();
+    later["spec"] = json!({"page": {"text": "later"}, "replicas": 1});
+    let later = Object::from_value(later).expect("an object");
+    cluster.create(&SITE_V2, &later).await.expect("created in version 2");
+    let stored = ready(cluster, "later", 1).await;
+    assert_eq!(stored.str(&["spec", "text"]), Some("later"));
+    assert_eq!(stored.label("site"), Some("later"), "a rule for version 1 means version 2");
+    ready(cluster, "one", 1).await;
+
+    // Deletions are judged: who locks a Site keeps it.
+    let lock = |locked: &str| Patch::Merge(json!({"metadata": {"labels": {"locked": locked}}}));
+    cluster.patch(&SITE, Some(NAMESPACE), "later", &lock("true")).await.expect("locked");
+    let kept = cluster.delete(&SITE, Some(NAMESPACE), "later", &DeleteOptions::default()).await;
+    let told = kept.expect_err("refused").to_string();
+    assert!(told.contains("later is locked"), "{told}");
+    cluster.patch(&SITE, Some(NAMESPACE), "later", &lock("false")).await.expect("unlocked");
+}
+
+/// Makes a Service of ports at an address, each in a slice of its own.
+async fn expose(cluster: &Cluster, host: std::net::IpAddr, ports: &[u16]) {
+    create(
+        cluster,
+        json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "hooks", "namespace": NAMESPACE},
+        "spec": {"ports": [{"port": 443, "targetPort": 9443}]}}),
+    )
+    .await;
+    for (at, port) in ports.iter().enumerate() {
+        create(
+            cluster,
+            json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": format!("hooks-{at}"), "namespace": NAMESPACE,
+                "labels": {"kubernetes.io/service-name": "hooks"}},
+            "addressType": "IPv4", "ports": [{"name": "", "port": port}],
+            "endpoints": [{"addresses": [host.to_string()]}]}),
+        )
+        .await;
+    }
+}
+
+async fn create(cluster: &Cluster, value: Value) {
+    apply(cluster, &value.to_string()).await;
+}
+
+fn object(text: &str) -> Object {
+    let value = serde_json::from_str(text).expect("JSON");
+    Object::from_value(value).expect("an object")
 }
 
 /// Everything that happens to one Site.
