@@ -1,8 +1,7 @@
 //! What a simulated pod does, as a pure function of its spec, its status and the time.
 //!
-//! Containers start at once. In a pod with `restartPolicy: Always` they run for ever and are ready;
-//! in others they do their work in no time and end with exit code 0. Volumes, probes and images are
-//! believed. The annotation [`ANNOTATION`] on a pod (or in a template) asks for something else:
+//! Containers start at once, are ready and run for ever; those of a Job's pod do their work in no time
+//! and end with exit code 0. Volumes, probes and images are believed. The annotation [`ANNOTATION`] on a pod (or in a template) asks for something else:
 //!
 //! | value | effect |
 //! |---|---|
@@ -13,7 +12,7 @@
 //! | `not-ready` | containers run and are never ready |
 //! | `slow-start:N` | containers are created for N seconds (10 if not said), then the usual |
 //! | `complete-after:N` | containers run for N seconds (10 if not said), then end with exit code 0 if they need not restart |
-//! | `run` | containers run for ever whatever `restartPolicy` says |
+//! | `run` | containers run for ever, those of a Job too |
 //! | `init:N` | init containers take N seconds each (10 if not said), one after the other, then the usual |
 //! | `init-crash` | the first init container ends with exit code 1, again and again, or once for all when it must not restart |
 //!
@@ -347,8 +346,9 @@ mod tests {
     fn each_behaviour_has_its_phase_readiness_and_state() {
         for (annotation, restart, phase, ready, state) in [
             (None, "Always", "Running", "True", "running"),
-            (None, "Never", "Succeeded", "False", "terminated"),
-            (None, "OnFailure", "Succeeded", "False", "terminated"),
+            (None, "Never", "Running", "True", "running"),
+            (None, "OnFailure", "Running", "True", "running"),
+            (Some("exit:0"), "OnFailure", "Succeeded", "False", "terminated"),
             (Some("run"), "Never", "Running", "True", "running"),
             (Some("crash"), "Always", "Running", "False", "waiting"),
             (Some("crash"), "Never", "Failed", "False", "terminated"),
@@ -382,7 +382,13 @@ mod tests {
         assert_eq!(ready["lastTransitionTime"], "2026-01-01T00:01:00Z");
         assert!(ready.get("reason").is_none());
 
-        let mut dead = pod(None, "Never");
+        let mut of_job = pod(None, "Never");
+        let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "v", "controller": true});
+        of_job.set(&["metadata", "ownerReferences"], json!([owner]));
+        of_job.set(&["status"], status(&of_job, &PLACE, NOW).unwrap());
+        assert_eq!(of_job.str(&["status", "phase"]), Some("Succeeded"));
+
+        let mut dead = pod(Some("exit:0"), "Never");
         dead.set(&["status"], status(&dead, &PLACE, NOW).unwrap());
         dead.set_annotation(ANNOTATION, "crash");
         assert_eq!(status(&dead, &PLACE, NOW), None);

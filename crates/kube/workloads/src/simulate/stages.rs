@@ -61,8 +61,10 @@ fn age(pod: &Object, now: &str) -> i64 {
 impl Behaviour {
     /// What a pod does at a time (RFC 3339).
     pub(super) fn of(pod: &Object, now: &str) -> Self {
-        let usual = if restart_policy(pod) == "Always" { Self::Run } else { Self::Complete };
         let (name, number) = parts(pod);
+        let may_end = restart_policy(pod) != "Always";
+        let ends = matches!(name, "exit" | "complete-after") || is_of_job(pod);
+        let usual = if may_end && ends { Self::Complete } else { Self::Run };
         let long = number.unwrap_or(USUAL);
         match (name, number) {
             ("crash", _) => Self::Crash(Crash { code: 1, reason: "Error" }),
@@ -84,6 +86,11 @@ impl Behaviour {
             _ => usual,
         }
     }
+}
+
+/// Whether a pod is there to get something done.
+fn is_of_job(pod: &Object) -> bool {
+    pod.controller_owner().is_some_and(|owner| owner.kind == "Job")
 }
 
 /// Whether an init container runs beside the others rather than before them.
@@ -310,6 +317,10 @@ mod tests {
     fn init_containers_come_one_after_the_other() {
         let with_inits = |annotation: &str, restart: &str| {
             let mut it = pod(annotation, restart);
+            if restart == "Never" {
+                let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "v", "controller": true});
+                it.set(&["metadata", "ownerReferences"], json!([owner]));
+            }
             it.set(
                 &["spec", "initContainers"],
                 json!([
