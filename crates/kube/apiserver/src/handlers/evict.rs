@@ -37,11 +37,52 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<Answer, Status> {
     admission::validate(asked, &mut sent, None).await?;
     let dry_run = options.dry_run;
     let options = sent.get(&["deleteOptions"]).cloned().unwrap_or_default();
-    let options = delete::Options::from_value(&options)?.dry(dry_run);
+    let mut options = delete::Options::from_value(&options)?.dry(dry_run);
     let pod = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
     ask_budget(request, &pod.object(), options.is_dry()).await?;
+    if !options.is_dry() {
+        mark(request, &mut options).await?;
+    }
     delete::remove(request.server, &request.row, &request.key(), &options, None).await?;
     Ok(subresources::created())
+}
+
+/// Says on the pod that it goes because it was evicted. Of a client that wants to delete one revision
+/// only it must be that one, and is the next one from now on.
+async fn mark(request: &Request<'_>, options: &mut delete::Options) -> Result<(), Status> {
+    const KIND: &str = "DisruptionTarget";
+    let server = request.server;
+    let key = request.key();
+    let now = server.clock.now_rfc3339();
+    // Whoever is faster has got on, so this ends.
+    loop {
+        let stored = server.store.get(&key).ok_or_else(|| request.not_found())?;
+        let mut pod = stored.object();
+        delete::check_preconditions(&request.row, &pod, options)?;
+        let mut conditions = pod.array(&["status", "conditions"]).to_vec();
+        let old = conditions.iter().position(|one| one["type"] == KIND);
+        let old = old.map(|at| conditions.remove(at));
+        let since = old.filter(|old| old["status"] == "True");
+        let since = since.and_then(|old| old.get("lastTransitionTime").cloned());
+        conditions.push(json!({
+            "type": KIND, "status": "True", "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting", "lastProbeTime": null,
+            "lastTransitionTime": since.unwrap_or_else(|| now.clone().into()),
+        }));
+        pod.set(&["status", "conditions"], conditions.into());
+        let expect = Expect::Revision(stored.revision);
+        let change = Change::Put { key: key.clone(), object: &pod, expect, guard: None };
+        match server.store.commit(change).await {
+            Ok(committed) => {
+                options.follow(committed.revision);
+                return Ok(());
+            }
+            Err(CommitError::Stale { .. }) => {}
+            Err(error) => {
+                return Err(super::write::commit_status(&request.row, pod.name(), &error));
+            }
+        }
+    }
 }
 
 /// Takes one off the pod's budget, or says why not.

@@ -126,3 +126,38 @@ async fn two_budgets_of_one_pod_are_refused() {
     let words = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
     assert_eq!((code, message.as_str()), (500, words));
 }
+
+#[tokio::test]
+async fn an_evicted_pod_says_that_it_was_evicted() {
+    let api = Api::new().await;
+    let body = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
+    });
+    let made = api.post(PODS, &body).await.ok();
+    let mut eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    eviction["deleteOptions"] = json!({"preconditions": {"resourceVersion": "1"}});
+    let path = format!("{PODS}/p/eviction");
+    let version = &made["metadata"]["resourceVersion"];
+    assert_eq!(
+        api.post(&path, &eviction).await.refused(),
+        (
+            409,
+            format!(
+                "Operation cannot be fulfilled on Pod \"p\": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record ({}). The object might have been modified",
+                version.as_str().unwrap()
+            )
+        )
+    );
+    eviction["deleteOptions"] = json!({"preconditions": {"resourceVersion": version}});
+    assert_eq!(api.post(&path, &eviction).await.code, 201);
+    let going = api.get(&format!("{PODS}/p")).await.ok();
+    assert!(going["metadata"]["deletionTimestamp"].is_string());
+    let conditions = going["status"]["conditions"].as_array().unwrap();
+    let target = conditions.iter().find(|one| one["type"] == "DisruptionTarget").unwrap();
+    assert_eq!(
+        (&target["status"], &target["reason"], &target["message"]),
+        (&json!("True"), &json!("EvictionByEvictionAPI"), &json!("Eviction API: evicting"))
+    );
+}

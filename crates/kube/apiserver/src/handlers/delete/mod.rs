@@ -265,7 +265,12 @@ pub(super) fn gone(server: &Arc<ApiServer>, row: &KindRow, stored: &Stored) {
     }
 }
 
-fn check_preconditions(row: &KindRow, old: &Object, options: &Options) -> Result<(), Status> {
+/// Refuses to delete an object that is not the one that is meant.
+pub(super) fn check_preconditions(
+    row: &KindRow,
+    old: &Object,
+    options: &Options,
+) -> Result<(), Status> {
     if mainstay_fault::is_on("preconditions-are-not-checked") {
         return Ok(());
     }

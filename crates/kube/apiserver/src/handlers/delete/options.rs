@@ -92,6 +92,13 @@ impl Options {
         value
     }
 
+    /// The object that is meant was written by whoever deletes it.
+    pub(in crate::handlers) fn follow(&mut self, revision: u64) {
+        if self.version.as_deref().is_some_and(|version| !version.is_empty()) {
+            self.version = Some(revision.to_string());
+        }
+    }
+
     /// Whether it changes nothing.
     pub(in crate::handlers) const fn is_dry(&self) -> bool {
         self.dry_run
