@@ -45,10 +45,16 @@ async fn make(
     options: &Options,
     at: usize,
 ) -> Result<(), mainstay_client::Error> {
-    let live = context.cluster.ensure(&known::NODE, &node(at)).await?;
+    let mut live = context.cluster.ensure(&known::NODE, &node(at)).await?;
     let now = context.clock.now_rfc3339();
-    if let Some(status) = simulated::status(&live, &options.kubelet_version, &now) {
-        context.write_status(&known::NODE, &live, status).await?;
+    // Controllers that put taints on new nodes may be faster.
+    while let Some(status) = simulated::status(&live, &options.kubelet_version, &now) {
+        match context.write_status(&known::NODE, &live, status).await {
+            Err(error) if error.is_conflict() => {
+                live = context.cluster.get(&known::NODE, None, live.name()).await?;
+            }
+            outcome => return outcome.map(drop),
+        }
     }
     Ok(())
 }
