@@ -12,7 +12,6 @@
 //! Objects are lent: the handler moves its object in, and takes it back.
 
 mod certificates;
-mod connect;
 mod lifecycle;
 mod limit_ranger;
 mod nodes;
@@ -22,7 +21,6 @@ mod resource_quota;
 pub(crate) mod storage;
 mod webhooks;
 
-pub(crate) use connect::connect;
 pub(crate) use webhooks::{Webhooks, review_value};
 
 use crate::Identity;

@@ -14,7 +14,7 @@ use mainstay_store::Key;
 use serde_json::{Value, json};
 
 /// From method and subresource to the handler.
-pub(super) async fn dispatch(mut request: Request<'_>, method: &Method) -> Result<Answer, Status> {
+pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Answer, Status> {
     let name = request.path.subresource.clone();
     let name = name.as_str();
     let Some(sub) = request.row.subresource(name) else {
@@ -37,9 +37,6 @@ pub(super) async fn dispatch(mut request: Request<'_>, method: &Method) -> Resul
     }
     if !request.path.rest.is_empty() && name != "proxy" {
         return Err(Status::no_such_path());
-    }
-    if matches!(name, "exec" | "attach" | "portforward" | "proxy") {
-        admission::connect(&mut request, name).await?;
     }
     let part = match name {
         "status" => Part::Status,

@@ -22,11 +22,6 @@ impl Query {
         Ok(Self(pairs))
     }
 
-    /// Parameters that nobody has to read.
-    pub(crate) const fn of(pairs: Vec<(String, String)>) -> Self {
-        Self(pairs)
-    }
-
     /// The first value of a parameter, if it is given and not empty.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.first(name).filter(|value| !value.is_empty())
