@@ -8,6 +8,8 @@ use crate::strategy::Context;
 use http::Method;
 use mainstay_object::{Object, Status};
 use mainstay_schema::builtin;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -111,18 +113,32 @@ fn made(
     Object::from_value(value).map_err(Status::internal)
 }
 
+/// What is read of a definition: schemas are large, and not looked at.
+#[derive(Deserialize)]
+struct Definition {
+    spec: DefinitionSpec,
+}
+
+#[derive(Deserialize)]
+struct DefinitionSpec {
+    group: String,
+    versions: Vec<DefinitionVersion>,
+}
+
+#[derive(Deserialize)]
+struct DefinitionVersion {
+    name: String,
+    served: bool,
+}
+
 /// Makes and removes the objects of definitions. What goes wrong is tried again with the next change.
 pub(super) async fn settle(server: &Arc<ApiServer>) {
     let mut wanted: BTreeSet<(String, String)> = BTreeSet::new();
     for stored in server.store.list(handlers::definitions::STORAGE, None).iter() {
-        let definition = stored.object();
-        let group = definition.str(&["spec", "group"]).unwrap_or_default();
-        for version in definition.array(&["spec", "versions"]) {
-            if version.get("served") == Some(&Value::Bool(true))
-                && let Some(name) = version.get("name").and_then(Value::as_str)
-            {
-                wanted.insert((group.to_owned(), name.to_owned()));
-            }
+        // What was stored was validated; what cannot be read serves nothing.
+        let Ok(Definition { spec }) = serde_json::from_slice(&stored.bytes) else { continue };
+        for version in spec.versions.into_iter().filter(|version| version.served) {
+            wanted.insert((spec.group.clone(), version.name));
         }
     }
     let mut objects = Vec::new();
@@ -146,9 +162,25 @@ pub(super) async fn settle(server: &Arc<ApiServer>) {
     }
 }
 
+/// Whether an `APIService` names a Service; one that cannot be read does not.
+pub(super) fn has_service(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Registered {
+        spec: RegisteredSpec,
+    }
+    #[derive(Deserialize)]
+    struct RegisteredSpec {
+        service: Option<IgnoredAny>,
+    }
+    serde_json::from_slice(bytes).is_ok_and(|Registered { spec }| spec.service.is_some())
+}
+
 /// Writes the condition of what has become local.
 pub(super) async fn tell(server: &Arc<ApiServer>) {
     for stored in server.store.list(STORAGE, None).iter() {
+        if has_service(&stored.bytes) {
+            continue;
+        }
         let object = stored.object();
         let is_local = object.get(&["spec", "service"]).is_none_or(Value::is_null);
         let told = available::condition(&object).is_some_and(|it| it["reason"] == "Local");
