@@ -1,6 +1,7 @@
 //! What clients get of servers of aggregated groups besides objects: documents, streams, and what
 //! simulated pods answer.
 
+use crate::aggregation::service as registered;
 use crate::harness::Api;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,18 +28,6 @@ const ALL: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const NAME: &str = "/apis/apiregistration.k8s.io/v1/apiservices/v1.others.example.com";
 const GROUP: &str = "/apis/others.example.com/v1";
 const PAGE: &str = "/openapi/v3/apis/others.example.com/v1";
-
-fn registered(service: &str) -> Value {
-    json!({
-        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-        "metadata": {"name": "v1.others.example.com"},
-        "spec": {
-            "group": "others.example.com", "version": "v1", "insecureSkipTLSVerify": true,
-            "groupPriorityMinimum": 2000, "versionPriority": 15,
-            "service": {"namespace": "default", "name": service},
-        },
-    })
-}
 
 /// Has documents, and stalls with everything else but discovery when told to.
 #[derive(Debug, Default)]

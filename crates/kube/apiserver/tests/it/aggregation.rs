@@ -61,7 +61,8 @@ impl NativeGroup for Things {
     }
 }
 
-fn service(service: &str) -> Value {
+/// An `APIService` behind a Service of this name.
+pub(crate) fn service(service: &str) -> Value {
     json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
         "metadata": {"name": "v1.others.example.com"},

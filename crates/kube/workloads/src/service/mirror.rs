@@ -4,10 +4,10 @@
 //! them. Endpoints of elections, and those with the label `endpointslice.kubernetes.io/skip-mirror`,
 //! are left alone.
 
-use super::{MANAGED_BY, SERVICE_NAME, SLICE, write};
+use super::{MANAGED_BY, SERVICE_NAME, SLICE, replace_slices};
 use crate::Started;
 use crate::common::{Context, controller_reference_value, overtaken};
-use mainstay_client::{Action, Cache, Controller, DeleteOptions, Error, Reconciler, Selection};
+use mainstay_client::{Action, Cache, Controller, Error, Reconciler, Selection};
 use mainstay_object::{NamespacedName, Object, fnv, known};
 use serde_json::{Value, json};
 use std::net::IpAddr;
@@ -93,18 +93,7 @@ impl Mirror {
                 .filter(|live| !live.is_terminating())
                 .map_or_else(Vec::new, |live| slices(&live));
         }
-        for slice in &wanted {
-            write(cluster, &known::ENDPOINT_SLICE, slice).await?;
-        }
-        for (name, slice) in self.slices.list(Some(&key.namespace)) {
-            let ours = slice.0 == *key.name;
-            if ours && !wanted.iter().any(|wanted| *wanted.name() == *name.name) {
-                let options = DeleteOptions::default();
-                let resource = &known::ENDPOINT_SLICE;
-                cluster.ensure_deleted(resource, name.namespace(), &name.name, &options).await?;
-            }
-        }
-        Ok(())
+        replace_slices(cluster, key, &self.slices, &wanted).await
     }
 }
 

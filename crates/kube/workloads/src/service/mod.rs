@@ -98,6 +98,27 @@ fn selector(service: &Object) -> Option<LabelSelector> {
     (!selector.is_everything()).then_some(selector)
 }
 
+/// Writes the slices of a Service, or of Endpoints, and removes those that it had before.
+async fn replace_slices(
+    cluster: &Cluster,
+    of: &NamespacedName,
+    slices: &Cache<(String, Arc<str>)>,
+    wanted: &[Object],
+) -> Result<(), Error> {
+    let resource = &known::ENDPOINT_SLICE;
+    for slice in wanted {
+        write(cluster, resource, slice).await?;
+    }
+    for (name, slice) in slices.list(Some(&of.namespace)) {
+        let ours = slice.0 == *of.name;
+        if ours && !wanted.iter().any(|wanted| *wanted.name() == *name.name) {
+            let options = DeleteOptions::default();
+            cluster.ensure_deleted(resource, name.namespace(), &name.name, &options).await?;
+        }
+    }
+    Ok(())
+}
+
 struct Reconcile {
     context: Context,
     views: Views,
@@ -135,17 +156,7 @@ impl Reconcile {
         let mut pods = self.views.pods.list(Some(&key.namespace));
         pods.retain(|(_, pod)| pod.matches(&selector) && pod.ip.is_some() && !pod.is_finished());
         let wanted = slices(&service, &pods);
-        for slice in &wanted {
-            write(cluster, &known::ENDPOINT_SLICE, slice).await?;
-        }
-        for (name, slice) in self.slices.list(Some(&key.namespace)) {
-            let ours = slice.0 == *key.name;
-            if ours && !wanted.iter().any(|wanted| *wanted.name() == *name.name) {
-                let options = DeleteOptions::default();
-                let resource = &known::ENDPOINT_SLICE;
-                cluster.ensure_deleted(resource, name.namespace(), &name.name, &options).await?;
-            }
-        }
+        replace_slices(cluster, key, &self.slices, &wanted).await?;
         write(cluster, &known::ENDPOINTS, &endpoints(&service, &pods)).await
     }
 }
