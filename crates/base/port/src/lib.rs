@@ -1,5 +1,9 @@
 //! Accepting connections: so many at a time, until it is time to stop, and then none that outstays
-//! its grace.
+//! its grace. And streams on which nothing moves are cut ([`Guard`]).
+
+mod guard;
+
+pub use guard::Guard;
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{

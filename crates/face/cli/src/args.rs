@@ -103,6 +103,14 @@ pub struct UpArguments {
     /// Serve the file-based catalog in this folder as a CatalogSource (repeatable).
     #[arg(long = "catalog", value_name = "NAME=DIR")]
     pub catalogs: Vec<String>,
+    /// Have an image: a bundle folder, a catalog folder, an OCI layout or an image archive, under
+    /// a reference (repeatable).
+    #[arg(long = "image", value_name = "REF=DIR|LAYOUT|ARCHIVE")]
+    pub images: Vec<String>,
+    /// Loopback address to serve images at, for push and pull without TLS; port 0 picks a free one
+    /// [default: where they were served before, or a free port].
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
+    pub registry: Option<SocketAddr>,
     /// How many simulated nodes the cluster has.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub nodes: u32,

@@ -2,6 +2,7 @@
 
 use crate::args::{DemoArguments, Profile, UpArguments};
 use mainstay_cause::{Cause, Place};
+use mainstay_image::reference::Reference;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,15 @@ pub struct CatalogFolder {
     pub folder: PathBuf,
 }
 
+/// An image to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageSource {
+    /// What it is known by.
+    pub reference: Reference,
+    /// Where it comes from: a folder or a file that existed when the configuration was checked.
+    pub path: PathBuf,
+}
+
 /// A checked `up`.
 #[derive(Clone, Debug)]
 pub struct Up {
@@ -34,6 +44,10 @@ pub struct Up {
     pub kubeconfig: Option<PathBuf>,
     /// Catalogs to serve, names unique.
     pub catalogs: Vec<CatalogFolder>,
+    /// Images to have.
+    pub images: Vec<ImageSource>,
+    /// Where images are served, on loopback; none takes the address of before, or a free port.
+    pub registry: Option<SocketAddr>,
     /// Number of simulated nodes.
     pub nodes: u32,
     /// Standard namespaces.
@@ -90,12 +104,23 @@ impl Up {
             }
             catalogs.push(catalog);
         }
+        let images = arguments.images.iter().map(|text| parse_image(text));
+        let images = images.collect::<Result<_, _>>()?;
+        if let Some(address) = arguments.registry.filter(|it| !it.ip().is_loopback()) {
+            return Err(Cause::new(format!("--registry {address}"))
+                .because(Cause::new(
+                    "images are served to this machine only, without asking who it is",
+                ))
+                .remedy("name a loopback address, such as 127.0.0.1:5000"));
+        }
         let kubeconfig = check_kubeconfig(arguments.kubeconfig)?;
         Ok(Self {
             data,
             listen: arguments.listen,
             kubeconfig,
             catalogs,
+            images,
+            registry: arguments.registry,
             nodes: arguments.nodes,
             profile: arguments.profile,
             repair: arguments.repair,
@@ -139,6 +164,28 @@ fn parse_catalog(text: &str) -> Result<CatalogFolder, Cause> {
         ))));
     }
     Ok(CatalogFolder { name: name.to_owned(), folder: check_catalog_folder(Path::new(folder))? })
+}
+
+fn parse_image(text: &str) -> Result<ImageSource, Cause> {
+    let refuse = |why: String| {
+        Cause::new(format!("--image {text}")).because(Cause::new(why)).remedy(
+            "write it as --image REF=DIR|LAYOUT|ARCHIVE, such as --image localhost/kiwi:v1=./kiwi",
+        )
+    };
+    let Some((reference, path)) = text.split_once('=') else {
+        return Err(refuse("there is no `=` in it".to_owned()));
+    };
+    let reference = Reference::parse(reference)
+        .map_err(|error| refuse(format!("`{reference}` names no image: {error}")))?;
+    if let Some(digest) = reference.digest() {
+        return Err(refuse(format!("the digest follows from the content; leave @{digest} away")));
+    }
+    let path = Path::new(path).canonicalize().map_err(|error| {
+        Cause::new(format!("the image {reference} cannot be opened: {}", reason(&error)))
+            .at(Place::file(path))
+            .remedy("name a bundle folder, a catalog folder, an OCI layout or an image archive")
+    })?;
+    Ok(ImageSource { reference, path })
 }
 
 fn check_catalog_folder(folder: &Path) -> Result<PathBuf, Cause> {
@@ -254,6 +301,22 @@ mod tests {
             (
                 &["--data-dir", "/dev/null"],
                 "/dev/null: the data folder is a file (name a folder with --data-dir DIR)",
+            ),
+            (
+                &["--image", "localhost/kiwi:v1=/no/such/folder"],
+                "/no/such/folder: the image localhost/kiwi:v1 cannot be opened: no such file or directory (name a bundle folder, a catalog folder, an OCI layout or an image archive)",
+            ),
+            (
+                &["--image", "localhost/kiwi:v1"],
+                "--image localhost/kiwi:v1: there is no `=` in it (write it as --image REF=DIR|LAYOUT|ARCHIVE, such as --image localhost/kiwi:v1=./kiwi)",
+            ),
+            (
+                &["--image", "localhost/Kiwi=/"],
+                "--image localhost/Kiwi=/: `localhost/Kiwi` names no image: invalid reference format: repository name (Kiwi) must be lowercase (write it as --image REF=DIR|LAYOUT|ARCHIVE, such as --image localhost/kiwi:v1=./kiwi)",
+            ),
+            (
+                &["--registry", "0.0.0.0:5000"],
+                "--registry 0.0.0.0:5000: images are served to this machine only, without asking who it is (name a loopback address, such as 127.0.0.1:5000)",
             ),
             (
                 &["--kubeconfig", "/"],

@@ -45,6 +45,8 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Failure> {
         listen: demo.listen,
         kubeconfig: Some(demo.kubeconfig.unwrap_or_else(|| work.0.join("kubeconfig"))),
         catalogs: vec![CatalogFolder { name: SOURCE.to_owned(), folder: catalog }],
+        images: Vec::new(),
+        registry: None,
         nodes: 1,
         profile: Profile::Standard,
         repair: false,

@@ -6,13 +6,13 @@
 
 use crate::credentials::Keys;
 use crate::ports::Ports;
-use crate::{catalogs, data, kubeconfig, layout};
+use crate::{catalogs, data, images, kubeconfig, layout};
 use mainstay_apiserver::pki::{Pki, PkiError};
 use mainstay_apiserver::{ApiServer, Identity, audit};
 use mainstay_cause::{Cause, Place};
 use mainstay_classic::{Classic, FolderCatalog};
 use mainstay_cli::args::Profile;
-use mainstay_cli::config::{CatalogFolder, Data, reason, runtime_folder};
+use mainstay_cli::config::{CatalogFolder, Data, ImageSource, reason, runtime_folder};
 use mainstay_cli::exit::Failure;
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
@@ -37,6 +37,10 @@ pub(crate) struct Settings {
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Catalogs to serve, besides those that the data folder remembers.
     pub(crate) catalogs: Vec<CatalogFolder>,
+    /// Images to have, besides those that the data folder has.
+    pub(crate) images: Vec<ImageSource>,
+    /// Where images are served; none takes the address of before, or a free port.
+    pub(crate) registry: Option<SocketAddr>,
     /// Number of simulated nodes.
     pub(crate) nodes: u32,
     /// Standard namespaces.
@@ -57,6 +61,7 @@ pub(crate) struct Embedded {
     started_in: Duration,
     catalogs: catalogs::Folders,
     ports: Ports,
+    images: images::Images,
     store: Store,
     classic: Classic,
     workloads: Workloads,
@@ -80,6 +85,10 @@ impl Embedded {
         let remembered = catalogs::Remembered::read(&settings).map_err(Failure::usage)?;
         let pki = keys(&settings.data, clock, settings.listen).map_err(Failure::usage)?;
         let stop = CancellationToken::new();
+        let images = images::open(&settings.data, settings.registry).await;
+        let images = images.map_err(Failure::usage)?;
+        let images = images.serve(settings.images.clone(), clock, &stop, say).await;
+        let images = images.map_err(Failure::usage)?;
         let authenticator = pki.authenticator(clock).map_err(|error| {
             Cause::new("the key for service-account tokens is unusable").because(chain(&error))
         })?;
@@ -187,6 +196,7 @@ impl Embedded {
             started_in: clock.elapsed(),
             catalogs,
             ports,
+            images,
             store,
             classic,
             workloads,
@@ -204,6 +214,7 @@ impl Embedded {
         // A port that panicked has ended as well; the panic is in the log.
         let _ = self.port.await;
         self.ports.ended().await;
+        self.images.ended().await;
         if let Some(file) = &self.temporary {
             // The operating system clears the place in time if this fails.
             let _ = std::fs::remove_file(file);

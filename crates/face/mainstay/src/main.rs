@@ -9,6 +9,7 @@ mod credentials;
 mod data;
 mod demo;
 mod embedded;
+mod images;
 mod kubeconfig;
 mod layout;
 mod opm;

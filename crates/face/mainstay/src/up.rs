@@ -17,6 +17,8 @@ pub(crate) async fn run(up: Up, report: Report) -> Result<(), Failure> {
         listen: up.listen,
         kubeconfig: up.kubeconfig,
         catalogs: up.catalogs,
+        images: up.images,
+        registry: up.registry,
         nodes: up.nodes,
         profile: up.profile,
         repair: up.repair,

@@ -2,7 +2,9 @@
 //!
 //! One handler, a plain function of a request, that any server or test can call: docker, podman,
 //! skopeo and oras push to it and pull from it. A repository of the API is one of the store in a
-//! registry whose name is given, or that a client names in `?ns=` as containerd does of mirrors.
+//! registry whose name is given, or that a client names in `?ns=` as containerd does of mirrors. What
+//! the store has of other registries can be had by their names as folders ([`Settings::folders`]), as
+//! in `localhost:5000/quay.io/folder/name`.
 //!
 //! What this does not do: ask who somebody is, or speak TLS. It is for loopback, and for a port whose
 //! owner looks after that. Blobs are not deleted by request; [`Store::collect`] removes those that
@@ -42,6 +44,9 @@ pub struct Settings {
     pub uploads: usize,
     /// How long one may rest before it is given up, and a sender may send nothing.
     pub patience: Duration,
+    /// Whether a first folder with a dot in its name is a registry: `quay.io/folder/name` is then
+    /// what the store has of `quay.io`, and not a folder of this registry.
+    pub folders: bool,
 }
 
 impl Settings {
@@ -53,7 +58,33 @@ impl Settings {
             largest: 64 << 30,
             uploads: 256,
             patience: Duration::from_mins(1),
+            folders: false,
         }
+    }
+
+    /// The name of a repository in the store: that of a client, in the registry that it is in.
+    fn repository_of(&self, domain: Option<&str>, name: &str) -> Result<String, Failure> {
+        match domain {
+            Some(domain) => repository(domain, name),
+            None => match name.split_once('/') {
+                Some((registry, rest)) if self.folders && registry.contains('.') => {
+                    repository(registry, rest)
+                }
+                _ => repository(&self.domain, name),
+            },
+        }
+    }
+
+    /// The name under which the store has what clients know by `reference`, if that is a name in one
+    /// of the registries `addresses`, which are this one: the same name in [`Settings::domain`], or
+    /// in another registry ([`Settings::folders`]). Other names stay what they are.
+    pub fn stored(&self, reference: &Reference, addresses: &[String]) -> Reference {
+        if !addresses.iter().any(|address| address == reference.domain()) {
+            return reference.clone();
+        }
+        let repository = self.repository_of(None, reference.path()).ok();
+        let moved = repository.and_then(|repository| reference.moved_to(&repository).ok());
+        moved.unwrap_or_else(|| reference.clone())
     }
 }
 
@@ -182,12 +213,12 @@ impl Inner {
             let why = "this registry is read-only";
             return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, Code::Unsupported, why));
         }
-        let domain = parameter(query, "ns").unwrap_or_else(|| self.settings.domain.clone());
-        let repository = |name: &str| repository(&domain, name);
+        let domain = parameter(query, "ns");
+        let repository = |name: &str| self.settings.repository_of(domain.as_deref(), name);
         match (route, &parts.method) {
             (Route::Base, _) if reads => Ok(answer::json("{}")),
-            (Route::Catalog, _) if reads => self.catalog(&domain, query),
-            (Route::Tags(name), _) if reads => self.tags(&repository(name)?, query),
+            (Route::Catalog, _) if reads => self.catalog(domain.as_deref(), query),
+            (Route::Tags(name), _) if reads => self.tags(name, &repository(name)?, query),
             (Route::Manifest(name, wanted), method) => {
                 let repository = repository(name)?;
                 let wanted = wanted_of(&repository, wanted)?;
@@ -390,24 +421,35 @@ impl Inner {
         Ok(answer::accepted())
     }
 
-    fn tags(&self, repository: &str, query: Option<&str>) -> Outcome {
+    fn tags(&self, name: &str, repository: &str, query: Option<&str>) -> Outcome {
         let tags = self.store.tags(repository)?;
         if tags.is_empty() && self.store.digests(repository)?.is_empty() {
             let why = "the repository is not known";
             return Err(Failure::new(StatusCode::NOT_FOUND, Code::NameUnknown, why));
         }
-        let name = repository.split_once('/').map_or(repository, |(_, name)| name);
         let (page, more) = page(tags, query)?;
         let text = serde_json::json!({"name": name, "tags": page}).to_string();
         Ok(answer::page(text, &format!("/v2/{name}/tags/list"), more))
     }
 
-    fn catalog(&self, domain: &str, query: Option<&str>) -> Outcome {
-        let all = self.store.repositories()?;
-        let of = |one: &String| {
-            one.strip_prefix(domain).and_then(|one| one.strip_prefix('/')).map(str::to_owned)
+    fn catalog(&self, domain: Option<&str>, query: Option<&str>) -> Outcome {
+        let own = domain.unwrap_or(&self.settings.domain);
+        let of = |one: String| match one.split_once('/') {
+            Some((registry, name)) if registry == own => Some(name.to_owned()),
+            // Only what can be asked for by that name.
+            Some((registry, _)) => {
+                let shown = domain.is_none()
+                    && self.settings.folders
+                    && registry.contains('.')
+                    && reference::is_component(registry);
+                shown.then_some(one)
+            }
+            None => None,
         };
-        let (page, more) = page(all.iter().filter_map(of).collect(), query)?;
+        let mut names: Vec<String> =
+            self.store.repositories()?.into_iter().filter_map(of).collect();
+        names.sort_unstable();
+        let (page, more) = page(names, query)?;
         let text = serde_json::json!({"repositories": page}).to_string();
         Ok(answer::page(text, "/v2/_catalog", more))
     }

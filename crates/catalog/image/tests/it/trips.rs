@@ -357,3 +357,38 @@ async fn a_proxy_is_asked_for_a_tunnel_with_its_own_password() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_first_folder_with_a_dot_is_a_registry_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    for name in ["localhost/kiwi:v1", "quay.io/fruit/kiwi:v2", "other:5000/fig:v3"] {
+        store.set(&name.parse().unwrap(), &sample(&store, name)).unwrap();
+    }
+    let mut settings = serve::Settings::new("localhost");
+    settings.folders = true;
+    let addresses = ["localhost".to_owned(), "127.0.0.1:7".to_owned()];
+    for (name, wanted) in [
+        ("localhost/kiwi:v1", "localhost/kiwi:v1"),
+        ("127.0.0.1:7/kiwi:v1", "localhost/kiwi:v1"),
+        ("127.0.0.1:7/quay.io/fruit/kiwi:v1", "quay.io/fruit/kiwi:v1"),
+        ("127.0.0.1:7/quay.io:v1", "localhost/quay.io:v1"),
+        ("127.0.0.1:8/kiwi:v1", "127.0.0.1:8/kiwi:v1"),
+        ("quay.io/fruit/kiwi:v1", "quay.io/fruit/kiwi:v1"),
+    ] {
+        let reference: Reference = name.parse().unwrap();
+        assert_eq!(settings.stored(&reference, &addresses).to_string(), wanted, "{name}");
+    }
+    let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+    let registry = Registry::new(store, settings, clock);
+    for (path, wanted) in [
+        ("/v2/_catalog", "{\"repositories\":[\"kiwi\",\"quay.io/fruit/kiwi\"]}"),
+        ("/v2/_catalog?ns=quay.io", "{\"repositories\":[\"fruit/kiwi\"]}"),
+        ("/v2/kiwi/tags/list", "{\"name\":\"kiwi\",\"tags\":[\"v1\"]}"),
+        ("/v2/quay.io/fruit/kiwi/tags/list", "{\"name\":\"quay.io/fruit/kiwi\",\"tags\":[\"v2\"]}"),
+        ("/v2/fruit/kiwi/tags/list?ns=quay.io", "{\"name\":\"fruit/kiwi\",\"tags\":[\"v2\"]}"),
+    ] {
+        let (status, _, body) = ask(&registry, "GET", path, &[], b"").await;
+        assert_eq!((status, String::from_utf8_lossy(&body).as_ref()), (200, wanted), "{path}");
+    }
+}

@@ -12,17 +12,15 @@
 //! Shutting down: nobody is accepted any more, answers under way are finished, and what still runs
 //! after the grace period is dropped.
 
-mod guard;
-
 use crate::http::{Api, Body};
 use bytes::Bytes;
-use guard::Guard;
 use http::{Request, Response, header};
 use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use mainstay_port::Guard;
 use std::{convert::Infallible, error::Error, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;

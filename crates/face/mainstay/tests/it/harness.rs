@@ -11,6 +11,8 @@ pub(crate) struct Up {
     child: Child,
     /// Its kubeconfig.
     pub(crate) kubeconfig: PathBuf,
+    /// What it said until it was ready.
+    pub(crate) said: String,
     stdout: BufReader<ChildStdout>,
 }
 
@@ -40,12 +42,13 @@ impl Up {
             .expect("mainstay starts");
         let stdout = BufReader::new(child.stdout.take().expect("its output is piped"));
         // Built first: whatever goes wrong from here on, dropping it ends the process.
-        let mut up = Self { child, kubeconfig, stdout };
+        let mut up = Self { child, kubeconfig, said: String::new(), stdout };
         let mut said = String::new();
         while !said.lines().last().is_some_and(|line| line.starts_with("ready")) {
             let read = up.stdout.read_line(&mut said).expect("its output is text");
             assert!(read > 0, "mainstay ended before it was ready; it said:\n{said}");
         }
+        up.said = said;
         up
     }
 

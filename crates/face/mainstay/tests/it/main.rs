@@ -10,6 +10,7 @@ mod certified;
 mod crash;
 mod harness;
 mod helm;
+mod images;
 mod kube_controller;
 mod kube_rs;
 mod kubectl;

@@ -13,7 +13,7 @@ use tokio::{
 
 /// A stream with deadlines: reading fails when nothing was read or written for a while, writing
 /// when nothing was taken.
-pub(super) struct Guard<S> {
+pub struct Guard<S> {
     stream: S,
     idle: Watchdog,
     stall: Watchdog,
@@ -21,7 +21,7 @@ pub(super) struct Guard<S> {
 
 impl<S> Guard<S> {
     /// Guards a stream; `idle` bounds reading, `stall` writing.
-    pub(super) fn new(stream: S, idle: Duration, stall: Duration) -> Self {
+    pub fn new(stream: S, idle: Duration, stall: Duration) -> Self {
         Self { stream, idle: Watchdog::new(idle), stall: Watchdog::new(stall) }
     }
 
