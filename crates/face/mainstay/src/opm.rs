@@ -28,9 +28,16 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
             alpha: opm::shows_alpha(),
             terminal,
             clock: Clock::system(),
+            environment: &variable,
         },
     );
     // Who reads has gone away if this fails.
     let _ = stdout.flush();
     ExitCode::from(code)
+}
+
+/// A variable of the environment; one that is no text is not there.
+#[expect(clippy::disallowed_methods, reason = "the environment is read by the command line")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }

@@ -22,6 +22,8 @@ pub struct Case {
     pub arguments: Vec<String>,
     /// Whether `HELP_ALPHA` is set.
     pub alpha: bool,
+    /// The variables of the environment that are set besides.
+    pub environment: BTreeMap<String, String>,
     /// What must be at hand besides: `registry`, or the archive with the real input.
     pub needs: Option<String>,
     /// Exit codes that were seen.
@@ -94,6 +96,7 @@ fn read(folder: &Path) -> anyhow::Result<Case> {
         items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
     };
     let text = |key: &str| case[key].as_str().map(str::to_owned);
+    let variables = case["env"].as_object().into_iter().flatten();
     let mut exits: Vec<i64> =
         case["exits"].as_array().into_iter().flatten().filter_map(Value::as_i64).collect();
     exits.extend(case["exit"].as_i64());
@@ -129,6 +132,9 @@ fn read(folder: &Path) -> anyhow::Result<Case> {
         folder: folder.to_owned(),
         arguments: texts("argv").into_iter().skip(1).collect(),
         alpha: case["env"]["HELP_ALPHA"] == "true",
+        environment: variables
+            .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+            .collect(),
         needs: text("needs"),
         exits,
         messages,

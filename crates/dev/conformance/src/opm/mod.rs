@@ -13,5 +13,6 @@ mod message;
 pub mod place;
 mod run;
 pub mod scope;
+pub mod stock;
 
 pub use run::{Judged, judge, report};

@@ -1,14 +1,28 @@
 //! Where cases run: copies of their folders, or the published catalogs and bundles.
 
 use super::case::{self, Case};
+use super::stock::Stock;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// The real inputs that are at hand, by the name of their archive.
+/// What cases need besides their folders and is at hand.
 #[derive(Debug, Default)]
-pub struct Archives(BTreeMap<String, TempDir>);
+pub struct Archives {
+    /// The real inputs, by the name of their archive.
+    inputs: BTreeMap<String, TempDir>,
+    /// The images.
+    stock: Option<Stock>,
+    /// The home that command lines have unless they name another.
+    home: Option<TempDir>,
+}
+
+/// What a case calls the registry with the images.
+const REGISTRY: &str = "{registry}";
+
+/// Where containers' tools look for their policy, whatever the home.
+const POLICY: [&str; 2] = ["/etc/containers/policy.json", "/usr/share/containers/policy.json"];
 
 impl Archives {
     /// Unpacks what the cases need, and says what is not at hand.
@@ -18,7 +32,12 @@ impl Archives {
     /// What cannot be moved to where the command lines expect it.
     pub fn unpack(cases: &[Case]) -> anyhow::Result<Self> {
         let mut archives = BTreeMap::new();
-        for need in cases.iter().filter_map(|case| case.needs.as_deref()) {
+        let mut stock = None;
+        for (need, case) in cases.iter().filter_map(|case| Some((case.needs.as_deref()?, case))) {
+            if need == "registry" && stock.is_none() {
+                let images = case.folder.with_file_name("images");
+                stock = Some(Stock::open(&images)?);
+            }
             let Some(name) = need.strip_suffix(".tar.xz") else { continue };
             if archives.contains_key(need) {
                 continue;
@@ -32,12 +51,45 @@ impl Archives {
                 archives.insert(need.to_owned(), folder);
             }
         }
-        Ok(Self(archives))
+        let home = tempfile::tempdir()?;
+        let policy = home.path().join(".config/containers/policy.json");
+        fs::create_dir_all(policy.parent().unwrap_or(&policy))?;
+        fs::write(policy, r#"{"default":[{"type":"insecureAcceptAnything"}]}"#)?;
+        Ok(Self { inputs: archives, stock, home: Some(home) })
+    }
+
+    /// A variable of the environment, as a case has it.
+    pub(super) fn variable(&self, case: &Case, name: &str) -> Option<String> {
+        let home = || self.home.as_ref().map(|home| home.path().to_string_lossy().into_owned());
+        case.environment.get(name).cloned().or_else(|| (name == "HOME").then(home).flatten())
+    }
+
+    /// A recorded text as it reads with the registry that is at hand.
+    pub(super) fn named(&self, text: &str) -> String {
+        self.stock
+            .as_ref()
+            .map_or_else(|| text.to_owned(), |stock| text.replace(REGISTRY, &stock.address))
+    }
+
+    /// One of our texts as it would have been recorded.
+    pub(super) fn unnamed(&self, text: &str) -> String {
+        self.stock
+            .as_ref()
+            .map_or_else(|| text.to_owned(), |stock| text.replace(&stock.address, REGISTRY))
     }
 
     /// Whether a case has what it needs.
     pub fn has(&self, case: &Case) -> bool {
-        case.needs.as_ref().is_none_or(|need| self.0.contains_key(need))
+        // Without a home only the machine has a policy, if anybody.
+        let bare = case.environment.get("HOME").is_some_and(|home| home == "/nonexistent");
+        if bare && POLICY.iter().any(|path| Path::new(path).exists()) {
+            return false;
+        }
+        match case.needs.as_deref() {
+            None => true,
+            Some("registry") => self.stock.is_some(),
+            Some(need) => self.inputs.contains_key(need),
+        }
     }
 }
 
@@ -52,7 +104,7 @@ pub(super) struct Place {
 impl Place {
     /// The folder of a case: the real input it needs, or a copy of its own.
     pub(super) fn of(case: &Case, archives: &Archives) -> anyhow::Result<Self> {
-        if let Some(folder) = case.needs.as_ref().and_then(|need| archives.0.get(need)) {
+        if let Some(folder) = case.needs.as_ref().and_then(|need| archives.inputs.get(need)) {
             return Ok(Self { copy: None, root: fs::canonicalize(folder.path())? });
         }
         let copy = tempfile::tempdir()?;
@@ -61,6 +113,15 @@ impl Place {
             let entry = entry?;
             if case::is_input(&entry.file_name().to_string_lossy()) {
                 copy_to(&entry.path(), &root.join(entry.file_name()))?;
+            }
+        }
+        if case.needs.as_deref() == Some("registry") {
+            for (path, bytes) in files(&root)? {
+                if let Ok(text) = String::from_utf8(bytes)
+                    && text.contains(REGISTRY)
+                {
+                    fs::write(root.join(path), archives.named(&text))?;
+                }
             }
         }
         Ok(Self { copy: Some(copy), root })

@@ -91,8 +91,9 @@ struct Done {
     stderr: String,
 }
 
-fn run(arguments: &[String], case: &Case, root: &Path) -> Done {
+fn run(arguments: &[String], case: &Case, archives: &Archives, root: &Path) -> Done {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let environment = |name: &str| archives.variable(case, name);
     let code = opm::run(
         arguments,
         &mut Io {
@@ -102,6 +103,7 @@ fn run(arguments: &[String], case: &Case, root: &Path) -> Done {
             alpha: case.alpha,
             terminal: false,
             clock: Clock::system(),
+            environment: &environment,
         },
     );
     let stderr = String::from_utf8_lossy(&stderr).into_owned();
@@ -112,10 +114,11 @@ fn run(arguments: &[String], case: &Case, root: &Path) -> Done {
 fn whole(case: &Case, archives: &Archives) -> anyhow::Result<Vec<String>> {
     let place = Place::of(case, archives)?;
     let name = place.root.to_string_lossy().into_owned();
-    let arguments: Vec<String> =
-        case.arguments.iter().map(|argument| argument.replace("{case}", &name)).collect();
+    let argument = |argument: &String| archives.named(&argument.replace("{case}", &name));
+    let arguments: Vec<String> = case.arguments.iter().map(argument).collect();
     let before = place.files()?;
-    let Done { exit, stdout, stderr } = run(&arguments, case, &place.root);
+    let Done { exit, stdout, stderr } = run(&arguments, case, archives, &place.root);
+    let recorded = |text: &str| archives.unnamed(&text.replace(&name, "{case}"));
 
     let mut differences = Vec::new();
     if !case.exits.contains(&exit) {
@@ -124,10 +127,10 @@ fn whole(case: &Case, archives: &Archives) -> anyhow::Result<Vec<String>> {
     if let Some(digest) = &case.digest {
         differences.extend(compare::digest(digest, &stdout).map(|what| format!("output: {what}")));
     } else {
-        let stdout = String::from_utf8_lossy(&stdout).replace(&name, "{case}");
+        let stdout = recorded(&String::from_utf8_lossy(&stdout));
         differences.extend(compare::output(case, &stdout).map(|what| format!("output: {what}")));
     }
-    differences.extend(compare::error(&case.messages, &stderr.replace(&name, "{case}")));
+    differences.extend(compare::error(&case.messages, &recorded(&stderr)));
     if let Some(recorded) = &case.written {
         let folder = place.root.join(case.arguments.get(2).map_or("", String::as_str));
         let written = place::files(&folder)?;
@@ -137,6 +140,11 @@ fn whole(case: &Case, archives: &Archives) -> anyhow::Result<Vec<String>> {
     } else {
         let mut written = place.files()?;
         written.retain(|path, bytes| before.get(path) != Some(bytes));
+        for bytes in written.values_mut() {
+            if let Ok(text) = std::str::from_utf8(bytes) {
+                *bytes = archives.unnamed(text).into_bytes();
+            }
+        }
         let out = case.folder.join("out");
         let recorded = if out.is_dir() { place::files(&out)? } else { BTreeMap::new() };
         differences.extend(compare::files(&recorded, &written));
@@ -149,7 +157,7 @@ fn row(case: &Case, row: &Row, archives: &Archives) -> anyhow::Result<(String, V
     let place = Place::of(case, archives)?;
     let command = case.arguments.iter().filter(|argument| !argument.starts_with('{'));
     let arguments: Vec<String> = command.chain(&row.arguments).cloned().collect();
-    let Done { exit, stdout, stderr } = run(&arguments, case, &place.root);
+    let Done { exit, stdout, stderr } = run(&arguments, case, archives, &place.root);
     let mut differences = Vec::new();
     if row.exit != exit {
         differences.push(format!("exit: recorded {}, ours {exit}", row.exit));

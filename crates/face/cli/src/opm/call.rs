@@ -21,6 +21,8 @@ pub struct Io<'a> {
     pub terminal: bool,
     /// What time it is.
     pub clock: Clock,
+    /// Reads a variable of the environment.
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl Io<'_> {

@@ -2,9 +2,11 @@
 
 use super::call::{Call, End};
 use super::command::{Arguments, Command};
+use super::pull::{Content, Images};
 use super::reference::{self, Kind};
-use super::{go, table};
+use super::{go, render, table};
 use mainstay_catalog::{Catalog, ContentError, Declared, Folder, Keep, LoadOptions, Package};
+use std::path::Path;
 use std::sync::Arc;
 
 const NOTE: &str =
@@ -116,21 +118,45 @@ fn chosen<'a>(catalog: &'a Catalog, name: &str) -> Result<Vec<&'a Package>, End>
 
 /// The catalog that the first argument names.
 fn load(call: &Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> {
-    reference::check_registry_flags(call).map_err(End::Fatal)?;
+    let reach = reference::security(call).map_err(End::Fatal)?;
     let reference = call.argument(0);
     let quoted = go::quote(reference);
     let failed = |why: String| End::Fatal(format!("render reference {quoted}: {why}"));
+    let no_index = || End::Fatal(format!("cannot list non-index {quoted}"));
     match reference::find(call.io, reference).map_err(failed)? {
-        Kind::Catalog => {}
-        Kind::Bundle => return Err(End::Fatal(format!("cannot list non-index {quoted}"))),
+        Kind::Catalog => {
+            let typed = |message: String| call.io.as_typed(&message, reference);
+            return read(&call.io.at(reference), keep, &failed, &typed);
+        }
+        Kind::Bundle => return Err(no_index()),
+        Kind::Image => {}
     }
-    let folder = call.io.at(reference);
+    let images = Images::containers(reach.containers());
+    match images.content(call.io, reference).map_err(failed)? {
+        Content::Catalog(unpacked) => {
+            let inside = |message: String| unpacked.as_in_image(&message);
+            if !unpacked.path.exists() {
+                return Err(failed("stat .: no such file or directory".to_owned()));
+            }
+            read(&unpacked.path, keep, &failed, &inside)
+        }
+        Content::Bundle(_) => Err(no_index()),
+        Content::Database(unpacked) => Err(failed(render::no_database(&unpacked))),
+    }
+}
+
+/// The catalog in a folder. `failed` says of a reason that it is about the reference, `shown` writes
+/// paths in it as people know them.
+fn read(
+    folder: &Path,
+    keep: Keep,
+    failed: &dyn Fn(String) -> End,
+    shown: &dyn Fn(String) -> String,
+) -> Result<Arc<Catalog>, End> {
     let source = Folder::new(folder);
     let options = LoadOptions { keep, ..LoadOptions::default() };
     // Only what goes wrong while reading is said about the reference.
-    let declared = Declared::read(&source, &options)
-        .map_err(|error| failed(call.io.as_typed(&error.upstream(), reference)))?;
-    declared
-        .check_in(&source, &options)
-        .map_err(|error| End::Fatal(call.io.as_typed(&error.upstream(), reference)))
+    let declared =
+        Declared::read(&source, &options).map_err(|error| failed(shown(error.upstream())))?;
+    declared.check_in(&source, &options).map_err(|error| End::Fatal(shown(error.upstream())))
 }

@@ -3,16 +3,18 @@
 use super::call::{Call, End, Io};
 use super::command::{Arguments, Command};
 use super::flags::Flag;
-use super::render::{self, Wanted};
+use super::pull::Images;
+use super::render::{self, Allowed, Wanted};
 use super::{go, voice};
 use mainstay_catalog::{Format, Rendition};
+use mainstay_image::registry::Security;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 
 /// The command.
 pub(super) fn command() -> Command {
     Command {
-        long: "Writes the catalog in a folder to another folder, as one file for each package:\n\
+        long: "Writes the catalog in a folder or an image to another folder, as one file for each package:\n\
                <outputDir>/<package>/catalog.json. What belongs to no package goes into <outputDir>/catalog.json.\n\n\
                The output folder must be empty, or not there yet. JSON files hold one object after the other.",
         arguments: Arguments::Exactly(2),
@@ -35,7 +37,9 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let quoted = go::quote(&reference);
     voice::info(call.io, &format!("rendering index {quoted} as file-based catalog"));
     check_empty(call.io, &folder).map_err(End::Fatal)?;
-    let wanted = Wanted { template: None, level, bundles: false };
+    // Upstream does not look at the flags about registries here.
+    let images = Images::containers(Security::Tls);
+    let wanted = Wanted { template: None, level, allowed: Allowed::CATALOGS, images };
     let found = wanted
         .render(call.io, &reference)
         .map_err(|why| End::Fatal(format!("render catalog image: {why}")))?;

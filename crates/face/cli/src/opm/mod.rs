@@ -29,6 +29,7 @@ mod init;
 mod list;
 mod mediatype;
 mod migrate;
+mod pull;
 mod reference;
 mod render;
 mod script;
@@ -54,6 +55,7 @@ pub fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
         alpha: io.alpha,
         terminal: io.terminal,
         clock: io.clock,
+        environment: io.environment,
     };
     let code = engine::run(&tree::root(inner.alpha), arguments, &mut inner);
     // An error is remembered below.

@@ -3,12 +3,14 @@
 use super::call::{Call, End, Io};
 use super::command::{Arguments, Command};
 use super::flags::Flag;
+use super::pull::{Content, Images, Unpacked};
 use super::reference::{self, Kind};
 use super::{engine, go};
 use mainstay_bundle::{Bundle, Image, ImageTemplate};
 use mainstay_catalog::{Declared, Folder, Format, Keep, Level, LoadOptions, Rendition, WriteError};
 use std::fmt::Write;
 use std::io::{BufWriter, Write as _};
+use std::path::Path;
 
 /// The command.
 pub(super) fn command(alpha: bool) -> Command {
@@ -19,8 +21,8 @@ pub(super) fn command(alpha: bool) -> Command {
     );
     Command {
         long: "Prints the blobs of catalogs and bundles, all in one stream.\n\n\
-               An argument is a folder with a file-based catalog, or a folder of a bundle, with manifests and\n\
-               metadata. Images are not pulled, and databases are not read.\n\n\
+               An argument is a folder with a file-based catalog, a folder of a bundle, with manifests and\n\
+               metadata, or the image of a catalog or a bundle in a registry. Databases are not read.\n\n\
                The image of a bundle is not known from its folder. --alpha-image-ref-template makes references\n\
                from {{.Package}}, {{.Name}} and {{.Version}}.",
         arguments: Arguments::AtLeast(1),
@@ -33,7 +35,7 @@ pub(super) fn command(alpha: bool) -> Command {
         exclusive: vec![&["migrate", "migrate-level"]],
         action: Some(run),
         ..Command::new(
-            "render [catalog-directory | bundle-directory]...",
+            "render [catalog-image | catalog-directory | bundle-image | bundle-directory]...",
             "Print the blobs of catalogs and bundles",
         )
     }
@@ -55,7 +57,7 @@ pub(super) fn migrate_level() -> Flag {
 
 fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let format = format(call.flags.text("output")).map_err(End::Log)?;
-    reference::check_registry_flags(call).map_err(End::Log)?;
+    let reach = reference::security(call).map_err(End::Log)?;
     let template = match call.flags.text("alpha-image-ref-template") {
         "" => None,
         text => Some(
@@ -68,9 +70,10 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     } else {
         level(call.flags.text("migrate-level")).map_err(End::Log)?
     };
+    let images = Images::containers(reach.containers());
+    let wanted = Wanted { template: template.as_ref(), level, allowed: Allowed::ALL, images };
     let mut all = Rendition::default();
     for reference in &call.arguments {
-        let wanted = Wanted { template: template.as_ref(), level, bundles: true };
         all.append(wanted.render(call.io, reference).map_err(End::Log)?);
     }
     let mut out = BufWriter::with_capacity(1 << 16, &mut *call.io.stdout);
@@ -104,52 +107,103 @@ pub(super) fn level(name: &str) -> Result<Level, String> {
     if name.is_empty() { Ok(Level::None) } else { Level::named(name) }
 }
 
+/// Which kinds of references are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Allowed {
+    /// Folders and images of catalogs.
+    pub(super) catalogs: bool,
+    /// Folders of bundles.
+    pub(super) bundle_folders: bool,
+    /// Images of bundles.
+    pub(super) bundle_images: bool,
+}
+
+impl Allowed {
+    /// All.
+    pub(super) const ALL: Self = Self { catalogs: true, bundle_folders: true, bundle_images: true };
+    /// Catalogs only.
+    pub(super) const CATALOGS: Self =
+        Self { catalogs: true, bundle_folders: false, bundle_images: false };
+}
+
 /// What is made of a reference.
 pub(super) struct Wanted<'t> {
     /// How the images of bundle folders are called.
     pub(super) template: Option<&'t ImageTemplate>,
     /// How far to migrate.
     pub(super) level: Level,
-    /// Whether it may be a bundle.
-    pub(super) bundles: bool,
+    /// What it may be.
+    pub(super) allowed: Allowed,
+    /// What is not here is pulled by these.
+    pub(super) images: Images,
 }
 
+/// Makes of what is wrong with content what is said of the reference to it.
+type Say<'s> = &'s dyn Fn(&str) -> String;
+
 impl Wanted<'_> {
-    /// The blobs of a reference.
+    /// The blobs of a reference: of a folder, or of an image.
     ///
     /// # Errors
     /// Why there are none.
     pub(super) fn render(&self, io: &Io<'_>, reference: &str) -> Result<Rendition, String> {
         let quoted = go::quote(reference);
         let failed = |why: String| format!("render reference {quoted}: {why}");
-        let mut found = match reference::find(io, reference).map_err(failed)? {
-            Kind::Bundle if !self.bundles => {
-                return Err(failed(format!(
-                    "cannot render bundle directory {quoted}: not allowed"
-                )));
+        let refuse = |what: &str| Err(failed(format!("cannot render {what}: not allowed")));
+        let allowed = self.allowed;
+        let typed = |message: &str| failed(io.as_typed(message, reference));
+        match reference::find(io, reference).map_err(failed)? {
+            Kind::Bundle if !allowed.bundle_folders => {
+                return refuse(&format!("bundle directory {quoted}"));
             }
-            Kind::Bundle => return self.bundle(io, reference, &failed),
-            Kind::Catalog => {
-                let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
-                let declared = Declared::read(&Folder::new(io.at(reference)), &options)
-                    .map_err(|error| failed(io.as_typed(&error.upstream(), reference)))?;
-                Rendition::of(&declared)
+            Kind::Bundle => {
+                let image = self.template.map_or(Image::None, Image::Template);
+                return self.bundle(&io.at(reference), image, reference, &typed);
             }
-        };
+            Kind::Catalog if !allowed.catalogs => return refuse("declarative config directory"),
+            Kind::Catalog => return self.catalog(&io.at(reference), &typed),
+            Kind::Image => {}
+        }
+        match self.images.content(io, reference).map_err(failed)? {
+            Content::Bundle(_) if !allowed.bundle_images => refuse("bundle image"),
+            Content::Bundle(unpacked) => {
+                let inside = |message: &str| failed(unpacked.as_in_image(message));
+                if ["manifests", "metadata"].iter().any(|name| !unpacked.path.join(name).is_dir()) {
+                    return Err(inside("open .: no such file or directory"));
+                }
+                self.bundle(&unpacked.path, Image::Reference(reference), reference, &inside)
+            }
+            Content::Catalog(_) if !allowed.catalogs => refuse("declarative config image"),
+            Content::Catalog(unpacked) => {
+                let inside = |message: &str| failed(unpacked.as_in_image(message));
+                if !unpacked.path.exists() {
+                    return Err(inside("stat .: no such file or directory"));
+                }
+                self.catalog(&unpacked.path, &inside)
+            }
+            Content::Database(_) if !allowed.catalogs => refuse("sqlite image"),
+            Content::Database(unpacked) => Err(failed(no_database(&unpacked))),
+        }
+    }
+
+    fn catalog(&self, folder: &Path, say: Say<'_>) -> Result<Rendition, String> {
+        let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
+        let declared = Declared::read(&Folder::new(folder), &options)
+            .map_err(|error| say(&error.upstream()))?;
+        let mut found = Rendition::of(&declared);
         found.migrate(self.level).map_err(|error| format!("migrate: {error}"))?;
         Ok(found)
     }
 
     fn bundle(
         &self,
-        io: &Io<'_>,
+        folder: &Path,
+        image: Image<'_>,
         reference: &str,
-        failed: &dyn Fn(String) -> String,
+        say: Say<'_>,
     ) -> Result<Rendition, String> {
-        let said =
-            |error: mainstay_bundle::BundleError| failed(io.as_typed(error.upstream(), reference));
-        let bundle = Bundle::read(io.at(reference)).map_err(said)?;
-        let image = self.template.map_or(Image::None, Image::Template);
+        let said = |error: mainstay_bundle::BundleError| say(error.upstream());
+        let bundle = Bundle::read(folder).map_err(said)?;
         let mut declared = bundle.declare(image, reference).map_err(said)?;
         if self.level >= Level::CsvMetadata {
             bundle
@@ -159,5 +213,14 @@ impl Wanted<'_> {
         let mut found = Rendition::default();
         found.add(&declared);
         Ok(found)
+    }
+}
+
+/// Why the database of an image is not rendered.
+pub(super) fn no_database(unpacked: &Unpacked) -> String {
+    if unpacked.path.is_file() {
+        "the image holds a database, and databases are not read by this version".to_owned()
+    } else {
+        "unable to open database file: no such file or directory".to_owned()
     }
 }

@@ -107,6 +107,7 @@ impl Place {
                 alpha: false,
                 terminal: false,
                 clock: Clock::system(),
+                environment: &|_| None,
             },
         );
         answer(code, out, err)

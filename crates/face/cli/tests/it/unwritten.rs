@@ -40,6 +40,7 @@ fn opm_into(place: &Place, arguments: &str, mut stdout: impl Write) -> (u8, Stri
         alpha: true,
         terminal: false,
         clock: Clock::system(),
+        environment: &|_| None,
     };
     let code = opm::run(&arguments, &mut io);
     (code, String::from_utf8(stderr).unwrap())

@@ -1,0 +1,206 @@
+//! How this machine wants images to be got: the files and variables that containers' tools and
+//! Docker read. Nothing of it is Mainstay's own, so what `podman` or `skopeo` can pull, we can.
+//!
+//! `lookup` reads a variable of the environment; nothing else of the environment is looked at.
+
+use mainstay_clock::Clock;
+use mainstay_image::{
+    credentials::{self, Keyring},
+    mirror::{self, Rules},
+    policy::Policy,
+    registry::{Proxies, Settings},
+};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Reads a variable of the environment.
+pub type Lookup<'l> = &'l dyn Fn(&str) -> Option<String>;
+
+/// How long a file of a machine's configuration may be, in bytes.
+const LONGEST: u64 = 4 << 20;
+
+/// How registries are talked to from here: the machine's proxies and credentials.
+///
+/// # Errors
+/// Which variable or file cannot be read, and why.
+pub fn settings(lookup: Lookup<'_>, clock: Clock) -> Result<Settings, String> {
+    let proxies = Proxies::from_environment(lookup).map_err(|error| error.to_string())?;
+    let keyring = Arc::new(keyring(lookup)?);
+    Ok(Settings { proxies, keyring, ..Settings::new(clock) })
+}
+
+/// Names and passwords for registries. Docker's file comes before those of containers' tools, as
+/// upstream's command lines look for them.
+///
+/// # Errors
+/// Which file cannot be read, and why.
+pub fn keyring(lookup: Lookup<'_>) -> Result<Keyring, String> {
+    let mut files = credentials::default_files(lookup);
+    // The sort is stable: the others keep their order.
+    files.sort_by_key(|file| file.file_name().is_none_or(|name| name != "config.json"));
+    Keyring::from_files(&files).map_err(|error| error.to_string())
+}
+
+/// Where a file of containers' tools may lie, the first place first.
+fn places(lookup: Lookup<'_>, name: &str) -> Vec<PathBuf> {
+    let variable = |name: &str| lookup(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let own = variable("XDG_CONFIG_HOME")
+        .or_else(|| variable("HOME").map(|home| home.join(".config")))
+        .map(|folder| folder.join("containers"));
+    let shared = ["/etc/containers", "/usr/share/containers"].map(PathBuf::from);
+    own.into_iter().chain(shared).map(|folder| folder.join(name)).collect()
+}
+
+/// The content of a file; none if it is not there.
+fn content(path: &Path) -> Result<Option<Vec<u8>>, String> {
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+        Ok(about) if about.len() > LONGEST => Err(format!("{}: it is too long", path.display())),
+        Ok(_) => fs::read(path).map(Some).map_err(failed),
+    }
+}
+
+/// Where images come from: `registries.conf`, version 2, and the files of `registries.conf.d` by
+/// name, of which a later one takes the place of rules with the same prefix. The variable
+/// `CONTAINERS_REGISTRIES_CONF` names another file, which then stands alone.
+///
+/// # Errors
+/// Which file cannot be read, and why.
+pub fn mirrors(lookup: Lookup<'_>) -> Result<Rules, String> {
+    let mut rules = Rules::default();
+    let mut add = |path: &Path| -> Result<bool, String> {
+        let Some(bytes) = content(path)? else { return Ok(false) };
+        let text =
+            String::from_utf8(bytes).map_err(|_| format!("{}: it is not UTF-8", path.display()))?;
+        let found =
+            mirror::from_toml(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        for rule in found.rules {
+            rules.rules.retain(|known| known.prefix != rule.prefix);
+            rules.rules.push(rule);
+        }
+        if !found.search.is_empty() {
+            rules.search = found.search;
+        }
+        Ok(true)
+    };
+    if let Some(only) = lookup("CONTAINERS_REGISTRIES_CONF").filter(|path| !path.is_empty()) {
+        if !add(Path::new(&only))? {
+            return Err(format!("{only}: there is no such file"));
+        }
+        return Ok(rules);
+    }
+    for place in places(lookup, "registries.conf") {
+        if add(&place)? {
+            break;
+        }
+    }
+    // Of files of one name the first place has the one that counts.
+    let mut pieces: std::collections::BTreeMap<_, PathBuf> = std::collections::BTreeMap::new();
+    for folder in places(lookup, "registries.conf.d") {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|kind| kind == "conf") {
+                pieces.entry(entry.file_name()).or_insert(path);
+            }
+        }
+    }
+    for piece in pieces.values() {
+        add(piece)?;
+    }
+    Ok(rules)
+}
+
+/// Where a policy is looked for, the first place first: the variable `CONTAINERS_POLICY_JSON` names
+/// the only one, otherwise the folders of containers' tools have it.
+pub fn policy_places(lookup: Lookup<'_>) -> Vec<PathBuf> {
+    match lookup("CONTAINERS_POLICY_JSON").filter(|path| !path.is_empty()) {
+        Some(only) => vec![PathBuf::from(only)],
+        None => places(lookup, "policy.json"),
+    }
+}
+
+/// Which images are taken, as the machine's `policy.json` says; none if there is no such file.
+///
+/// # Errors
+/// Which file cannot be read, and why.
+pub fn policy(lookup: Lookup<'_>) -> Result<Option<Policy>, String> {
+    for place in policy_places(lookup) {
+        let Some(bytes) = content(&place)? else { continue };
+        let key = |path: &str| fs::read(path);
+        return Policy::read(&bytes, key)
+            .map(Some)
+            .map_err(|error| format!("invalid policy in \"{}\": {error}", place.display()));
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn home(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let home = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = home.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        home
+    }
+
+    #[test]
+    fn a_variable_names_the_only_policy() {
+        let set = |name: &str| (name == "CONTAINERS_POLICY_JSON").then(|| "/nowhere/p".to_owned());
+        assert_eq!(policy_places(&set), [PathBuf::from("/nowhere/p")]);
+        assert_eq!(policy(&set), Ok(None));
+        let home = |name: &str| (name == "HOME").then(|| "/h".to_owned());
+        assert_eq!(policy_places(&home)[0], Path::new("/h/.config/containers/policy.json"));
+        let config = |name: &str| (name == "XDG_CONFIG_HOME").then(|| "/c".to_owned());
+        assert_eq!(policy_places(&config)[0], Path::new("/c/containers/policy.json"));
+    }
+
+    #[test]
+    fn a_later_piece_takes_the_place_of_a_rule() {
+        let rule = |location: &str| {
+            format!("[[registry]]\nprefix = \"a.example\"\nlocation = \"{location}\"\n")
+        };
+        let home = home(&[
+            (".config/containers/registries.conf", &rule("first.example")),
+            (".config/containers/registries.conf.d/2.conf", &rule("second.example")),
+            (".config/containers/registries.conf.d/1.conf", &rule("other.example")),
+            (".config/containers/registries.conf.d/3.off", "="),
+        ]);
+        let path = home.path().to_string_lossy().into_owned();
+        let rules = mirrors(&|name| (name == "HOME").then(|| path.clone())).unwrap();
+        let locations: Vec<&str> = rules
+            .rules
+            .iter()
+            .filter(|rule| rule.prefix == "a.example")
+            .map(|rule| &*rule.location)
+            .collect();
+        assert_eq!(locations, ["second.example"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let home = home(&[
+            ("broken", "="),
+            (".config/containers/policy.json", "{}"),
+            (".docker/config.json", "["),
+        ]);
+        let path = home.path().to_string_lossy().into_owned();
+        let lookup = |name: &str| match name {
+            "HOME" => Some(path.clone()),
+            "CONTAINERS_REGISTRIES_CONF" => Some(format!("{path}/broken")),
+            _ => None,
+        };
+        assert!(mirrors(&lookup).unwrap_err().starts_with(&format!("{path}/broken: ")));
+        assert!(policy(&lookup).unwrap_err().starts_with("invalid policy in \""));
+        assert!(keyring(&lookup).unwrap_err().contains("config.json"));
+    }
+}
