@@ -134,6 +134,9 @@ impl Embedded {
         let credentials = Keys::new(&pki, authenticator, clock).map_err(|error| {
             Cause::new("the cluster's authority cannot sign").because(chain(&error))
         })?;
+        // Before anybody follows all kinds: each step of each definition is news to whoever does.
+        layout::definitions(&cluster).await?;
+        definitions.open();
         let workloads = Workloads::start(
             cluster.clone(),
             mainstay_workloads::Options {
@@ -143,8 +146,6 @@ impl Embedded {
                 ..mainstay_workloads::Options::new(clock)
             },
         );
-        layout::definitions(&cluster).await?;
-        definitions.open();
         layout::standard(&cluster, settings.profile).await?;
         say("kinds       Established");
 

@@ -38,6 +38,11 @@ async fn judged(cluster: &Cluster, mut crd: Object) -> Result<Object, Cause> {
     };
     let mut selection = Selection::all(CUSTOM_RESOURCE_DEFINITION);
     selection.fields = format!("metadata.name={}", crd.name());
+    // Most are judged by the time that all are applied: one look, before every step is followed.
+    if !is_judged(&crd) {
+        let found = cluster.get(&CUSTOM_RESOURCE_DEFINITION, None, crd.name()).await;
+        crd = found.map_err(|error| refused(&crd, &error))?;
+    }
     while !is_judged(&crd) {
         let watch = cluster.watch(&selection, crd.resource_version()).await;
         let mut watch = watch.map_err(|error| refused(&crd, &error))?;

@@ -167,6 +167,12 @@ pub(crate) fn decoded(row: &KindRow, bytes: &[u8], written: u64) -> Object {
     object
 }
 
+/// Whether bytes stored at a revision have the metadata that the row's version shows.
+pub(crate) fn has_metadata_as_stored(row: &KindRow, bytes: &[u8], written: u64) -> bool {
+    let is_plain = is_identity(row) || row.custom().is_some_and(Custom::looks_as_stored);
+    is_plain && !is_outdated(row, bytes, written)
+}
+
 /// Bytes stored at a revision, encoded, in the row's version.
 pub(crate) fn encoded(row: &KindRow, bytes: &Bytes, written: u64) -> Bytes {
     let outdated = is_outdated(row, bytes, written);

@@ -11,7 +11,7 @@ use mainstay_schema::builtin;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The label of what this server manages, and its values.
@@ -131,35 +131,96 @@ struct DefinitionVersion {
     served: bool,
 }
 
-/// Makes and removes the objects of definitions. What goes wrong is tried again with the next change.
-pub(super) async fn settle(server: &Arc<ApiServer>) {
-    let mut wanted: BTreeSet<(String, String)> = BTreeSet::new();
-    for stored in server.store.list(handlers::definitions::STORAGE, None).iter() {
-        // What was stored was validated; what cannot be read serves nothing.
-        let Ok(Definition { spec }) = serde_json::from_slice(&stored.bytes) else { continue };
-        for version in spec.versions.into_iter().filter(|version| version.served) {
-            wanted.insert((spec.group.clone(), version.name));
+/// What is known of definitions and `APIService` objects already, so that a change makes only what
+/// has changed be read.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Of each definition the revision that was read, and the names of the objects it needs.
+    definitions: HashMap<Arc<str>, (u64, Vec<Needed>)>,
+    /// Up to which revision of the store all local objects say that they are local.
+    told: u64,
+}
+
+/// A group and a version of definitions.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Needed {
+    group: String,
+    version: String,
+}
+
+impl Needed {
+    fn name(&self) -> String {
+        format!("{}.{}", self.version, self.group)
+    }
+}
+
+impl Known {
+    /// Makes and removes the objects of definitions. What goes wrong is tried again with the next
+    /// change.
+    pub(super) async fn settle(&mut self, server: &Arc<ApiServer>) {
+        let wanted = self.wanted(server);
+        let mut objects = Vec::new();
+        for (name, Needed { group, version }) in &wanted {
+            if server.store.find(STORAGE, "", name).is_none()
+                && let Ok(object) = made(server, group, version, CUSTOM, ALWAYS)
+            {
+                objects.push((STORAGE, object));
+            }
+        }
+        if let Err(status) = handlers::bootstrap::seed(server, objects).await {
+            tracing::warn!(%status, "APIServices of definitions could not be made");
+        }
+        for stored in server.store.list(STORAGE, None).iter() {
+            // The name of an APIService is its version and group.
+            if stored.label(MANAGED) == Some(ALWAYS) && !wanted.contains_key(&*stored.key.name) {
+                available::own_request(server, Method::DELETE, &stored.key.name, "", &Value::Null)
+                    .await;
+            }
         }
     }
-    let mut objects = Vec::new();
-    for (group, version) in &wanted {
-        if server.store.find(STORAGE, "", &format!("{version}.{group}")).is_none()
-            && let Ok(object) = made(server, group, version, CUSTOM, ALWAYS)
-        {
-            objects.push((STORAGE, object));
+
+    /// The group-versions of all definitions, by the names of their objects.
+    fn wanted(&mut self, server: &ApiServer) -> BTreeMap<String, Needed> {
+        let list = server.store.list(handlers::definitions::STORAGE, None);
+        let mut before = std::mem::take(&mut self.definitions);
+        let mut wanted = BTreeMap::new();
+        for stored in list.iter() {
+            let name = &stored.key.name;
+            let known = before.remove(name).filter(|(revision, _)| *revision == stored.revision);
+            let (_, needed) = self
+                .definitions
+                .entry(name.clone())
+                .or_insert(known.unwrap_or_else(|| (stored.revision, needed(&stored.bytes))));
+            wanted.extend(needed.iter().map(|one| (one.name(), one.clone())));
         }
+        wanted
     }
-    if let Err(status) = handlers::bootstrap::seed(server, objects).await {
-        tracing::warn!(%status, "APIServices of definitions could not be made");
-    }
-    for stored in server.store.list(STORAGE, None).iter() {
-        let object = stored.object();
-        let managed = object.labels().any(|(key, value)| key == MANAGED && value == ALWAYS);
-        let text = |field: &str| object.str(&["spec", field]).unwrap_or_default().to_owned();
-        if managed && !wanted.contains(&(text("group"), text("version"))) {
-            available::own_request(server, Method::DELETE, object.name(), "", &Value::Null).await;
+
+    /// Writes the condition of what has become local.
+    pub(super) async fn tell(&mut self, server: &Arc<ApiServer>) {
+        let upto = server.store.revision();
+        for stored in server.store.list(STORAGE, None).iter() {
+            if stored.revision <= self.told || has_service(&stored.bytes) {
+                continue;
+            }
+            let object = stored.object();
+            let is_local = object.get(&["spec", "service"]).is_none_or(Value::is_null);
+            let told = available::condition(&object).is_some_and(|it| it["reason"] == "Local");
+            if is_local && !told {
+                let condition = available::local(&server.clock.now_rfc3339());
+                available::write(server, object, condition).await;
+            }
         }
+        self.told = upto;
     }
+}
+
+/// The group-versions that a stored definition serves.
+fn needed(bytes: &[u8]) -> Vec<Needed> {
+    // What was stored was validated; what cannot be read serves nothing.
+    let Ok(Definition { spec }) = serde_json::from_slice(bytes) else { return Vec::new() };
+    let served = spec.versions.into_iter().filter(|version| version.served);
+    served.map(|version| Needed { group: spec.group.clone(), version: version.name }).collect()
 }
 
 /// Whether an `APIService` names a Service; one that cannot be read does not.
@@ -173,20 +234,4 @@ pub(super) fn has_service(bytes: &[u8]) -> bool {
         service: Option<IgnoredAny>,
     }
     serde_json::from_slice(bytes).is_ok_and(|Registered { spec }| spec.service.is_some())
-}
-
-/// Writes the condition of what has become local.
-pub(super) async fn tell(server: &Arc<ApiServer>) {
-    for stored in server.store.list(STORAGE, None).iter() {
-        if has_service(&stored.bytes) {
-            continue;
-        }
-        let object = stored.object();
-        let is_local = object.get(&["spec", "service"]).is_none_or(Value::is_null);
-        let told = available::condition(&object).is_some_and(|it| it["reason"] == "Local");
-        if is_local && !told {
-            let condition = available::local(&server.clock.now_rfc3339());
-            available::write(server, object, condition).await;
-        }
-    }
 }

@@ -292,6 +292,7 @@ impl Watches {
 async fn follow(server: Weak<ApiServer>, mut watches: Watches) {
     // Who looks after which remote group-version; ended by being dropped.
     let mut keepers: HashMap<Arc<str>, (Arc<Notify>, Looked)> = HashMap::new();
+    let mut known = local::Known::default();
     let mut changed = Changed::Definitions;
     loop {
         {
@@ -302,12 +303,12 @@ async fn follow(server: Weak<ApiServer>, mut watches: Watches) {
                 Changed::Endpoints => keepers.values().for_each(|(bell, _)| bell.notify_one()),
                 Changed::Registered => server.aggregation.read(&server),
                 Changed::Definitions => {
-                    local::settle(&server).await;
+                    known.settle(&server).await;
                     server.aggregation.read(&server);
                 }
             }
             if !matches!(changed, Changed::Endpoints) {
-                local::tell(&server).await;
+                known.tell(&server).await;
                 look_after(&server, &mut keepers);
             }
         }

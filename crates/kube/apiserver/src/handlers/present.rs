@@ -205,8 +205,8 @@ impl Iterator for Chunks {
             match self.form {
                 ItemForm::Plain => convert::put_item(&self.row, &item, &mut self.buffer),
                 ItemForm::Metadata(version) => {
-                    let partial = print::partial(&item.object(), version);
-                    self.buffer.put_slice(partial.to_string().as_bytes());
+                    let partial = print::partial_text(&item.bytes, version);
+                    self.buffer.put_slice(partial.unwrap_or_default().as_bytes());
                 }
             }
         }

@@ -340,6 +340,12 @@ impl Shape {
         if self.form == Form::Plain {
             return watch_frame(kind, &convert::encoded(&self.row, bytes, written));
         }
+        if let Form::Metadata(version) = self.form
+            && convert::has_metadata_as_stored(&self.row, bytes, written)
+            && let Some(partial) = print::partial_text(bytes, version)
+        {
+            return watch_frame(kind, partial.as_bytes());
+        }
         let object = convert::decoded(&self.row, bytes, written);
         let value = self.shaped(&object);
         watch_frame(kind, value.to_string().as_bytes())

@@ -225,7 +225,7 @@ pub(super) async fn put(
     match outcome {
         Ok(stored) => {
             if let Some(admitted) = admitted {
-                admitted.keep(&stored);
+                admitted.keep(&stored, object);
             }
             Ok(Written::Stored(stored))
         }

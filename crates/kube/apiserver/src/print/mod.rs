@@ -138,6 +138,21 @@ pub fn partial(object: &Object, version: &str) -> Value {
     })
 }
 
+/// The metadata-only form of an object that is stored as text; what else it has is skipped, not read.
+/// None if the text has no metadata.
+pub fn partial_text(bytes: &[u8], version: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow)]
+        metadata: &'a serde_json::value::RawValue,
+    }
+    let Head { metadata } = serde_json::from_slice(bytes).ok()?;
+    Some(format!(
+        r#"{{"apiVersion":"meta.k8s.io/{version}","kind":"PartialObjectMetadata","metadata":{}}}"#,
+        metadata.get()
+    ))
+}
+
 /// The columns of one kind.
 enum Columns<'a> {
     /// Made by functions; with the kind.

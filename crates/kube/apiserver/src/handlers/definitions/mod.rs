@@ -28,6 +28,8 @@ use std::time::Duration;
 pub(crate) const STORAGE: &str = "apiextensions.k8s.io/customresourcedefinitions";
 /// Holds a definition until its objects are gone.
 const CLEAN_UP: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// Where the versions of a definition stand, with their schemas.
+const VERSIONS: [&str; 2] = ["spec", "versions"];
 /// How long to wait before a clean-up that the store refused is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -43,15 +45,18 @@ pub(super) struct Admitted {
 
 impl Admitted {
     /// The write happened.
-    pub(super) fn keep(mut self, stored: &Stored) {
+    ///
+    /// `object` is what was written.
+    pub(super) fn keep(mut self, stored: &Stored, object: Object) {
         self.undo = false;
         self.kind.stored_at(stored.revision);
         if stored.terminating {
             start_clean_up(&self.server, &self.name);
         } else {
             let (server, name) = (self.server.clone(), self.name.clone());
+            let revision = stored.revision;
             tokio::spawn(async move {
-                if settle(&server, name).await {
+                if settle(&server, name, Some((revision, object))).await {
                     reconsider(&server).await;
                 }
             });
@@ -209,11 +214,16 @@ fn own_status(server: &ApiServer, old: &mut Object, object: &mut Object) {
 
 /// Writes what is to be said of a definition's names, step by step, until nothing is left. Says
 /// whether it gave up a name that it had: another definition may be waiting for it.
-async fn settle(server: &Arc<ApiServer>, name: Arc<str>) -> bool {
+///
+/// `written` is the definition at the revision where it was written, where it is at hand: definitions
+/// are large.
+async fn settle(
+    server: &Arc<ApiServer>,
+    name: Arc<str>,
+    mut written: Option<(u64, Object)>,
+) -> bool {
     let key = Key::cluster(STORAGE, name);
     let mut gave_up = false;
-    // What the last step wrote, by its revision: definitions are large, and steps follow each other.
-    let mut written: Option<(u64, Object)> = None;
     loop {
         let _one_at_a_time = server.definitions.lock().await;
         let Some(stored) = server.store.get(&key) else { return gave_up };
@@ -221,6 +231,8 @@ async fn settle(server: &Arc<ApiServer>, name: Arc<str>) -> bool {
             Some((revision, object)) if revision == stored.revision => object,
             _ => stored.object(),
         };
+        // Schemas are large, and nothing here reads or changes them: nothing copies or compares them.
+        let versions = object.remove(&VERSIONS);
         let taken = claims_of_others(server, &object);
         let Some(mut next) = status::next(&object, &taken, &server.clock.now_rfc3339()) else {
             return gave_up;
@@ -230,6 +242,9 @@ async fn settle(server: &Arc<ApiServer>, name: Arc<str>) -> bool {
         };
         gave_up |= !had(&next).includes(&had(&object));
         own_status(server, &mut object, &mut next);
+        if let Some(versions) = versions {
+            next.set(&VERSIONS, versions);
+        }
         let expect = Expect::Revision(stored.revision);
         let change = Change::Put { key: key.clone(), object: &next, expect, guard: None };
         match server.store.commit(change).await {
@@ -255,7 +270,7 @@ pub(super) async fn mark(
     let admitted = admit(server, &object, false);
     let change = Change::Put { key: key.clone(), object: &object, expect, guard: None };
     let stored = server.store.commit(change).await?;
-    admitted.keep(&stored);
+    admitted.keep(&stored, object);
     Ok(stored)
 }
 
@@ -279,7 +294,7 @@ pub(crate) fn restore(server: &Arc<ApiServer>) {
     server.registry.put(kinds);
     for name in unsettled {
         let server = server.clone();
-        tokio::spawn(async move { settle(&server, name).await });
+        tokio::spawn(async move { settle(&server, name, None).await });
     }
     for name in leaving {
         start_clean_up(server, &name);
@@ -429,6 +444,6 @@ async fn reconsider(server: &Arc<ApiServer>) {
         }
     }
     for name in open {
-        settle(server, name).await;
+        settle(server, name, None).await;
     }
 }
