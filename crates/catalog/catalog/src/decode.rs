@@ -45,7 +45,7 @@ pub(crate) struct EntryFacts {
     pub(crate) skip_range: String,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct BundleFacts {
     pub(crate) image: String,
     /// Type and canonical JSON of the small properties, with their position in the list.
@@ -141,14 +141,8 @@ fn bundle(fields: &Fields) -> BundleFacts {
     };
     let mut facts = BundleFacts {
         image: text(fields, "image"),
-        properties: Vec::new(),
-        packages: Vec::new(),
-        objects: 0,
-        metadatas: 0,
-        min_kube_version: String::new(),
         related_images: list(fields, "relatedImages").iter().map(image).collect(),
-        faults: Vec::new(),
-        object_faults: Vec::new(),
+        ..BundleFacts::default()
     };
     for (index, property) in list(fields, "properties").iter().enumerate() {
         let (kind, value) = match property {

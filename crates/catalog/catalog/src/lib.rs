@@ -48,8 +48,10 @@ mod ignored;
 mod least;
 mod lint;
 mod load;
+mod mermaid;
 mod migrate;
 mod model;
+mod odd;
 mod pack;
 mod problem;
 mod read;
@@ -58,6 +60,7 @@ mod shape;
 mod snapshot;
 mod source;
 mod syntax;
+pub mod template;
 mod upstream;
 mod work;
 mod write;
@@ -67,6 +70,7 @@ pub use declared::Declared;
 pub use lint::{Inspection, inspect};
 pub use load::{Keep, Limits, LoadOptions};
 pub use mainstay_formats::reference::fault as reference_fault;
+pub use mermaid::{Diagram, DiagramOptions};
 pub use migrate::{Level, MigrateError};
 pub use model::{
     Api, Bundle, Catalog, Channel, Entry, Icon, Package, PackageRequirement, Property, RelatedImage,

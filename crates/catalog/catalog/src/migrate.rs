@@ -120,7 +120,7 @@ fn migrated(blob: &Blob) -> Result<Option<DeclaredBundle>, MigrateError> {
 }
 
 /// The manifest in a property, if it is a ClusterServiceVersion.
-fn csv_of(value: &Value) -> Option<Value> {
+pub(crate) fn csv_of(value: &Value) -> Option<Value> {
     #[derive(Deserialize)]
     struct Head<'h> {
         #[serde(borrow)]

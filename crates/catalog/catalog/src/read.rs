@@ -6,6 +6,7 @@ use crate::{
     decode, fold, golang,
     lint::Looker,
     load::{Keep, LoadOptions},
+    odd::{NAMES, expected, folded_duplicates, no_text},
     pack::Packer,
     problem::{BlobName, Part, Problem},
     rule::Rule,
@@ -18,7 +19,7 @@ use mainstay_yaml::{
     Document, DuplicateKeys, EmptyDocuments, Format, Options, Step, documents, locate_all,
 };
 use serde_json::{Map, Value};
-use std::{collections::BTreeMap, io, sync::Arc};
+use std::{io, sync::Arc};
 
 /// Bytes of upstream's words that are kept.
 const LONGEST_WORDS: usize = 1 << 20;
@@ -146,7 +147,7 @@ pub(crate) fn read_file(
 
 /// The bytes of a file as documents are read from them. In a stream of JSON that has no other
 /// fault, upstream puts U+FFFD for each byte that belongs to no character, and so does this.
-fn as_text(bytes: Vec<u8>, reading: &Options) -> Vec<u8> {
+pub(crate) fn as_text(bytes: Vec<u8>, reading: &Options) -> Vec<u8> {
     if !is_json(&bytes) || std::str::from_utf8(&bytes).is_ok() {
         return bytes;
     }
@@ -387,19 +388,12 @@ fn blob(
         return Err(Box::new(Fault { blob: shape::called(&fields), wrong, ..*fault }));
     }
     let mut names = [String::new(), String::new(), String::new()];
-    for (name, field) in names.iter_mut().zip(["schema", "package", "name"]) {
+    for (name, field) in names.iter_mut().zip(NAMES) {
         match fields.iter().find(|(key, _)| fold::same(key, field)) {
             None => {}
             Some((_, Value::String(text))) => name.clone_from(text),
             Some((key, other)) => {
-                let expected =
-                    |key: &str| format!("expected value for key \"{key}\" to be a string, got ");
-                let upstream = decoding(&format!(
-                    "{}{}: {}",
-                    expected(key),
-                    golang::print(other, true),
-                    golang::print(other, false)
-                ));
+                let upstream = decoding(&no_text(key, other));
                 let message = format!("{}{}", expected(field), shortened(other));
                 let wrong = decode::Wrong { message, path: vec![Part::Field(field)] };
                 let remedy =
@@ -450,23 +444,6 @@ fn blob(
         hash,
     };
     Ok(ReadBlob { slot, bytes, facts })
-}
-
-/// Keys of a document that differ only in case, in upstream's words.
-fn folded_duplicates(fields: &Map<String, Value>) -> Option<String> {
-    let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for name in fields.keys() {
-        groups.entry(name.to_uppercase().to_lowercase()).or_default().push(name);
-    }
-    let mut messages: Vec<String> = groups
-        .into_iter()
-        .filter(|(_, names)| names.len() > 1)
-        .map(|(key, names)| format!("duplicate keys for key \"{key}\": [{}]", names.join(" ")))
-        .collect();
-    match messages.len() {
-        0 | 1 => messages.pop(),
-        _ => Some(format!("[{}]", messages.join(", "))),
-    }
 }
 
 /// Gives the fields that are read lazily later the names they are looked up by.

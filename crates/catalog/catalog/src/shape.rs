@@ -13,7 +13,7 @@ use mainstay_yaml::Step;
 use serde_json::{Map, Value};
 
 /// The kind of value that a field takes.
-enum Kind {
+pub(crate) enum Kind {
     Text,
     Bool,
     /// Anything.
@@ -35,9 +35,9 @@ use Kind::{Any, Bool, Bytes, Int, Many, Named, One, Text, TextMap, Texts};
 
 /// A Go struct: how messages call it as a struct and as a type, and its fields.
 pub(crate) struct Shape {
-    name: &'static str,
-    spelled: &'static str,
-    fields: &'static [(&'static str, Kind)],
+    pub(crate) name: &'static str,
+    pub(crate) spelled: &'static str,
+    pub(crate) fields: &'static [(&'static str, Kind)],
 }
 
 static PACKAGE_BLOB: Shape = Shape {
@@ -412,10 +412,26 @@ pub(crate) fn fields(
     shape: &Shape,
     prefix: &str,
 ) -> Result<(), Wrong> {
+    fields_in(object, shape, prefix, false)
+}
+
+/// As [`fields`], where `strict` refuses fields that the type does not have.
+pub(crate) fn fields_in(
+    object: &Map<String, Value>,
+    shape: &Shape,
+    prefix: &str,
+    strict: bool,
+) -> Result<(), Wrong> {
     for (name, value) in object {
         let known = shape.fields.iter().find(|(field, _)| same(name, field));
-        let Some((field, kind)) = known else { continue };
-        let place = Place { shape, prefix, field };
+        let Some((field, kind)) = known else {
+            if strict {
+                let message = format!("json: unknown field {}", mainstay_version::quote(name));
+                return Err(Wrong { message, path: Vec::new() });
+            }
+            continue;
+        };
+        let place = Place { shape, prefix, field, strict };
         place.check(kind, value).map_err(|wrong| wrong.below(Part::Field(field)))?;
     }
     Ok(())
@@ -426,11 +442,12 @@ struct Place<'s> {
     shape: &'s Shape,
     prefix: &'s str,
     field: &'static str,
+    strict: bool,
 }
 
 impl Place<'_> {
     fn refuse(&self, found: &str, expected: &str) -> Wrong {
-        let Self { shape: Shape { name, .. }, prefix, field } = self;
+        let Self { shape: Shape { name, .. }, prefix, field, .. } = self;
         Wrong {
             message: format!(
                 "json: cannot unmarshal {found} into Go struct field {name}.{prefix}{field} of type {expected}"
@@ -491,7 +508,7 @@ impl Place<'_> {
             },
             (TextMap, other) => refuse(other, "map[string]string"),
             (One(inner), Value::Object(object)) => {
-                fields(object, inner, &format!("{}{}.", self.prefix, self.field))
+                fields_in(object, inner, &format!("{}{}.", self.prefix, self.field), self.strict)
             }
             (One(inner), other) => refuse(other, inner.spelled),
             (Many(inner), Value::Array(items)) => {
@@ -499,7 +516,7 @@ impl Place<'_> {
                 for (index, item) in items.iter().enumerate() {
                     match item {
                         Value::Null => Ok(()),
-                        Value::Object(object) => fields(object, inner, &prefix),
+                        Value::Object(object) => fields_in(object, inner, &prefix, self.strict),
                         other => refuse(other, inner.spelled),
                     }
                     .map_err(|wrong| wrong.below(Part::Item(index)))?;

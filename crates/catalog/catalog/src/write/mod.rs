@@ -54,7 +54,7 @@ pub struct Rendition {
 
 /// The kinds of documents, in the order in which those of a package are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
+pub(crate) enum Class {
     Package,
     Channel,
     Bundle,
@@ -64,10 +64,10 @@ enum Class {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
-    class: Class,
+    pub(crate) class: Class,
     schema: Arc<str>,
-    package: Arc<str>,
-    name: Arc<str>,
+    pub(crate) package: Arc<str>,
+    pub(crate) name: Arc<str>,
     pub(crate) content: Content,
     /// A bundle with an image and with manifests.
     pub(crate) has_objects: bool,
@@ -136,6 +136,10 @@ impl Rendition {
             Content::Made(_) => None,
         };
         items.map(|item| (item.called(), origin(item))).collect()
+    }
+
+    pub(crate) fn items(&self) -> &[Item] {
+        &self.items
     }
 
     pub(crate) fn items_mut(&mut self) -> &mut [Item] {
@@ -253,18 +257,31 @@ impl Item {
     }
 
     fn write_yaml(&self, out: &mut String) -> Result<(), WriteError> {
-        let mut value = match &self.content {
+        let value = match &self.content {
             Content::Read(blob) => self.shaped(blob)?,
             Content::Made(json) => serde_json::from_str(json).map_err(io::Error::from)?,
         };
-        form::unsigned_zeros(&mut value);
-        if !is_readable(&value) {
-            return Err(WriteError::Characters);
-        }
-        out.push_str("---\n");
-        out.push_str(&mainstay_yaml::to_string(&value));
-        Ok(())
+        yaml(value, out)
     }
+
+    /// The document as it is.
+    pub(crate) fn value(&self) -> Result<Value, WriteError> {
+        Ok(match &self.content {
+            Content::Read(blob) => blob.value()?,
+            Content::Made(json) => serde_json::from_str(json).map_err(io::Error::from)?,
+        })
+    }
+}
+
+/// Writes a value as a document of YAML.
+pub(crate) fn yaml(mut value: Value, out: &mut String) -> Result<(), WriteError> {
+    form::unsigned_zeros(&mut value);
+    if !is_readable(&value) {
+        return Err(WriteError::Characters);
+    }
+    out.push_str("---\n");
+    out.push_str(&mainstay_yaml::to_string(&value));
+    Ok(())
 }
 
 /// Whether upstream can read the value back on its way to YAML, where it passes through a text in

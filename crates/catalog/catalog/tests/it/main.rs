@@ -13,6 +13,7 @@ mod properties;
 mod real;
 mod robust;
 mod snapshot;
+mod template;
 mod write;
 
 use mainstay_catalog::{Catalog, Files, LoadError, LoadOptions};

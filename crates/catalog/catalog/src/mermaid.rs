@@ -1,0 +1,333 @@
+//! Channels as a diagram in the language of Mermaid, as upstream draws them.
+//!
+//! Names stand in it as they are: a diagram for people is drawn by `mainstay catalog graph`.
+
+use crate::{
+    Rendition,
+    decode::{self, ChannelFacts, EntryFacts, Facts},
+    write::Class,
+};
+use mainstay_gojson::sort_slice;
+use mainstay_version::{Range, Version, parse_strict, quote};
+use serde_json::Map;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt::Write,
+};
+
+/// What is drawn, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiagramOptions<'o> {
+    /// Draw only what leads to bundles at or above this one.
+    pub minimum: Option<&'o str>,
+    /// Draw only this package.
+    pub package: Option<&'o str>,
+    /// Mark bundles that are skipped, and updates from them that OLM would not follow.
+    pub semantics: bool,
+}
+
+/// A diagram.
+#[derive(Clone, Debug, Default)]
+pub struct Diagram {
+    /// Its text.
+    pub text: String,
+    /// What was left out, a line each.
+    pub warnings: Vec<String>,
+}
+
+impl Rendition {
+    /// The channels with their updates, in the language of Mermaid, in upstream's bytes.
+    ///
+    /// # Errors
+    /// A bundle without one version, a minimum that is no bundle, a document that cannot be read;
+    /// in upstream's words.
+    pub fn diagram(&self, options: &DiagramOptions<'_>) -> Result<Diagram, String> {
+        let source = Source::of(self)?;
+        let mut drawing = Drawing::new(&source, options)?;
+        for channel in &source.channels {
+            drawing.channel(channel);
+        }
+        Ok(drawing.finish())
+    }
+}
+
+struct Channel {
+    package: String,
+    name: String,
+    entries: Vec<EntryFacts>,
+}
+
+/// What a diagram is drawn of.
+#[derive(Default)]
+struct Source {
+    /// By name, in upstream's order.
+    channels: Vec<Channel>,
+    versions: HashMap<String, Version>,
+    /// Names of packages, of channels and of bundles that are deprecated, whatever the package.
+    deprecated: [BTreeSet<String>; 3],
+}
+
+impl Source {
+    fn of(rendition: &Rendition) -> Result<Self, String> {
+        let mut source = Self::default();
+        for item in rendition.items() {
+            let schema = match item.class {
+                Class::Channel => "olm.channel",
+                Class::Bundle if source.versions.contains_key(&*item.name) => continue,
+                Class::Bundle => "olm.bundle",
+                Class::Deprecations => "olm.deprecations",
+                Class::Package | Class::Other => continue,
+            };
+            let value = item.value().map_err(|error| error.to_string())?;
+            let empty = Map::new();
+            let fields = value.as_object().unwrap_or(&empty);
+            match decode::facts(schema, fields).map_err(|wrong| wrong.message)? {
+                Facts::Channel(ChannelFacts { entries }) => {
+                    let (package, name) = (item.package.to_string(), item.name.to_string());
+                    source.channels.push(Channel { package, name, entries });
+                }
+                Facts::Bundle(facts) => {
+                    let name = item.name.to_string();
+                    let version = version(&name, &facts)?;
+                    source.versions.insert(name, version);
+                }
+                Facts::Deprecations(entries) => {
+                    for entry in entries {
+                        let [packages, channels, bundles] = &mut source.deprecated;
+                        match entry.schema.as_str() {
+                            "olm.package" => packages.insert(item.package.to_string()),
+                            "olm.channel" => channels.insert(entry.name),
+                            "olm.bundle" => bundles.insert(entry.name),
+                            _ => false,
+                        };
+                    }
+                }
+                Facts::Package(_) | Facts::Other => {}
+            }
+        }
+        let mut order: Vec<usize> = (0..source.channels.len()).collect();
+        sort_slice(&mut order, |a, b| source.channels[*a].name < source.channels[*b].name);
+        let mut channels: Vec<Option<Channel>> =
+            std::mem::take(&mut source.channels).into_iter().map(Some).collect();
+        source.channels = order.into_iter().filter_map(|at| channels[at].take()).collect();
+        Ok(source)
+    }
+
+    /// The version of a bundle; the least release for one that is not there.
+    fn version(&self, name: &str) -> Version {
+        self.versions.get(name).cloned().unwrap_or_else(|| Version::new(0, 0, 0))
+    }
+}
+
+fn version(name: &str, facts: &decode::BundleFacts) -> Result<Version, String> {
+    if let Some(fault) = facts.faults.first() {
+        return Err(format!("parse properties for bundle {}: {}", quote(name), fault.message));
+    }
+    let [(_, [_, version, _])] = facts.packages.as_slice() else {
+        return Err(format!(
+            "bundle {} has multiple \"olm.package\" properties, expected exactly 1",
+            quote(name)
+        ));
+    };
+    parse_strict(version).map_err(|why| {
+        format!("bundle {} has invalid version {}: {why}", quote(name), quote(version))
+    })
+}
+
+/// A diagram in the making.
+struct Drawing<'d> {
+    source: &'d Source,
+    options: &'d DiagramOptions<'d>,
+    /// The version of the least bundle that is drawn, and its package.
+    floor: Option<(&'d str, Version, &'d str)>,
+    packages: BTreeMap<&'d str, String>,
+    deprecated_package: Option<&'d str>,
+    deprecated_channels: Vec<String>,
+    /// Bundles by how they are shown.
+    classes: BTreeMap<&'static str, Vec<String>>,
+    links: usize,
+    /// The numbers of the updates that would not be followed.
+    dead: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl<'d> Drawing<'d> {
+    fn new(source: &'d Source, options: &'d DiagramOptions<'d>) -> Result<Self, String> {
+        let floor = match options.minimum {
+            None => None,
+            Some(name) => {
+                let version = source
+                    .versions
+                    .get(name)
+                    .ok_or_else(|| format!("unknown minimum edge name: {}", quote(name)))?;
+                let has = |channel: &&Channel| channel.entries.iter().any(|it| it.name == name);
+                let package = source.channels.iter().find(has).map_or("", |it| &*it.package);
+                Some((name, version.clone(), package))
+            }
+        };
+        Ok(Self {
+            source,
+            options,
+            floor,
+            packages: BTreeMap::new(),
+            deprecated_package: None,
+            deprecated_channels: Vec::new(),
+            classes: BTreeMap::new(),
+            links: 0,
+            dead: Vec::new(),
+            warnings: Vec::new(),
+        })
+    }
+
+    /// The entries of a channel that are drawn; none if the channel is not.
+    fn entries(&self, channel: &Channel) -> Option<Vec<EntryFacts>> {
+        let copy = |entry: &EntryFacts| EntryFacts {
+            name: entry.name.clone(),
+            replaces: entry.replaces.clone(),
+            skips: entry.skips.clone(),
+            skip_range: entry.skip_range.clone(),
+        };
+        if self.floor.is_none() && self.options.package.is_none() {
+            return Some(channel.entries.iter().map(copy).collect());
+        }
+        if self.options.package.is_some_and(|package| package != channel.package) {
+            return None;
+        }
+        let Some((name, floor, package)) = &self.floor else {
+            return Some(channel.entries.iter().map(copy).collect())
+                .filter(|it: &Vec<_>| !it.is_empty());
+        };
+        if !package.is_empty() && *package != channel.package {
+            return None;
+        }
+        let leads_nowhere = |entry: &EntryFacts| {
+            entry.replaces.is_empty() && entry.skips.is_empty() && entry.skip_range.is_empty()
+        };
+        let is_above = |name: &String| self.source.version(name) >= *floor;
+        let mut kept = Vec::new();
+        for entry in &channel.entries {
+            if entry.name == *name {
+                kept.push(EntryFacts { name: entry.name.clone(), ..EntryFacts::default() });
+                continue;
+            }
+            let mut left = copy(entry);
+            if !left.replaces.is_empty() && !is_above(&left.replaces) {
+                left.replaces.clear();
+            }
+            left.skips.retain(is_above);
+            let holds_floor = |range: &str| Range::parse(range).is_ok_and(|it| it.contains(floor));
+            if !holds_floor(&left.skip_range) {
+                left.skip_range.clear();
+            }
+            if !leads_nowhere(&left) || (leads_nowhere(entry) && is_above(&entry.name)) {
+                kept.push(left);
+            }
+        }
+        (!kept.is_empty()).then_some(kept)
+    }
+
+    fn channel(&mut self, channel: &'d Channel) {
+        let Some(entries) = self.entries(channel) else { return };
+        let Channel { package, name, .. } = channel;
+        let source = self.source;
+        let [packages, channels, bundles] = &source.deprecated;
+        let id = format!("{package}-{name}");
+        let quoted = quote(name);
+        let mut out = format!("    %% channel {quoted}\n    subgraph {id}[{quoted}]\n");
+        if packages.contains(package) {
+            self.deprecated_package = Some(package);
+        }
+        if channels.contains(name) {
+            self.deprecated_channels.push(id.clone());
+        }
+        let versions: Vec<Version> = entries.iter().map(|it| source.version(&it.name)).collect();
+        let mut order: Vec<usize> = (0..entries.len()).collect();
+        sort_slice(&mut order, |a, b| versions[*a] > versions[*b]);
+        let mut skipped: BTreeSet<&str> = BTreeSet::new();
+        let node = |name: &str| format!("{id}-{name}[{}]", quote(name));
+        for at in order {
+            let entry = &entries[at];
+            let here = node(&entry.name);
+            let _ = writeln!(out, "      {here}");
+            let class = match (bundles.contains(&entry.name), skipped.contains(&*entry.name)) {
+                (true, true) => Some("deprecatedskipped"),
+                (true, false) => Some("deprecated"),
+                (false, true) => Some("skipped"),
+                (false, false) => None,
+            };
+            if let Some(class) = class {
+                self.classes.entry(class).or_default().push(format!("{id}-{}", entry.name));
+            }
+            for skip in &entry.skips {
+                let _ = writeln!(out, "      {}-- skip --> {here}", node(skip));
+                let is_new = !self.options.semantics || skipped.insert(skip);
+                self.link(!is_new);
+            }
+            if !entry.skip_range.is_empty() {
+                match Range::parse(&entry.skip_range) {
+                    Ok(range) => {
+                        for (other, version) in entries.iter().zip(&versions) {
+                            if range.contains(version) {
+                                let (other, range) = (node(&other.name), &entry.skip_range);
+                                let _ = writeln!(
+                                    out,
+                                    "      {other}-- \"skipRange({range})\" --> {here}"
+                                );
+                                self.link(skipped.contains(&*entry.name));
+                            }
+                        }
+                    }
+                    Err(why) => self.warnings.push(format!(
+                        "warning: ignoring invalid SkipRange for package/edge {}/{}: {why}",
+                        quote(package),
+                        quote(&entry.name)
+                    )),
+                }
+            }
+            if !entry.replaces.is_empty() {
+                let _ = writeln!(out, "      {}-- replace --> {here}", node(&entry.replaces));
+                self.link(skipped.contains(&*entry.name));
+            }
+        }
+        out.push_str("    end\n");
+        self.packages.entry(package).or_default().push_str(&out);
+    }
+
+    /// Counts an update; `dead` is whether it would not be followed.
+    fn link(&mut self, dead: bool) {
+        if dead {
+            self.dead.push(self.links.to_string());
+        }
+        self.links += 1;
+    }
+
+    fn finish(self) -> Diagram {
+        let mut out = "graph LR\n  \
+                       classDef deprecated fill:#E8960F\n  \
+                       classDef skipped stroke:#FF0000,stroke-width:4px\n  \
+                       classDef deprecatedskipped fill:#E8960F,stroke:#FF0000,stroke-width:4px\n"
+            .to_owned();
+        for (package, text) in &self.packages {
+            let package = quote(package);
+            let _ = write!(out, "  %% package {package}\n  subgraph {package}\n{text}  end\n");
+        }
+        if let Some(package) = self.deprecated_package {
+            let _ = writeln!(out, "style {package} fill:#989695");
+        }
+        for channel in &self.deprecated_channels {
+            let _ = writeln!(out, "style {channel} fill:#DCD0FF");
+        }
+        for (class, mut nodes) in self.classes {
+            nodes.sort_unstable();
+            let _ = writeln!(out, "class {} {class}", nodes.join(","));
+        }
+        if !self.dead.is_empty() {
+            let _ = writeln!(
+                out,
+                "linkStyle {} stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;",
+                self.dead.join(",")
+            );
+        }
+        Diagram { text: out, warnings: self.warnings }
+    }
+}

@@ -1,0 +1,35 @@
+//! Basic templates: a catalog with bundles that are named by their image alone.
+
+use super::{Images, Kind, input::Template};
+use crate::{
+    Rendition,
+    decode::Facts,
+    shape::{Kind as Field, Shape},
+    write,
+};
+use serde_json::Value;
+
+static SHAPE: Shape = Shape {
+    name: "BasicTemplateData",
+    spelled: "basic.BasicTemplateData",
+    fields: &[("schema", Field::Text)],
+};
+
+/// The documents of a template, with the bundles of its images.
+pub(super) fn render(text: &[u8], images: &mut Images<'_>) -> Result<Rendition, String> {
+    let declared = Template::read(text, Kind::Basic, &SHAPE)?.declare()?;
+    let mut all = Rendition::of(&declared);
+    all.retain(|document| &*document.schema != "olm.bundle");
+    for (blob, facts) in declared.documents() {
+        let Facts::Bundle(facts) = facts else { continue };
+        let value = blob.value().map_err(|error| error.to_string())?;
+        let shaped = write::shape("olm.bundle", value);
+        let is_set = |field: &str| shaped.get(field).is_some_and(|value| *value != Value::Null);
+        let more = ["package", "properties", "relatedImages"].iter().any(|field| is_set(field));
+        if facts.image.is_empty() || more {
+            return Err("unexpected fields present in basic template bundle".to_owned());
+        }
+        all.add(&images(&facts.image)?.bundle);
+    }
+    Ok(all)
+}

@@ -1,0 +1,114 @@
+//! Reading the document that is a template.
+
+use super::Kind;
+use crate::{
+    declared::Declared,
+    fold::same,
+    golang,
+    load::LoadOptions,
+    odd, read,
+    shape::{self, Shape},
+    syntax,
+};
+use mainstay_yaml::{Document, Format, documents};
+use serde_json::{Map, Value};
+
+/// The first document of a text.
+///
+/// # Errors
+/// If it cannot be read; `EOF` if there is none.
+pub(super) fn first(text: &[u8]) -> Result<Document, String> {
+    let reading = read::reading(&LoadOptions::default(), false);
+    let text = read::as_text(text.to_vec(), &reading);
+    match documents(&text, &reading).next() {
+        Some(Ok(document)) => Ok(document),
+        Some(Err(error)) => Err(syntax::words(&text, 0, &error)),
+        None => Err("EOF".to_owned()),
+    }
+}
+
+/// The text of a field: of several spellings, the last one that is set. Empty if there is none.
+pub(super) fn text<'f>(fields: &'f Map<String, Value>, field: &str) -> &'f str {
+    let found = fields.iter().filter(|(name, _)| same(name, field));
+    found.filter_map(|(_, value)| value.as_str()).next_back().unwrap_or_default()
+}
+
+/// The items of a list: of several spellings, the last one. Empty if there is none.
+pub(super) fn list<'f>(fields: &'f Map<String, Value>, field: &str) -> &'f [Value] {
+    let mut found = fields.iter().filter(|(name, _)| same(name, field));
+    found.next_back().and_then(|(_, value)| value.as_array()).map_or(&[], Vec::as_slice)
+}
+
+/// A template that holds documents of a catalog: its fields, and these.
+pub(super) struct Template {
+    pub(super) fields: Map<String, Value>,
+    pub(super) entries: Vec<Value>,
+}
+
+impl Template {
+    /// Reads a template of a kind. `shape` is that of its other fields, and how messages call it.
+    ///
+    /// # Errors
+    /// In upstream's words.
+    pub(super) fn read(text: &[u8], kind: Kind, shape: &Shape) -> Result<Self, String> {
+        let read = first(text).map_err(|why| format!("decoding template schema: {why}"))?;
+        let html = read.format == Format::Yaml;
+        let mut fields = match read.value {
+            Value::Object(fields) => fields,
+            Value::Null => Map::new(),
+            other => {
+                let (found, spelled) = (shape::word(&other), shape.spelled);
+                return Err(format!(
+                    "unmarshalling template: json: cannot unmarshal {found} into Go value of type {spelled}"
+                ));
+            }
+        };
+        let no_document = |item: &Value| odd::no_document(item, || golang::json(item, html));
+        let mut wrong = None;
+        let mut entries = Vec::new();
+        for (_, value) in fields.iter_mut().filter(|(name, _)| same(name, "entries")) {
+            match value.take() {
+                Value::Null => entries.clear(),
+                // What is wrong with a document ends the reading, whatever else is.
+                Value::Array(items) => {
+                    let mut all = items.iter().filter(|item| !item.is_null());
+                    if let Some(why) = all.find_map(no_document) {
+                        return Err(format!("unmarshalling template: {why}"));
+                    }
+                    entries = items;
+                }
+                other => {
+                    let (found, name) = (shape::word(&other), shape.name);
+                    wrong.get_or_insert_with(|| {
+                        format!(
+                            "json: cannot unmarshal {found} into Go struct field {name}.entries of type []*declcfg.Meta"
+                        )
+                    });
+                }
+            }
+        }
+        let wrong =
+            wrong.or_else(|| shape::fields(&fields, shape, "").err().map(|wrong| wrong.message));
+        if let Some(why) = wrong {
+            return Err(format!("unmarshalling template: {why}"));
+        }
+        super::check_schema(self::text(&fields, "schema"), kind)?;
+        Ok(Self { fields, entries })
+    }
+
+    /// The documents, each of the shape that its schema asks for.
+    ///
+    /// # Errors
+    /// The first that is not. A `null` among them, which stops upstream with a crash, is one.
+    pub(super) fn declare(&self) -> Result<Declared, String> {
+        let null = self.entries.iter().position(Value::is_null);
+        let sound = &self.entries[..null.unwrap_or(self.entries.len())];
+        let documents = sound.iter().cloned().enumerate();
+        let declared = Declared::of(documents.map(|(at, value)| (super::origin(at), value)))
+            .map_err(|error| error.upstream())?;
+        match null {
+            Some(at) => Err(format!("entry {} of the template is null", at + 1)),
+            None => Ok(declared),
+        }
+    }
+}

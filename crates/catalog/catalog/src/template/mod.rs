@@ -1,0 +1,134 @@
+//! Templates: short texts that catalogs are made of.
+//!
+//! | Kind | What it says | What comes of it |
+//! |---|---|---|
+//! | [`Kind::Basic`] | documents of a catalog, bundles by their image alone | the same with the bundles in full |
+//! | [`Kind::Semver`] | images of bundles for the channels candidate, fast and stable | a package whose channels and updates follow from the versions |
+//! | [`Kind::Substitutes`] | documents of a catalog, and bundles that take the place of others | the same with these in the channels |
+//!
+//! What comes out is not checked to be a catalog, as upstream does not check it; only what the third
+//! kind changes is. Images are got by who calls: [`Images`]. Errors are in upstream's words.
+
+mod basic;
+mod convert;
+mod input;
+mod semver;
+mod substitutes;
+
+pub use convert::{ConvertError, convert};
+
+use crate::{Rendition, content::Origin, shape};
+use mainstay_bundle::DeclaredBundle;
+use mainstay_version::quote;
+use serde_json::{Map, Value};
+
+/// A bundle as its image has it.
+#[derive(Clone, Debug)]
+pub struct Bundled {
+    /// What a catalog says of it.
+    pub bundle: DeclaredBundle,
+    /// Its ClusterServiceVersion in full.
+    pub csv: Value,
+}
+
+/// How the bundle of an image is got by the image's reference. Errors pass as they are.
+pub type Images<'i> = dyn FnMut(&str) -> Result<Bundled, String> + 'i;
+
+/// The kinds of templates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `olm.template.basic`
+    Basic,
+    /// `olm.semver`
+    Semver,
+    /// `olm.template.substitutes`
+    Substitutes,
+}
+
+impl Kind {
+    /// All kinds, by name.
+    pub const ALL: [Self; 3] = [Self::Basic, Self::Semver, Self::Substitutes];
+
+    /// What a template of this kind has as its `schema`.
+    pub const fn schema(self) -> &'static str {
+        match self {
+            Self::Basic => "olm.template.basic",
+            Self::Semver => "olm.semver",
+            Self::Substitutes => "olm.template.substitutes",
+        }
+    }
+
+    /// The last word of the schema.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Basic => "basic",
+            Self::Semver => "semver",
+            Self::Substitutes => "substitutes",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The kind of a template by the schema of its first document.
+    ///
+    /// # Errors
+    /// If it cannot be read, says no schema, or one that is of no kind.
+    pub fn of(text: &[u8]) -> Result<Self, String> {
+        let read = input::first(text).map_err(|why| format!("decoding template input: {why}"))?;
+        let fields = match read.value {
+            Value::Object(fields) => fields,
+            Value::Null => Map::new(),
+            other => {
+                let found = shape::word(&other);
+                return Err(format!(
+                    "unmarshalling template schema: json: cannot unmarshal {found} into Go value of type struct {{ Schema string \"json:\\\"schema\\\"\" }}"
+                ));
+            }
+        };
+        shape::fields(&fields, &HEAD, "")
+            .map_err(|wrong| format!("unmarshalling template schema: {}", wrong.message))?;
+        match input::text(&fields, "schema") {
+            "" => Err("template input missing required 'schema' field".to_owned()),
+            schema => Self::ALL
+                .into_iter()
+                .find(|kind| kind.schema() == schema)
+                .ok_or_else(|| format!("unknown template schema: {schema}")),
+        }
+    }
+
+    /// What a template says, of which only the first document counts. Each image is asked for once,
+    /// in the order of the text.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the template or with what it leads to, and what `images`
+    /// says.
+    pub fn render(self, text: &[u8], images: &mut Images<'_>) -> Result<Rendition, String> {
+        match self {
+            Self::Basic => basic::render(text, images),
+            Self::Semver => semver::render(text, images),
+            Self::Substitutes => {
+                substitutes::render(text, images).map_err(|why| format!("render: {why}"))
+            }
+        }
+    }
+}
+
+static HEAD: shape::Shape =
+    shape::Shape { name: "", spelled: "", fields: &[("schema", shape::Kind::Text)] };
+
+/// Where a document stood that was made of the entry at `index` (from 0) of a template.
+fn origin(index: usize) -> Origin {
+    Origin { file: "entries".into(), line: index + 1 }
+}
+
+/// What is said to a template of another schema.
+fn check_schema(found: &str, kind: Kind) -> Result<(), String> {
+    if found == kind.schema() {
+        return Ok(());
+    }
+    let (found, wanted) = (quote(found), quote(kind.schema()));
+    Err(format!("template has unknown schema ({found}), should be {wanted}"))
+}

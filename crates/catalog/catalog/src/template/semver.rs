@@ -1,0 +1,429 @@
+//! Semver templates: channels and updates that follow from versions.
+//!
+//! Three groups of bundles (candidate, fast, stable) become channels by the major version, by the
+//! minor version, or both. In a channel only the last patch of each minor version has updates: it
+//! replaces the last patch of the minor version before, and skips everything below it in its major
+//! version that it does not replace.
+
+use super::{Bundled, Images, Kind};
+use crate::{
+    Declared, Rendition,
+    decode::{self, BundleFacts, Facts, unpack_base64},
+    fold::same,
+    load::LoadOptions,
+    read,
+    shape::{self, Kind as Field, Shape},
+    syntax,
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use mainstay_object::gotext;
+use mainstay_version::{Version, parse_strict, quote};
+use mainstay_yaml::{DuplicateKeys, Format, Options};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+static SHAPE: Shape = Shape {
+    name: "SemverTemplateData",
+    spelled: "semver.SemverTemplateData",
+    fields: &[
+        ("schema", Field::Text),
+        ("generateMajorChannels", Field::Bool),
+        ("generateMinorChannels", Field::Bool),
+        ("defaultChannelTypePreference", Field::Named("semver.StreamType")),
+        ("candidate", Field::One(&GROUP)),
+        ("fast", Field::One(&GROUP)),
+        ("stable", Field::One(&GROUP)),
+    ],
+};
+
+static GROUP: Shape = Shape {
+    name: "channelBundles",
+    spelled: "semver.channelBundles",
+    fields: &[("bundles", Field::Many(&BUNDLE))],
+};
+
+static BUNDLE: Shape =
+    Shape { name: "bundleEntry", spelled: "semver.bundleEntry", fields: &[("image", Field::Text)] };
+
+/// The groups, the least stable first.
+const GROUPS: [&str; 3] = ["candidate", "fast", "stable"];
+
+/// What a channel is made for. The order is that of preference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stream {
+    Major,
+    Minor,
+}
+
+/// What a template says.
+struct Template {
+    major: bool,
+    minor: bool,
+    preference: Stream,
+    /// The images of each group.
+    groups: [Vec<String>; 3],
+}
+
+/// The documents that follow from a template.
+pub(super) fn render(text: &[u8], images: &mut Images<'_>) -> Result<Rendition, String> {
+    let template =
+        Template::read(text).map_err(|why| format!("render: unable to read file: {why}"))?;
+    let mut bundles: BTreeMap<&str, Bundled> = BTreeMap::new();
+    let mut all = Rendition::default();
+    for image in template.groups.iter().flatten() {
+        if !bundles.contains_key(image.as_str()) {
+            let bundled = images(image)?;
+            all.add(&bundled.bundle);
+            bundles.insert(image, bundled);
+        }
+    }
+    if bundles.is_empty() {
+        return Err("render: no bundles specified or no bundles could be rendered".to_owned());
+    }
+    let mut package = None;
+    let mut groups = Vec::new();
+    for group in &template.groups {
+        let versions = versions(group, &bundles, &mut package)
+            .map_err(|why| format!("render: unable to post-process bundle info: {why}"))?;
+        groups.push(versions);
+    }
+    let package = package.unwrap_or_default();
+    let Channels { default, mut channels } = template.channels(&groups);
+    link(&mut channels);
+    let head = channels.get(&default).and_then(|channel| channel.entries.last());
+    let head =
+        head.and_then(|entry| bundles.values().find(|bundled| *bundled.bundle.name == *entry.name));
+    let mut documents = vec![package_document(&package, &default, head)];
+    for (name, channel) in &channels {
+        documents.push(channel.document(&package, name));
+    }
+    let documents = documents.into_iter().enumerate();
+    let declared = Declared::of(documents.map(|(at, value)| (super::origin(at), value)))
+        .map_err(|error| error.upstream())?;
+    all.append(Rendition::of(&declared));
+    Ok(all)
+}
+
+impl Template {
+    fn read(text: &[u8]) -> Result<Self, String> {
+        let mut value = document(text)?;
+        as_texts(&mut value, &SHAPE);
+        let decoding = |why: String| format!("error unmarshaling JSON: while decoding JSON: {why}");
+        let fields = match value {
+            Value::Object(fields) => fields,
+            Value::Null => Map::new(),
+            other => {
+                let (found, spelled) = (shape::word(&other), SHAPE.spelled);
+                return Err(decoding(format!(
+                    "json: cannot unmarshal {found} into Go value of type {spelled}"
+                )));
+            }
+        };
+        shape::fields_in(&fields, &SHAPE, "", true).map_err(|wrong| decoding(wrong.message))?;
+        if super::input::text(&fields, "schema") != Kind::Semver.schema() {
+            let wanted = quote(Kind::Semver.schema());
+            return Err(format!("readFile: input file has unknown schema, should be {wanted}"));
+        }
+        let is_on = |field: &str| {
+            let found = fields.iter().filter(|(name, _)| same(name, field));
+            found.filter_map(|(_, value)| value.as_bool()).next_back().unwrap_or_default()
+        };
+        let (major, minor) = (is_on("generateMajorChannels"), is_on("generateMinorChannels"));
+        let minor = minor || !major;
+        let senseless = |stream: &str| {
+            Err(format!(
+                "schema attribute mismatch: DefaultChannelTypePreference set to '{stream}' doesn't make sense if not generating {stream}-version channels"
+            ))
+        };
+        let preference = match super::input::text(&fields, "defaultChannelTypePreference") {
+            "" | "minor" if minor => Stream::Minor,
+            "" => Stream::Major,
+            "major" if major => Stream::Major,
+            stream @ ("minor" | "major") => return senseless(stream),
+            other => {
+                let other = quote(other);
+                return Err(format!(
+                    "unknown DefaultChannelTypePreference: {other}\nValid values are 'major' or 'minor'"
+                ));
+            }
+        };
+        let empty = Map::new();
+        let images = |group: &str| -> Vec<String> {
+            let found = fields.iter().filter(|(name, _)| same(name, group));
+            let group =
+                found.filter_map(|(_, value)| value.as_object()).next_back().unwrap_or(&empty);
+            let image = |bundle: &Value| {
+                let fields = bundle.as_object().unwrap_or(&empty);
+                super::input::text(fields, "image").to_owned()
+            };
+            super::input::list(group, "bundles").iter().map(image).collect()
+        };
+        Ok(Self { major, minor, preference, groups: GROUPS.map(images) })
+    }
+
+    /// The channels of all groups, with entries that have no updates yet, and the name of the
+    /// default channel: that of the most stable group, among these the one whose first version is
+    /// the highest, and then the preferred kind.
+    fn channels(&self, groups: &[BTreeMap<String, Version>]) -> Channels {
+        let mut channels: BTreeMap<String, Channel> = BTreeMap::new();
+        let mut best = (0, Version::new(0, 0, 0), None::<(bool, Stream)>);
+        let mut default = String::new();
+        for (group, bundles) in groups.iter().enumerate() {
+            let mut sorted: Vec<(&String, &Version)> = bundles.iter().collect();
+            sorted.sort_by(|a, b| a.1.cmp(b.1));
+            for (bundle, version) in sorted {
+                let streams = [(Stream::Major, self.major), (Stream::Minor, self.minor)];
+                for (stream, _) in streams.into_iter().filter(|(_, wanted)| *wanted) {
+                    let numbers = version.as_semver();
+                    let name = match stream {
+                        Stream::Major => format!("{}-v{}", GROUPS[group], numbers.major),
+                        Stream::Minor => {
+                            format!("{}-v{}.{}", GROUPS[group], numbers.major, numbers.minor)
+                        }
+                    };
+                    let channel = channels.entry(name.clone()).or_insert_with(|| {
+                        let preferred = (stream == self.preference, stream);
+                        let rank = (group, version.clone(), Some(preferred));
+                        if rank > best {
+                            best = rank;
+                            default = name;
+                        }
+                        Channel { group, stream, entries: Vec::new() }
+                    });
+                    let (name, version) = (bundle.clone(), version.clone());
+                    channel.entries.push(Entry {
+                        name,
+                        version,
+                        replaces: None,
+                        skips: Vec::new(),
+                    });
+                }
+            }
+        }
+        Channels { default, channels }
+    }
+}
+
+/// The first document of a text, as one that is read strictly: no key twice.
+fn document(text: &[u8]) -> Result<Value, String> {
+    let reading = Options {
+        duplicate_keys: DuplicateKeys::Note,
+        ..read::reading(&LoadOptions::default(), false)
+    };
+    let bytes = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let read = match std::str::from_utf8(bytes) {
+        Ok(text) => mainstay_yaml::part(text, Format::Yaml, 1, &reading).next(),
+        Err(_) => mainstay_yaml::documents(bytes, &reading).next(),
+    };
+    match read {
+        None => Ok(Value::Null),
+        Some(Err(error)) => Err(syntax::words(bytes, 0, &error)),
+        Some(Ok(document)) if document.repeated.is_empty() => Ok(document.value),
+        Some(Ok(document)) => {
+            let lines = document
+                .repeated
+                .iter()
+                .map(|it| format!("\n  line {}: key {} already set in map", it.line, it.key));
+            let lines: String = lines.collect();
+            Err(format!("error converting YAML to JSON: yaml: unmarshal errors:{lines}"))
+        }
+    }
+}
+
+/// Makes texts of numbers and truth values where the shape has texts, as upstream's reader of YAML
+/// does.
+fn as_texts(value: &mut Value, shape: &Shape) {
+    let Value::Object(fields) = value else { return };
+    for (name, value) in fields {
+        let known = shape.fields.iter().find(|(field, _)| field == name);
+        let folded = || shape.fields.iter().find(|(field, _)| same(name, field));
+        match (known.or_else(folded).map(|(_, kind)| kind), value) {
+            (Some(Field::One(inner)), value) => as_texts(value, inner),
+            (Some(Field::Many(inner)), Value::Array(items)) => {
+                for item in items {
+                    as_texts(item, inner);
+                }
+            }
+            (Some(Field::Text | Field::Named(_)), value) => match value {
+                Value::Bool(flag) => *value = flag.to_string().into(),
+                Value::Number(number) if number.is_f64() => {
+                    *value = gotext::float(number.as_f64().unwrap_or_default()).into();
+                }
+                Value::Number(number) => *value = number.to_string().into(),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}
+
+/// The versions of a group's bundles by their names. All bundles of a template are of one package.
+fn versions(
+    images: &[String],
+    bundles: &BTreeMap<&str, Bundled>,
+    package: &mut Option<String>,
+) -> Result<BTreeMap<String, Version>, String> {
+    let mut versions: BTreeMap<String, Version> = BTreeMap::new();
+    for image in images {
+        let Some(bundled) = bundles.get(image.as_str()) else { continue };
+        let name = &bundled.bundle.name;
+        let facts = facts(bundled)?;
+        if let Some(fault) = facts.faults.first() {
+            return Err(format!("parse properties for bundle {}: {}", quote(name), fault.message));
+        }
+        let [(_, [found, version, _])] = facts.packages.as_slice() else {
+            return Err(format!(
+                "bundle {} has multiple \"olm.package\" properties, expected exactly 1",
+                quote(name)
+            ));
+        };
+        let parsed = parse_strict(version).map_err(|why| {
+            format!("bundle {} has invalid version {}: {why}", quote(name), quote(version))
+        })?;
+        let package = package.get_or_insert_with(|| found.clone());
+        if found != package {
+            let (found, package) = (quote(found), quote(package));
+            return Err(format!("bundle {found} does not belong to this package: {package}"));
+        }
+        if versions.insert(name.clone(), parsed).is_some() {
+            return Err(format!("duplicate bundle name {}", quote(name)));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    let mut same: Vec<String> = Vec::new();
+    for version in versions.values() {
+        let plain = version.clone().without_build().to_string();
+        let message = format!("bundle version \"{version}\" cannot be compared to \"{plain}\"");
+        if !seen.insert(plain) && !same.contains(&message) {
+            same.push(message);
+        }
+    }
+    let same = match same.as_slice() {
+        [] => return Ok(versions),
+        [one] => one.clone(),
+        all => format!("[{}]", all.join(", ")),
+    };
+    Err(format!(
+        "encountered bundle versions which differ only by build metadata, which cannot be ordered: {same}"
+    ))
+}
+
+fn facts(bundled: &Bundled) -> Result<BundleFacts, String> {
+    let value: Value =
+        serde_json::from_str(&bundled.bundle.json()).map_err(|error| error.to_string())?;
+    let empty = Map::new();
+    match decode::facts("olm.bundle", value.as_object().unwrap_or(&empty)) {
+        Ok(Facts::Bundle(facts)) => Ok(facts),
+        Ok(_) => Ok(BundleFacts::default()),
+        Err(wrong) => Err(wrong.message),
+    }
+}
+
+struct Channels {
+    default: String,
+    channels: BTreeMap<String, Channel>,
+}
+
+struct Channel {
+    group: usize,
+    stream: Stream,
+    /// In the order of their versions.
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    name: String,
+    version: Version,
+    replaces: Option<String>,
+    skips: Vec<String>,
+}
+
+impl Channel {
+    fn document(&self, package: &str, name: &str) -> Value {
+        let entry = |entry: &Entry| {
+            json!({
+                "name": entry.name,
+                "replaces": entry.replaces,
+                "skips": entry.skips,
+            })
+        };
+        json!({
+            "schema": "olm.channel",
+            "package": package,
+            "name": name,
+            "entries": self.entries.iter().map(entry).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Gives the last patch of each minor version its updates, within one group, kind of channel and
+/// major version.
+fn link(channels: &mut BTreeMap<String, Channel>) {
+    let mut all: Vec<&mut Channel> = channels.values_mut().collect();
+    // A channel is all of a minor version or of a major one, so versions do not overlap.
+    let first = |channel: &Channel| channel.entries.first().map(|entry| entry.version.clone());
+    all.sort_by_cached_key(|channel| (channel.group, channel.stream, first(channel)));
+    let mut run = None;
+    let (mut below, mut last): (BTreeSet<String>, Option<String>) = (BTreeSet::new(), None);
+    for channel in all {
+        let (group, stream) = (channel.group, channel.stream);
+        let numbers = |entry: &Entry| {
+            let version = entry.version.as_semver();
+            (version.major, version.minor)
+        };
+        for at in 0..channel.entries.len() {
+            let (major, minor) = numbers(&channel.entries[at]);
+            let here = Some((group, stream, major));
+            if run != here {
+                (run, last) = (here, None);
+                below.clear();
+            }
+            let next = channel.entries.get(at + 1).map(numbers);
+            let is_last = next != Some((major, minor));
+            let entry = &mut channel.entries[at];
+            if is_last {
+                let skips = below.iter().filter(|name| Some(*name) != last.as_ref());
+                entry.skips = skips.cloned().collect();
+                entry.replaces = last.replace(entry.name.clone());
+            }
+            below.insert(entry.name.clone());
+        }
+    }
+}
+
+/// The document of the package. Description and icon are those of the ClusterServiceVersion of
+/// `head`, as far as it has them.
+fn package_document(package: &str, default: &str, head: Option<&Bundled>) -> Value {
+    let mut document = json!({
+        "schema": "olm.package",
+        "name": package,
+        "defaultChannel": default,
+    });
+    let spec = head.map_or(&Value::Null, |bundled| &bundled.csv["spec"]);
+    if let Some(description) = spec["description"].as_str() {
+        document["description"] = description.into();
+    }
+    if let Some(icon) = spec["icon"].as_array().and_then(|icons| icon(icons)) {
+        document["icon"] = icon;
+    }
+    document
+}
+
+/// The first of several icons; none if one of them is not of the shape of an icon.
+fn icon(icons: &[Value]) -> Option<Value> {
+    static ICON: Shape = Shape {
+        name: "Icon",
+        spelled: "registry.Icon",
+        fields: &[("mediatype", Field::Text), ("base64data", Field::Bytes)],
+    };
+    for icon in icons {
+        shape::check(icon, &ICON).ok()?;
+    }
+    let first = icons.first()?;
+    let data = match crate::fold::get(first, "base64data") {
+        Some(Value::String(text)) => STANDARD.encode(unpack_base64(text).ok()?).into(),
+        Some(other) => other.clone(),
+        None => Value::Null,
+    };
+    Some(json!({ "base64data": data, "mediatype": shape::text(first, "mediatype") }))
+}
