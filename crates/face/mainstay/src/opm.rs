@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let code = opm::run(
         arguments,
         &mut Io {
+            stdin: &mut io::stdin(),
             stdout: &mut stdout,
             stderr: &mut stderr,
             folder: std::env::current_dir().unwrap_or_default(),

@@ -55,7 +55,9 @@ impl Template {
         let html = read.format == Format::Yaml;
         let mut fields = match read.value {
             Value::Object(fields) => fields,
-            Value::Null => Map::new(),
+            Value::Null => {
+                return Err(format!("unmarshalling template: {}", super::NOTHING));
+            }
             other => {
                 let (found, spelled) = (shape::word(&other), shape.spelled);
                 return Err(format!(

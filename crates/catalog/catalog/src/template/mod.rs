@@ -20,7 +20,7 @@ pub use convert::{ConvertError, convert};
 use crate::{Rendition, content::Origin, shape};
 use mainstay_bundle::DeclaredBundle;
 use mainstay_version::quote;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// A bundle as its image has it.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl Kind {
         let read = input::first(text).map_err(|why| format!("decoding template input: {why}"))?;
         let fields = match read.value {
             Value::Object(fields) => fields,
-            Value::Null => Map::new(),
+            Value::Null => return Err(format!("unmarshalling template schema: {NOTHING}")),
             other => {
                 let found = shape::word(&other);
                 return Err(format!(
@@ -118,6 +118,9 @@ impl Kind {
 
 static HEAD: shape::Shape =
     shape::Shape { name: "", spelled: "", fields: &[("schema", shape::Kind::Text)] };
+
+/// What upstream says to a document without content.
+const NOTHING: &str = "unexpected end of JSON input";
 
 /// Where a document stood that was made of the entry at `index` (from 0) of a template.
 fn origin(index: usize) -> Origin {

@@ -200,7 +200,8 @@ fn the_schema_says_which_kind_a_template_is() {
     }
     for (text, message) in [
         ("", "decoding template input: EOF"),
-        ("# nothing\n", "template input missing required 'schema' field"),
+        ("# nothing\n", "unmarshalling template schema: unexpected end of JSON input"),
+        ("a: 1", "template input missing required 'schema' field"),
         ("schema: x", "unknown template schema: x"),
         (
             "schema: 5",

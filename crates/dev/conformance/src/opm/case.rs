@@ -24,6 +24,8 @@ pub struct Case {
     pub alpha: bool,
     /// The variables of the environment that are set besides.
     pub environment: BTreeMap<String, String>,
+    /// What stands on standard input.
+    pub input: String,
     /// What must be at hand besides: `registry`, or the archive with the real input.
     pub needs: Option<String>,
     /// Exit codes that were seen.
@@ -135,6 +137,7 @@ fn read(folder: &Path) -> anyhow::Result<Case> {
         environment: variables
             .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
             .collect(),
+        input: text("stdin").unwrap_or_default(),
         needs: text("needs"),
         exits,
         messages,

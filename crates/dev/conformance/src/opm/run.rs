@@ -97,6 +97,7 @@ fn run(arguments: &[String], case: &Case, archives: &Archives, root: &Path) -> D
     let code = opm::run(
         arguments,
         &mut Io {
+            stdin: &mut case.input.as_bytes(),
             stdout: &mut stdout,
             stderr: &mut stderr,
             folder: root.to_owned(),

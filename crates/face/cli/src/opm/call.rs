@@ -4,11 +4,13 @@ use super::command::Command;
 use super::flags::Given;
 use super::go;
 use mainstay_clock::Clock;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 /// The outside of one run: everything that is not an argument.
 pub struct Io<'a> {
+    /// What is read where no file is named.
+    pub stdin: &'a mut dyn Read,
     /// Where results go.
     pub stdout: &'a mut dyn Write,
     /// Where errors, warnings and progress go.

@@ -19,6 +19,8 @@ pub(super) enum Arguments {
     AtLeast(usize),
     /// From the one to the other.
     Between(usize, usize),
+    /// That many or fewer.
+    AtMost(usize),
 }
 
 impl Arguments {
@@ -42,6 +44,9 @@ impl Arguments {
             }
             Self::AtLeast(least) => {
                 (count >= least, format!("requires at least {least} arg(s), only received {count}"))
+            }
+            Self::AtMost(most) => {
+                (count <= most, format!("accepts at most {most} arg(s), received {count}"))
             }
             Self::Between(least, most) => (
                 (least..=most).contains(&count),
@@ -179,6 +184,8 @@ mod tests {
             (Arguments::Exactly(1), 0, Some("accepts 1 arg(s), received 0")),
             (Arguments::AtLeast(1), 3, None),
             (Arguments::AtLeast(1), 0, Some("requires at least 1 arg(s), only received 0")),
+            (Arguments::AtMost(1), 0, None),
+            (Arguments::AtMost(1), 2, Some("accepts at most 1 arg(s), received 2")),
             (Arguments::Between(1, 2), 2, None),
             (Arguments::Between(1, 2), 3, Some("accepts between 1 and 2 arg(s), received 3")),
         ] {

@@ -24,6 +24,7 @@ mod dockerfile;
 mod engine;
 mod flags;
 mod go;
+mod graph;
 mod help;
 mod init;
 mod list;
@@ -35,6 +36,7 @@ mod render;
 mod script;
 mod serve;
 mod table;
+mod template;
 mod tree;
 mod validate;
 mod version;
@@ -49,6 +51,7 @@ use call::End;
 pub fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     let mut stdout = Outlet::new(&mut *io.stdout);
     let mut inner = Io {
+        stdin: &mut *io.stdin,
         stdout: &mut stdout,
         stderr: &mut *io.stderr,
         folder: io.folder.clone(),

@@ -7,6 +7,7 @@ use super::pull::{Content, Images, Unpacked};
 use super::reference::{self, Kind};
 use super::{engine, go};
 use mainstay_bundle::{Bundle, Image, ImageTemplate};
+use mainstay_catalog::template::Bundled;
 use mainstay_catalog::{Declared, Folder, Format, Keep, Level, LoadOptions, Rendition, WriteError};
 use std::fmt::Write;
 use std::io::{BufWriter, Write as _};
@@ -121,6 +122,9 @@ pub(super) struct Allowed {
 impl Allowed {
     /// All.
     pub(super) const ALL: Self = Self { catalogs: true, bundle_folders: true, bundle_images: true };
+    /// Images of bundles only.
+    pub(super) const BUNDLE_IMAGES: Self =
+        Self { catalogs: false, bundle_folders: false, bundle_images: true };
     /// Catalogs only.
     pub(super) const CATALOGS: Self =
         Self { catalogs: true, bundle_folders: false, bundle_images: false };
@@ -141,12 +145,40 @@ pub(super) struct Wanted<'t> {
 /// Makes of what is wrong with content what is said of the reference to it.
 type Say<'s> = &'s dyn Fn(&str) -> String;
 
+/// What a reference leads to.
+enum Found {
+    Catalog(Rendition),
+    Bundle(Box<Bundled>),
+}
+
 impl Wanted<'_> {
     /// The blobs of a reference: of a folder, or of an image.
     ///
     /// # Errors
     /// Why there are none.
     pub(super) fn render(&self, io: &Io<'_>, reference: &str) -> Result<Rendition, String> {
+        Ok(match self.find(io, reference)? {
+            Found::Catalog(all) => all,
+            Found::Bundle(bundled) => {
+                let mut all = Rendition::default();
+                all.add(&bundled.bundle);
+                all
+            }
+        })
+    }
+
+    /// The bundle of a reference.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn bundle_of(&self, io: &Io<'_>, reference: &str) -> Result<Bundled, String> {
+        match self.find(io, reference)? {
+            Found::Bundle(bundled) => Ok(*bundled),
+            Found::Catalog(_) => Err(format!("{} is no bundle", go::quote(reference))),
+        }
+    }
+
+    fn find(&self, io: &Io<'_>, reference: &str) -> Result<Found, String> {
         let quoted = go::quote(reference);
         let failed = |why: String| format!("render reference {quoted}: {why}");
         let refuse = |what: &str| Err(failed(format!("cannot render {what}: not allowed")));
@@ -186,13 +218,13 @@ impl Wanted<'_> {
         }
     }
 
-    fn catalog(&self, folder: &Path, say: Say<'_>) -> Result<Rendition, String> {
+    fn catalog(&self, folder: &Path, say: Say<'_>) -> Result<Found, String> {
         let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
         let declared = Declared::read(&Folder::new(folder), &options)
             .map_err(|error| say(&error.upstream()))?;
         let mut found = Rendition::of(&declared);
         found.migrate(self.level).map_err(|error| format!("migrate: {error}"))?;
-        Ok(found)
+        Ok(Found::Catalog(found))
     }
 
     fn bundle(
@@ -201,18 +233,17 @@ impl Wanted<'_> {
         image: Image<'_>,
         reference: &str,
         say: Say<'_>,
-    ) -> Result<Rendition, String> {
+    ) -> Result<Found, String> {
         let said = |error: mainstay_bundle::BundleError| say(error.upstream());
         let bundle = Bundle::read(folder).map_err(said)?;
         let mut declared = bundle.declare(image, reference).map_err(said)?;
+        let csv = bundle.csv().manifest().value().clone();
         if self.level >= Level::CsvMetadata {
             bundle
                 .migrate(&mut declared)
                 .map_err(|error| format!("migrate: {}", error.upstream()))?;
         }
-        let mut found = Rendition::default();
-        found.add(&declared);
-        Ok(found)
+        Ok(Found::Bundle(Box::new(Bundled { bundle: declared, csv })))
     }
 }
 

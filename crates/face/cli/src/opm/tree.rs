@@ -4,8 +4,8 @@ use super::call::{Call, End};
 use super::command::{Arguments, Command, Offer};
 use super::flags::Flag;
 use super::{
-    complete, dockerfile, engine, help, init, list, migrate, render, script, serve, validate,
-    version,
+    complete, dockerfile, engine, graph, help, init, list, migrate, render, script, serve,
+    template, validate, version,
 };
 
 /// The root, with everything below it. `alpha` shows what is hidden otherwise.
@@ -15,7 +15,12 @@ pub(super) fn root(alpha: bool) -> Command {
             hidden: !alpha,
             arguments: Arguments::None,
             action: Some(nothing),
-            children: vec![list::command()],
+            children: vec![
+                template::convert_command(),
+                list::command(),
+                graph::command(),
+                template::command(),
+            ],
             ..Command::new("alpha", "Commands that may still change")
         },
         script::command(),

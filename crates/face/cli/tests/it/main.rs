@@ -101,6 +101,7 @@ impl Place {
         let code = opm::run(
             &arguments,
             &mut opm::Io {
+                stdin: &mut std::io::empty(),
                 stdout: &mut out,
                 stderr: &mut err,
                 folder: self.path().to_owned(),

@@ -1,0 +1,78 @@
+//! `opm alpha render-graph`: the channels of catalogs as a diagram in the language of Mermaid.
+
+use super::call::{Call, End, Io};
+use super::command::{Arguments, Command};
+use super::flags::Flag;
+use super::pull::Images;
+use super::reference;
+use super::render::{Allowed, Wanted};
+use mainstay_catalog::{DiagramOptions, Level, Rendition};
+
+/// The command.
+pub(super) fn command() -> Command {
+    Command {
+        long: "Prints the channels of catalogs and the updates in them as a diagram in the language of Mermaid,\n\
+               which mermaid.live and many pages for code draw. mainstay catalog graph draws pictures itself.\n\n  \
+               opm alpha render-graph catalog/ -p my-operator > graph.mmd",
+        arguments: Arguments::AtLeast(1),
+        flags: vec![
+            Flag::switch(
+                "draw-v0-semantics",
+                "mark skipped bundles, and updates that OLM does not offer because of them",
+            ),
+            Flag::text(
+                "minimum-edge",
+                None,
+                "the bundle from which on updates are shown (all when not given)",
+            ),
+            Flag::text("package-name", Some('p'), "the one package to show (all when not given)"),
+        ],
+        action: Some(run),
+        ..Command::new(
+            "render-graph [index-image | fbc-dir]",
+            "Print the channels of catalogs as a Mermaid diagram",
+        )
+    }
+}
+
+fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+    let reach = reference::security(call).map_err(End::Log)?;
+    let wanted = Wanted {
+        template: None,
+        level: Level::None,
+        allowed: Allowed::CATALOGS,
+        images: Images::containers(reach.containers()),
+    };
+    let mut all = Rendition::default();
+    for reference in &call.arguments {
+        all.append(wanted.render(call.io, reference).map_err(End::Log)?);
+    }
+    let given = |name: &str| match call.flags.text(name) {
+        "" => None,
+        text => Some(text.to_owned()),
+    };
+    let (minimum, package) = (given("minimum-edge"), given("package-name"));
+    let options = DiagramOptions {
+        minimum: minimum.as_deref(),
+        package: package.as_deref(),
+        semantics: call.flags.is_on("draw-v0-semantics"),
+    };
+    print(call.io, &all, &options).map_err(End::Log)
+}
+
+/// Prints the diagram of what was rendered, and what it leaves out.
+///
+/// # Errors
+/// Why there is no diagram.
+pub(super) fn print(
+    io: &mut Io<'_>,
+    all: &Rendition,
+    options: &DiagramOptions<'_>,
+) -> Result<(), String> {
+    let diagram = all.diagram(options)?;
+    for warning in &diagram.warnings {
+        io.complain(&format!("{warning}\n"));
+    }
+    io.print(&diagram.text);
+    Ok(())
+}

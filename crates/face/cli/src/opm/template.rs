@@ -1,0 +1,208 @@
+//! `opm alpha render-template` and `opm alpha convert-template`: catalogs made of templates, and
+//! templates made of catalogs.
+
+use super::call::{Call, End, Io};
+use super::command::{Arguments, Command};
+use super::flags::Flag;
+use super::pull::Images;
+use super::reference;
+use super::render::{self, Allowed, Wanted};
+use super::{go, graph};
+use mainstay_catalog::template::{self, Kind};
+use mainstay_catalog::{DiagramOptions, Format, Rendition, WriteError};
+use std::io::{self, BufWriter, Read, Write as _};
+
+/// How long a template or a catalog in one file may be, in bytes.
+const LONGEST: u64 = 512 << 20;
+
+/// The command that renders.
+pub(super) fn command() -> Command {
+    Command {
+        long: "Makes a catalog of a template. TYPE is the kind of the template:\n  \
+               basic        a catalog whose bundles are named by their images\n  \
+               semver       images, of whose versions channels and updates are made\n  \
+               substitutes  a catalog, and images of bundles that take the place of others in it\n\n\
+               Without TYPE, the field schema of the template says it. Without FILE, or with -, the template is\n\
+               read from standard input; to read a file that is called like a TYPE, give both.\n\n\
+               Bundles are pulled from their registries.\n\n  \
+               opm alpha render-template template.yaml\n  \
+               opm alpha render-template semver template.yaml -o yaml\n  \
+               opm alpha render-template -o mermaid < template.yaml",
+        arguments: Arguments::Between(0, 2),
+        flags: vec![
+            render::migrate_level(),
+            Flag::text("output", Some('o'), "output format (json|yaml|mermaid)").or("json"),
+        ],
+        action: Some(run),
+        ..Command::new("render-template [TYPE] [FILE]", "Make a catalog of a template")
+    }
+}
+
+/// The command that converts, with those below it.
+pub(super) fn convert_command() -> Command {
+    let below = |form, short, long, action| Command {
+        long,
+        arguments: Arguments::AtMost(1),
+        flags: vec![Flag::text("output", Some('o'), "output format (json|yaml)").or("json")],
+        action: Some(action),
+        ..Command::new(form, short)
+    };
+    let children = vec![
+        below(
+            "basic [<fbc-file> | -]",
+            "Make a basic template of a catalog",
+            "Prints the template of which render-template makes the catalog in a file, or on standard input:\n\
+             bundles are named by their images, everything else is as it is.",
+            |call| convert(call, Kind::Basic),
+        ),
+        below(
+            "substitutes [<fbc-file> | -]",
+            "Make a substitutes template of a catalog",
+            "Prints a template with the catalog in a file, or on standard input, in which nothing is\n\
+             substituted yet.",
+            |call| convert(call, Kind::Substitutes),
+        ),
+    ];
+    Command { children, ..Command::new("convert-template", "Make a template of a catalog") }
+}
+
+/// What `-o` says.
+enum Output {
+    Documents(Format),
+    Mermaid,
+}
+
+fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+    let end = End::Usage;
+    let (kind, file) = match &*call.arguments {
+        [] => (None, "-"),
+        [one] => match Kind::named(one) {
+            Some(kind) => (Some(kind), "-"),
+            None => (None, one.as_str()),
+        },
+        [name, file, ..] => {
+            let kind = Kind::named(name).ok_or_else(|| {
+                let name = go::quote(name);
+                let all = Kind::ALL.map(Kind::name).join(" ");
+                end(format!("invalid template type {name}, must be one of: [{all}]"))
+            })?;
+            (Some(kind), file.as_str())
+        }
+    };
+    let file = file.to_owned();
+    let opened = open(call.io, &file)
+        .map_err(|why| end(format!("unable to open {}: {why}", go::quote(&file))))?;
+    let output = match call.flags.text("output") {
+        "json" => Output::Documents(Format::Json),
+        "yaml" => Output::Documents(Format::Yaml),
+        "mermaid" => Output::Mermaid,
+        other => {
+            let other = go::quote(other);
+            return Err(end(format!(
+                "invalid --output value {other}, expected (json|yaml|mermaid)"
+            )));
+        }
+    };
+    let reach = reference::security(call)
+        .map_err(|why| end(format!("creating containerd registry: {why}")))?;
+    let level = render::level(call.flags.text("migrate-level")).map_err(end)?;
+    let text = opened.read(call.io);
+    let detect = || {
+        let text = text.as_ref().map_err(|why| format!("decoding template input: {why}"))?;
+        Kind::of(text)
+    };
+    let kind = kind
+        .map_or_else(detect, Ok)
+        .map_err(|why| end(format!("auto-detecting template type: {why}")))?;
+    let failed = |why: String| end(format!("rendering template: {why}"));
+    let text = text.map_err(|why| {
+        failed(match kind {
+            Kind::Basic => format!("decoding template schema: {why}"),
+            Kind::Semver => format!("render: unable to read file: {why}"),
+            Kind::Substitutes => {
+                format!("render: unable to parse template: decoding template schema: {why}")
+            }
+        })
+    })?;
+    let wanted = Wanted {
+        template: None,
+        level,
+        allowed: Allowed::BUNDLE_IMAGES,
+        images: Images::containers(reach.containers()),
+    };
+    let io = &*call.io;
+    let all = kind.render(&text, &mut |image| wanted.bundle_of(io, image)).map_err(failed)?;
+    write(call, &all, &output).map_err(|why| end(format!("writing output: {why}")))
+}
+
+/// Writes what was rendered.
+fn write(call: &mut Call<'_, '_>, all: &Rendition, output: &Output) -> Result<(), String> {
+    match output {
+        Output::Documents(format) => {
+            let mut out = BufWriter::with_capacity(1 << 16, &mut *call.io.stdout);
+            match all.write(*format, &mut out).and_then(|()| Ok(out.flush()?)) {
+                // Who reads no further has gone away.
+                Ok(()) | Err(WriteError::Io(_)) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+        Output::Mermaid => {
+            let options = DiagramOptions { semantics: true, ..DiagramOptions::default() };
+            graph::print(call.io, all, &options)
+        }
+    }
+}
+
+fn convert(call: &mut Call<'_, '_>, kind: Kind) -> Result<(), End> {
+    let format = render::format(call.flags.text("output")).map_err(End::Log)?;
+    let file = match call.argument(0) {
+        "" if call.arguments.is_empty() => "-",
+        file => file,
+    };
+    let file = file.to_owned();
+    let opened = open(call.io, &file)
+        .map_err(|_| End::Usage(format!("unable to open input: {}", go::quote(&file))))?;
+    let failed = |why: String| End::Usage(format!("converting: {why}"));
+    let text = opened.read(call.io).map_err(failed)?;
+    let text = template::convert(kind, &text, format).map_err(|why| failed(why.to_string()))?;
+    call.io.print(&text);
+    Ok(())
+}
+
+/// A text that can be read.
+enum Opened {
+    Input,
+    File(std::fs::File),
+}
+
+/// Opens a file; `-` is standard input.
+///
+/// # Errors
+/// Why it cannot be opened.
+fn open(io: &Io<'_>, file: &str) -> Result<Opened, String> {
+    if file == "-" {
+        return Ok(Opened::Input);
+    }
+    std::fs::File::open(io.at(file))
+        .map(Opened::File)
+        .map_err(|error| format!("open {file}: {}", go::reason(&error)))
+}
+
+impl Opened {
+    /// Reads all of it.
+    ///
+    /// # Errors
+    /// Why not; a file is called as it is called by upstream's reader.
+    fn read(self, io: &mut Io<'_>) -> Result<Vec<u8>, String> {
+        let mut text = Vec::new();
+        let read = match self {
+            Self::Input => (&mut *io.stdin).take(LONGEST + 1).read_to_end(&mut text),
+            Self::File(file) => file.take(LONGEST + 1).read_to_end(&mut text),
+        };
+        read.map_err(|error| format!("read input: {}", go::reason(&error)))?;
+        if text.len() as u64 > LONGEST {
+            return Err(format!("read input: {}", io::ErrorKind::FileTooLarge));
+        }
+        Ok(text)
+    }
+}
