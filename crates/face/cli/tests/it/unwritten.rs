@@ -33,7 +33,7 @@ impl Write for Full {
 fn opm_into(place: &Place, arguments: &str, mut stdout: impl Write) -> (u8, String) {
     let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
     let mut stderr = Vec::new();
-    let mut empty = std::io::empty();
+    let mut empty = io::empty();
     let mut io = Io {
         stdin: &mut empty,
         stdout: &mut stdout,
