@@ -93,6 +93,10 @@ pub(super) struct Command {
     pub(super) flags: Vec<Flag>,
     /// Its flags that all commands below it have too.
     pub(super) inherited: Vec<Flag>,
+    /// Flags that must be given, by name.
+    pub(super) required: &'static [&'static str],
+    /// What to use instead; said whenever it runs. Deprecated commands are hidden.
+    pub(super) deprecated: Option<&'static str>,
     /// Flags of which only one of each group may be given.
     pub(super) exclusive: Vec<&'static [&'static str]>,
     /// What it does; without, it shows its help.
@@ -116,6 +120,8 @@ impl Command {
             offer: Offer::Files,
             flags: Vec::new(),
             inherited: Vec::new(),
+            required: &[],
+            deprecated: None,
             exclusive: Vec::new(),
             action: None,
             children: Vec::new(),
@@ -129,7 +135,9 @@ impl Command {
 
     /// Whether help and completion show it.
     pub(super) fn is_shown(&self) -> bool {
-        !self.hidden && (self.action.is_some() || self.children.iter().any(Self::is_shown))
+        !self.hidden
+            && self.deprecated.is_none()
+            && (self.action.is_some() || self.children.iter().any(Self::is_shown))
     }
 
     /// The command below this one that goes by that name.
@@ -152,6 +160,7 @@ pub(super) fn flags_of(path: &[&Command], with_help: bool) -> Vec<(Flag, bool)> 
             text: format!("help for {}", command.name()).into(),
             hidden: false,
             deprecated: None,
+            value: "",
         };
         flags.push((help, false));
     }

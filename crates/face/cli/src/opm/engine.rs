@@ -69,6 +69,10 @@ fn execute(
     io: &mut Io<'_>,
 ) -> Result<(), End> {
     let Some(command) = path.last() else { return Ok(()) };
+    if let Some(advice) = command.deprecated {
+        let name = go::quote(command.name());
+        io.complain(&format!("Command {name} is deprecated, {advice}\n"));
+    }
     let flags = flags_of(path, true);
     let flags: Vec<&Flag> = flags.iter().map(|(flag, _)| flag).collect();
     let given = if command.raw {
@@ -89,6 +93,15 @@ fn execute(
         return Ok(());
     };
     command.arguments.check(&given.arguments, &path_name(path)).map_err(End::Usage)?;
+    let missing: Vec<String> = command
+        .required
+        .iter()
+        .filter(|name| !given.has(name))
+        .map(|name| go::quote(name))
+        .collect();
+    if !missing.is_empty() {
+        return Err(End::Usage(format!("required flag(s) {} not set", missing.join(", "))));
+    }
     for group in &command.exclusive {
         let mut set: Vec<&str> = group.iter().copied().filter(|name| given.has(name)).collect();
         if set.len() > 1 {

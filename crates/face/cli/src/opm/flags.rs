@@ -21,6 +21,8 @@ pub(super) struct Flag {
     pub(super) hidden: bool,
     /// What to use instead; shown when it is given. Deprecated flags are hidden.
     pub(super) deprecated: Option<&'static str>,
+    /// What help calls its value; empty for the name of its kind.
+    pub(super) value: &'static str,
 }
 
 /// What value a flag takes.
@@ -44,6 +46,7 @@ impl Flag {
             text: Cow::Borrowed(text),
             hidden: false,
             deprecated: None,
+            value: "",
         }
     }
 
@@ -65,6 +68,18 @@ impl Flag {
     /// The same flag with a value for when it is not given.
     pub(super) const fn or(mut self, default: &'static str) -> Self {
         self.default = default;
+        self
+    }
+
+    /// The same flag with a letter.
+    pub(super) const fn letter(mut self, letter: char) -> Self {
+        self.short = Some(letter);
+        self
+    }
+
+    /// The same flag with a name for its value.
+    pub(super) const fn taking(mut self, value: &'static str) -> Self {
+        self.value = value;
         self
     }
 

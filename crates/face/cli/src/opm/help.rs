@@ -74,10 +74,11 @@ fn list(flags: &[&Flag]) -> String {
 
 fn head(flag: &Flag) -> String {
     let letter = flag.short.map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
-    let kind = match flag.kind {
-        Kind::Switch => "",
-        Kind::Text => " string",
-        Kind::List => " strings",
+    let kind = match (flag.value, flag.kind) {
+        ("", Kind::Switch) => String::new(),
+        ("", Kind::Text) => " string".to_owned(),
+        ("", Kind::List) => " strings".to_owned(),
+        (value, _) => format!(" {value}"),
     };
     format!("  {letter}--{}{kind}", flag.name)
 }

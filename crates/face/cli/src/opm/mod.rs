@@ -16,6 +16,7 @@
 //!
 //! Commands that are not built are not there: they are unknown commands, not empty ones.
 
+mod bundle;
 mod call;
 mod command;
 mod complete;
@@ -37,6 +38,7 @@ mod script;
 mod serve;
 mod table;
 mod template;
+mod tool;
 mod tree;
 mod validate;
 mod version;

@@ -47,7 +47,6 @@ pub(crate) enum Way {
     /// With mirrors, and only if the machine's policy says that the image is taken.
     Containers,
     /// Straight from the registry, trusting more authorities.
-    #[cfg_attr(not(test), expect(dead_code, reason = "of `alpha bundle unpack`"))]
     Containerd(Vec<CertificateDer<'static>>),
 }
 

@@ -132,7 +132,6 @@ impl Reach {
     }
 
     /// What containerd's makes of it.
-    #[expect(dead_code, reason = "of `alpha bundle unpack`")]
     pub(super) fn containerd(self) -> Security {
         match self {
             Self::Verified => Security::Tls,

@@ -4,7 +4,7 @@ use super::call::{Call, End};
 use super::command::{Arguments, Command, Offer};
 use super::flags::Flag;
 use super::{
-    complete, dockerfile, engine, graph, help, init, list, migrate, render, script, serve,
+    bundle, complete, dockerfile, engine, graph, help, init, list, migrate, render, script, serve,
     template, validate, version,
 };
 
@@ -16,6 +16,7 @@ pub(super) fn root(alpha: bool) -> Command {
             arguments: Arguments::None,
             action: Some(nothing),
             children: vec![
+                bundle::command(),
                 template::convert_command(),
                 list::command(),
                 graph::command(),

@@ -1,0 +1,316 @@
+//! `opm alpha bundle generate` and `build`: the annotations and the Dockerfile of a bundle.
+
+use super::super::call::{Call, End, Io};
+use super::super::{go, tool, voice};
+use super::infer;
+use mainstay_bundle::validate::media_type;
+use mainstay_bundle::{Folder, Limits};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+
+const PREFIX: &str = "operators.operatorframework.io.bundle.";
+const ANNOTATIONS: &str = "annotations.yaml";
+const DOCKERFILE: &str = "bundle.Dockerfile";
+
+pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+    write(call, true).map_err(End::Usage)
+}
+
+pub(super) fn build(call: &mut Call<'_, '_>) -> Result<(), End> {
+    write(call, call.flags.is_on("overwrite")).map_err(End::Usage)?;
+    voice::info(call.io, "Building bundle image");
+    let (builder, tag) = (call.flags.text("image-builder"), call.flags.text("tag"));
+    let arguments: &[&str] = match builder {
+        "docker" | "podman" => &["build", "-f", DOCKERFILE, "-t", tag, "."],
+        "buildah" => &["bud", "--format=docker", "-f", DOCKERFILE, "-t", tag, "."],
+        other => return Err(End::Usage(format!("{other} is not supported image builder"))),
+    };
+    let ended = match tool::start(call.io, builder, arguments) {
+        Err(ended) => Some(ended.why),
+        Ok(output) => {
+            // Who reads no further has gone away.
+            let _ = call.io.stdout.write_all(&output.stdout);
+            let _ = call.io.stderr.write_all(&output.stderr);
+            tool::ending(&output)
+        }
+    };
+    let Some(why) = ended else { return Ok(()) };
+    let words: Vec<String> =
+        std::iter::once(builder).chain(arguments.iter().copied()).map(go::quote).collect();
+    Err(End::Usage(format!("Failed to exec []string{{{}}}: {why}", words.join(", "))))
+}
+
+/// What the image of a bundle is labelled with.
+struct Labels {
+    media_type: &'static str,
+    package: String,
+    channels: String,
+    default: String,
+}
+
+impl Labels {
+    /// All, in the order of a Dockerfile.
+    fn all(&self) -> Vec<(String, &str)> {
+        let mut all = vec![
+            ("mediatype.v1", self.media_type),
+            ("manifests.v1", "manifests/"),
+            ("metadata.v1", "metadata/"),
+            ("package.v1", &*self.package),
+            ("channels.v1", &*self.channels),
+        ];
+        if !self.default.is_empty() {
+            all.push(("channel.default.v1", &*self.default));
+        }
+        all.into_iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect()
+    }
+
+    fn annotations(&self) -> String {
+        let sorted: BTreeMap<String, &str> = self.all().into_iter().collect();
+        let fields: Map<String, Value> =
+            sorted.into_iter().map(|(key, value)| (key, value.into())).collect();
+        mainstay_yaml::to_string(&json!({ "annotations": fields }))
+    }
+
+    fn dockerfile(&self, base: &str, manifests: &str, metadata: &str) -> String {
+        let mut text = format!("FROM {base}\n\n");
+        for (key, value) in self.all() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "LABEL {key}={value}");
+        }
+        if !self.default.is_empty() {
+            text.push('\n');
+        }
+        text + &format!("COPY {manifests} /manifests/\nCOPY {metadata} /metadata/\n")
+    }
+}
+
+fn write(call: &mut Call<'_, '_>, overwrite: bool) -> Result<(), String> {
+    let flags = &call.flags;
+    let working = call.io.folder.to_string_lossy().into_owned();
+    let absolute = |path: &str| {
+        if path.starts_with('/') {
+            go::clean(path)
+        } else {
+            go::clean(&format!("{working}/{path}"))
+        }
+    };
+    let folder = absolute(flags.text("directory"));
+    let output = Some(flags.text("output-dir")).filter(|it| !it.is_empty()).map(absolute);
+    let mut labels = Labels {
+        media_type: "",
+        package: flags.text("package").to_owned(),
+        channels: flags.text("channels").to_owned(),
+        default: flags.text("default").to_owned(),
+    };
+    let base = flags.text("base-image").to_owned();
+    if let Err(error) = fs::metadata(&folder)
+        && error.kind() == std::io::ErrorKind::NotFound
+    {
+        return Err(format!("stat {folder}: {}", go::reason(&error)));
+    }
+    labels.media_type = media_type(&Folder::new(&folder), "", &folder, &Limits::default())?;
+    let io = &mut *call.io;
+    complete(io, &folder, &mut labels)?;
+
+    voice::info(io, "Building annotations.yaml");
+    let (above, manifests) = match output {
+        None => (go::clean(&format!("{folder}/..")), folder.clone()),
+        Some(output) => {
+            voice::info(io, "Generating output manifests directory");
+            let manifests = go::join(&output, "manifests");
+            copy(&folder, &manifests, overwrite)?;
+            (output, manifests)
+        }
+    };
+    let metadata = go::join(&above, "metadata");
+    let content = labels.annotations();
+    match fs::read(go::join(&metadata, ANNOTATIONS)) {
+        Ok(existing) if !overwrite => {
+            voice::info(io, "An annotations.yaml already exists in the directory: metadata/");
+            voice::info(io, "Validating existing annotations.yaml");
+            compare(&existing, &labels)?;
+        }
+        Err(error) if !overwrite && error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(format!(
+                "open {}: {}",
+                go::join(&metadata, ANNOTATIONS),
+                go::reason(&error)
+            ));
+        }
+        _ => put(io, &metadata, ANNOTATIONS, &content)?,
+    }
+
+    voice::info(io, "Building Dockerfile");
+    let (manifests, metadata) = (relative(&working, &manifests), relative(&working, &metadata));
+    let content = labels.dockerfile(&base, &manifests, &metadata);
+    if overwrite || !io.at(DOCKERFILE).exists() {
+        return put(io, &working, DOCKERFILE, &content);
+    }
+    let said =
+        format!("A bundle.Dockerfile already exists in current working directory: {working}");
+    voice::info(io, &said);
+    Ok(())
+}
+
+/// Fills in package and channels that were not given, from the folder above.
+fn complete(io: &mut Io<'_>, folder: &str, labels: &mut Labels) -> Result<(), String> {
+    let missing: Vec<&str> = [("channels", &labels.channels), ("package name", &labels.package)]
+        .into_iter()
+        .filter(|(_, value)| value.is_empty())
+        .map(|(name, _)| name)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let missing = missing.join(" and ");
+    let said = format!(
+        "Bundle {missing} information not provided, inferring from parent package directory"
+    );
+    voice::info(io, &said);
+    let found = infer::infer(io, folder).map_err(|why| {
+        format!(
+            "please manually input channels and packageName, error interpreting bundle from directory \
+             {folder}, {why}"
+        )
+    })?;
+    if labels.channels.is_empty() {
+        labels.channels = found.channels.join(",");
+        if labels.channels.is_empty() {
+            let why = "error interpreting channels, please manually input channels instead";
+            return Err(why.to_owned());
+        }
+        voice::info(io, &format!("Inferred channels: {}", labels.channels));
+    }
+    if labels.package.is_empty() {
+        labels.package = found.package;
+        voice::info(io, &format!("Inferred package name: {}", labels.package));
+    }
+    if labels.default.is_empty() {
+        labels.default = found.default;
+        voice::info(io, &format!("Inferred default channel: {}", labels.default));
+    }
+    Ok(())
+}
+
+/// Whether annotations that are there say what they shall; others may be there besides.
+fn compare(existing: &[u8], labels: &Labels) -> Result<(), String> {
+    let options = mainstay_yaml::Options::default();
+    let found = mainstay_yaml::one(existing, &options)
+        .map_err(|error| format!("yaml: line {}: {}", error.line, error.message))?;
+    let text = |key: &str| match found["annotations"].get(key)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Null => Some(String::new()),
+        other => Some(other.to_string()),
+    };
+    let wanted: BTreeMap<String, &str> = labels.all().into_iter().collect();
+    let faults: Vec<String> = wanted
+        .iter()
+        .filter_map(|(key, wanted)| match text(key) {
+            None => Some(format!("Missing field: {key}")),
+            Some(found) if found != *wanted => Some(format!(
+                "Expect field {} to have value {} instead of {}",
+                go::quote(key),
+                go::quote(wanted),
+                go::quote(&found)
+            )),
+            Some(_) => None,
+        })
+        .collect();
+    match faults.as_slice() {
+        [] => Ok(()),
+        [only] => Err(only.clone()),
+        all => Err(format!("[{}]", all.join(", "))),
+    }
+}
+
+/// Writes a file, in a folder that is made if it is not there.
+fn put(io: &mut Io<'_>, folder: &str, file: &str, content: &str) -> Result<(), String> {
+    if !fs::exists(folder).unwrap_or(true) {
+        make(folder)?;
+    }
+    voice::info(io, &format!("Writing {file} in {folder}"));
+    let path = go::join(folder, file);
+    fs::write(&path, content).map_err(|error| format!("open {path}: {}", go::reason(&error)))
+}
+
+fn make(folder: &str) -> Result<(), String> {
+    fs::create_dir_all(folder).map_err(|error| format!("mkdir {folder}: {}", go::reason(&error)))
+}
+
+/// Copies manifests. What lies in a folder among them comes into one that is called as the folder
+/// above it: so upstream does.
+fn copy(from: &str, to: &str, overwrite: bool) -> Result<(), String> {
+    let failed = |path: &str, error: &std::io::Error| format!("open {path}: {}", go::reason(error));
+    let mut entries: Vec<_> =
+        fs::read_dir(from).map_err(|error| failed(from, &error))?.flatten().collect();
+    entries.sort_by_key(fs::DirEntry::file_name);
+    if !fs::exists(to).unwrap_or(true) {
+        make(to)?;
+    }
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let source = go::join(from, &name);
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let own = from.rsplit('/').next().unwrap_or_default();
+            copy(&source, &go::join(to, own), overwrite)?;
+            continue;
+        }
+        let target = go::join(to, &name);
+        if fs::exists(&target).unwrap_or(false) && !overwrite {
+            continue;
+        }
+        fs::copy(&source, &target).map_err(|error| failed(&source, &error))?;
+    }
+    Ok(())
+}
+
+/// The way from one folder to another; both are absolute and clean.
+fn relative(from: &str, to: &str) -> String {
+    let parts = |path: &str| -> Vec<String> {
+        path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    };
+    let (from, to) = (parts(from), parts(to));
+    let shared = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
+    let up = std::iter::repeat_n("..", from.len() - shared);
+    let way: Vec<&str> = up.chain(to[shared..].iter().map(String::as_str)).collect();
+    if way.is_empty() { ".".to_owned() } else { way.join("/") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_between_folders() {
+        for (from, to, way) in [
+            ("/a", "/a/b/c", "b/c"),
+            ("/a/b", "/a", ".."),
+            ("/a/b", "/c", "../../c"),
+            ("/a", "/a", "."),
+            ("/", "/a", "a"),
+        ] {
+            assert_eq!(relative(from, to), way, "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn a_default_channel_is_followed_by_an_empty_line() {
+        let mut labels = Labels {
+            media_type: "plain",
+            package: "kiwi".to_owned(),
+            channels: "y".to_owned(),
+            default: String::new(),
+        };
+        assert!(labels.annotations().contains("channels.v1: \"y\"\n"));
+        let text = labels.dockerfile("scratch", "m", "n");
+        assert!(text.ends_with("channels.v1=y\nCOPY m /manifests/\nCOPY n /metadata/\n"), "{text}");
+        labels.default = "y".to_owned();
+        let text = labels.dockerfile("scratch", "m", "n");
+        assert!(
+            text.ends_with("default.v1=y\n\nCOPY m /manifests/\nCOPY n /metadata/\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! `opm alpha bundle validate`: whether the image of a bundle is sound.
+
+use super::super::call::{Call, End, Io};
+use super::super::pull::Images;
+use super::super::tool::Tool;
+use super::super::voice::{self, Level};
+use mainstay_bundle::validate::{Settings, content, format};
+use mainstay_bundle::{Folder, Limits};
+use mainstay_image::registry::Security;
+use std::path::Path;
+
+pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+    let builder = call.flags.text("image-builder").to_owned();
+    let name = call.flags.text("tag").to_owned();
+    let hub =
+        call.flags.text("optional-validators").split(',').any(|it| it.trim() == "operatorhub");
+    let fields = [("container-tool", &*builder)];
+    let place = tempfile::Builder::new()
+        .prefix("bundle-")
+        .tempdir()
+        .map_err(|error| End::Usage(error.to_string()))?;
+    let root = place.path().join("bundle");
+    let said = format!("Create a temp directory at {}", root.display());
+    voice::log(call.io, Level::Info, &said, &fields);
+    voice::log(call.io, Level::Debug, "Pulling and unpacking container image", &fields);
+    fetch(call.io, &builder, &name, &root).map_err(End::Usage)?;
+    let said = "Unpacked image layers, validating bundle image format & contents";
+    voice::log(call.io, Level::Info, said, &fields);
+    let mut settings = Settings::default();
+    if let Some(path) = (call.io.environment)("OPERATOR_BUNDLE_CATEGORIES") {
+        settings.categories_from(&call.io.at(&path));
+    }
+    judge_format(&root).map_err(End::Usage)?;
+    judge_content(&root, hub.then_some(&settings)).map_err(End::Usage)?;
+    let said = "All validation tests have been completed successfully";
+    voice::log(call.io, Level::Info, said, &fields);
+    Ok(())
+}
+
+/// Gets an image with a container tool; without one it is pulled here.
+fn fetch(io: &mut Io<'_>, builder: &str, name: &str, root: &Path) -> Result<(), String> {
+    if let Some(tool) = Tool::named(builder) {
+        return tool.unpack(io, name, root);
+    }
+    let images = Images::containers(Security::Tls);
+    let image = images.pull(io, name)?;
+    images.unpack(io, &image, root, Vec::new())
+}
+
+/// What is wrong with the format of a bundle, as one error.
+pub(super) fn judge_format(root: &Path) -> Result<(), String> {
+    let shown = root.to_string_lossy();
+    together(&format(&Folder::new(root), &shown, &Limits::default()))
+}
+
+/// What is wrong with the content of a bundle, as one error. `hub` asks the validator of
+/// OperatorHub besides.
+pub(super) fn judge_content(root: &Path, hub: Option<&Settings>) -> Result<(), String> {
+    let shown = root.join("manifests");
+    let shown = shown.to_string_lossy();
+    let found = content(&Folder::new(root), "manifests", &shown, &Limits::default(), hub);
+    together(&found)
+}
+
+fn together(found: &[String]) -> Result<(), String> {
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(format!("Bundle validation errors: {}", found.join(",")))
+}

@@ -1,0 +1,124 @@
+//! Container tools: what docker and podman are asked for.
+
+use super::call::Io;
+use super::go;
+use super::voice::{self, Level};
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// A program that pulls and keeps images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tool(&'static str);
+
+/// How a program ended that did not end well.
+pub(crate) struct Ended {
+    /// Why, in the words of Go's library.
+    pub(crate) why: String,
+    /// What it wrote to its standard output.
+    pub(crate) stdout: String,
+    /// What it wrote to its standard error.
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    fn all(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+}
+
+impl Tool {
+    /// The tool of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        ["docker", "podman"].into_iter().find(|tool| *tool == name).map(Self)
+    }
+
+    /// Pulls an image and copies its files to a folder, as upstream has it done.
+    ///
+    /// # Errors
+    /// Which step failed, with what the tool said.
+    pub(crate) fn unpack(self, io: &mut Io<'_>, image: &str, folder: &Path) -> Result<(), String> {
+        let fields = [("container-tool", self.0)];
+        voice::log(io, Level::Info, &format!("running {} pull {image}", self.0), &fields);
+        self.run(io, &["pull", image]).map_err(|ended| {
+            let all = ended.all();
+            voice::log(io, Level::Error, &all, &fields);
+            format!("error pulling image: {all}. {}", ended.why)
+        })?;
+        voice::log(io, Level::Info, &format!("running {} create", self.0), &fields);
+        let created = self.run(io, &["create", image, ""]).map_err(|ended| {
+            format!("error creating container {}: {}: {}", ended.stdout, ended.why, ended.stderr)
+        })?;
+        let id = created.trim_end_matches('\n').to_owned();
+        voice::log(io, Level::Info, &format!("running {} cp", self.0), &fields);
+        let target = folder.to_string_lossy();
+        let copied = self.run(io, &["cp", &format!("{id}:/."), &target]);
+        voice::log(io, Level::Info, &format!("running {} rm", self.0), &fields);
+        let removed = self.run(io, &["rm", &id]);
+        for (step, what) in
+            [(copied, "copying container directory"), (removed, "removing container")]
+        {
+            step.map_err(|ended| {
+                let all = ended.all();
+                voice::log(io, Level::Error, &all, &fields);
+                format!("error {what} {all}: {}", ended.why)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn run(self, io: &Io<'_>, arguments: &[&str]) -> Result<String, Ended> {
+        let output = start(io, self.0, arguments)?;
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        match ending(&output) {
+            None => Ok(stdout),
+            Some(why) => {
+                let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+                Err(Ended { why, stdout, stderr })
+            }
+        }
+    }
+}
+
+/// Runs a program to its end, in the folder that paths start from.
+///
+/// # Errors
+/// Why it cannot be started, in the words of Go's library.
+pub(crate) fn start(io: &Io<'_>, program: &str, arguments: &[&str]) -> Result<Output, Ended> {
+    let found = if program.contains('/') { io.at(program) } else { program.into() };
+    let started = Command::new(found)
+        .args(arguments)
+        .current_dir(&io.folder)
+        .stdin(std::process::Stdio::null())
+        .output();
+    started.map_err(|error| {
+        let why = if error.kind() == std::io::ErrorKind::NotFound && !program.contains('/') {
+            format!("exec: {}: executable file not found in $PATH", go::quote(program))
+        } else {
+            format!("fork/exec {program}: {}", go::reason(&error))
+        };
+        Ended { why, stdout: String::new(), stderr: String::new() }
+    })
+}
+
+/// How a program ended, in the words of Go's library; none if it ended well.
+pub(crate) fn ending(output: &Output) -> Option<String> {
+    if output.status.success() {
+        return None;
+    }
+    Some(match output.status.code() {
+        Some(code) => format!("exit status {code}"),
+        None => "signal: killed".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_two_tools_are_known() {
+        assert_eq!(Tool::named("docker").map(|tool| tool.0), Some("docker"));
+        assert_eq!(Tool::named("podman").map(|tool| tool.0), Some("podman"));
+        assert!(Tool::named("none").is_none() && Tool::named("buildah").is_none());
+    }
+}
