@@ -85,6 +85,21 @@ impl Declared {
         self.judge(Some((source, options)), Vec::new(), true, None)
     }
 
+    /// The tree of what upstream finds wrong with the index that these documents make, if anything is;
+    /// `more` are lines that only the reader of the documents knows, each below the nodes named. Unlike
+    /// [`Declared::check`], this does not look at what upstream asks of catalogs in files only.
+    pub fn index_fault(
+        &self,
+        more: impl IntoIterator<Item = (Vec<String>, String)>,
+    ) -> Option<String> {
+        let mut words = check::build(&self.items, &self.area).upstream;
+        for (below, text) in more {
+            let below: Vec<&str> = below.iter().map(String::as_str).collect();
+            words.line(&below, &text);
+        }
+        words.tree()
+    }
+
     /// Takes over the documents of another one, behind those that are here already: several
     /// references that are written together.
     pub fn append(&mut self, other: Self) {

@@ -62,6 +62,7 @@ mod source;
 mod syntax;
 pub mod template;
 mod upstream;
+mod value;
 mod work;
 mod write;
 
@@ -79,4 +80,5 @@ pub use problem::{BlobName, LoadError, Problem};
 pub use rule::{Rule, Severity};
 pub use snapshot::SnapshotError;
 pub use source::{Files, Folder, Source, SourceFile};
+pub use value::{json_fault, json_stream_fault, property_fault};
 pub use write::{Format, Part, Rendition, WriteError};

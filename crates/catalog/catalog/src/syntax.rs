@@ -154,11 +154,27 @@ pub(crate) fn of_text(bytes: &[u8], error: &YamlError) -> String {
 }
 
 /// A fault and how many bytes were read then; the place is unknown where the text just ends.
-type Fault = (String, Option<usize>);
+pub(crate) type Fault = (String, Option<usize>);
+
+/// What Go says to a text that is to be one value, if it refuses it.
+pub(crate) fn value_fault(bytes: &[u8]) -> Option<String> {
+    let mut scanner = Scanner { bytes, at: 0 };
+    let fault = match scanner.value() {
+        Ok(()) => {
+            scanner.blanks();
+            scanner.peek().map(|_| scanner.fault("after top-level value"))
+        }
+        Err(fault) => Some(fault),
+    };
+    fault.map(|(message, place)| place.map_or_else(|| ENDS_EARLY.to_owned(), |_| message))
+}
+
+/// What Go says where a text ends in the middle of a value.
+const ENDS_EARLY: &str = "unexpected end of JSON input";
 
 /// Goes through a stream of JSON values as Go's decoder does: how many there are, and what stops
 /// it.
-fn json_stream(bytes: &[u8]) -> (usize, Option<Fault>) {
+pub(crate) fn json_stream(bytes: &[u8]) -> (usize, Option<Fault>) {
     let mut scanner = Scanner { bytes, at: 0 };
     let mut values = 0;
     loop {

@@ -56,6 +56,11 @@ impl Words {
         if let Some((_, text)) = self.stop {
             return Some(text);
         }
+        self.tree()
+    }
+
+    /// The tree alone, whatever stops upstream before it would get there.
+    pub(crate) fn tree(self) -> Option<String> {
         if self.tree.children.is_empty() {
             return None;
         }

@@ -47,6 +47,7 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
         &["kube/client", "dev/testkit", "dev/bench", "dev/conformance", "face/mainstay"],
         "its yearly majors shall touch few crates",
     ),
+    ("rusqlite", &["catalog/database"], "SQLite is C, and takes long to compile"),
     ("redb", &["dev/bench"], "measured against, not used"),
     ("kube-cel", &["dev/bench"], "measured against, not used"),
     (

@@ -1,10 +1,10 @@
 //! `opm alpha list`: what a catalog holds, as tables for people.
 
-use super::call::{Call, End};
+use super::call::{Call, End, Io};
 use super::command::{Arguments, Command};
 use super::pull::{Content, Images};
 use super::reference::{self, Kind};
-use super::{go, render, table};
+use super::{database, go, table};
 use mainstay_catalog::{Catalog, ContentError, Declared, Folder, Keep, LoadOptions, Package};
 use std::path::Path;
 use std::sync::Arc;
@@ -117,9 +117,9 @@ fn chosen<'a>(catalog: &'a Catalog, name: &str) -> Result<Vec<&'a Package>, End>
 }
 
 /// The catalog that the first argument names.
-fn load(call: &Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> {
+fn load(call: &mut Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> {
     let reach = reference::security(call).map_err(End::Fatal)?;
-    let reference = call.argument(0);
+    let reference = &*call.argument(0).to_owned();
     let quoted = go::quote(reference);
     let failed = |why: String| End::Fatal(format!("render reference {quoted}: {why}"));
     let no_index = || End::Fatal(format!("cannot list non-index {quoted}"));
@@ -129,6 +129,10 @@ fn load(call: &Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> {
             return read(&call.io.at(reference), keep, &failed, &typed);
         }
         Kind::Bundle => return Err(no_index()),
+        Kind::Database => {
+            let path = call.io.at(reference);
+            return of_database(call.io, &path, &failed);
+        }
         Kind::Image => {}
     }
     let images = Images::containers(reach.containers());
@@ -141,8 +145,18 @@ fn load(call: &Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> {
             read(&unpacked.path, keep, &failed, &inside)
         }
         Content::Bundle(_) => Err(no_index()),
-        Content::Database(unpacked) => Err(failed(render::no_database(&unpacked))),
+        Content::Database(unpacked) => of_database(call.io, &unpacked.path, &failed),
     }
+}
+
+/// The catalog in a database. `failed` says of a reason that it is about the reference.
+fn of_database(
+    io: &mut Io<'_>,
+    path: &Path,
+    failed: &dyn Fn(String) -> End,
+) -> Result<Arc<Catalog>, End> {
+    let declared = database::read(io, path).map_err(failed)?;
+    declared.check().map_err(|error| End::Fatal(error.upstream()))
 }
 
 /// The catalog in a folder. `failed` says of a reason that it is about the reference, `shown` writes

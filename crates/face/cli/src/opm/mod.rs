@@ -21,6 +21,7 @@ mod call;
 mod command;
 mod complete;
 mod csv;
+mod database;
 mod dockerfile;
 mod engine;
 mod flags;

@@ -14,6 +14,8 @@ pub(super) enum Kind {
     Catalog,
     /// A folder with a bundle.
     Bundle,
+    /// A file with a SQLite database.
+    Database,
     /// Nothing that is here: an image, if anything.
     Image,
 }
@@ -40,19 +42,15 @@ pub(super) fn find(io: &Io<'_>, reference: &str) -> Result<Kind, String> {
     std::fs::File::open(&path)
         .and_then(|file| file.take(mediatype::ENOUGH).read_to_end(&mut start))
         .map_err(|error| format!("open {reference}: {}", go::reason(&error)))?;
-    Err(match mediatype::with_extension(start) {
-        Some((kind, "sqlite")) => {
-            format!(
-                "ref {quoted} is a database ({kind}), and databases are not read by this version; give a folder"
-            )
-        }
+    match mediatype::with_extension(start) {
+        Some((_, "sqlite")) => Ok(Kind::Database),
         Some((kind, extension)) => {
             let (main, sub) = kind.split_once('/').unwrap_or((kind, ""));
             let kind = format!("{{{{{main} {sub} {kind}}} {extension}}}");
-            format!("ref {quoted} has unsupported file type: {kind}")
+            Err(format!("ref {quoted} has unsupported file type: {kind}"))
         }
-        None => format!("ref {quoted} has unsupported file type: {{{{  }} unknown}}"),
-    })
+        None => Err(format!("ref {quoted} has unsupported file type: {{{{  }} unknown}}")),
+    }
 }
 
 /// The image that a name stands for.

@@ -3,9 +3,9 @@
 use super::call::{Call, End, Io};
 use super::command::{Arguments, Command};
 use super::flags::Flag;
-use super::pull::{Content, Images, Unpacked};
+use super::pull::{Content, Images};
 use super::reference::{self, Kind};
-use super::{engine, go};
+use super::{database, engine, go};
 use mainstay_bundle::{Bundle, Image, ImageTemplate};
 use mainstay_catalog::template::Bundled;
 use mainstay_catalog::{Declared, Folder, Format, Keep, Level, LoadOptions, Rendition, WriteError};
@@ -23,7 +23,7 @@ pub(super) fn command(alpha: bool) -> Command {
     Command {
         long: "Prints the blobs of catalogs and bundles, all in one stream.\n\n\
                An argument is a folder with a file-based catalog, a folder of a bundle, with manifests and\n\
-               metadata, or the image of a catalog or a bundle in a registry. Databases are not read.\n\n\
+               metadata, a SQLite database of an index, or the image of any of these in a registry.\n\n\
                The image of a bundle is not known from its folder. --alpha-image-ref-template makes references\n\
                from {{.Package}}, {{.Name}} and {{.Version}}.",
         arguments: Arguments::AtLeast(1),
@@ -36,7 +36,7 @@ pub(super) fn command(alpha: bool) -> Command {
         exclusive: vec![&["migrate", "migrate-level"]],
         action: Some(run),
         ..Command::new(
-            "render [catalog-image | catalog-directory | bundle-image | bundle-directory]...",
+            "render [catalog-image | catalog-directory | bundle-image | bundle-directory | database-file]...",
             "Print the blobs of catalogs and bundles",
         )
     }
@@ -156,7 +156,7 @@ impl Wanted<'_> {
     ///
     /// # Errors
     /// Why there are none.
-    pub(super) fn render(&self, io: &Io<'_>, reference: &str) -> Result<Rendition, String> {
+    pub(super) fn render(&self, io: &mut Io<'_>, reference: &str) -> Result<Rendition, String> {
         Ok(match self.find(io, reference)? {
             Found::Catalog(all) => all,
             Found::Bundle(bundled) => {
@@ -171,14 +171,14 @@ impl Wanted<'_> {
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn bundle_of(&self, io: &Io<'_>, reference: &str) -> Result<Bundled, String> {
+    pub(super) fn bundle_of(&self, io: &mut Io<'_>, reference: &str) -> Result<Bundled, String> {
         match self.find(io, reference)? {
             Found::Bundle(bundled) => Ok(*bundled),
             Found::Catalog(_) => Err(format!("{} is no bundle", go::quote(reference))),
         }
     }
 
-    fn find(&self, io: &Io<'_>, reference: &str) -> Result<Found, String> {
+    fn find(&self, io: &mut Io<'_>, reference: &str) -> Result<Found, String> {
         let quoted = go::quote(reference);
         let failed = |why: String| format!("render reference {quoted}: {why}");
         let refuse = |what: &str| Err(failed(format!("cannot render {what}: not allowed")));
@@ -194,6 +194,11 @@ impl Wanted<'_> {
             }
             Kind::Catalog if !allowed.catalogs => return refuse("declarative config directory"),
             Kind::Catalog => return self.catalog(&io.at(reference), &typed),
+            Kind::Database if !allowed.catalogs => return refuse("sqlite file"),
+            Kind::Database => {
+                let path = io.at(reference);
+                return self.database(io, &path).map_err(failed);
+            }
             Kind::Image => {}
         }
         match self.images.content(io, reference).map_err(failed)? {
@@ -214,8 +219,14 @@ impl Wanted<'_> {
                 self.catalog(&unpacked.path, &inside)
             }
             Content::Database(_) if !allowed.catalogs => refuse("sqlite image"),
-            Content::Database(unpacked) => Err(failed(no_database(&unpacked))),
+            Content::Database(unpacked) => self.database(io, &unpacked.path).map_err(failed),
         }
+    }
+
+    fn database(&self, io: &mut Io<'_>, path: &Path) -> Result<Found, String> {
+        let mut found = Rendition::of(&database::read(io, path)?);
+        found.migrate(self.level).map_err(|error| format!("migrate: {error}"))?;
+        Ok(Found::Catalog(found))
     }
 
     fn catalog(&self, folder: &Path, say: Say<'_>) -> Result<Found, String> {
@@ -244,14 +255,5 @@ impl Wanted<'_> {
                 .map_err(|error| format!("migrate: {}", error.upstream()))?;
         }
         Ok(Found::Bundle(Box::new(Bundled { bundle: declared, csv })))
-    }
-}
-
-/// Why the database of an image is not rendered.
-pub(super) fn no_database(unpacked: &Unpacked) -> String {
-    if unpacked.path.is_file() {
-        "the image holds a database, and databases are not read by this version".to_owned()
-    } else {
-        "unable to open database file: no such file or directory".to_owned()
     }
 }

@@ -130,7 +130,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         allowed: Allowed::BUNDLE_IMAGES,
         images: Images::containers(reach.containers()),
     };
-    let io = &*call.io;
+    let io = &mut *call.io;
     let all = kind.render(&text, &mut |image| wanted.bundle_of(io, image)).map_err(failed)?;
     write(call, &all, &output).map_err(|why| end(format!("writing output: {why}")))
 }

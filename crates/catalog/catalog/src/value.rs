@@ -1,0 +1,75 @@
+//! What Go's decoders say to single JSON texts: for readers of content that is no file.
+
+use crate::{shape, syntax};
+use serde_json::Value;
+
+/// Why a text is not one JSON value, in the words of Go's decoder; `None` if it is one.
+pub fn json_fault(text: &[u8]) -> Option<String> {
+    syntax::value_fault(text)
+}
+
+/// How many JSON values stand in a text, one after the other, and what ends the stream too early, in
+/// the words of Go's decoder.
+pub fn json_stream_fault(text: &[u8]) -> (usize, Option<String>) {
+    let (values, fault) = syntax::json_stream(text);
+    (values, fault.map(|(message, _)| message))
+}
+
+/// Why a text cannot be the value of a property of that type, in the words of Go's decoder; `None` if
+/// it can. Of types that are not known any value will do.
+pub fn property_fault(kind: &str, text: &str) -> Option<String> {
+    if let Some(fault) = json_fault(text.as_bytes()) {
+        return Some(fault);
+    }
+    let shape = match kind {
+        "olm.bundle.object" => Some(&shape::BUNDLE_OBJECT),
+        kind => shape::of_property(kind),
+    };
+    let (shape, value) = (shape?, serde_json::from_str::<Value>(text).ok()?);
+    shape::check(&value, shape).err().map(|wrong| wrong.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_value_is_refused_in_the_words_of_go() {
+        for (text, fault) in [
+            ("{}", None),
+            (" [1, \"a\"] \n", None),
+            ("", Some("unexpected end of JSON input")),
+            ("{\"a\":", Some("unexpected end of JSON input")),
+            ("not", Some("invalid character 'o' in literal null (expecting 'u')")),
+            ("{} x", Some("invalid character 'x' after top-level value")),
+            ("{\"a\" 1}", Some("invalid character '1' after object key")),
+        ] {
+            assert_eq!(json_fault(text.as_bytes()).as_deref(), fault, "{text}");
+        }
+        assert_eq!(json_stream_fault(b"{}{} []"), (3, None));
+        let (values, fault) = json_stream_fault(b"{}{");
+        assert_eq!((values, fault.as_deref()), (1, Some("unexpected EOF")));
+    }
+
+    #[test]
+    fn values_of_known_types_have_their_shape() {
+        let struct_field = "json: cannot unmarshal number into Go struct field";
+        for (kind, text, fault) in [
+            ("olm.package", "{\"packageName\":\"a\",\"version\":\"1\"}", None),
+            (
+                "olm.package",
+                "{\"version\":1}",
+                Some(format!("{struct_field} Package.version of type string")),
+            ),
+            ("my.type", "{\"version\":1}", None),
+            ("my.type", "", Some("unexpected end of JSON input".to_owned())),
+            (
+                "olm.bundle.object",
+                "{\"data\":1}",
+                Some(format!("{struct_field} BundleObject.data of type []uint8")),
+            ),
+        ] {
+            assert_eq!(property_fault(kind, text), fault, "{kind} {text}");
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! From what a database says of one bundle to the blob that a catalog has of it.
+
+use crate::levels::gvk;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use mainstay_catalog::{json_stream_fault, property_fault};
+use mainstay_gojson::{Html, Numbers, Writer, quoted, sort_slice};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+use std::{borrow::Cow, collections::BTreeSet};
+
+const PACKAGE: &str = "olm.package";
+const GVK: &str = "olm.gvk";
+const OBJECT: &str = "olm.bundle.object";
+const METADATA: &str = "olm.csv.metadata";
+
+/// A type and a value, a JSON text.
+pub(crate) type Pair = (String, String);
+
+/// What is known of a bundle.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Source<'s> {
+    pub(crate) name: &'s str,
+    pub(crate) package: &'s str,
+    pub(crate) image: &'s str,
+    pub(crate) version: &'s str,
+    pub(crate) properties: &'s [Pair],
+    pub(crate) dependencies: &'s [Pair],
+    /// Its manifests, one behind the other.
+    pub(crate) manifests: &'s str,
+    /// The images it runs.
+    pub(crate) images: &'s [String],
+}
+
+/// The document of a bundle, and what is wrong with one of its properties.
+pub(crate) struct Converted {
+    pub(crate) document: Value,
+    pub(crate) fault: Option<String>,
+}
+
+/// Why a bundle has no document: what upstream says, which puts more before it if it is about the
+/// conversion of the one bundle.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Manifests(String),
+    Bundle(String),
+}
+
+/// Makes the document.
+pub(crate) fn bundle(source: &Source<'_>) -> Result<Converted, Refusal> {
+    let objects = objects(source.manifests).map_err(Refusal::Manifests)?;
+    let csv = csv(&objects).map_err(Refusal::Manifests)?;
+    let said = |what: &str, why: String| Refusal::Bundle(format!("{what}: {why}"));
+    let mut properties =
+        properties(source, &objects).map_err(|why| said("convert properties", why))?;
+    let mut images = related_images(csv.as_ref()).map_err(|why| said("get related iamges", why))?;
+    mainstay_version::parse_strict(source.version).map_err(|why| {
+        let version = mainstay_version::quote(source.version);
+        Refusal::Bundle(format!("parse version {version}: {why}"))
+    })?;
+
+    let at_fault = properties.iter().enumerate().find_map(|(at, (kind, value))| {
+        let why = property_fault(kind, value)?;
+        let kind = mainstay_version::quote(kind);
+        Some((at, format!("parse property[{at}] of type {kind}: {why}")))
+    });
+    let fault = at_fault.map(|(at, fault)| {
+        // It is told; the rest of the bundle is judged as if it were right.
+        let (kind, value) = &mut properties[at];
+        *value = if kind == PACKAGE { own_package(source) } else { "{}".to_owned() };
+        fault
+    });
+    for (_, value) in &mut properties {
+        *value = compact(value);
+    }
+    properties.sort_by(|a, b| (is_large(a), a).cmp(&(is_large(b), b)));
+    properties.dedup();
+
+    let known: BTreeSet<&str> = images.iter().map(|(_, image)| &**image).collect();
+    let more: BTreeSet<&str> = source.images.iter().map(|image| &**image).collect();
+    let more: Vec<String> = more.difference(&known).map(|&image| image.to_owned()).collect();
+    images.extend(more.into_iter().map(|image| (String::new(), image)));
+    let mut order: Vec<&Pair> = images.iter().collect();
+    sort_slice(&mut order, |(_, a), (_, b)| a < b);
+
+    let property = |(kind, value): &Pair| {
+        let value: Value = serde_json::from_str(value).unwrap_or_default();
+        json!({"type": kind, "value": value})
+    };
+    let image = |(name, image): &&Pair| json!({"name": name, "image": image});
+    let document = json!({
+        "schema": "olm.bundle",
+        "name": source.name,
+        "package": source.package,
+        "image": source.image,
+        "properties": properties.iter().map(property).collect::<Vec<_>>(),
+        "relatedImages": order.iter().map(image).collect::<Vec<_>>(),
+    });
+    Ok(Converted { document, fault })
+}
+
+/// Manifests stand behind all other properties.
+fn is_large((kind, _): &Pair) -> bool {
+    kind == OBJECT || kind == METADATA
+}
+
+/// All properties in upstream's order, by type and value.
+fn properties(source: &Source<'_>, objects: &[&str]) -> Result<Vec<Pair>, String> {
+    let mut found = Vec::new();
+    let mut provided = BTreeSet::new();
+    for (at, (kind, value)) in each_once(source.properties).enumerate() {
+        if kind == GVK {
+            provided.insert(api(at, value)?);
+        } else {
+            found.push((kind.clone(), value.clone()));
+        }
+    }
+    let mut required = BTreeSet::new();
+    for (at, (kind, value)) in each_once(source.dependencies).enumerate() {
+        if kind == GVK {
+            required.insert(api(at, value)?);
+        } else if kind == PACKAGE {
+            let value = parsed(at, kind, value)?;
+            let (name, range) =
+                (quoted(field(&value, "packageName")), quoted(field(&value, "version")));
+            let value = format!("{{\"packageName\":{name},\"versionRange\":{range}}}");
+            found.push(("olm.package.required".to_owned(), value));
+        }
+    }
+    if !found.iter().any(|(kind, _)| kind == PACKAGE) {
+        found.push((PACKAGE.to_owned(), own_package(source)));
+    }
+    found.extend(provided.into_iter().map(|value| (GVK.to_owned(), value)));
+    found.extend(required.into_iter().map(|value| ("olm.gvk.required".to_owned(), value)));
+    for object in objects {
+        let mut value = "{\"data\":\"".to_owned();
+        STANDARD.encode_string(object, &mut value);
+        value.push_str("\"}");
+        found.push((OBJECT.to_owned(), value));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The pairs in their order, each once.
+fn each_once(pairs: &[Pair]) -> impl Iterator<Item = &Pair> {
+    let mut seen = BTreeSet::new();
+    pairs.iter().filter(move |&pair| seen.insert(pair))
+}
+
+fn own_package(source: &Source<'_>) -> String {
+    let (name, version) = (quoted(source.package), quoted(source.version));
+    format!("{{\"packageName\":{name},\"version\":{version}}}")
+}
+
+/// The canonical text of a value that names an API.
+fn api(at: usize, text: &str) -> Result<String, String> {
+    // Upstream reads it as another type of the same fields.
+    let value = parsed(at, GVK, text).map_err(|why| {
+        why.replace("struct field GVK.", "struct field GroupVersionKind.")
+            .replace("property.GVK", "api.GroupVersionKind")
+    })?;
+    Ok(gvk(field(&value, "group"), field(&value, "kind"), field(&value, "version")))
+}
+
+/// The value of a property that has the shape of its type.
+fn parsed(at: usize, kind: &str, text: &str) -> Result<Value, String> {
+    let fault = property_fault(kind, text)
+        .or_else(|| serde_json::from_str::<Value>(text).err().map(|error| error.to_string()));
+    match fault {
+        None => Ok(serde_json::from_str(text).unwrap_or_default()),
+        Some(why) => {
+            let kind = mainstay_version::quote(kind);
+            Err(format!("parse property[{at}] of type {kind}: {why}"))
+        }
+    }
+}
+
+/// The text of a field, whose name may be written in any case.
+fn field<'v>(value: &'v Value, name: &str) -> &'v str {
+    let exact = value.get(name);
+    let any = || {
+        let mut fields = value.as_object()?.iter();
+        fields.rfind(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    };
+    exact.or_else(any).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A JSON text without blanks; what is none stays.
+fn compact(text: &str) -> String {
+    if serde_json::from_str::<&RawValue>(text).is_err() {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    Writer::compact(&mut out, Html::Plain, Numbers::Float).raw(text);
+    out
+}
+
+/// The manifests in a text that has them one behind the other.
+fn objects(text: &str) -> Result<Vec<&str>, String> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', '\r', '\n']);
+        // There, upstream's decoder sees no more values.
+        if rest.is_empty() || rest.starts_with([']', '}']) {
+            return Ok(found);
+        }
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+        match values.next() {
+            Some(Ok(value)) => found.push(value.get()),
+            other => {
+                let (_, fault) = json_stream_fault(text.as_bytes());
+                let ours = || other.and_then(Result::err).map(|error| error.to_string());
+                return Err(fault.or_else(ours).unwrap_or_default());
+            }
+        }
+        rest = rest.get(values.byte_offset()..).unwrap_or_default();
+    }
+}
+
+/// The ClusterServiceVersion among manifests: there is one unless there are no manifests at all.
+fn csv(objects: &[&str]) -> Result<Option<Value>, String> {
+    #[derive(Deserialize)]
+    struct Head<'h> {
+        #[serde(borrow, default)]
+        kind: Option<Cow<'h, str>>,
+    }
+    for object in objects {
+        if !object.starts_with('{') {
+            let value: Value = serde_json::from_str(object).unwrap_or_default();
+            return Err(format!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of \
+                 type map[string]interface {{}}",
+                word(&value)
+            ));
+        }
+        let head: Option<Head<'_>> = serde_json::from_str(object).ok();
+        match head.and_then(|head| head.kind).as_deref() {
+            None | Some("") => return Err(format!("Object 'Kind' is missing in '{object}'")),
+            Some("ClusterServiceVersion") => {
+                let value: Value =
+                    serde_json::from_str(object).map_err(|error| error.to_string())?;
+                let has_name = value["metadata"]["name"].as_str().is_some_and(|it| !it.is_empty());
+                return if has_name { Ok(Some(value)) } else { Err(NO_CSV.to_owned()) };
+            }
+            Some(_) => {}
+        }
+    }
+    if objects.is_empty() { Ok(None) } else { Err(NO_CSV.to_owned()) }
+}
+
+/// What Go calls a JSON value.
+fn word(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+const NO_CSV: &str = "no csv in bundle";
+
+/// Names and references of the images that a ClusterServiceVersion names.
+fn related_images(csv: Option<&Value>) -> Result<Vec<Pair>, String> {
+    let refuse = |value: &Value, at: &str, expected: &str| {
+        let found = word(value);
+        format!(
+            "unmarshal csv: json: cannot unmarshal {found} into Go struct field csv.spec{at} of type {expected}"
+        )
+    };
+    let images = match csv.map(|csv| &csv["spec"]) {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Object(spec)) => spec.get("relatedImages"),
+        Some(other) => return Err(refuse(other, "", "struct")),
+    };
+    let images = match images {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(images)) => images,
+        Some(other) => return Err(refuse(other, ".relatedImages", "[]struct")),
+    };
+    let mut found = Vec::with_capacity(images.len());
+    for image in images {
+        if !image.is_object() && !image.is_null() {
+            return Err(refuse(image, ".relatedImages", "struct"));
+        }
+        for name in ["name", "image"] {
+            if !matches!(image.get(name), None | Some(Value::Null | Value::String(_))) {
+                return Err(refuse(&image[name], &format!(".relatedImages.{name}"), "string"));
+            }
+        }
+        found.push((field(image, "name").to_owned(), field(image, "image").to_owned()));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CSV: &str = r#"{"kind":"ClusterServiceVersion","metadata":{"name":"a"},"spec":{}}"#;
+
+    fn of(properties: &[(&str, &str)], manifests: &str) -> Result<Converted, Refusal> {
+        let own = |&(kind, value): &(&str, &str)| (kind.to_owned(), value.to_owned());
+        let properties: Vec<Pair> = properties.iter().map(own).collect();
+        bundle(&Source {
+            name: "a",
+            package: "p",
+            version: "1.0.0",
+            properties: &properties,
+            manifests,
+            ..Source::default()
+        })
+    }
+
+    #[test]
+    fn manifests_stand_one_behind_the_other() {
+        let one = r#"{"kind":"X"}"#;
+        for (text, count) in [
+            (String::new(), 0),
+            (CSV.to_owned(), 1),
+            (format!("{one} {CSV}\n{one}"), 3),
+            // A closing bracket ends the stream without a word.
+            (format!("{CSV}}}{one}"), 1),
+        ] {
+            assert_eq!(objects(&text).unwrap().len(), count, "{text}");
+        }
+        for (text, why) in [
+            (one, NO_CSV),
+            ("{}", "Object 'Kind' is missing in '{}'"),
+            ("{", "unexpected EOF"),
+            ("{} x", "invalid character 'x' looking for beginning of value"),
+            (r#"{"kind":"ClusterServiceVersion"}"#, NO_CSV),
+        ] {
+            let refusal = of(&[], text).err().unwrap();
+            assert_eq!(refusal, Refusal::Manifests(why.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_property_that_cannot_be_read_is_told_and_replaced() {
+        let fault = |properties: &[(&str, &str)]| of(properties, CSV).unwrap().fault;
+        assert_eq!(fault(&[("my.type", "{\"a\": 1}")]), None);
+        assert_eq!(
+            fault(&[("my.type", "nope")]).unwrap(),
+            "parse property[0] of type \"my.type\": invalid character 'o' in literal null (expecting 'u')"
+        );
+        let Err(Refusal::Bundle(why)) = of(&[("olm.gvk", "{\"group\":1}")], CSV) else {
+            panic!("an API has a group")
+        };
+        assert_eq!(
+            why,
+            "convert properties: parse property[0] of type \"olm.gvk\": json: cannot unmarshal number \
+             into Go struct field GroupVersionKind.group of type string"
+        );
+    }
+
+    #[test]
+    fn a_package_that_is_not_told_is_made_up() {
+        let document = of(&[], CSV).unwrap().document;
+        let value = json!({"packageName": "p", "version": "1.0.0"});
+        assert_eq!(document["properties"][0], json!({"type": PACKAGE, "value": value}));
+    }
+
+    #[test]
+    fn images_are_texts() {
+        for (images, why) in [
+            ("5", ".relatedImages of type []struct"),
+            ("[5]", ".relatedImages of type struct"),
+            ("[{\"image\":5}]", ".relatedImages.image of type string"),
+        ] {
+            let csv =
+                CSV.replace("\"spec\":{}", &format!("\"spec\":{{\"relatedImages\":{images}}}"));
+            let Err(Refusal::Bundle(said)) = of(&[], &csv) else { panic!("{images}") };
+            let from = "get related iamges: unmarshal csv: json: cannot unmarshal number into Go struct field csv.spec";
+            assert_eq!(said, format!("{from}{why}"));
+        }
+    }
+}

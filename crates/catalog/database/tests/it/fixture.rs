@@ -1,0 +1,118 @@
+//! A small catalog in a database.
+
+use mainstay_catalog::Declared;
+use mainstay_database::{DatabaseError, read};
+use rusqlite::Connection;
+use serde_json::Value;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// The tables of the last level, with one package, one channel and two bundles.
+const TABLES: &str = r#"
+CREATE TABLE schema_migrations (version bigint NOT NULL, timestamp DATETIME);
+INSERT INTO schema_migrations(version) VALUES (13);
+CREATE TABLE operatorbundle (name TEXT PRIMARY KEY, csv TEXT, bundle TEXT, bundlepath TEXT,
+    skiprange TEXT, version TEXT, replaces TEXT, skips TEXT, substitutesfor TEXT);
+CREATE TABLE package (name TEXT PRIMARY KEY, default_channel TEXT);
+CREATE TABLE channel (name TEXT, package_name TEXT, head_operatorbundle_name TEXT,
+    PRIMARY KEY(name, package_name));
+CREATE TABLE channel_entry (entry_id INTEGER PRIMARY KEY, channel_name TEXT, package_name TEXT,
+    operatorbundle_name TEXT, replaces INTEGER, depth INTEGER);
+CREATE TABLE api (group_name TEXT, version TEXT, kind TEXT, plural TEXT NOT NULL);
+CREATE TABLE api_provider (group_name TEXT, version TEXT, kind TEXT, operatorbundle_name TEXT,
+    operatorbundle_version TEXT, operatorbundle_path TEXT);
+CREATE TABLE api_requirer (group_name TEXT, version TEXT, kind TEXT, operatorbundle_name TEXT,
+    operatorbundle_version TEXT, operatorbundle_path TEXT);
+CREATE TABLE related_image (image TEXT, operatorbundle_name TEXT);
+CREATE TABLE dependencies (type TEXT, value TEXT, operatorbundle_name TEXT,
+    operatorbundle_version TEXT, operatorbundle_path TEXT);
+CREATE TABLE properties (type TEXT, value TEXT, operatorbundle_name TEXT,
+    operatorbundle_version TEXT, operatorbundle_path TEXT);
+CREATE TABLE deprecated (operatorbundle_name TEXT PRIMARY KEY);
+
+INSERT INTO package VALUES ('kiwi', 'stable');
+INSERT INTO channel VALUES ('stable', 'kiwi', 'kiwi.v2');
+INSERT INTO channel_entry VALUES (1, 'stable', 'kiwi', 'kiwi.v2', 2, 0), (2, 'stable', 'kiwi', 'kiwi.v1', NULL, 1);
+INSERT INTO operatorbundle(name, csv, bundle, bundlepath, version, skiprange) VALUES
+    ('kiwi.v1', NULL, NULL, 'example.com/kiwi:v1', '1.0.0', ''),
+    ('kiwi.v2',
+     '{"kind":"ClusterServiceVersion","metadata":{"name":"kiwi.v2"},"spec":{"icon":[{"base64data":"aGk=","mediatype":"image/png"}]}}',
+     '{"kind":"CustomResourceDefinition"}{"kind":"ClusterServiceVersion","metadata":{"name":"kiwi.v2"},"spec":{}}',
+     'example.com/kiwi:v2', '2.0.0', '<2.0.0');
+INSERT INTO api VALUES ('fruit.io', 'v1', 'Kiwi', 'kiwis');
+INSERT INTO api_provider VALUES ('fruit.io', 'v1', 'Kiwi', 'kiwi.v2', '2.0.0', 'example.com/kiwi:v2');
+INSERT INTO api_requirer VALUES ('nut.io', 'v1', 'Nut', 'kiwi.v2', '2.0.0', 'example.com/kiwi:v2');
+INSERT INTO properties(type, value, operatorbundle_name) VALUES
+    ('olm.gvk', '{"group":"fruit.io","version":"v1","kind":"Kiwi"}', 'kiwi.v2'),
+    ('my.type', '{ "b": 1 }', 'kiwi.v2'), ('my.type', '{ "b": 1 }', 'kiwi.v2');
+INSERT INTO dependencies(type, value, operatorbundle_name) VALUES
+    ('olm.gvk', '{"group":"nut.io","version":"v1","kind":"Nut"}', 'kiwi.v2'),
+    ('olm.package', '{"packageName":"other","version":">=1.0.0"}', 'kiwi.v2');
+INSERT INTO related_image VALUES ('example.com/z:1', 'kiwi.v2'), ('example.com/a:1', 'kiwi.v2');
+"#;
+
+/// A database in a folder of its own.
+pub(crate) struct Fixture {
+    pub(crate) folder: TempDir,
+    pub(crate) path: PathBuf,
+}
+
+impl Fixture {
+    /// A file that is not there yet.
+    pub(crate) fn none() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index ?#%.db");
+        Self { folder, path }
+    }
+
+    /// The small catalog, after more was done to it.
+    pub(crate) fn with(changes: &str) -> Self {
+        let fixture = Self::none();
+        let connection = Connection::open(&fixture.path).unwrap();
+        connection.execute_batch(&format!("BEGIN; {TABLES} {changes} COMMIT;")).unwrap();
+        fixture
+    }
+
+    /// A file with these bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let fixture = Self::none();
+        std::fs::write(&fixture.path, bytes).unwrap();
+        fixture
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        std::fs::read(&self.path).unwrap()
+    }
+
+    /// Reads it, and makes sure that nothing was written.
+    pub(crate) fn read(&self) -> Result<Declared, DatabaseError> {
+        let look = || {
+            let entries =
+                std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+            let mut files: Vec<_> = entries.map(|path| (std::fs::read(&path).ok(), path)).collect();
+            files.sort();
+            files
+        };
+        let before = look();
+        let declared = read(&self.path);
+        assert!(before == look(), "files have changed");
+        if let Err(error) = &declared {
+            let (text, file) = (error.to_string(), self.path.to_string_lossy().into_owned());
+            assert!(text.contains(&file), "{text}");
+            assert!(!error.upstream().is_empty());
+        }
+        declared
+    }
+
+    /// What upstream would say.
+    pub(crate) fn fault(&self) -> String {
+        self.read().err().map_or_else(|| panic!("it can be read"), |error| error.upstream())
+    }
+
+    /// The documents of a schema.
+    pub(crate) fn documents(&self, schema: &str) -> Vec<Value> {
+        let declared = self.read().unwrap_or_else(|error| panic!("{error}"));
+        let blobs = declared.blobs().filter(|blob| &**blob.schema() == schema);
+        blobs.map(|blob| serde_json::from_slice(&blob.json().unwrap()).unwrap()).collect()
+    }
+}
