@@ -69,7 +69,7 @@ mod write;
 pub use content::{Blob, ContentError, Origin};
 pub use declared::Declared;
 pub use lint::{Inspection, inspect};
-pub use load::{Keep, Limits, LoadOptions};
+pub use load::{Keep, Limits, LoadOptions, catalog_files};
 pub use mainstay_formats::reference::fault as reference_fault;
 pub use mermaid::{Diagram, DiagramOptions};
 pub use migrate::{Level, MigrateError};

@@ -155,6 +155,31 @@ pub(crate) fn read(
     Ok(TreeRead { declared, problems, complete, upstream, noted })
 }
 
+/// The files of a tree that a catalog is read from, in the order of their paths: those that
+/// `.indexignore` leaves out are missing, and so is `.indexignore` itself.
+///
+/// # Errors
+/// When there is no such tree, there are too many files, or patterns cannot be read: what is wrong,
+/// in one sentence.
+pub fn catalog_files(
+    source: &dyn Source,
+    options: &LoadOptions,
+) -> Result<Vec<SourceFile>, String> {
+    let mut files = source.files()?;
+    if files.len() > options.limits.files {
+        let limit = options.limits.files;
+        return Err(format!("there are {} files, above the limit of {limit}", files.len()));
+    }
+    files.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
+    let (mut problems, mut noted) = (Vec::new(), Vec::new());
+    let mut files = without_ignored(source, files, options, &mut problems, &mut noted);
+    if let Some(problem) = problems.first() {
+        return Err(format!("{}: {}", problem.file, problem.message));
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
+}
+
 /// The files that belong to the catalog. Faults count only for those.
 fn without_ignored(
     source: &dyn Source,

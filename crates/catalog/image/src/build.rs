@@ -5,14 +5,14 @@
 
 use crate::{
     digest::{Digest, Hasher},
-    manifest::{Config, Descriptor, Manifest, media_type},
+    manifest::{Config, Descriptor, Index, Manifest, media_type},
     platform::Platform,
-    store::{Store, StoreError},
+    store::{self, Store, StoreError},
 };
 use flate2::{Compression, GzBuilder, write::GzEncoder};
 use std::{
-    collections::BTreeMap,
-    io::{self, Write},
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Read, Write},
 };
 use tar::{EntryType, Header};
 
@@ -38,12 +38,7 @@ impl Files {
         mode: u32,
         content: impl Into<Vec<u8>>,
     ) -> Result<(), NameError> {
-        let part = |part: &str| {
-            !matches!(part, "" | "." | "..") && !part.starts_with(".wh.") && !part.contains('\0')
-        };
-        if !name.split('/').all(part) {
-            return Err(NameError(name.to_owned()));
-        }
+        checked(name)?;
         self.0.insert(name.to_owned(), (mode & 0o777, content.into()));
         Ok(())
     }
@@ -55,7 +50,7 @@ impl Files {
     /// When it cannot be written.
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let mut archive = tar::Builder::new(out);
-        let mut folders = std::collections::BTreeSet::new();
+        let mut folders = BTreeSet::new();
         for (name, (mode, content)) in &self.0 {
             for (place, _) in name.match_indices('/') {
                 let folder = &name[..=place];
@@ -67,6 +62,14 @@ impl Files {
         }
         archive.into_inner().map(drop)
     }
+}
+
+/// That a name is one for a file: relative, leading nowhere else, and no whiteout.
+fn checked(name: &str) -> Result<(), NameError> {
+    let part = |part: &str| {
+        !matches!(part, "" | "." | "..") && !part.starts_with(".wh.") && !part.contains('\0')
+    };
+    if name.split('/').all(part) { Ok(()) } else { Err(NameError(name.to_owned())) }
 }
 
 /// Appends an entry whose header depends on nothing else.
@@ -102,6 +105,31 @@ pub struct Layer {
     pub diff_id: Digest,
 }
 
+/// Why a layer is not made.
+#[derive(Debug, thiserror::Error)]
+pub enum LayerError {
+    /// A file has a name that it cannot have.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// Names do not come in their order, or twice: the same files would make other bytes.
+    #[error("{0:?} comes after a name that is not before it")]
+    Order(String),
+    /// A file has another length than it had a moment ago.
+    #[error("{0:?} was changed while it was read")]
+    Changed(String),
+    /// A file cannot be read.
+    #[error("{name:?} cannot be read: {source}")]
+    Read {
+        /// Which.
+        name: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The store refuses.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 /// Hashes what passes.
 struct Tee<W>(W, Hasher);
 
@@ -117,19 +145,139 @@ impl<W: Write> Write for Tee<W> {
     }
 }
 
+/// A blob that grows, as a place to write to.
+struct Blob(store::Writer);
+
+impl Write for Blob {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.append(bytes).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Files as they are read; remembers that it was not the archive that failed.
+struct Counted<R> {
+    inner: R,
+    count: u64,
+    failed: Option<io::Error>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.inner.read(buffer) {
+            Ok(count) => {
+                self.count += count as u64;
+                Ok(count)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            Err(error) => {
+                self.failed = Some(error);
+                Err(io::ErrorKind::Other.into())
+            }
+        }
+    }
+}
+
+/// A layer that is being written, file by file, without any of them in memory as a whole.
+pub struct LayerWriter {
+    archive: tar::Builder<Tee<GzEncoder<Blob>>>,
+    folders: BTreeSet<String>,
+    last: Option<String>,
+}
+
+impl std::fmt::Debug for LayerWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LayerWriter").field("last", &self.last).finish_non_exhaustive()
+    }
+}
+
+impl LayerWriter {
+    /// Begins a layer in a store, compressed with gzip.
+    pub fn new(store: &Store) -> Result<Self, StoreError> {
+        let blob = Blob(store.writer(u64::MAX)?);
+        let encoder = GzBuilder::new().operating_system(255).write(blob, Compression::new(6));
+        let tee = Tee(encoder, Hasher::new(crate::digest::Algorithm::Sha256));
+        Ok(Self { archive: tar::Builder::new(tee), folders: BTreeSet::new(), last: None })
+    }
+
+    /// Adds a file of `size` bytes with permissions, and the folders above it. Names come in the
+    /// order of their bytes.
+    pub fn add(
+        &mut self,
+        name: &str,
+        mode: u32,
+        size: u64,
+        content: impl Read,
+    ) -> Result<(), LayerError> {
+        checked(name)?;
+        if self.last.as_deref().is_some_and(|last| last >= name) {
+            return Err(LayerError::Order(name.to_owned()));
+        }
+        let unwritten = |source| {
+            let what = "cannot write a layer that begins with";
+            LayerError::Store(StoreError::Io { what, path: name.into(), source })
+        };
+        for (place, _) in name.match_indices('/') {
+            let folder = &name[..=place];
+            if self.folders.insert(folder.to_owned()) {
+                append(&mut self.archive, folder, EntryType::Directory, 0o755, &[])
+                    .map_err(unwritten)?;
+            }
+        }
+        let mut header = header(EntryType::Regular, mode & 0o777, size);
+        let mut content = Counted { inner: content, count: 0, failed: None };
+        let added = self.archive.append_data(&mut header, name, (&mut content).take(size));
+        if let Some(source) = content.failed.take() {
+            return Err(LayerError::Read { name: name.to_owned(), source });
+        }
+        added.map_err(unwritten)?;
+        if content.count != size || content.read(&mut [0]).is_ok_and(|more| more > 0) {
+            return Err(LayerError::Changed(name.to_owned()));
+        }
+        self.last = Some(name.to_owned());
+        Ok(())
+    }
+
+    /// Ends the layer, which is in the store then.
+    pub fn finish(self) -> Result<Layer, StoreError> {
+        let failed = |source| StoreError::Io {
+            what: "cannot write a layer to",
+            path: "the store".into(),
+            source,
+        };
+        let Tee(encoder, hasher) = self.archive.into_inner().map_err(failed)?;
+        let Blob(writer) = encoder.finish().map_err(failed)?;
+        let size = writer.length();
+        let digest = writer.commit(None, None)?;
+        let descriptor = Descriptor::new(media_type::OCI_LAYER_GZIP, digest, size);
+        Ok(Layer { descriptor, diff_id: hasher.finish() })
+    }
+}
+
 /// Adds a layer of these files, compressed with gzip.
-pub fn layer(store: &Store, files: &Files) -> Result<Layer, StoreError> {
-    let in_memory = "writing to memory does not fail";
-    let failed = |source| StoreError::Io { what: in_memory, path: store.root().to_owned(), source };
-    let encoder: GzEncoder<Vec<u8>> =
-        GzBuilder::new().operating_system(255).write(Vec::new(), Compression::new(6));
-    let mut tee = Tee(encoder, Hasher::new(crate::digest::Algorithm::Sha256));
-    files.write(&mut tee).map_err(failed)?;
-    let Tee(encoder, hasher) = tee;
-    let bytes = encoder.finish().map_err(failed)?;
-    store.put(&bytes)?;
-    let descriptor = Descriptor::of(media_type::OCI_LAYER_GZIP, &bytes);
-    Ok(Layer { descriptor, diff_id: hasher.finish() })
+pub fn layer(store: &Store, files: &Files) -> Result<Layer, LayerError> {
+    let mut writer = LayerWriter::new(store)?;
+    for (name, (mode, content)) in &files.0 {
+        writer.add(name, *mode, content.len() as u64, content.as_slice())?;
+    }
+    Ok(writer.finish()?)
+}
+
+/// Adds the same layers and the same configuration as an index of images, one for each platform, in
+/// the order given. For content that runs nowhere, such as catalogs: every machine finds its own.
+pub fn for_platforms(
+    store: &Store,
+    platforms: &[Platform],
+    config: &Config,
+    layers: &[Layer],
+) -> Result<Descriptor, StoreError> {
+    let images = platforms.iter().map(|one| image(store, one.clone(), config.clone(), layers));
+    let images = images.collect::<Result<Vec<_>, _>>()?;
+    store.put_json(media_type::OCI_INDEX, &Index::oci(images))
 }
 
 /// Adds an image of layers, with a configuration whose layers are filled in here.

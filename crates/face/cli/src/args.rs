@@ -2,6 +2,7 @@
 
 use crate::bundle::BundleArguments;
 use crate::catalog::CatalogArguments;
+use crate::image::ImageArguments;
 use crate::resolve::ResolveArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
@@ -46,10 +47,12 @@ pub enum Command {
     Demo(DemoArguments),
     /// Bring up a cluster to keep, and serve it until interrupted.
     Up(UpArguments),
-    /// Judge, list and show file-based catalogs.
+    /// Judge, list and show file-based catalogs, build images of them.
     Catalog(CatalogArguments),
-    /// Judge bundle folders, and render them to manifests.
+    /// Judge bundle folders, render them to manifests, build images of them.
     Bundle(BundleArguments),
+    /// Move, look at and unpack images, between registries, files and a store of this machine.
+    Image(Box<ImageArguments>),
     /// Tell what would be installed or upgraded, hop by hop, or why it cannot be.
     Resolve(Box<ResolveArguments>),
     /// Work on file-based catalogs as `opm` does; also when started under that name.

@@ -238,6 +238,26 @@ fn default_data_folder() -> Option<PathBuf> {
     Some(base.join("mainstay"))
 }
 
+/// A variable of the environment, if it is set and a text.
+pub fn variable(name: &str) -> Option<String> {
+    environment(name).and_then(|value| value.into_os_string().into_string().ok())
+}
+
+/// Where images are kept: `$XDG_DATA_HOME/mainstay/images`, or `~/.local/share/mainstay/images`.
+pub(crate) fn image_folder(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let base = variable("XDG_DATA_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let home = || variable("HOME").map(|home| Path::new(&home).join(".local/share"));
+    Some(base.or_else(home)?.join("mainstay/images"))
+}
+
+/// Where large files go that live as long as the process: `$TMPDIR`, or `/var/tmp`, which is on a
+/// disk where `/tmp` may be in memory.
+pub(crate) fn scratch_folder(variable: &dyn Fn(&str) -> Option<String>) -> PathBuf {
+    let named = variable("TMPDIR").map(PathBuf::from);
+    let named = named.or_else(|| Some(PathBuf::from("/var/tmp")).filter(|folder| folder.is_dir()));
+    named.unwrap_or_else(std::env::temp_dir)
+}
+
 /// Where files go that live as long as the process: `$XDG_RUNTIME_DIR`, or the folder for
 /// temporary files.
 pub fn runtime_folder() -> PathBuf {
@@ -276,6 +296,7 @@ mod tests {
             Command::Demo(_)
             | Command::Catalog(_)
             | Command::Bundle(_)
+            | Command::Image(_)
             | Command::Resolve(_)
             | Command::Opm(_) => {
                 unreachable!("`up` was typed")

@@ -2,8 +2,9 @@
 //!
 //! Arguments go through two levels: [`args`] is what was typed, [`config`] is what it means, checked
 //! against the machine before anything is touched. [`report`] prints progress, [`exit`] names the
-//! exit codes. [`catalog`] is about file-based catalogs, [`bundle`] about bundle folders, [`resolve`]
-//! about what would be installed from catalogs; [`machine`] is how images are got from here; [`opm`] is the other command line, the one of upstream.
+//! exit codes. [`catalog`] is about file-based catalogs, [`bundle`] about bundle folders, [`image`]
+//! about images ([`machine`] is how they are got from here), [`resolve`] about what would be installed
+//! from catalogs; [`opm`] is the other command line, the one of upstream.
 //! No business logic lives here.
 
 pub mod args;
@@ -11,6 +12,7 @@ pub mod bundle;
 pub mod catalog;
 pub mod config;
 pub mod exit;
+pub mod image;
 pub mod machine;
 pub mod opm;
 mod outlet;

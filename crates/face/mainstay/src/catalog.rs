@@ -1,10 +1,11 @@
-//! `catalog` and `bundle`: hand this process's outside to the commands about operator content.
+//! `catalog`, `bundle` and `image`: hand this process's outside to the commands about operator content.
 
 use mainstay_cli::bundle::{self, BundleArguments};
 use mainstay_cli::catalog::{self, CatalogArguments, Io};
 use mainstay_cli::exit::Exit;
+use mainstay_cli::image::{self, ImageArguments};
 use mainstay_cli::report;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, IsTerminal as _};
 
 /// Runs one of the commands about catalogs.
 pub(crate) fn run(arguments: CatalogArguments) -> Exit {
@@ -16,10 +17,22 @@ pub(crate) fn run_bundle(arguments: BundleArguments) -> Exit {
     outside(|io| bundle::run(arguments, io))
 }
 
+/// Runs one of the commands about images.
+pub(crate) fn run_image(arguments: ImageArguments) -> Exit {
+    outside(|io| image::run(arguments, io))
+}
+
 fn outside(command: impl FnOnce(&mut Io<'_>) -> Exit) -> Exit {
     let colour = report::colours_on_stdout();
     let mut stdout = BufWriter::new(io::stdout().lock());
     let folder = std::env::current_dir().unwrap_or_default();
     let mut stderr = io::stderr();
-    command(&mut Io { stdout: &mut stdout, stderr: &mut stderr, folder, colour })
+    command(&mut Io {
+        stdout: &mut stdout,
+        stderr: &mut stderr,
+        folder,
+        colour,
+        terminal: io::stderr().is_terminal(),
+        variable: &mainstay_cli::config::variable,
+    })
 }

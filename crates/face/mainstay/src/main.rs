@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         }
         Command::Catalog(arguments) => Ok(catalog::run(arguments)),
         Command::Bundle(arguments) => Ok(catalog::run_bundle(arguments)),
+        Command::Image(arguments) => Ok(catalog::run_image(*arguments)),
         Command::Resolve(arguments) => Ok(resolve::run(&arguments)),
         Command::Opm(arguments) => return opm::run(&arguments.arguments),
     };

@@ -12,11 +12,13 @@
 //! the query of an address (which often is a token) in it.
 
 mod challenge;
+mod progress;
 mod pull;
 mod push;
 mod send;
 mod transport;
 
+pub use progress::{Counted, Progress};
 pub use pull::{Pulled, Want};
 pub use transport::{Dial, NoProxy, Proxies, Proxy, ProxyError, Stream, TcpDial};
 
@@ -68,6 +70,8 @@ pub struct Settings {
     pub parallel: usize,
     /// How long a blob may be.
     pub largest: u64,
+    /// Where it is counted how far pulls and pushes are.
+    pub progress: Arc<Progress>,
     /// What time it is.
     pub clock: Clock,
 }
@@ -87,6 +91,7 @@ impl Settings {
             longest_wait: Duration::from_mins(1),
             parallel: 4,
             largest: 64 << 30,
+            progress: Arc::default(),
             clock,
         }
     }

@@ -44,10 +44,18 @@ impl Client {
         reference: &Reference,
         security: Security,
     ) -> Result<(Descriptor, Document), RegistryError> {
-        let repository = Self::repository(reference, security);
-        let (descriptor, document, _) =
-            self.inner.document(&repository, &reference.wanted(), reference.digest(), None).await?;
+        let (descriptor, document, _) = self.document(reference, security).await?;
         Ok((descriptor, document))
+    }
+
+    /// As [`Client::resolve`], with the bytes of the document.
+    pub async fn document(
+        &self,
+        reference: &Reference,
+        security: Security,
+    ) -> Result<(Descriptor, Document, Vec<u8>), RegistryError> {
+        let repository = Self::repository(reference, security);
+        self.inner.document(&repository, &reference.wanted(), reference.digest(), None).await
     }
 
     /// A short blob, verified, without a store.
@@ -302,6 +310,7 @@ impl Inner {
         }
         let (opened, wanted) = (store.clone(), digest.clone());
         let mut writer = blocking(move || opened.resume(&wanted, size)).await?;
+        self.settings.progress.begin(size.saturating_sub(writer.length()));
         let url = repository.url(&format!("blobs/{digest}"));
         let (mut tries, mut again) = (0, true);
         loop {
@@ -322,7 +331,10 @@ impl Inner {
             let wanted = digest.clone();
             let resumed = before > 0;
             match blocking(move || writer.commit(Some(&wanted), Some(size))).await {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    self.settings.progress.finish();
+                    return Ok(());
+                }
                 // What was found from earlier may be what is wrong.
                 Err(RegistryError::Store(StoreError::Digest { .. })) if resumed && again => {
                     again = false;
@@ -366,6 +378,7 @@ impl Inner {
             let piece = self.piece(url, &mut body).await;
             let ended = !matches!(piece, Ok(Some(_)));
             if let Ok(Some(piece)) = &piece {
+                self.settings.progress.moved(piece.len() as u64);
                 length += piece.len();
                 batch.push(piece.clone());
             }

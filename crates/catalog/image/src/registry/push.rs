@@ -89,15 +89,20 @@ impl Inner {
         if self.send(repository, &call).await?.status() == 200 {
             return Ok(());
         }
+        self.settings.progress.begin(store.blob(digest)?.1);
         let mut tries = 0;
         loop {
             tries += 1;
             match self.upload_once(repository, store, digest).await {
+                Ok(()) => {
+                    self.settings.progress.finish();
+                    return Ok(());
+                }
                 // The upload's own address is gone: begin anew.
                 Err(error) if tries < self.settings.attempts && error.is_not_found() => {
                     self.wait(tries, None).await;
                 }
-                done => return done,
+                Err(error) => return Err(error),
             }
         }
     }

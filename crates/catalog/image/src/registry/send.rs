@@ -1,7 +1,7 @@
 //! One request to a registry: who asks, where it leads, how often it is tried.
 
 use super::{
-    Inner, RegistryError, Secret, Security,
+    Inner, Progress, RegistryError, Secret, Security,
     challenge::{self, Challenge, Key},
     transport::Outgoing,
 };
@@ -144,7 +144,11 @@ impl Payload {
         })
     }
 
-    fn body(&self, sent: Arc<AtomicU64>) -> Result<Outgoing, RegistryError> {
+    fn body(
+        &self,
+        sent: Arc<AtomicU64>,
+        progress: Arc<Progress>,
+    ) -> Result<Outgoing, RegistryError> {
         let whole = |bytes: Bytes| {
             Full::new(bytes).map_err(|never| -> io::Error { match never {} }).boxed()
         };
@@ -157,6 +161,7 @@ impl Payload {
                 pieces
                     .map_frame(move |frame| {
                         sent.fetch_add(1, Ordering::Relaxed);
+                        progress.moved(frame.data_ref().map_or(0, Bytes::len) as u64);
                         frame
                     })
                     .boxed()
@@ -260,7 +265,8 @@ impl Inner {
                 request = request.header(header::CONTENT_LENGTH, length);
             }
             let sent = Arc::new(AtomicU64::new(0));
-            let body = call.payload.body(Arc::clone(&sent)).map_err(Trip::Final)?;
+            let body = call.payload.body(Arc::clone(&sent), Arc::clone(&self.settings.progress));
+            let body = body.map_err(Trip::Final)?;
             let request =
                 request.body(body).map_err(|_| wrong(&url, "the request cannot be made"))?;
             let answer = self.once(request, repository.security, &url, &sent).await?;

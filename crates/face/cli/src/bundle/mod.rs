@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! arguments (clap) ─► open the folder ─┬─► validate: findings
-//!                                      └─► render: plain manifests as YAML or JSON
+//!                                      ├─► render: plain manifests as YAML or JSON
+//!                                      └─► build: an image
 //! ```
 
+mod build;
 mod findings;
 mod render;
 mod validate;
@@ -34,6 +36,11 @@ enum Command {
     /// and what provides their certificates. Ends with 1 if the bundle cannot be rendered, with 2 if
     /// the folder, the configuration or the namespaces cannot be used.
     Render(render::Arguments),
+    /// Build the image of a bundle, and put it into a registry or a file.
+    ///
+    /// The bundle is judged first, as `validate` does it; one with errors is refused. The labels are the
+    /// annotations of the bundle, and the same folder gives the same digest, on any day and machine.
+    Build(Box<build::Arguments>),
 }
 
 /// Runs one command.
@@ -45,5 +52,6 @@ fn answer(arguments: BundleArguments, io: &mut Io<'_>) -> Result<Exit, Failure> 
     match arguments.command {
         Command::Validate(arguments) => validate::run(&arguments, io),
         Command::Render(arguments) => render::run(&arguments, io).map(|()| Exit::Done),
+        Command::Build(arguments) => build::run(&arguments, io).map(|()| Exit::Done),
     }
 }

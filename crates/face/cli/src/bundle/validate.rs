@@ -10,7 +10,7 @@ use mainstay_bundle::{
     validate::{Level, Loaded, Settings, Subject, Validator, load},
 };
 use mainstay_cause::{Cause, Place};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `validate`.
 #[derive(Args, Debug)]
@@ -87,12 +87,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
     let mut findings = Findings::default();
     for typed in &arguments.folders {
         let path = folder(io, typed)?;
-        let loaded = load(&Folder::new(&path), "", typed, &Limits::default());
-        let shown = |file: &str| match file {
-            "" => typed.clone(),
-            file => format!("{}/{file}", typed.trim_end_matches('/')),
-        };
-        collect(&mut findings, &loaded, arguments, &settings, &shown);
+        look(&mut findings, typed, &path, &arguments.also, &settings);
     }
     findings.sort();
     let [errors, warnings] = findings.counts();
@@ -107,8 +102,31 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
     Ok(if passed { Exit::Done } else { Exit::Failed })
 }
 
+/// Everything that is always asked about one bundle.
+pub(super) fn judge(typed: &str, path: &Path) -> Findings {
+    let mut findings = Findings::default();
+    look(&mut findings, typed, path, &[], &Settings::default());
+    findings.sort();
+    findings
+}
+
+fn look(
+    findings: &mut Findings,
+    typed: &str,
+    path: &Path,
+    also: &[Validator],
+    settings: &Settings,
+) {
+    let loaded = load(&Folder::new(path), "", typed, &Limits::default());
+    let shown = |file: &str| match file {
+        "" => typed.to_owned(),
+        file => format!("{}/{file}", typed.trim_end_matches('/')),
+    };
+    collect(findings, &loaded, also, settings, &shown);
+}
+
 /// The path of a folder that is there.
-fn folder(io: &Io<'_>, typed: &str) -> Result<PathBuf, Failure> {
+pub(super) fn folder(io: &Io<'_>, typed: &str) -> Result<PathBuf, Failure> {
     let refuse = |why: String| {
         let cause = Cause::new(why).at(Place::file(typed));
         Err(Failure::usage(cause.remedy("name the folder of a bundle")))
@@ -128,7 +146,7 @@ fn folder(io: &Io<'_>, typed: &str) -> Result<PathBuf, Failure> {
 fn collect(
     findings: &mut Findings,
     loaded: &Loaded,
-    arguments: &Arguments,
+    also: &[Validator],
     settings: &Settings,
     shown: &dyn Fn(&str) -> String,
 ) {
@@ -150,7 +168,7 @@ fn collect(
         add("dropped", Level::Warning, problem);
     }
     let Some(subject) = &loaded.subject else { return };
-    for validator in ALWAYS.iter().chain(&arguments.also) {
+    for validator in ALWAYS.iter().chain(also) {
         for said in validator.run(subject, settings, None) {
             for finding in said.iter() {
                 let finding = translated(*validator, finding, subject, shown);

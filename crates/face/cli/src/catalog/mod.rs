@@ -6,9 +6,11 @@
 //!
 //! ```text
 //! arguments (clap) ─► open the folders ─► validate: findings ─► text, JSON, YAML, SARIF
-//!                                      └► list, show, render: tables and documents
+//!                                      ├► list, show, render: tables and documents
+//!                                      └► build: an image
 //! ```
 
+mod build;
 mod findings;
 mod list;
 mod open;
@@ -48,11 +50,17 @@ enum Command {
     /// Print the documents of catalogs and bundle folders, all or some of them.
     #[command(visible_alias = "query")]
     Render(render::Arguments),
+    /// Build the image of a catalog, and put it into a registry or a file.
+    ///
+    /// The catalog is judged first, as `validate` does it; one with errors is refused. The image has the
+    /// files that are read of the folder below /configs, for several platforms; the same folder gives
+    /// the same digest, on any day and machine.
+    Build(Box<build::Arguments>),
 }
 
 /// Formats of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub(crate) enum Format {
     /// For people.
     Text,
     /// One JSON value.
@@ -71,6 +79,10 @@ pub struct Io<'a> {
     pub folder: PathBuf,
     /// Whether `stdout` is a terminal that wants colours.
     pub colour: bool,
+    /// Whether `stderr` is a terminal, so that progress may be shown there.
+    pub terminal: bool,
+    /// Reads a variable of the environment.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl Io<'_> {
@@ -97,6 +109,8 @@ pub(crate) fn finish(
         stderr: &mut *io.stderr,
         folder: io.folder.clone(),
         colour: io.colour,
+        terminal: io.terminal,
+        variable: io.variable,
     };
     let outcome = answer(&mut inner);
     // An error is remembered below.
@@ -118,6 +132,7 @@ fn answer(arguments: CatalogArguments, io: &mut Io<'_>) -> Result<Exit, Failure>
         Command::Validate(arguments) => validate::run(&arguments, io),
         Command::List(arguments) => list::run(&arguments, io).map(|()| Exit::Done),
         Command::Render(arguments) => render::run(&arguments, io).map(|()| Exit::Done),
+        Command::Build(arguments) => build::run(&arguments, io).map(|()| Exit::Done),
         Command::Show(arguments) => show::run(&arguments, io).map(|()| Exit::Done),
     }
 }

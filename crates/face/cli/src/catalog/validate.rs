@@ -37,8 +37,23 @@ enum Output {
 pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let opened = arguments.paths.iter().map(|typed| open(io, typed));
     let opened = opened.collect::<Result<Vec<Opened>, Failure>>()?;
+    let findings = findings_of(&opened);
+    let [errors, warnings] = findings.counts();
+    let passed = errors == 0 && (warnings == 0 || !arguments.strict);
+    let text = match arguments.output {
+        Output::Text => findings.text(io.colour),
+        Output::Json => format!("{:#}\n", findings.value(passed)),
+        Output::Yaml => mainstay_yaml::to_string(&findings.value(passed)),
+        Output::Sarif => format!("{:#}\n", sarif::log(&findings.list, &io.folder)),
+    };
+    io.print(&text);
+    Ok(if passed { Exit::Done } else { Exit::Failed })
+}
+
+/// Everything that is wrong with some folders.
+pub(super) fn findings_of(opened: &[Opened]) -> Findings {
     let mut findings = Findings::default();
-    for folder in &opened {
+    for folder in opened {
         let (problems, contents, complete) =
             if folder.is_bundle { look_at_bundle(folder) } else { look_at_catalog(folder) };
         findings.unread |= !complete;
@@ -51,16 +66,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
             Finding { file, problem }
         }));
     }
-    let [errors, warnings] = findings.counts();
-    let passed = errors == 0 && (warnings == 0 || !arguments.strict);
-    let text = match arguments.output {
-        Output::Text => findings.text(io.colour),
-        Output::Json => format!("{:#}\n", findings.value(passed)),
-        Output::Yaml => mainstay_yaml::to_string(&findings.value(passed)),
-        Output::Sarif => format!("{:#}\n", sarif::log(&findings.list, &io.folder)),
-    };
-    io.print(&text);
-    Ok(if passed { Exit::Done } else { Exit::Failed })
+    findings
 }
 
 fn look_at_catalog(folder: &Opened) -> (Vec<Problem>, Option<Contents>, bool) {

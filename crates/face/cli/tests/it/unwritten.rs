@@ -59,6 +59,8 @@ fn catalog_into(place: &Place, arguments: &str, mut stdout: impl Write) -> (u8, 
         stderr: &mut stderr,
         folder: place.path().to_owned(),
         colour: false,
+        terminal: false,
+        variable: &|_| None,
     };
     let exit = catalog::run(arguments, &mut io);
     (exit as u8, String::from_utf8(stderr).unwrap())

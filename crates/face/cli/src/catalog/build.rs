@@ -1,0 +1,52 @@
+//! `mainstay catalog build`: a catalog folder as an image, without a container engine.
+
+use super::{Io, open, plain, validate::findings_of};
+use crate::{
+    exit::Failure,
+    image::building::{self, Common},
+};
+use clap::Args;
+use mainstay_cause::{Cause, Place};
+
+const EXAMPLES: &str = "Examples:
+  mainstay catalog build ./catalog oci:catalog-v1:v1
+  mainstay catalog build ./catalog registry.example/org/catalog:v1 --authfile auth.json
+  mainstay catalog build ./catalog oci-archive:catalog.tar:v1 --platform linux/amd64";
+
+/// Arguments of `build`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// Folder of a file-based catalog.
+    #[arg(value_name = "DIR")]
+    folder: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+    let typed = &arguments.folder;
+    let order = arguments.common.read()?;
+    let opened = open(io, typed)?;
+    if opened.is_bundle {
+        let cause =
+            Cause::new("the folder holds a bundle, not a catalog").at(Place::file(plain(typed)));
+        return Err(Failure::usage(
+            cause.remedy(format!("build its image with: mainstay bundle build {}", plain(typed))),
+        ));
+    }
+    let findings = findings_of(std::slice::from_ref(&opened));
+    let [errors, warnings] = findings.counts();
+    if errors + warnings > 0 {
+        let text = findings.text(false);
+        let _ = io.stderr.write_all(text.as_bytes());
+    }
+    if errors > 0 && !order.force {
+        let cause = Cause::new("the catalog has errors").at(Place::file(plain(typed)));
+        let cause = cause.remedy("correct them").remedy("build the image anyway with --force");
+        return Err(cause.into());
+    }
+    building::run(&arguments.common, &order, io, |store| {
+        crate::image::content::catalog(store, &opened.path, typed, &order.wishes)
+    })
+}

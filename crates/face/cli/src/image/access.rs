@@ -1,0 +1,278 @@
+//! How registries are reached, and which images are taken from them: options and their meaning.
+
+use crate::{
+    catalog::{Io, plain},
+    config::{self, reason},
+    exit::Failure,
+    machine,
+};
+use clap::Args;
+use mainstay_cause::{Cause, Place};
+use mainstay_clock::Clock;
+use mainstay_image::{
+    credentials::Keyring,
+    mirror::{self, Rules},
+    policy::Policy,
+    reference::Reference,
+    registry::{Client, Proxies, Security, Settings},
+    store::Store,
+};
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Options of everything that talks to registries.
+#[derive(Args, Debug)]
+pub(crate) struct Reach {
+    /// File with names and passwords of registries, as Docker, Podman and pull secrets write it
+    /// (repeatable) [default: where Podman and Docker have theirs].
+    #[arg(long, value_name = "FILE", help_heading = "Registries")]
+    authfile: Vec<PathBuf>,
+    /// File with certificates (PEM) to trust besides the machine's (repeatable).
+    #[arg(long, value_name = "FILE", help_heading = "Registries")]
+    ca_file: Vec<PathBuf>,
+    /// Take any certificate, and plain HTTP where there is no TLS; for registries on this machine
+    /// that is always so.
+    #[arg(long, help_heading = "Registries")]
+    insecure: bool,
+    /// Use plain HTTP.
+    #[arg(long, conflicts_with = "insecure", help_heading = "Registries")]
+    plain_http: bool,
+    /// How often something is tried again that may work the next time.
+    #[arg(long, value_name = "N", default_value_t = 5, help_heading = "Registries")]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=20))]
+    retries: u32,
+    /// Show no progress, which is shown on terminals only anyway.
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+}
+
+/// Options of everything that looks for images in registries.
+#[derive(Args, Debug)]
+pub(crate) struct Mirrors {
+    /// File with mirrors and blocked registries, `registries.conf` version 2 [default: where Podman
+    /// has its own].
+    #[arg(long, value_name = "FILE", help_heading = "Mirrors and policy")]
+    registries_conf: Option<PathBuf>,
+    /// File with objects of the kinds `ImageDigestMirrorSet`, `ImageTagMirrorSet` and
+    /// `ImageContentSourcePolicy` (repeatable).
+    #[arg(long, value_name = "FILE", help_heading = "Mirrors and policy")]
+    mirrors: Vec<PathBuf>,
+}
+
+/// Options of everything that takes images from registries.
+#[derive(Args, Debug)]
+pub(crate) struct Trust {
+    #[command(flatten)]
+    pub(super) mirrors: Mirrors,
+    /// File that says which images are taken, containers' `policy.json` [default: where Podman has
+    /// its own].
+    #[arg(long, value_name = "FILE", help_heading = "Mirrors and policy")]
+    policy: Option<PathBuf>,
+    /// Take only images that cosign has signed with the key to this public one (repeatable: with one
+    /// of them).
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "policy",
+        help_heading = "Mirrors and policy"
+    )]
+    cosign_key: Vec<PathBuf>,
+}
+
+/// Where images are kept.
+#[derive(Args, Debug)]
+pub(crate) struct StoreFolder {
+    /// Folder that keeps images [default: `mainstay/images` in the user's data folder].
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+}
+
+fn unreadable(path: &Path, why: &str, remedy: &str) -> Failure {
+    Failure::usage(Cause::new(plain(why)).at(Place::file(path)).remedy(remedy))
+}
+
+fn read(path: &Path, remedy: &str) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| unreadable(path, &reason(&error), remedy))
+}
+
+impl StoreFolder {
+    /// Opens the store.
+    pub(crate) fn open(&self, io: &Io<'_>) -> Result<Store, Failure> {
+        let folder = match &self.store {
+            Some(folder) => io.folder.join(folder),
+            None => config::image_folder(io.variable).ok_or_else(|| {
+                Failure::usage(
+                    Cause::new(
+                        "there is no folder for images: neither XDG_DATA_HOME nor HOME is set",
+                    )
+                    .remedy("name one with --store DIR"),
+                )
+            })?,
+        };
+        Store::open(folder)
+            .map_err(|error| super::failure::store("the store cannot be opened", &error))
+    }
+}
+
+impl Reach {
+    /// How registries are talked to.
+    pub(crate) fn settings(&self, io: &Io<'_>) -> Result<Settings, Failure> {
+        let mut settings = Settings::new(Clock::system());
+        settings.attempts = self.retries + 1;
+        settings.proxies = Proxies::from_environment(io.variable).map_err(|error| {
+            let cause = Cause::new("the variables of the proxy cannot be used");
+            let cause = cause.because(Cause::new(error.to_string()));
+            Failure::usage(cause.remedy("correct HTTPS_PROXY and HTTP_PROXY"))
+        })?;
+        settings.keyring = Arc::new(self.keyring(io)?);
+        for file in &self.ca_file {
+            let remedy = "name a file with certificates in PEM";
+            let bytes = read(&io.folder.join(file), remedy)?;
+            let before = settings.authorities.len();
+            for certificate in CertificateDer::pem_slice_iter(&bytes) {
+                let certificate =
+                    certificate.map_err(|error| unreadable(file, &error.to_string(), remedy))?;
+                settings.authorities.push(certificate);
+            }
+            if settings.authorities.len() == before {
+                return Err(unreadable(file, "there is no certificate in it", remedy));
+            }
+        }
+        Ok(settings)
+    }
+
+    fn keyring(&self, io: &Io<'_>) -> Result<Keyring, Failure> {
+        let remedy = "correct the file, or name another one with --authfile FILE";
+        let unusable = |why: String| {
+            let cause = Cause::new("the names and passwords of registries cannot be read");
+            Failure::usage(cause.because(Cause::new(plain(&why))).remedy(remedy))
+        };
+        if self.authfile.is_empty() {
+            return machine::keyring(io.variable).map_err(unusable);
+        }
+        let mut keyring = Keyring::new();
+        for file in &self.authfile {
+            // One that is named must be there.
+            let bytes = read(&io.folder.join(file), remedy)?;
+            let place = file.display().to_string();
+            keyring.add_file(&place, &bytes).map_err(|error| unusable(error.to_string()))?;
+        }
+        Ok(keyring)
+    }
+
+    /// How the registry of an image is reached.
+    pub(crate) fn security(&self, reference: &Reference) -> Security {
+        if self.plain_http {
+            Security::Plain
+        } else if self.insecure || is_this_machine(reference.domain()) {
+            Security::Insecure
+        } else {
+            Security::Tls
+        }
+    }
+
+    /// A client.
+    pub(crate) fn client(settings: Settings) -> Result<Client, Failure> {
+        Client::new(settings)
+            .map_err(|error| super::failure::registry("registries cannot be asked", &error))
+    }
+}
+
+/// Whether a registry is on this machine: what goes there does not leave it.
+fn is_this_machine(domain: &str) -> bool {
+    let host = match domain.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => domain.split(':').next().unwrap_or_default(),
+    };
+    let address = host.parse::<std::net::IpAddr>().ok();
+    host == "localhost" || address.is_some_and(|address| address.is_loopback())
+}
+
+impl Mirrors {
+    /// Where images are looked for. Mirrors are reached as the registries of this machine are, or as
+    /// `reach` says of all.
+    pub(crate) fn rules(&self, reach: &Reach, io: &Io<'_>) -> Result<Rules, Failure> {
+        let remedy = "correct it, or name another one with --registries-conf FILE";
+        let mut rules = Rules::default();
+        let mut objects = Vec::new();
+        for file in &self.mirrors {
+            let remedy = "name a file with ImageDigestMirrorSets, ImageTagMirrorSets or ImageContentSourcePolicies";
+            let bytes = read(&io.folder.join(file), remedy)?;
+            let options = mainstay_yaml::Options::default();
+            for document in mainstay_yaml::documents(&bytes, &options) {
+                let value = document.map_err(|error| {
+                    let place = Place::at(file.as_path(), error.line, error.column);
+                    Failure::usage(Cause::new(plain(&error.message)).at(place).remedy(remedy))
+                })?;
+                let value = value.value;
+                match value.get("items").and_then(serde_json::Value::as_array) {
+                    Some(items) => objects.extend(items.iter().cloned()),
+                    None => objects.push(value),
+                }
+            }
+        }
+        let of_objects = mirror::from_objects(&objects).map_err(|error| {
+            Failure::usage(Cause::new(plain(&error.to_string())).remedy("correct the object"))
+        })?;
+        rules.rules.extend(of_objects.rules);
+        let of_files = match &self.registries_conf {
+            Some(file) => {
+                let file = io.folder.join(file);
+                let bytes = read(&file, remedy)?;
+                let text = std::str::from_utf8(&bytes)
+                    .map_err(|_| unreadable(&file, "it is not UTF-8", remedy))?;
+                mirror::from_toml(text)
+                    .map_err(|error| unreadable(&file, &error.to_string(), remedy))?
+            }
+            None => machine::mirrors(io.variable)
+                .map_err(|why| Failure::usage(Cause::new(plain(&why)).remedy(remedy)))?,
+        };
+        rules.rules.extend(of_files.rules);
+        let trusted = |location: &str| {
+            let domain = location.split('/').next().unwrap_or_default();
+            reach.insecure || reach.plain_http || is_this_machine(domain)
+        };
+        for rule in &mut rules.rules {
+            let itself = if rule.location.is_empty() { &rule.prefix } else { &rule.location };
+            rule.insecure |= trusted(itself);
+            for mirror in &mut rule.mirrors {
+                mirror.insecure |= trusted(&mirror.location);
+            }
+        }
+        Ok(rules)
+    }
+}
+
+impl Trust {
+    /// Which images are taken.
+    pub(crate) fn policy(&self, io: &Io<'_>) -> Result<Policy, Failure> {
+        let from = |text: &[u8], file: &Path, remedy: &str| {
+            let folder = io.folder.clone();
+            Policy::read(text, |path| std::fs::read(folder.join(path)))
+                .map_err(|error| unreadable(file, &error.to_string(), remedy))
+        };
+        if !self.cosign_key.is_empty() {
+            let keys: Vec<_> =
+                self.cosign_key.iter().map(|file| file.display().to_string()).collect();
+            let policy = serde_json::json!({"default": [{
+                "type": "sigstoreSigned",
+                "keyPaths": keys,
+                "signedIdentity": {"type": "matchRepository"},
+            }]});
+            let remedy = "name public keys of cosign (PEM)";
+            let file = self.cosign_key.first().map_or(Path::new(""), PathBuf::as_path);
+            return from(policy.to_string().as_bytes(), file, remedy);
+        }
+        let remedy = "correct it, or name another one with --policy FILE";
+        if let Some(file) = &self.policy {
+            let file = io.folder.join(file);
+            return from(&read(&file, remedy)?, &file, remedy);
+        }
+        let found = machine::policy(io.variable);
+        let found = found.map_err(|why| Failure::usage(Cause::new(plain(&why)).remedy(remedy)))?;
+        Ok(found.unwrap_or_else(Policy::accept_anything))
+    }
+}

@@ -1,0 +1,99 @@
+//! What `bundle build` and `catalog build` have in common.
+
+use super::{
+    access::{Reach, StoreFolder},
+    content::{Built, Wishes},
+    copy::between,
+    landed,
+    location::Location,
+    print,
+    ship::Carrier,
+    work,
+};
+use crate::{
+    catalog::{Format, Io, plain},
+    exit::Failure,
+};
+use clap::Args;
+use mainstay_cause::Cause;
+use mainstay_image::{platform::Platform, store::Store};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Arguments of both.
+#[derive(Args, Debug)]
+pub(crate) struct Common {
+    /// Where the image shall be: REGISTRY/NAME:TAG, oci:DIR[:TAG], oci-archive:FILE[:TAG],
+    /// docker-archive:FILE[:NAME] or store:NAME:TAG.
+    #[arg(value_name = "TO")]
+    target: String,
+    /// Build it although the folder has errors.
+    #[arg(long)]
+    force: bool,
+    /// A further label of the image (repeatable).
+    #[arg(long, value_name = "KEY=VALUE")]
+    label: Vec<String>,
+    /// A platform that the image is for, OS/ARCH; several make an index (repeatable) [default: for a
+    /// bundle linux/amd64, for a catalog an index of amd64, arm64, ppc64le and s390x].
+    #[arg(long, value_name = "PLATFORM")]
+    platform: Vec<Platform>,
+    #[command(flatten)]
+    store: StoreFolder,
+    /// How it is told what was built.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+/// What the arguments mean.
+pub(crate) struct Order {
+    target: Location,
+    pub(crate) force: bool,
+    pub(crate) wishes: Wishes,
+}
+
+impl Common {
+    /// Reads the arguments, before anything is looked at.
+    pub(crate) fn read(&self) -> Result<Order, Failure> {
+        let target = Location::read(&self.target).map_err(Failure::usage)?;
+        let mut labels = BTreeMap::new();
+        for text in &self.label {
+            let Some((key, value)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+                let cause = Cause::new(format!("`{}` is no label", plain(text)));
+                return Err(Failure::usage(cause.remedy("write it as KEY=VALUE")));
+            };
+            labels.insert(key.to_owned(), value.to_owned());
+        }
+        let mut platforms: Vec<Platform> = Vec::new();
+        for platform in &self.platform {
+            if !platforms.contains(platform) {
+                platforms.push(platform.clone());
+            }
+        }
+        Ok(Order { target, force: self.force, wishes: Wishes { labels, platforms } })
+    }
+}
+
+/// Builds an image, brings it where it shall be and says what it is.
+pub(crate) fn run(
+    arguments: &Common,
+    order: &Order,
+    io: &mut Io<'_>,
+    build: impl FnOnce(&Store) -> Result<Built, Failure>,
+) -> Result<(), Failure> {
+    let target = &order.target;
+    let (store, _scratch) = between(&arguments.store, &[target], io)?;
+    let carrier = Carrier::new(&arguments.reach, io)?;
+    let built = build(&store)?;
+    let delivery = carrier.deliver(&store, &built.image, target);
+    work::run(io, carrier.shown(), delivery)?;
+    let place = target.to_string();
+    let mut value = landed(&place, &built.image);
+    let platforms: Vec<String> = built.platforms.iter().map(ToString::to_string).collect();
+    value["platforms"] = json!(platforms);
+    value["labels"] = json!(built.labels);
+    let text = || format!("{place} {}\n", built.image.digest);
+    print(io, arguments.output, &value, text);
+    Ok(())
+}

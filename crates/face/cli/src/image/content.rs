@@ -1,0 +1,249 @@
+//! Folders of operator content as images: the same folder gives the same digest, on another day and
+//! machine.
+//!
+//! | Content | Below | Labels | Platforms |
+//! |---|---|---|---|
+//! | bundle | `/manifests`, `/metadata`, `/tests/…` if its annotations name it | all annotations | one image, `linux/amd64` as published bundles are |
+//! | catalog | `/configs`: the files that are read of the folder | where it is | an index of the architectures that operators are published for |
+//!
+//! The labels of a bundle are `classic.md` BND-07 and BND-08, that of a catalog FBC-29.
+
+use super::failure;
+use crate::{catalog::plain, config::reason, exit::Failure};
+use mainstay_bundle::{Bundle, Folder, Kind, Tree};
+use mainstay_cause::{Cause, Place};
+use mainstay_image::{
+    build::{self, LayerWriter},
+    manifest::{Config, Descriptor},
+    platform::Platform,
+    store::Store,
+};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+/// How deep folders of a bundle may lie in each other, and how many files it may have.
+const DEEPEST: usize = 16;
+const MOST_FILES: usize = 10_000;
+/// How long a file may be.
+const LARGEST: u64 = 4 << 30;
+
+/// The label that says where the catalog is in an image.
+pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+/// The label that names the package of a bundle in an image.
+pub const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1";
+const CONFIGS: &str = "configs";
+const OF_BUNDLES: &str = "operators.operatorframework.io.bundle.";
+const TESTS: &str = "operators.operatorframework.io.test.config.v1";
+
+/// What is made of a folder besides what is in it.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// Further labels. None may contradict what the content says of itself.
+    pub labels: BTreeMap<String, String>,
+    /// The platforms of the images; those of the kind of content if there are none.
+    pub platforms: Vec<Platform>,
+}
+
+/// An image that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// What the store knows it by: an image, or an index of several.
+    pub image: Descriptor,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// What it has images for.
+    pub platforms: Vec<Platform>,
+}
+
+/// Makes the image of a bundle folder, in a store. It is not judged here.
+///
+/// # Errors
+/// When the folder has no bundle that can be read, or a file in it cannot.
+pub fn bundle(
+    store: &Store,
+    folder: &Path,
+    shown: &str,
+    wishes: &Wishes,
+) -> Result<Built, Failure> {
+    let bundle = Bundle::read(folder).map_err(|error| {
+        let problem = error.problem();
+        let file = format!("{}/{}", shown.trim_end_matches('/'), problem.file);
+        let cause = Cause::new(plain(&problem.message)).at(Place::file(file));
+        Failure::from(
+            Cause::new("no image can be made of the bundle")
+                .because(cause.remedy(problem.remedy.to_string())),
+        )
+    })?;
+    let said = &bundle.annotations().all;
+    let mut labels = BTreeMap::new();
+    for (name, default) in
+        [("mediatype", "registry+v1"), ("manifests", "manifests/"), ("metadata", "metadata/")]
+    {
+        labels.insert(format!("{OF_BUNDLES}{name}.v1"), default.to_owned());
+    }
+    labels.extend(said.clone());
+    let labels = with(labels, wishes)?;
+    let mut folders = vec!["manifests".to_owned(), "metadata".to_owned()];
+    let tree = Folder::new(folder);
+    if let Some(tests) = said.get(TESTS) {
+        let tests = tests.trim_matches('/');
+        let fine = |part: &str| !matches!(part, "" | "." | "..");
+        if tests.split('/').all(fine) && folder.join(tests).is_dir() {
+            folders.push(tests.to_owned());
+        }
+    }
+    let mut files = BTreeMap::new();
+    for below in folders {
+        walk(&tree, folder, &below, 0, &mut files).map_err(|cause| {
+            let cause = Cause::new("no image can be made of the bundle").because(cause);
+            Failure::from(cause)
+        })?;
+    }
+    let platforms = if wishes.platforms.is_empty() {
+        vec![Platform::linux("amd64")]
+    } else {
+        wishes.platforms.clone()
+    };
+    assemble(store, &files, labels, platforms)
+}
+
+/// Makes the image of a catalog folder, in a store: of the files that are read of it, without those
+/// that `.indexignore` leaves out. It is not judged here.
+///
+/// # Errors
+/// When the folder or a file in it cannot be read.
+pub fn catalog(
+    store: &Store,
+    folder: &Path,
+    shown: &str,
+    wishes: &Wishes,
+) -> Result<Built, Failure> {
+    let refused = |why: String| {
+        let cause = Cause::new("no image can be made of the catalog");
+        Failure::from(cause.because(Cause::new(plain(&why)).at(Place::file(shown))))
+    };
+    let listed = mainstay_catalog::catalog_files(
+        &mainstay_catalog::Folder::new(folder),
+        &mainstay_catalog::LoadOptions::default(),
+    )
+    .map_err(refused)?;
+    let mut files = BTreeMap::new();
+    for file in listed {
+        if let Some((why, remedy)) = file.fault {
+            let place = Place::file(format!("{}/{}", shown.trim_end_matches('/'), file.path));
+            let cause = Cause::new(plain(&why)).at(place).remedy(remedy.to_string());
+            return Err(Cause::new("no image can be made of the catalog").because(cause).into());
+        }
+        files.insert(format!("{CONFIGS}/{}", file.path), folder.join(&file.path));
+    }
+    if files.is_empty() {
+        return Err(refused("there is no file in it".to_owned()));
+    }
+    let labels = BTreeMap::from([(CONFIGS_LABEL.to_owned(), format!("/{CONFIGS}"))]);
+    let labels = with(labels, wishes)?;
+    let platforms = if wishes.platforms.is_empty() {
+        ["amd64", "arm64", "ppc64le", "s390x"].map(Platform::linux).to_vec()
+    } else {
+        wishes.platforms.clone()
+    };
+    assemble(store, &files, labels, platforms)
+}
+
+/// The labels with those that were asked for.
+fn with(
+    mut labels: BTreeMap<String, String>,
+    wishes: &Wishes,
+) -> Result<BTreeMap<String, String>, Failure> {
+    for (key, value) in &wishes.labels {
+        if let Some(said) = labels.get(key).filter(|said| *said != value) {
+            let what = format!("the label {} is {:?} by what the folder says", plain(key), said);
+            let remedy = "change it in metadata/annotations.yaml, which counts on clusters";
+            return Err(Failure::usage(Cause::new(what).remedy(remedy)));
+        }
+        labels.insert(key.clone(), value.clone());
+    }
+    Ok(labels)
+}
+
+/// The files below a folder of a bundle, by their names in the image.
+fn walk(
+    tree: &Folder,
+    root: &Path,
+    below: &str,
+    depth: usize,
+    files: &mut BTreeMap<String, PathBuf>,
+) -> Result<(), Cause> {
+    let at = |path: &str| Place::file(root.join(path));
+    if depth > DEEPEST {
+        return Err(
+            Cause::new(format!("folders lie deeper in each other than {DEEPEST}")).at(at(below))
+        );
+    }
+    let entries = tree.list(below).map_err(|error| Cause::new(reason(&error)).at(at(below)))?;
+    for entry in entries {
+        let path = format!("{below}/{}", entry.name);
+        match entry.kind {
+            Kind::Folder => walk(tree, root, &path, depth + 1, files)?,
+            Kind::File => {
+                files.insert(path.clone(), root.join(&path));
+            }
+            Kind::Outside => {
+                let cause =
+                    Cause::new("the link leads out of the bundle, or nowhere").at(at(&path));
+                return Err(cause.remedy("put the file itself there"));
+            }
+            Kind::Other => {
+                let cause = Cause::new("this is neither a file nor a folder").at(at(&path));
+                return Err(cause.remedy("remove it"));
+            }
+        }
+        if files.len() > MOST_FILES {
+            return Err(Cause::new(format!("there are more than {MOST_FILES} files")).at(at(below)));
+        }
+    }
+    Ok(())
+}
+
+fn assemble(
+    store: &Store,
+    files: &BTreeMap<String, PathBuf>,
+    labels: BTreeMap<String, String>,
+    platforms: Vec<Platform>,
+) -> Result<Built, Failure> {
+    let what = "the image cannot be made";
+    let refused = |error| failure::store(what, &error);
+    let mut layer = LayerWriter::new(store).map_err(refused)?;
+    for (name, path) in files {
+        let unread = |why: String| Failure::from(Cause::new(why).at(Place::file(path)));
+        let (file, size) = open(path).map_err(|error| unread(reason(&error)))?;
+        if size > LARGEST {
+            return Err(unread(format!("the file is longer than {LARGEST} bytes")));
+        }
+        layer.add(name, 0o644, size, file).map_err(|error| failure::layer(what, &error))?;
+    }
+    let layers = [layer.finish().map_err(refused)?];
+    let mut config = Config::default();
+    config.config.labels.clone_from(&labels);
+    let image = match platforms.as_slice() {
+        [one] => build::image(store, one.clone(), config, &layers).map(|mut image| {
+            // It stands for itself, not in an index.
+            image.platform = None;
+            image
+        }),
+        several => build::for_platforms(store, several, &config, &layers),
+    };
+    Ok(Built { image: image.map_err(refused)?, labels, platforms })
+}
+
+fn open(path: &Path) -> std::io::Result<(impl Read + use<>, u64)> {
+    let file = File::open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(std::io::Error::other("this is no file"));
+    }
+    Ok((file, about.len()))
+}

@@ -1,0 +1,162 @@
+//! Why something with images is not done, with what to do.
+
+use crate::{catalog::plain, config::reason, exit::Failure};
+use mainstay_cause::Cause;
+use mainstay_image::{
+    build::LayerError, fetch::FetchError, layout::LayoutError, mirror::MirrorError,
+    policy::Refused, registry::RegistryError, store::StoreError, unpack::UnpackError,
+};
+
+/// What somebody wanted, and why it was not done.
+fn failed(what: &str, why: &str) -> Cause {
+    Cause::new(plain(what)).because(Cause::new(plain(why)))
+}
+
+/// A registry did not do what was wanted.
+pub(super) fn registry(what: &str, error: &RegistryError) -> Failure {
+    with_remedy(failed(what, &error.to_string()), error).into()
+}
+
+fn with_remedy(cause: Cause, error: &RegistryError) -> Cause {
+    match error {
+        RegistryError::Connection { why, .. } if why.contains("certificate") => cause
+            .remedy("trust who signed its certificate with --ca-file FILE")
+            .remedy("do without looking at it with --insecure"),
+        RegistryError::Connection { .. } | RegistryError::Stalled { .. } => {
+            cause.remedy("see whether the registry runs and is reached from here")
+        }
+        RegistryError::Unauthorized { .. } => {
+            cause.remedy("log in, or name a file with names and passwords with --authfile FILE")
+        }
+        RegistryError::Status { status, .. } => match status.as_u16() {
+            401 | 403 => cause.remedy("use an account that may do this (--authfile FILE)"),
+            404 => cause.remedy("see what there is with: mainstay image tags REPOSITORY"),
+            429 => cause.remedy("wait, or log in: registries limit strangers"),
+            _ => cause,
+        },
+        RegistryError::Platform { .. } => cause
+            .remedy("name one that it has with --platform OS/ARCH")
+            .remedy("take all with --all-platforms"),
+        RegistryError::Store(error) => store_remedy(cause, error),
+        _ => cause,
+    }
+}
+
+fn store_remedy(cause: Cause, error: &StoreError) -> Cause {
+    match error {
+        StoreError::NoBlob(_) => cause
+            .remedy("take the image for one platform with --platform OS/ARCH")
+            .remedy("get it for all platforms first: mainstay image pull --all-platforms IMAGE"),
+        StoreError::Io { .. } => cause.remedy("name another folder with --store DIR"),
+        _ => cause,
+    }
+}
+
+/// An image was not got.
+pub(super) fn fetch(what: &str, error: &FetchError) -> Failure {
+    match error {
+        FetchError::Refused(refused) => {
+            let cause = failed(what, &refused.to_string());
+            let remedy = match refused {
+                Refused::Unsigned { .. } => {
+                    "have it signed, or name the key with --cosign-key FILE"
+                }
+                Refused::Rejected(_) | Refused::Unsupported(..) => {
+                    "name another policy with --policy FILE"
+                }
+            };
+            cause.remedy(remedy).into()
+        }
+        FetchError::Mirror(MirrorError::All { attempts, .. }) => match attempts.as_slice() {
+            [(_, error)] => registry(what, error),
+            several => {
+                let causes = several.iter().map(|(place, error)| {
+                    let cause =
+                        Cause::new(format!("from {}: {}", plain(place), plain(&error.to_string())));
+                    with_remedy(cause, error)
+                });
+                Cause::new(plain(what)).because_all(causes).into()
+            }
+        },
+        FetchError::Mirror(error) => failed(what, &error.to_string())
+            .remedy(
+                "correct the rules, or name others with --registries-conf FILE or --mirrors FILE",
+            )
+            .into(),
+    }
+}
+
+/// The store did not do what was wanted.
+pub(super) fn store(what: &str, error: &StoreError) -> Failure {
+    store_remedy(failed(what, &words(error)), error).into()
+}
+
+fn words(error: &StoreError) -> String {
+    match error {
+        StoreError::Io { what, path, source } => {
+            format!("{what} {}: {}", path.display(), reason(source))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A layout or an archive was not read or written.
+pub(super) fn layout(what: &str, error: &LayoutError) -> Failure {
+    let why = match error {
+        LayoutError::Io { what, path, source } => {
+            format!("{what} {}: {}", path.display(), reason(source))
+        }
+        LayoutError::Store(error) => words(error),
+        other => other.to_string(),
+    };
+    let cause = failed(what, &why);
+    match error {
+        LayoutError::Exists(_) => {
+            Failure::usage(cause.remedy("name one that is not there, or remove it"))
+        }
+        LayoutError::Unknown(_) => Failure::usage(
+            cause.remedy("name an OCI layout, or an archive of one or of `docker save`"),
+        ),
+        LayoutError::Missing { name, .. } if name == "image for one platform" => {
+            Failure::usage(cause.remedy("choose one with --platform OS/ARCH"))
+        }
+        LayoutError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Failure::usage(cause.remedy("name a layout or an archive that is there"))
+        }
+        LayoutError::Store(error) => store_remedy(cause, error).into(),
+        _ => cause.into(),
+    }
+}
+
+/// A layer was not made.
+pub(super) fn layer(what: &str, error: &LayerError) -> Failure {
+    match error {
+        LayerError::Store(error) => store(what, error),
+        LayerError::Changed(_) => {
+            failed(what, &error.to_string()).remedy("build again when nobody writes to it").into()
+        }
+        other => failed(what, &other.to_string()).into(),
+    }
+}
+
+/// An image was not unpacked.
+pub(super) fn unpack(what: &str, error: &UnpackError) -> Failure {
+    let why = match error {
+        UnpackError::Io { what, path, source } => {
+            format!("{what} {}: {}", path.display(), reason(source))
+        }
+        UnpackError::Store(error) => words(error),
+        other => other.to_string(),
+    };
+    let cause = failed(what, &why);
+    match error {
+        UnpackError::Exists(_) => {
+            Failure::usage(cause.remedy("name a folder that is not there, or remove it"))
+        }
+        UnpackError::Entry { .. } | UnpackError::Bomb { .. } => {
+            cause.remedy("do not use this image: no tool writes such layers by accident").into()
+        }
+        UnpackError::Store(error) => store_remedy(cause, error).into(),
+        _ => cause.into(),
+    }
+}

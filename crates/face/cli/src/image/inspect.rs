@@ -1,0 +1,290 @@
+//! `mainstay image inspect`: what an image is, without its content.
+
+use super::{
+    access::{Mirrors, Reach, StoreFolder},
+    content::{BUNDLE_LABEL, CONFIGS_LABEL},
+    copy::between,
+    failure,
+    location::Location,
+    print,
+    ship::Carrier,
+    unpack::OnePlatform,
+    work,
+};
+use crate::{
+    catalog::{Format, Io, count, plain},
+    exit::Failure,
+};
+use clap::Args;
+use mainstay_cause::Cause;
+use mainstay_image::{
+    fetch::FetchError,
+    manifest::{Config, DEEPEST_INDEX, Descriptor, Document, LONGEST_CONFIG, LONGEST_MANIFEST},
+    mirror::{MirrorError, Source},
+    registry::{RegistryError, Want},
+    store::Store,
+};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Arguments of `inspect`.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// Where the image is.
+    #[arg(value_name = "IMAGE")]
+    image: String,
+    /// Print the manifest or the index itself, byte for byte.
+    #[arg(long, conflicts_with_all = ["config", "output", "platform"])]
+    raw: bool,
+    /// Print the configuration itself, byte for byte.
+    #[arg(long, conflicts_with = "output")]
+    config: bool,
+    #[command(flatten)]
+    platforms: OnePlatform,
+    #[command(flatten)]
+    store: StoreFolder,
+    /// How it is written.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+    #[command(flatten)]
+    reach: Reach,
+    #[command(flatten)]
+    mirrors: Mirrors,
+}
+
+/// Where documents come from.
+enum Origin<'o> {
+    Registry(&'o Carrier<'o>, Source),
+    Store(Store),
+}
+
+impl Origin<'_> {
+    async fn document(&self, of: &Descriptor) -> Result<(Document, Vec<u8>), RegistryError> {
+        match self {
+            Self::Registry(carrier, source) => {
+                let reference = source.reference.with_digest(of.digest.clone());
+                let found = carrier.client.document(&reference, source.security).await;
+                found.map(|(_, document, bytes)| (document, bytes))
+            }
+            Self::Store(store) => {
+                let document = store.document_of(of)?;
+                Ok((document, store.bytes(&of.digest, LONGEST_MANIFEST)?))
+            }
+        }
+    }
+
+    async fn config(&self, of: &Descriptor) -> Result<Vec<u8>, RegistryError> {
+        match self {
+            Self::Registry(carrier, source) => {
+                let (client, reference) = (&carrier.client, &source.reference);
+                client.bytes(reference, source.security, of, LONGEST_CONFIG).await
+            }
+            Self::Store(store) => Ok(store.bytes(&of.digest, LONGEST_CONFIG)?),
+        }
+    }
+}
+
+/// What was found.
+struct Found {
+    top: Descriptor,
+    document: Document,
+    bytes: Vec<u8>,
+    /// The image for the platform, if there is one.
+    image: Option<(Descriptor, Document)>,
+    config: Option<Vec<u8>>,
+}
+
+pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+    let place = Location::read(&arguments.image).map_err(Failure::usage)?;
+    let carrier = Carrier::new(&arguments.reach, io)?.looking_in(&arguments.mirrors, io)?;
+    let (store, _scratch) = match &place {
+        Location::Registry(_) => (None, None),
+        other => {
+            let (store, scratch) = between(&arguments.store, &[other], io)?;
+            (Some(store), scratch)
+        }
+    };
+    let want = arguments.platforms.want();
+    let found = work::run(io, carrier.shown(), async {
+        let (origin, top) = match &store {
+            None => in_registry(&carrier, &place).await?,
+            Some(store) => {
+                let top = carrier.obtain(store, &place, &Want::All).await?;
+                (Origin::Store(store.clone()), top)
+            }
+        };
+        let what = format!("{place} cannot be inspected");
+        look(&origin, top, &want).await.map_err(|error| failure::registry(&what, &error))
+    })?;
+    if arguments.raw {
+        let _ = io.stdout.write_all(&found.bytes);
+        return Ok(());
+    }
+    let named = arguments.platforms.platform.as_ref();
+    if let (None, Some(platform)) = (&found.image, named) {
+        let cause = Cause::new(format!("{place} has no image for {platform}"));
+        let cause = cause.because(Cause::new(format!("it has {}", offers(&found).join(", "))));
+        return Err(Failure::usage(cause.remedy("name one that it has with --platform OS/ARCH")));
+    }
+    if arguments.config {
+        let Some(config) = &found.config else {
+            let cause = Cause::new(format!("{place} has no image for this machine"));
+            return Err(Failure::usage(cause.remedy("name a platform with --platform OS/ARCH")));
+        };
+        let _ = io.stdout.write_all(config);
+        return Ok(());
+    }
+    let value = value(&place, &found);
+    print(io, arguments.output, &value, || text(&value));
+    Ok(())
+}
+
+/// The first place that has the image.
+async fn in_registry<'c>(
+    carrier: &'c Carrier<'c>,
+    place: &Location,
+) -> Result<(Origin<'c>, Descriptor), Failure> {
+    let what = format!("{place} cannot be inspected");
+    let failed = |error| failure::fetch(&what, &FetchError::Mirror(error));
+    let Location::Registry(reference) = place else { return Err(Cause::new(what).into()) };
+    let mut attempts = Vec::new();
+    let security = carrier.reach.security(reference);
+    for source in carrier.rules.sources(reference, security).map_err(failed)? {
+        match carrier.client.resolve(&source.reference, source.security).await {
+            Ok((top, _)) => return Ok((Origin::Registry(carrier, source), top)),
+            Err(error) => attempts.push((source.reference.repository(), error)),
+        }
+    }
+    Err(failed(MirrorError::All { reference: reference.to_string(), attempts }))
+}
+
+async fn look(origin: &Origin<'_>, top: Descriptor, want: &Want) -> Result<Found, RegistryError> {
+    let (document, bytes) = origin.document(&top).await?;
+    let mut image = Some((top.clone(), document.clone()));
+    for _ in 0..DEEPEST_INDEX {
+        let (Some((_, Document::Index(index))), Want::Platform(platform)) = (&image, want) else {
+            break;
+        };
+        let Some(chosen) = index.choose(platform).cloned() else {
+            image = None;
+            break;
+        };
+        let (document, _) = origin.document(&chosen).await?;
+        image = Some((chosen, document));
+    }
+    let config = match &image {
+        Some((_, Document::Manifest(manifest))) => Some(origin.config(&manifest.config).await?),
+        _ => None,
+    };
+    Ok(Found { top, document, bytes, image, config })
+}
+
+fn offers(found: &Found) -> Vec<String> {
+    let Document::Index(index) = &found.document else { return Vec::new() };
+    let platforms = index.manifests.iter().filter_map(|one| one.platform.as_ref());
+    platforms.map(|platform| plain(&platform.to_string())).collect()
+}
+
+fn value(place: &Location, found: &Found) -> Value {
+    let mut value = json!({
+        "image": place.to_string(),
+        "digest": found.top.digest.to_string(),
+        "mediaType": found.document.media_type(),
+    });
+    if !found.document.annotations().is_empty() {
+        value["annotations"] = json!(found.document.annotations());
+    }
+    if let Document::Index(index) = &found.document {
+        let images = index.manifests.iter().map(|one| {
+            let platform = one.platform.as_ref().map(ToString::to_string);
+            json!({"digest": one.digest.to_string(), "platform": platform, "mediaType": one.media_type})
+        });
+        value["manifests"] = images.collect();
+    }
+    let Some((image, Document::Manifest(manifest))) = &found.image else { return value };
+    value["imageDigest"] = image.digest.to_string().into();
+    if let Some(kind) = &manifest.artifact_type {
+        value["artifactType"] = kind.as_str().into();
+    }
+    let layers = manifest.layers.iter().map(|one| {
+        json!({"digest": one.digest.to_string(), "mediaType": one.media_type, "size": one.size})
+    });
+    value["layers"] = layers.collect();
+    value["configDigest"] = manifest.config.digest.to_string().into();
+    let config = found.config.as_deref().and_then(|bytes| Config::read(bytes, manifest).ok());
+    // An artifact that is no image has none that could be read so.
+    let Some(config) = config.filter(|config| !config.platform.os.is_empty()) else { return value };
+    value["platform"] = config.platform.to_string().into();
+    if let Some(created) = &config.created {
+        value["created"] = created.as_str().into();
+    }
+    let run = &config.config;
+    value["labels"] = json!(run.labels);
+    let holds = run.labels.get(BUNDLE_LABEL).map(|package| format!("bundle of {package}"));
+    let holds =
+        holds.or_else(|| run.labels.get(CONFIGS_LABEL).map(|at| format!("catalog in {at}")));
+    if let Some(holds) = holds {
+        value["holds"] = holds.into();
+    }
+    for (name, list) in [("entrypoint", &run.entrypoint), ("cmd", &run.cmd), ("env", &run.env)] {
+        if !list.is_empty() {
+            value[name] = json!(list);
+        }
+    }
+    for (name, text) in [("workingDir", &run.working_dir), ("user", &run.user)] {
+        if !text.is_empty() {
+            value[name] = text.as_str().into();
+        }
+    }
+    value
+}
+
+fn text(value: &Value) -> String {
+    let mut out = String::new();
+    let line = |out: &mut String, name: &str, text: &str| {
+        let _ = writeln!(out, "{:<12}{}", format!("{name}:"), plain(text));
+    };
+    for (name, field) in [
+        ("Image", "image"),
+        ("Holds", "holds"),
+        ("Digest", "digest"),
+        ("Media type", "mediaType"),
+        ("Artifact", "artifactType"),
+        ("Platform", "platform"),
+        ("Created", "created"),
+        ("User", "user"),
+        ("Folder", "workingDir"),
+    ] {
+        if let Some(text) = value[field].as_str() {
+            line(&mut out, name, text);
+        }
+    }
+    for (name, field) in [("Entrypoint", "entrypoint"), ("Command", "cmd")] {
+        if !value[field].is_null() {
+            line(&mut out, name, &value[field].to_string());
+        }
+    }
+    if let Some(layers) = value["layers"].as_array() {
+        let sizes = layers.iter().filter_map(|layer| layer["size"].as_u64());
+        let size = work::bytes(sizes.fold(0, u64::saturating_add));
+        line(&mut out, "Layers", &format!("{}, {size}", count(layers.len(), "layer")));
+    }
+    for (name, field) in [("Labels", "labels"), ("Annotations", "annotations")] {
+        let Some(fields) = value[field].as_object().filter(|fields| !fields.is_empty()) else {
+            continue;
+        };
+        let _ = writeln!(out, "{name}:");
+        for (key, text) in fields {
+            let _ = writeln!(out, "  {}: {}", plain(key), plain(text.as_str().unwrap_or_default()));
+        }
+    }
+    if let Some(images) = value["manifests"].as_array() {
+        let _ = writeln!(out, "Images:");
+        for image in images {
+            let platform = image["platform"].as_str().unwrap_or("-");
+            let digest = image["digest"].as_str().unwrap_or_default();
+            let _ = writeln!(out, "  {:<16}{digest}", plain(platform));
+        }
+    }
+    out
+}

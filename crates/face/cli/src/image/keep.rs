@@ -1,0 +1,110 @@
+//! `mainstay image pull` and `push`: between registries and the store.
+
+use super::{
+    access::{Reach, StoreFolder, Trust},
+    landed,
+    location::{Location, reference},
+    print,
+    ship::{Carrier, Platforms, stored},
+    work,
+};
+use crate::{
+    catalog::{Format, Io},
+    exit::Failure,
+};
+use clap::Args;
+use serde_json::Value;
+use std::fmt::Write;
+
+/// Arguments of `pull`.
+#[derive(Args, Debug)]
+pub(super) struct Pull {
+    /// Names of images, REGISTRY/NAME[:TAG][@DIGEST].
+    #[arg(value_name = "IMAGE", required = true)]
+    images: Vec<String>,
+    #[command(flatten)]
+    platforms: Platforms,
+    #[command(flatten)]
+    store: StoreFolder,
+    /// How it is told what was pulled.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+    #[command(flatten)]
+    reach: Reach,
+    #[command(flatten)]
+    trust: Trust,
+}
+
+pub(super) fn pull(arguments: &Pull, io: &mut Io<'_>) -> Result<(), Failure> {
+    let read = |text: &String| {
+        let text = text.strip_prefix("docker://").unwrap_or(text);
+        reference(text).map_err(Failure::usage)
+    };
+    let images = arguments.images.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let store = arguments.store.open(io)?;
+    let carrier = Carrier::new(&arguments.reach, io)?.trusting(&arguments.trust, io)?;
+    let want = arguments.platforms.or_host();
+    let (mut text, mut values) = (String::new(), Vec::new());
+    let pulled = work::run(io, carrier.shown(), async {
+        for image in &images {
+            let (top, one) = carrier.pull(&store, image, &want).await?;
+            let mut value = landed(&image.to_string(), &top);
+            let _ = writeln!(text, "{image} {}", top.digest);
+            if let Some(one) = one.filter(|one| one.digest != top.digest) {
+                value["imageDigest"] = one.digest.to_string().into();
+                value["platform"] =
+                    one.platform.map_or(Value::Null, |platform| platform.to_string().into());
+            }
+            values.push(value);
+        }
+        Ok(())
+    });
+    // What was pulled before something failed is there.
+    if pulled.is_ok() || !values.is_empty() {
+        print(io, arguments.output, &Value::Array(values), || text);
+    }
+    pulled
+}
+
+/// Arguments of `push`.
+#[derive(Args, Debug)]
+pub(super) struct Push {
+    /// Name of an image of the store.
+    #[arg(value_name = "IMAGE")]
+    image: String,
+    /// The name that it gets in the registry [default: the same].
+    #[arg(value_name = "AS")]
+    target: Option<String>,
+    #[command(flatten)]
+    platforms: Platforms,
+    #[command(flatten)]
+    store: StoreFolder,
+    /// How it is told what was pushed.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+pub(super) fn push(arguments: &Push, io: &mut Io<'_>) -> Result<(), Failure> {
+    let read = |text: &str| reference(text).map_err(Failure::usage);
+    let image = read(arguments.image.strip_prefix("store:").unwrap_or(&arguments.image))?;
+    let target = match &arguments.target {
+        Some(target) => read(target.strip_prefix("docker://").unwrap_or(target))?,
+        None => image.clone(),
+    };
+    let store = arguments.store.open(io)?;
+    stored(&store, &image)?;
+    let carrier = Carrier::new(&arguments.reach, io)?;
+    let want = arguments.platforms.or_all();
+    let target = Location::Registry(target);
+    let pushed = work::run(io, carrier.shown(), async {
+        let found = carrier.obtain(&store, &Location::Store(image), &want).await?;
+        carrier.deliver(&store, &found, &target).await?;
+        Ok(found)
+    })?;
+    let place = target.to_string();
+    let text = || format!("{place} {}\n", pushed.digest);
+    print(io, arguments.output, &landed(&place, &pushed), text);
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! `mainstay image list`, `remove` and `gc`: the store of this machine.
+
+use super::{access::StoreFolder, failure, location::reference, print, ship::stored, work::bytes};
+use crate::{
+    catalog::{Format, Io, count, plain},
+    exit::Failure,
+    report::columns,
+};
+use clap::Args;
+use mainstay_clock::Clock;
+use mainstay_image::{
+    manifest::{Descriptor, Document},
+    store::{Store, Untagged},
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Arguments of `list`.
+#[derive(Args, Debug)]
+pub(super) struct List {
+    #[command(flatten)]
+    store: StoreFolder,
+    /// How the images are written.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+}
+
+/// Arguments of `remove`.
+#[derive(Args, Debug)]
+pub(super) struct Remove {
+    /// Names of images of the store.
+    #[arg(value_name = "IMAGE", required = true)]
+    images: Vec<String>,
+    #[command(flatten)]
+    store: StoreFolder,
+}
+
+/// Arguments of `gc`.
+#[derive(Args, Debug)]
+pub(super) struct Gc {
+    /// Forget images that are known by digest only, too.
+    #[arg(long)]
+    untagged: bool,
+    /// Leave alone what was written or used within so many seconds: somebody may be about to need
+    /// it.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    grace: u64,
+    #[command(flatten)]
+    store: StoreFolder,
+    /// How it is told what was removed.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+}
+
+/// What there is of an image: for which platforms, and how much.
+fn present(store: &Store, image: &Descriptor) -> (Vec<String>, u64) {
+    let (mut platforms, mut size) = (Vec::new(), 0);
+    let mut open = vec![(image.clone(), 0)];
+    while let Some((image, depth)) = open.pop() {
+        let Ok(document) = store.document_of(&image) else { continue };
+        size += image.size;
+        match &document {
+            Document::Index(index) if depth < mainstay_image::manifest::DEEPEST_INDEX => {
+                open.extend(index.manifests.iter().rev().map(|one| (one.clone(), depth + 1)));
+            }
+            Document::Index(_) => {}
+            Document::Manifest(manifest) => {
+                let parts = document.parts().into_iter();
+                size += parts.map(|part| part.size).fold(0, u64::saturating_add);
+                let platform = image.platform.clone();
+                let platform =
+                    platform.or_else(|| store.config(manifest).ok().map(|it| it.platform));
+                let known = platform.filter(|platform| !platform.architecture.is_empty());
+                platforms.extend(known.map(|platform| plain(&platform.to_string())));
+            }
+        }
+    }
+    platforms.dedup();
+    (platforms, size)
+}
+
+pub(super) fn list(arguments: &List, io: &mut Io<'_>) -> Result<(), Failure> {
+    let store = arguments.store.open(io)?;
+    let found = store.references();
+    let found = found.map_err(|error| failure::store("the store cannot be read", &error))?;
+    let (mut rows, mut values) = (Vec::new(), Vec::new());
+    for (name, image) in found {
+        let (platforms, size) = present(&store, &image);
+        values.push(json!({
+            "image": name.to_string(),
+            "digest": image.digest.to_string(),
+            "mediaType": image.media_type,
+            "platforms": platforms,
+            "bytes": size,
+        }));
+        let short: String = image.digest.to_string().chars().take(19).collect();
+        rows.push(vec![name.to_string(), short, platforms.join(","), bytes(size)]);
+    }
+    print(io, arguments.output, &Value::Array(values), || {
+        columns(&["IMAGE", "DIGEST", "PLATFORMS", "SIZE"], &rows)
+    });
+    Ok(())
+}
+
+pub(super) fn remove(arguments: &Remove, io: &mut Io<'_>) -> Result<(), Failure> {
+    let store = arguments.store.open(io)?;
+    let read = |text: &String| {
+        reference(text.strip_prefix("store:").unwrap_or(text)).map_err(Failure::usage)
+    };
+    let images = arguments.images.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    // All are looked at first: a typing error removes nothing.
+    for image in &images {
+        stored(&store, image)?;
+    }
+    for image in &images {
+        let forgotten = store.forget(image);
+        forgotten.map_err(|error| failure::store(&format!("{image} cannot be removed"), &error))?;
+        io.print(&format!("{image} removed\n"));
+    }
+    Ok(())
+}
+
+pub(super) fn gc(arguments: &Gc, io: &mut Io<'_>) -> Result<(), Failure> {
+    let store = arguments.store.open(io)?;
+    let untagged = if arguments.untagged { Untagged::Forget } else { Untagged::Keep };
+    let grace = Duration::from_secs(arguments.grace);
+    let collected = store.collect(Clock::system().now(), grace, untagged);
+    let collected =
+        collected.map_err(|error| failure::store("the store cannot be cleaned", &error))?;
+    let value = json!({
+        "blobs": collected.blobs,
+        "bytes": collected.bytes,
+        "unfinished": collected.unfinished,
+    });
+    print(io, arguments.output, &value, || {
+        let mut text =
+            format!("removed {}, {}", count(collected.blobs, "blob"), bytes(collected.bytes));
+        if collected.unfinished > 0 {
+            text = text + ", and " + &count(collected.unfinished, "unfinished download");
+        }
+        text + "\n"
+    });
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Where images are, as it is typed.
+
+use mainstay_cause::Cause;
+use mainstay_image::{digest::Digest, reference::Reference};
+use std::fmt;
+
+/// A place of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Location {
+    /// A registry.
+    Registry(Reference),
+    /// The store of this machine.
+    Store(Reference),
+    /// A file or a folder; some formats hold several images, of which a name means one.
+    File {
+        /// What it is.
+        form: Form,
+        /// Where it is, as it is typed.
+        path: String,
+        /// The name in it.
+        name: Option<String>,
+    },
+}
+
+/// Formats of images in files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// An OCI image layout.
+    Layout,
+    /// The same in a tar archive.
+    Archive,
+    /// What `docker save` writes.
+    Docker,
+}
+
+impl Form {
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Layout => "oci",
+            Self::Archive => "oci-archive",
+            Self::Docker => "docker-archive",
+        }
+    }
+}
+
+/// The forms of a place, for help and remedies.
+pub(crate) const FORMS: &str = "write REGISTRY/NAME:TAG, store:NAME:TAG, oci:DIR[:TAG], \
+     oci-archive:FILE[:TAG] or docker-archive:FILE[:NAME]";
+
+impl Location {
+    /// Reads a place.
+    ///
+    /// # Errors
+    /// When it is none: why, and how one is written. A password in it is not repeated.
+    pub(crate) fn read(text: &str) -> Result<Self, Cause> {
+        for form in [Form::Layout, Form::Archive, Form::Docker] {
+            let rest = text.strip_prefix(form.prefix()).and_then(|rest| rest.strip_prefix(':'));
+            let Some(rest) = rest else { continue };
+            let (path, name) = match rest.split_once(':') {
+                Some((path, name)) => (path, Some(name)),
+                None => (rest, None),
+            };
+            let what = if form == Form::Layout { "folder" } else { "file" };
+            if path.is_empty() {
+                return Err(Cause::new(format!("`{}` names no {what}", shown(text)))
+                    .remedy(format!("write {}:{}", form.prefix(), what.to_uppercase())));
+            }
+            let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
+            return Ok(Self::File { form, path: path.to_owned(), name });
+        }
+        if let Some(rest) = text.strip_prefix("store:") {
+            return Ok(Self::Store(reference(rest)?));
+        }
+        let rest = text.strip_prefix("docker://").unwrap_or(text);
+        Ok(Self::Registry(reference(rest)?))
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Registry(reference) => write!(f, "{reference}"),
+            Self::Store(reference) => write!(f, "store:{reference}"),
+            Self::File { form, path, name } => {
+                write!(f, "{}:{path}", form.prefix())?;
+                name.iter().try_for_each(|name| write!(f, ":{name}"))
+            }
+        }
+    }
+}
+
+/// Reads the name of an image in a registry.
+pub(crate) fn reference(text: &str) -> Result<Reference, Cause> {
+    text.parse().map_err(|error: mainstay_image::reference::ReferenceError| {
+        let cause = Cause::new(format!("`{}` is no image", shown(text)));
+        let cause = cause.because(Cause::new(crate::catalog::plain(&error.to_string())));
+        let like_a_path = text.starts_with(['.', '/', '~']);
+        cause.remedy(if like_a_path {
+            format!("for a folder or a file {FORMS}")
+        } else {
+            FORMS.to_owned()
+        })
+    })
+}
+
+/// A text that somebody meant as a place, without what may be a password in it.
+fn shown(text: &str) -> String {
+    let text: String = text.chars().take(200).collect();
+    match text.rsplit_once('@') {
+        Some((_, end)) if end.parse::<Digest>().is_err() => {
+            format!("***@{}", crate::catalog::plain(end))
+        }
+        _ => crate::catalog::plain(&text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_written_as_it_is_read() {
+        for (text, wanted) in [
+            ("quay.io/a/b:v1", "quay.io/a/b:v1"),
+            ("docker://quay.io/a/b:v1", "quay.io/a/b:v1"),
+            ("busybox", "docker.io/library/busybox"),
+            ("store:quay.io/a/b:v1", "store:quay.io/a/b:v1"),
+            ("oci:out", "oci:out"),
+            ("oci:out:", "oci:out"),
+            ("oci:/a/b:v1", "oci:/a/b:v1"),
+            ("oci-archive:a.tar:quay.io/a/b:v1", "oci-archive:a.tar:quay.io/a/b:v1"),
+            ("docker-archive:a.tar", "docker-archive:a.tar"),
+        ] {
+            assert_eq!(Location::read(text).unwrap().to_string(), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_place_is_told_without_passwords() {
+        for (text, wanted) in [
+            ("oci:", "`oci:` names no folder (write oci:FOLDER)"),
+            (
+                "https://me:secret@quay.io/a",
+                "`***@quay.io/a` is no image: invalid reference format",
+            ),
+            ("me:secret@quay.io/a", "`***@quay.io/a` is no image: invalid reference format"),
+            ("./out", "`./out` is no image: invalid reference format (for a folder or a file"),
+            ("quay.io/A", "repository name (A) must be lowercase"),
+        ] {
+            let said = Location::read(text).unwrap_err().to_string();
+            assert!(said.contains(wanted) && !said.contains("secret"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! `mainstay image`: images of operator content, between registries, files and a store.
+//!
+//! ```text
+//! registry, layout, archive ─► copy ─► registry, layout, archive
+//!              │                              ▲
+//!              └──► pull ──► store ──► push ──┘
+//!                              └──► list, remove, gc
+//! any of them ─► inspect, unpack
+//! ```
+//!
+//! A name alone means a registry. `bundle build` and `catalog build` make images of folders
+//! ([`content`]) and bring them where `copy` does.
+
+mod access;
+pub(crate) mod building;
+pub mod content;
+mod copy;
+mod failure;
+mod inspect;
+mod keep;
+mod kept;
+mod location;
+mod ship;
+mod tags;
+mod unpack;
+mod work;
+
+use crate::{
+    catalog::{self, Format, Io},
+    exit::{Exit, Failure},
+};
+use clap::{Args, Subcommand};
+use mainstay_image::manifest::Descriptor;
+use serde_json::{Value, json};
+
+/// Arguments of `image`.
+#[derive(Args, Debug)]
+pub struct ImageArguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const PLACES: &str = "Places of images:
+  REGISTRY/NAME[:TAG][@DIGEST]   a registry; docker:// may stand before it
+  store:NAME[:TAG]               the store of this machine
+  oci:DIR[:TAG]                  an OCI image layout
+  oci-archive:FILE[:TAG]         the same in a tar archive
+  docker-archive:FILE[:NAME]     what `docker save` writes";
+
+const PULL: &str = "Examples:
+  mainstay image pull quay.io/operatorhubio/catalog:latest
+  mainstay image pull --platform linux/arm64 registry.example/kiwi-bundle:v1.0.0
+  mainstay image pull --mirrors mirrors.yaml --authfile auth.json quay.io/org/catalog:v1";
+
+const PUSH: &str = "Examples:
+  mainstay image push registry.example/kiwi-bundle:v1.0.0
+  mainstay image push quay.io/org/catalog:v1 localhost:5000/catalog:v1";
+
+const COPY: &str = "Examples:
+  mainstay image copy quay.io/org/catalog:v1 oci-archive:catalog.tar
+  mainstay image copy oci-archive:catalog.tar mirror.example:5000/org/catalog:v1
+  mainstay image copy oci:out:v1 store:registry.example/kiwi-bundle:v1.0.0";
+
+const INSPECT: &str = "Examples:
+  mainstay image inspect quay.io/org/catalog:v1
+  mainstay image inspect -o json oci:out | jq .labels
+  mainstay image inspect --raw store:quay.io/org/catalog:v1";
+
+const UNPACK: &str = "Examples:
+  mainstay image unpack quay.io/org/catalog:v1 catalog --only configs
+  mainstay image unpack oci-archive:kiwi.tar kiwi";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Pull images from registries into the store.
+    ///
+    /// What the store has is not pulled again, and what was interrupted goes on where it stopped.
+    #[command(after_help = PULL)]
+    Pull(keep::Pull),
+    /// Push an image of the store to a registry.
+    #[command(after_help = PUSH)]
+    Push(keep::Push),
+    /// Copy an image from one place to another, for all platforms that it has.
+    #[command(after_help = COPY, after_long_help = format!("{COPY}\n\n{PLACES}"))]
+    Copy(copy::Arguments),
+    /// Show what an image is: platforms, labels, layers.
+    #[command(visible_alias = "show", after_help = INSPECT, after_long_help = format!("{INSPECT}\n\n{PLACES}"))]
+    Inspect(inspect::Arguments),
+    /// Unpack an image to a new folder.
+    ///
+    /// Whatever the image is, nothing outside the folder is touched: entries and links that lead out
+    /// are refused, as is what unpacks to far more than it should.
+    #[command(after_help = UNPACK, after_long_help = format!("{UNPACK}\n\n{PLACES}"))]
+    Unpack(unpack::Arguments),
+    /// List the tags that a registry has of a repository.
+    Tags(tags::Arguments),
+    /// List the images of the store.
+    #[command(visible_alias = "ls")]
+    List(kept::List),
+    /// Forget images of the store; `gc` frees their space.
+    #[command(visible_alias = "rm")]
+    Remove(kept::Remove),
+    /// Remove from the store what no image needs any more.
+    Gc(kept::Gc),
+}
+
+/// Runs one command.
+pub fn run(arguments: ImageArguments, io: &mut Io<'_>) -> Exit {
+    catalog::finish(io, |io| answer(arguments, io).map(|()| Exit::Done))
+}
+
+fn answer(arguments: ImageArguments, io: &mut Io<'_>) -> Result<(), Failure> {
+    match arguments.command {
+        Command::Pull(arguments) => keep::pull(&arguments, io),
+        Command::Push(arguments) => keep::push(&arguments, io),
+        Command::Copy(arguments) => copy::run(&arguments, io),
+        Command::Inspect(arguments) => inspect::run(&arguments, io),
+        Command::Unpack(arguments) => unpack::run(&arguments, io),
+        Command::Tags(arguments) => tags::run(&arguments, io),
+        Command::List(arguments) => kept::list(&arguments, io),
+        Command::Remove(arguments) => kept::remove(&arguments, io),
+        Command::Gc(arguments) => kept::gc(&arguments, io),
+    }
+}
+
+/// Prints a value as JSON or YAML, or a text.
+fn print(io: &mut Io<'_>, format: Format, value: &Value, text: impl FnOnce() -> String) {
+    let text = match format {
+        Format::Text => text(),
+        Format::Json => format!("{value:#}\n"),
+        Format::Yaml => mainstay_yaml::to_string(value),
+    };
+    io.print(&text);
+}
+
+/// A place and what is there now, as every command that puts something somewhere tells it.
+fn landed(place: &str, image: &Descriptor) -> Value {
+    json!({
+        "image": place,
+        "digest": image.digest.to_string(),
+        "mediaType": image.media_type,
+    })
+}

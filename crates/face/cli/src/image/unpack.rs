@@ -1,0 +1,98 @@
+//! `mainstay image unpack`: the files of an image.
+
+use super::{
+    access::{Reach, StoreFolder, Trust},
+    copy::between,
+    failure,
+    location::Location,
+    print,
+    ship::{Carrier, Platforms, blocking},
+    work,
+};
+use crate::{
+    catalog::{Format, Io},
+    exit::Failure,
+};
+use clap::Args;
+use mainstay_cause::Cause;
+use mainstay_image::{manifest::Document, unpack};
+use serde_json::json;
+
+/// Arguments of `unpack`.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// Where the image is.
+    #[arg(value_name = "IMAGE")]
+    image: String,
+    /// The folder that is made.
+    #[arg(value_name = "DIR")]
+    folder: String,
+    /// Unpack only what lies below this folder of the image (repeatable).
+    #[arg(long, value_name = "FOLDER")]
+    only: Vec<String>,
+    #[command(flatten)]
+    platforms: OnePlatform,
+    #[command(flatten)]
+    store: StoreFolder,
+    /// How it is told what was unpacked.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+    #[command(flatten)]
+    reach: Reach,
+    #[command(flatten)]
+    trust: Trust,
+}
+
+/// Which image of an index is meant.
+#[derive(Args, Debug)]
+pub(super) struct OnePlatform {
+    /// The image for this platform, OS/ARCH or OS/ARCH/VARIANT [default: this machine's].
+    #[arg(long, value_name = "PLATFORM")]
+    pub(super) platform: Option<mainstay_image::platform::Platform>,
+}
+
+impl OnePlatform {
+    pub(super) fn want(&self) -> mainstay_image::registry::Want {
+        Platforms { platform: self.platform.clone(), all_platforms: false }.or_host()
+    }
+}
+
+pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+    let source = Location::read(&arguments.image).map_err(Failure::usage)?;
+    let target = io.folder.join(&arguments.folder);
+    let what = format!("{source} cannot be unpacked");
+    if arguments.folder.is_empty() || target.symlink_metadata().is_ok() {
+        return Err(failure::unpack(&what, &unpack::UnpackError::Exists(target)));
+    }
+    let (store, _scratch) = between(&arguments.store, &[&source], io)?;
+    let carrier = Carrier::new(&arguments.reach, io)?.trusting(&arguments.trust, io)?;
+    let only = arguments.only.iter().map(|one| one.trim_matches('/').to_owned()).collect();
+    let want = arguments.platforms.want();
+    let (image, summary) = work::run(io, carrier.shown(), async {
+        let image = carrier.obtain(&store, &source, &want).await?;
+        let unread = |error| failure::store(&what, &error);
+        let Document::Manifest(manifest) = store.document_of(&image).map_err(unread)? else {
+            return Err(Cause::new(format!("{source} is an index of indexes")).into());
+        };
+        let config = store.config(&manifest).map_err(unread)?;
+        let options = unpack::Options { only, ..unpack::Options::default() };
+        let unpacked =
+            blocking(move || unpack::image(&store, &manifest, &config, &target, options)).await?;
+        Ok((image, unpacked.map_err(|error| failure::unpack(&what, &error))?))
+    })?;
+    let value = json!({
+        "image": source.to_string(),
+        "digest": image.digest.to_string(),
+        "folder": arguments.folder,
+        "entries": summary.entries,
+        "bytes": summary.bytes,
+    });
+    print(io, arguments.output, &value, || {
+        let entries = match summary.entries {
+            1 => "1 entry".to_owned(),
+            several => format!("{several} entries"),
+        };
+        format!("{} {entries}, {}\n", arguments.folder, work::bytes(summary.bytes))
+    });
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! Doing what takes long: a runtime, progress on a terminal, an end when somebody asks for it, and
+//! a place that is gone afterwards.
+
+use crate::{
+    catalog::{Io, count},
+    config,
+    exit::Failure,
+};
+use mainstay_cause::Cause;
+use mainstay_image::{
+    registry::{Counted, Progress},
+    store::Store,
+};
+use std::{future::Future, path::PathBuf, time::Duration};
+
+/// How often progress is shown anew.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Does something on a runtime of its own. Ctrl-C ends it, and what is half done goes away.
+pub(crate) fn run<T>(
+    io: &mut Io<'_>,
+    progress: Option<&Progress>,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        let cause = Cause::new("the asynchronous runtime cannot start");
+        Failure::from(cause.because(Cause::new(error.to_string())))
+    })?;
+    let shown = progress.filter(|_| io.terminal);
+    let result = runtime.block_on(async {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut work = std::pin::pin!(work);
+        let mut written = false;
+        let result = loop {
+            tokio::select! {
+                result = &mut work => break result,
+                Ok(()) = tokio::signal::ctrl_c() => {
+                    break Err(Cause::new("it was interrupted").remedy("run it again: what was pulled stays").into());
+                }
+                _ = ticks.tick(), if shown.is_some() => {
+                    let counted = shown.map(Progress::counted).unwrap_or_default();
+                    if counted.blobs > 0 {
+                        written = true;
+                        let _ = write!(io.stderr, "\r\x1b[K{}", line(counted));
+                        let _ = io.stderr.flush();
+                    }
+                }
+            }
+        };
+        if written {
+            let _ = write!(io.stderr, "\r\x1b[K");
+        }
+        result
+    });
+    // What still blocks is of no use to anybody any more.
+    runtime.shutdown_background();
+    result
+}
+
+/// What somebody reads who waits.
+fn line(counted: Counted) -> String {
+    format!(
+        "{} of {} moved, {} of {}",
+        bytes(counted.moved),
+        bytes(counted.bytes),
+        counted.finished,
+        count(usize::try_from(counted.blobs).unwrap_or(usize::MAX), "blob"),
+    )
+}
+
+/// A number of bytes as people read it: `12 B`, `3.4 kB`, `560 MB`.
+pub(crate) fn bytes(number: u64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let (mut whole, mut rest, mut unit) = (number, 0, 0);
+    while whole >= 1000 && unit + 1 < units.len() {
+        (whole, rest, unit) = (whole / 1000, whole % 1000, unit + 1);
+    }
+    match (unit, whole) {
+        (1.., 0..=9) => format!("{whole}.{} {}", rest / 100, units[unit]),
+        _ => format!("{whole} {}", units[unit]),
+    }
+}
+
+/// A store that is gone when this is.
+pub(crate) struct Scratch {
+    folder: PathBuf,
+    store: Store,
+}
+
+impl Scratch {
+    /// Makes one.
+    pub(crate) fn new(io: &Io<'_>) -> Result<Self, Failure> {
+        let parent = config::scratch_folder(io.variable);
+        let failed = |why: String| {
+            let cause = Cause::new(format!("no folder can be made in {}", parent.display()));
+            let remedy = "name another place for temporary files with TMPDIR";
+            Failure::from(cause.because(Cause::new(why)).remedy(remedy))
+        };
+        let folder = tempfile::Builder::new()
+            .prefix("mainstay-images-")
+            .tempdir_in(&parent)
+            .map_err(|error| failed(config::reason(&error)))?
+            .keep();
+        let store = Store::open(&folder).map_err(|error| failed(error.to_string()))?;
+        Ok(Self { folder, store })
+    }
+
+    /// The store.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_few_digits() {
+        for (number, wanted) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.0 kB"),
+            (9_960, "9.9 kB"),
+            (34_000, "34 kB"),
+            (2_500_000, "2.5 MB"),
+            (u64::MAX, "18 EB"),
+        ] {
+            assert_eq!(bytes(number), wanted, "{number}");
+        }
+    }
+
+    #[test]
+    fn progress_is_one_line() {
+        let counted = Counted { blobs: 5, finished: 3, bytes: 45_600_000, moved: 12_300_000 };
+        assert_eq!(line(counted), "12 MB of 45 MB moved, 3 of 5 blobs");
+    }
+}

@@ -1,0 +1,86 @@
+//! A registry on this machine for tests: ours, on a port of its own, on a thread of its own.
+
+use base64::Engine as _;
+use http::{Response, StatusCode, header};
+use hyper::service::service_fn;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto,
+};
+use mainstay_clock::Clock;
+use mainstay_image::{
+    serve::{Registry, Settings},
+    store::Store,
+};
+use std::{convert::Infallible, path::Path};
+use tokio::net::TcpListener;
+
+/// A registry; gone with this value.
+pub(crate) struct Loopback {
+    /// Its name: address and port.
+    pub(crate) domain: String,
+    /// What it has.
+    pub(crate) store: Store,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Loopback {
+    /// A registry that takes everything.
+    pub(crate) fn open(folder: &Path) -> Self {
+        Self::start(folder, None)
+    }
+
+    /// A registry that asks for a name and a password.
+    pub(crate) fn locked(folder: &Path, login: &str) -> Self {
+        let login = base64::engine::general_purpose::STANDARD.encode(login);
+        Self::start(folder, Some(format!("Basic {login}")))
+    }
+
+    fn start(folder: &Path, login: Option<String>) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let domain = listener.local_addr().unwrap().to_string();
+        let store = Store::open(folder.join("registry")).unwrap();
+        let registry = Registry::new(store.clone(), Settings::new(&domain), Clock::system());
+        runtime.spawn(async move {
+            loop {
+                let Ok((stream, _)) = listener.accept().await else { return };
+                let (registry, login) = (registry.clone(), login.clone());
+                tokio::spawn(async move {
+                    let service =
+                        service_fn(move |request: http::Request<hyper::body::Incoming>| {
+                            let (registry, login) = (registry.clone(), login.clone());
+                            async move {
+                                let said = request.headers().get(header::AUTHORIZATION);
+                                let said = said.and_then(|value| value.to_str().ok());
+                                let known = login.is_none() || login.as_deref() == said;
+                                let mut answer = registry.handle(request).await;
+                                if !known {
+                                    answer = Response::new(mainstay_image::serve::Body::default());
+                                    *answer.status_mut() = StatusCode::UNAUTHORIZED;
+                                    let ask = "Basic realm=\"test\"".parse().unwrap();
+                                    answer.headers_mut().insert(header::WWW_AUTHENTICATE, ask);
+                                }
+                                Ok::<_, Infallible>(answer)
+                            }
+                        });
+                    let server = auto::Builder::new(TokioExecutor::new());
+                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        Self { domain, store, runtime: Some(runtime) }
+    }
+}
+
+impl Drop for Loopback {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
