@@ -4,7 +4,7 @@ use crate::bundle::BundleArguments;
 use crate::catalog::CatalogArguments;
 use crate::image::ImageArguments;
 use crate::resolve::ResolveArguments;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -55,9 +55,34 @@ pub enum Command {
     Image(Box<ImageArguments>),
     /// Tell what would be installed or upgraded, hop by hop, or why it cannot be.
     Resolve(Box<ResolveArguments>),
+    /// Print a script that completes command lines in a shell.
+    #[command(after_help = COMPLETION)]
+    Completion(CompletionArguments),
     /// Work on file-based catalogs as `opm` does; also when started under that name.
     #[command(disable_help_flag = true)]
     Opm(OpmArguments),
+}
+
+const COMPLETION: &str = "Examples:
+  source <(mainstay completion bash)
+  mainstay completion zsh > ~/.zfunc/_mainstay
+  mainstay completion fish > ~/.config/fish/completions/mainstay.fish";
+
+/// Arguments of `completion`.
+#[derive(Args, Debug)]
+pub struct CompletionArguments {
+    /// The shell.
+    #[arg(value_enum, value_name = "SHELL")]
+    shell: clap_complete::Shell,
+}
+
+impl CompletionArguments {
+    /// The script.
+    pub fn script(&self) -> Vec<u8> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Arguments::command(), "mainstay", &mut script);
+        script
+    }
 }
 
 /// Arguments of `opm`, which reads them itself.
@@ -177,11 +202,25 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_sound() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_shell_gets_a_script_that_knows_the_commands() {
+        for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+            let words = ["mainstay", "completion", shell];
+            let Command::Completion(typed) = Arguments::try_parse_from(words).unwrap().command
+            else {
+                panic!("it was typed")
+            };
+            let script = String::from_utf8(typed.script()).unwrap();
+            for word in ["bundle", "image", "cosign-key", "registries-conf"] {
+                assert!(script.contains(word), "{shell}: {word}");
+            }
+        }
     }
 
     #[test]

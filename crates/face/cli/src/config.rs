@@ -297,6 +297,7 @@ mod tests {
             | Command::Catalog(_)
             | Command::Bundle(_)
             | Command::Image(_)
+            | Command::Completion(_)
             | Command::Resolve(_)
             | Command::Opm(_) => {
                 unreachable!("`up` was typed")

@@ -5,7 +5,7 @@ use mainstay_cli::catalog::{self, CatalogArguments, Io};
 use mainstay_cli::exit::Exit;
 use mainstay_cli::image::{self, ImageArguments};
 use mainstay_cli::report;
-use std::io::{self, BufWriter, IsTerminal as _};
+use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 
 /// Runs one of the commands about catalogs.
 pub(crate) fn run(arguments: CatalogArguments) -> Exit {
@@ -20,6 +20,16 @@ pub(crate) fn run_bundle(arguments: BundleArguments) -> Exit {
 /// Runs one of the commands about images.
 pub(crate) fn run_image(arguments: ImageArguments) -> Exit {
     outside(|io| image::run(arguments, io))
+}
+
+/// Prints something as it is.
+pub(crate) fn print(bytes: &[u8]) -> Exit {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        // Who reads no further has what they want.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Failed,
+        _ => Exit::Done,
+    }
 }
 
 fn outside(command: impl FnOnce(&mut Io<'_>) -> Exit) -> Exit {

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Bundle(arguments) => Ok(catalog::run_bundle(arguments)),
         Command::Image(arguments) => Ok(catalog::run_image(*arguments)),
         Command::Resolve(arguments) => Ok(resolve::run(&arguments)),
+        Command::Completion(arguments) => Ok(catalog::print(&arguments.script())),
         Command::Opm(arguments) => return opm::run(&arguments.arguments),
     };
     exit.unwrap_or_else(|cause| {
