@@ -7,11 +7,13 @@
 //! ```text
 //! arguments (clap) ─► open the folders ─► validate: findings ─► text, JSON, YAML, SARIF
 //!                                      ├► list, show, render: tables and documents
+//!                                      ├► graph: pictures
 //!                                      └► build: an image
 //! ```
 
 mod build;
 mod findings;
+mod graph;
 mod list;
 mod open;
 mod render;
@@ -47,6 +49,12 @@ enum Command {
     List(list::Arguments),
     /// Show a package, or one of its bundles: channels, versions, updates, dependencies.
     Show(show::Arguments),
+    /// Draw who is updated to what in a package: channels, updates, and the way from a bundle.
+    ///
+    /// mainstay catalog graph ./catalog kiwi --from 1.0.0
+    ///
+    /// mainstay catalog graph ./catalog kiwi -o svg > kiwi.svg
+    Graph(graph::Arguments),
     /// Print the documents of catalogs and bundle folders, all or some of them.
     #[command(visible_alias = "query")]
     Render(render::Arguments),
@@ -131,6 +139,7 @@ fn answer(arguments: CatalogArguments, io: &mut Io<'_>) -> Result<Exit, Failure>
     match arguments.command {
         Command::Validate(arguments) => validate::run(&arguments, io),
         Command::List(arguments) => list::run(&arguments, io).map(|()| Exit::Done),
+        Command::Graph(arguments) => graph::run(&arguments, io).map(|()| Exit::Done),
         Command::Render(arguments) => render::run(&arguments, io).map(|()| Exit::Done),
         Command::Build(arguments) => build::run(&arguments, io).map(|()| Exit::Done),
         Command::Show(arguments) => show::run(&arguments, io).map(|()| Exit::Done),

@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
 }
 
 /// The bundle of that name or version.
-fn find<'p>(package: &'p Package, wanted: &str) -> Option<&'p Bundle> {
+pub(super) fn find<'p>(package: &'p Package, wanted: &str) -> Option<&'p Bundle> {
     match package.bundle(wanted) {
         Some(bundle) => Some(bundle),
         None => by_version(package)

@@ -4,6 +4,7 @@
 
 mod builds;
 mod bundles;
+mod drawn;
 mod extensions;
 mod fbc;
 mod findings;

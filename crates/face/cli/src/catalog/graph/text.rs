@@ -1,0 +1,166 @@
+//! Lanes for a terminal: a line for each bundle, the newest first.
+
+use super::{
+    lanes::{Lane, Lanes, Role, Way},
+    names::shown,
+};
+use mainstay_updates::Edge;
+use std::fmt::Write;
+
+/// How wide a line may be, in letters.
+const WIDTH: usize = 100;
+
+/// How many names are listed before the rest is counted.
+const NAMED: usize = 3;
+
+/// The lanes as a text.
+pub(super) fn draw(lanes: &Lanes<'_>) -> String {
+    let mut out = format!("Package {}\n", shown(lanes.package));
+    if let Some(why) = lanes.deprecation {
+        let _ = writeln!(out, "deprecated: {}", one_line(why));
+    }
+    for lane in &lanes.channels {
+        out.push('\n');
+        draw_lane(&mut out, lane, lanes.from.as_deref());
+    }
+    let gone =
+        lanes.channels.iter().any(|lane| lane.bundles.iter().any(|it| it.role == Role::Gone));
+    let skipped = lanes
+        .channels
+        .iter()
+        .any(|lane| lane.bundles.iter().any(|it| matches!(it.role, Role::Skipped { .. })));
+    let signs = [
+        (true, "◉ head   ● may be installed"),
+        (skipped, "○ skipped: never installed anew"),
+        (gone, "· not in the channel"),
+        (lanes.from.is_some(), "▶ on the way"),
+    ];
+    let signs: Vec<&str> = signs.into_iter().filter(|(is, _)| *is).map(|(_, it)| it).collect();
+    let _ = writeln!(out, "\n{}", signs.join("   "));
+    out
+}
+
+fn draw_lane(out: &mut String, lane: &Lane<'_>, from: Option<&str>) {
+    let default = if lane.is_default { " (default)" } else { "" };
+    let shipped = lane.bundles.iter().filter(|bundle| bundle.role != Role::Gone).count();
+    let _ = writeln!(
+        out,
+        "Channel {}{default}: {}",
+        shown(lane.name),
+        super::super::count(shipped, "bundle")
+    );
+    if let Some(why) = lane.deprecation {
+        let _ = writeln!(out, "  deprecated: {}", one_line(why));
+    }
+    if let Some(why) = &lane.fault {
+        let _ = writeln!(out, "  no updates: {}", one_line(why));
+    }
+    if let (Some(way), Some(from)) = (&lane.way, from) {
+        let _ = writeln!(out, "  from {}: {}", shown(from), way_in_words(lane, way));
+    }
+    let width = lane.bundles.iter().map(|it| shown(&it.label).chars().count()).max().unwrap_or(0);
+    let width = width.min(WIDTH / 2);
+    for (at, bundle) in lane.bundles.iter().enumerate().rev() {
+        let way = if bundle.on_way { '▶' } else { ' ' };
+        let sign = match bundle.role {
+            Role::Gone => '·',
+            Role::Head => '◉',
+            Role::Skipped { .. } => '○',
+            Role::Member => '●',
+        };
+        let label = shown(&bundle.label);
+        let said = said(lane, at);
+        let line = format!("{way} {sign} {label:<width$}  {said}");
+        for (number, part) in wrapped(line.trim_end(), width + 6).enumerate() {
+            let _ = if number == 0 {
+                writeln!(out, "{part}")
+            } else {
+                writeln!(out, "{:indent$}{part}", "", indent = width + 6)
+            };
+        }
+    }
+}
+
+/// What there is to say about a bundle.
+fn said(lane: &Lane<'_>, at: usize) -> String {
+    let bundle = &lane.bundles[at];
+    let mut parts = Vec::new();
+    let from = |edge: Edge| {
+        let updates = lane.updates.iter().filter(move |it| it.to == at && it.edge == edge);
+        updates.map(|it| lane.bundles[it.from].label.as_str())
+    };
+    let mut replaced: Vec<&str> = from(Edge::Replaces).collect();
+    replaced.dedup();
+    if !replaced.is_empty() {
+        parts.push(format!("replaces {}", some(&replaced)));
+    }
+    let mut skips: Vec<&str> = from(Edge::Skips).collect();
+    skips.reverse();
+    skips.extend(bundle.skips_gone.iter().map(String::as_str));
+    if !skips.is_empty() {
+        parts.push(format!("skips {}", some(&skips)));
+    }
+    if let Some((range, count)) = &bundle.range {
+        parts.push(format!("skipRange {} ({count} here)", shown(range)));
+    }
+    if bundle.is_installed {
+        parts.push("installed".to_owned());
+    }
+    if let Role::Skipped { by } = &bundle.role {
+        let by = lane.bundles.iter().find(|it| it.name == *by).map_or(by.as_str(), |it| &it.label);
+        parts.push(format!("skipped by {}", shown(by)));
+    }
+    if let Some(why) = &bundle.deprecation {
+        parts.push(format!("deprecated: {}", one_line(why)));
+    }
+    parts.join("; ")
+}
+
+/// The first of several names, and how many more there are.
+fn some(names: &[&str]) -> String {
+    let first: Vec<String> = names.iter().take(NAMED).map(|name| shown(name)).collect();
+    match names.len().saturating_sub(NAMED) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
+/// The way as a sentence.
+fn way_in_words(lane: &Lane<'_>, way: &Way) -> String {
+    let labels: Vec<String> = way.steps.iter().map(|at| shown(&lane.bundles[*at].label)).collect();
+    let updates = super::super::count(way.edges.len(), "update");
+    let path = match labels.as_slice() {
+        [] => String::new(),
+        [first, second, .., last] if labels.len() > 6 => format!("{first} → {second} → … → {last}"),
+        all => all.join(" → "),
+    };
+    match (&way.end, way.edges.len()) {
+        (None, 0) => "it is the head".to_owned(),
+        (None, _) => format!("{updates} to the head: {path}"),
+        (Some(why), 0) => format!("no update: {}", one_line(why)),
+        (Some(why), _) => format!("{updates}: {path}, and no further: {}", one_line(why)),
+    }
+}
+
+/// The first line of a text.
+fn one_line(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    super::super::plain(line)
+}
+
+/// A line cut behind semicolons where it gets too wide; what follows has less room by `indent`.
+fn wrapped(line: &str, indent: usize) -> impl Iterator<Item = String> {
+    let mut parts = Vec::new();
+    let (mut part, mut room) = (String::new(), WIDTH);
+    for word in line.split_inclusive("; ") {
+        let wide = part.chars().count() + word.trim_end().chars().count();
+        if wide > room && !part.is_empty() {
+            parts.push(part.trim_end().to_owned());
+            part = String::new();
+            room = WIDTH.saturating_sub(indent);
+        }
+        part.push_str(word);
+    }
+    parts.push(part.trim_end().to_owned());
+    parts.into_iter()
+}

@@ -1,0 +1,251 @@
+//! `mainstay catalog graph`.
+
+use crate::Place;
+use serde_json::{Value, json};
+
+/// A package with two channels: a chain with a skipped bundle and a deprecated one, and a channel that
+/// begins with what it does not hold.
+fn catalog() -> Vec<Value> {
+    let mut documents = vec![
+        json!({ "schema": "olm.package", "name": "kiwi", "defaultChannel": "stable" }),
+        json!({ "schema": "olm.channel", "package": "kiwi", "name": "stable", "entries": [
+            { "name": "kiwi.v1.0.0" },
+            { "name": "kiwi.v1.1.0", "replaces": "kiwi.v1.0.0" },
+            { "name": "kiwi.v1.2.0", "replaces": "kiwi.v1.0.0", "skips": ["kiwi.v1.1.0", "kiwi.v0.9.0"] },
+            { "name": "kiwi.v2.0.0", "replaces": "kiwi.v1.2.0", "skipRange": ">=1.0.0 <1.2.0" },
+        ] }),
+        json!({ "schema": "olm.channel", "package": "kiwi", "name": "fast", "entries": [
+            { "name": "kiwi.v2.0.0", "replaces": "kiwi.v1.2.0" },
+        ] }),
+        json!({ "schema": "olm.deprecations", "package": "kiwi", "entries": [
+            { "reference": { "schema": "olm.bundle", "name": "kiwi.v1.2.0" }, "message": "it \"leaks\"" },
+            { "reference": { "schema": "olm.channel", "name": "fast" }, "message": "use stable" },
+        ] }),
+    ];
+    documents.extend(["1.0.0", "1.1.0", "1.2.0", "2.0.0"].map(bundle));
+    documents
+}
+
+fn bundle(version: &str) -> Value {
+    let value = json!({ "packageName": "kiwi", "version": version });
+    json!({
+        "schema": "olm.bundle", "package": "kiwi", "name": format!("kiwi.v{version}"), "image": "a.b/c:d",
+        "properties": [{ "type": "olm.package", "value": value }],
+    })
+}
+
+fn place(documents: &[Value]) -> Place {
+    let text: Vec<String> = documents.iter().map(ToString::to_string).collect();
+    Place::new().file("c/catalog.json", text.join("\n"))
+}
+
+#[test]
+fn a_terminal_shows_a_line_for_each_bundle() {
+    let place = place(&catalog());
+    insta::assert_snapshot!(place.catalog("graph c kiwi").out, @r#"
+    Package kiwi
+
+    Channel stable (default): 4 bundles
+      ◉ 2.0.0  replaces 1.2.0; skipRange >=1.0.0 <1.2.0 (2 here)
+      ● 1.2.0  replaces 1.0.0; skips 1.1.0, kiwi.v0.9.0; deprecated: it "leaks"
+      ○ 1.1.0  replaces 1.0.0; skipped by 1.2.0
+      ● 1.0.0
+
+    Channel fast: 1 bundle
+      deprecated: use stable
+      ◉ 2.0.0  replaces 1.2.0
+      · 1.2.0  deprecated: it "leaks"
+
+    ◉ head   ● may be installed   ○ skipped: never installed anew   · not in the channel
+    "#);
+    insta::assert_snapshot!(place.catalog("graph c kiwi --from 1.1.0 --channel stable").out, @r#"
+    Package kiwi
+
+    Channel stable (default): 4 bundles
+      from kiwi.v1.1.0: 1 update to the head: 1.1.0 → 2.0.0
+    ▶ ◉ 2.0.0  replaces 1.2.0; skipRange >=1.0.0 <1.2.0 (2 here)
+      ● 1.2.0  replaces 1.0.0; skips 1.1.0, kiwi.v0.9.0; deprecated: it "leaks"
+    ▶ ○ 1.1.0  replaces 1.0.0; installed; skipped by 1.2.0
+      ● 1.0.0
+
+    ◉ head   ● may be installed   ○ skipped: never installed anew   ▶ on the way
+    "#);
+}
+
+#[test]
+fn the_way_may_begin_with_what_is_no_longer_shipped() {
+    let place = place(&catalog());
+    for (from, line) in [
+        ("kiwi.v0.9.0", "  from kiwi.v0.9.0: 2 updates to the head: kiwi.v0.9.0 → 1.2.0 → 2.0.0"),
+        ("1.1.5", "  from 1.1.5: 1 update to the head: 1.1.5 → 2.0.0"),
+        ("v2.0.0", "  from kiwi.v2.0.0: it is the head"),
+    ] {
+        let out = place.catalog(&format!("graph c kiwi -c stable --from {from}")).out;
+        assert!(out.lines().any(|it| it == line), "{from}: {out}");
+    }
+    let out = place.catalog("graph c kiwi -c fast --from 1.0.0").out;
+    assert!(out.contains("  from kiwi.v1.0.0: no update: nothing replaces or skips it\n"), "{out}");
+}
+
+#[test]
+fn what_is_not_there_is_refused_with_what_to_do() {
+    let place = place(&catalog());
+    for (arguments, message) in [
+        ("graph c plum", "plum"),
+        ("graph c kiwi -c none", "error: c: package \"kiwi\" has no channel \"none\""),
+        ("graph c kiwi --from none", "is called \"none\""),
+        ("graph c kiwi --from 9.0.0", "is called \"9.0.0\""),
+    ] {
+        let answer = place.catalog(arguments);
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{arguments}");
+        assert!(answer.err.contains(message), "{arguments}: {}", answer.err);
+    }
+}
+
+#[test]
+fn languages_have_nodes_by_number_and_names_as_labels() {
+    let place = place(&catalog());
+    let mermaid = place.catalog("graph c kiwi --from 1.1.0 -o mermaid").out;
+    let (_, mermaid) = mermaid.split_once("  subgraph p").unwrap();
+    insta::assert_snapshot!(mermaid, @r##"
+    ["kiwi"]
+        subgraph c0["stable (default)"]
+          c0n0["1.0.0"]
+          c0n1["1.1.0"]
+          c0n2["1.2.0"]
+          c0n3["2.0.0"]
+          c0n0 --> c0n1
+          c0n0 --> c0n2
+          c0n1 -. skips .-> c0n2
+          c0n0 -. "#62;=1.0.0 #60;1.2.0, 2 bundles" .-> c0n3
+          c0n2 --> c0n3
+          c0n1 -. "#62;=1.0.0 #60;1.2.0" .-> c0n3
+        end
+        subgraph c1["fast (deprecated)"]
+          c1n0["1.2.0"]
+          c1n1["2.0.0"]
+          c1n0 --> c1n1
+        end
+      end
+      class c0n2,c1n0 deprecated
+      class c1n0 gone
+      class c0n3,c1n1 head
+      class c0n1 skipped
+      class c0n1,c0n3 way
+      linkStyle 5 stroke:#1a7f37,stroke-width:3px
+    "##);
+    let dot = place.catalog("graph c kiwi --from 1.1.0 -c stable -o dot").out;
+    for line in [
+        "digraph \"kiwi\" {",
+        "  subgraph cluster_0 {",
+        "    label=\"stable (default)\";",
+        "    c0n0 [label=\"1.0.0\", tooltip=\"kiwi.v1.0.0\"];",
+        "    c0n0 -> c0n1;",
+        "    c0n1 -> c0n2 [style=dashed, label=\"skips\"];",
+        "    c0n0 -> c0n3 [style=dotted, label=\">=1.0.0 <1.2.0, 2 bundles\"];",
+    ] {
+        assert!(dot.lines().any(|it| it == line), "{line}\n{dot}");
+    }
+}
+
+/// The names of the tags that are open at the end, and how many there were.
+fn tags(svg: &str) -> (Vec<&str>, usize) {
+    let (mut open, mut count) = (Vec::new(), 0);
+    for tag in svg.split('<').skip(1) {
+        let (tag, _) = tag.split_once('>').unwrap();
+        let name = tag.split([' ', '\n']).next().unwrap().trim_end_matches('/');
+        if let Some(name) = name.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else if !tag.ends_with('/') {
+            open.push(name);
+            count += 1;
+        }
+    }
+    (open, count)
+}
+
+#[test]
+fn a_picture_is_whole_and_has_every_bundle_and_update() {
+    let svg = place(&catalog()).catalog("graph c kiwi --from 1.1.0 -o svg").out;
+    assert_eq!(tags(&svg).0, Vec::<&str>::new());
+    for part in [
+        "<text class=\"t\" x=\"16\" y=\"32\">kiwi</text>",
+        "<title>1.2.0 skips 1.1.0</title>",
+        "<title>2.0.0 skipRange &gt;=1.0.0 &lt;1.2.0",
+        "kiwi.v1.1.0&#10;skipped by kiwi.v1.2.0",
+        "deprecated: it &quot;leaks&quot;",
+        "deprecated: use stable",
+        "1 update to the head",
+    ] {
+        assert!(svg.contains(part), "{part}\n{svg}");
+    }
+}
+
+#[test]
+fn hostile_names_change_nothing_but_labels() {
+    let evil = "\"]</text><script>\n%%{init: {}}%% --> end; \\N\u{202e}";
+    let mut documents = catalog();
+    documents[1]["name"] = evil.into();
+    documents[0]["defaultChannel"] = evil.into();
+    documents[1]["entries"][0]["replaces"] = evil.into();
+    documents[1]["entries"][3]["skipRange"] = "<1.2.0".into();
+    let drawn = |documents: &[Value], format: &str| {
+        let answer = place(documents).catalog(&format!("graph c kiwi -o {format}"));
+        assert_eq!(answer.err, "");
+        answer.out
+    };
+    let mut plain = documents.clone();
+    plain[1]["name"] = "a".into();
+    plain[0]["defaultChannel"] = "a".into();
+    plain[1]["entries"][0]["replaces"] = "a".into();
+    for format in ["text", "svg", "mermaid", "dot"] {
+        let (tame, wild) = (drawn(&plain, format), drawn(&documents, format));
+        assert!(!wild.contains('\u{202e}'), "{format}: {wild}");
+        if format != "text" {
+            assert_eq!(tame.lines().count(), wild.lines().count(), "{format}: {wild}");
+        }
+        if format == "svg" {
+            assert!(!wild.contains("<script"), "{wild}");
+            assert_eq!(tags(&tame), tags(&wild));
+        } else if format == "mermaid" {
+            assert!(!wild.contains("%%"), "{wild}");
+        } else if format == "dot" {
+            let quotes =
+                |text: &str| text.replace("\\\\", "").replace("\\\"", "").matches('"').count();
+            assert_eq!(quotes(&tame), quotes(&wild));
+        }
+        assert_eq!(wild, drawn(&documents, format), "the same bytes again");
+    }
+}
+
+#[test]
+fn a_catalog_that_cannot_be_used_is_not_drawn() {
+    let mut documents = catalog();
+    documents[1]["entries"][3] = json!({ "name": "kiwi.v2.0.0" });
+    let answer = place(&documents).catalog("graph c kiwi");
+    assert_eq!((answer.code, answer.out.as_str()), (1, ""));
+    assert!(answer.err.contains("multiple channel heads"), "{}", answer.err);
+}
+
+#[test]
+fn a_channel_of_hundreds_of_ranges_is_drawn_in_lines_that_fit() {
+    let entry = |number: usize| {
+        json!({
+            "name": format!("kiwi.v1.{number}.0"),
+            "replaces": format!("kiwi.v1.{}.0", number.wrapping_sub(1)),
+            "skipRange": format!("<1.{number}.0"),
+        })
+    };
+    let mut documents = vec![
+        json!({ "schema": "olm.package", "name": "kiwi", "defaultChannel": "stable" }),
+        json!({ "schema": "olm.channel", "package": "kiwi", "name": "stable",
+                "entries": (0..400).map(entry).collect::<Vec<_>>() }),
+    ];
+    documents.extend((0..400).map(|number| bundle(&format!("1.{number}.0"))));
+    let place = place(&documents);
+    let text = place.catalog("graph c kiwi --from 1.0.0").out;
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    // A range is one arc, however many bundles are in it.
+    let svg = place.catalog("graph c kiwi -o svg").out;
+    assert!(svg.matches("<path").count() < 810);
+}
