@@ -43,6 +43,8 @@ pub struct Case {
     pub calls: Option<String>,
     /// What was run on each of many inputs, where the case stands for all of them.
     pub rows: Vec<Row>,
+    /// Whether the program said that it began with what the command is for.
+    pub begun: bool,
     /// The rule it probes.
     pub why: String,
 }
@@ -146,6 +148,8 @@ fn read(folder: &Path) -> anyhow::Result<Case> {
         written,
         calls: fs::read_to_string(folder.join("calls.jsonl")).ok(),
         rows: lines("rows.jsonl")?.iter().map(Row::of).collect(),
+        begun: fs::read_to_string(folder.join("stderr"))
+            .is_ok_and(|stderr| stderr.contains(" level=info ")),
         why: text("why").unwrap_or_default(),
     })
 }

@@ -1,7 +1,8 @@
 //! Which recorded cases are about something that is built: `opm-scope.txt`.
 //!
 //! A line is `KIND VALUE | REASON` and takes cases out: those of an `area`, of a `command` (its
-//! words without flags, with everything below it), or with something that is `needs`-ed. The first
+//! words without flags, with everything below it), or with something that is `needs`-ed; `begun` is as
+//! `command`, but takes out only cases in which upstream began to do what the command is for. The first
 //! line that fits gives the reason. A line that takes nothing out fails.
 
 use super::case::Case;
@@ -23,6 +24,7 @@ struct Rule {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Area,
+    Begun,
     Command,
     Needs,
 }
@@ -47,6 +49,7 @@ impl Scope {
             let (kind, value) = what.split_once(' ').context("a rule has a kind and a value")?;
             let kind = match kind {
                 "area" => Kind::Area,
+                "begun" => Kind::Begun,
                 "command" => Kind::Command,
                 "needs" => Kind::Needs,
                 other => bail!("there is no kind of rule `{other}`"),
@@ -71,9 +74,10 @@ impl Scope {
             Kind::Area => case.area == rule.value,
             Kind::Needs => case.needs.as_ref() == Some(&rule.value),
             // Calls are about what is served, not about the command that does.
-            Kind::Command => {
+            Kind::Begun | Kind::Command => {
                 let command: Vec<&str> = rule.value.split(' ').collect();
-                case.calls.is_none() && words.starts_with(&command)
+                let begun = matches!(rule.kind, Kind::Command) || case.begun;
+                begun && case.calls.is_none() && words.starts_with(&command)
             }
         })
     }
@@ -128,6 +132,12 @@ mod tests {
         ] {
             assert_eq!(scope.reason(&case(area, arguments, needs)), reason, "{arguments:?}");
         }
+        let scope = Scope::parse("begun index | a").unwrap();
+        for (begun, reason) in [(false, None), (true, Some("a"))] {
+            let case = Case { begun, ..case("cli", &["index", "add"], None) };
+            assert_eq!(scope.reason(&case), reason);
+        }
+        let scope = Scope::parse(rules).unwrap();
         let out = scope.count([&case("sqlite", &[], None)]);
         assert_eq!((out.reasons.len(), out.unused.len()), (1, 2));
         for wrong in ["area x", "thing x | y", "area | y"] {

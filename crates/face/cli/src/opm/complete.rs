@@ -88,8 +88,17 @@ fn candidates(root: &Command, before: &[String], typed: &str) -> Result<Candidat
     if takes_value {
         return Ok((Vec::new(), Advice::Default));
     }
+    // Flags that are still missing come before all others, and where no flag is typed yet.
+    let missing: Vec<_> = all
+        .iter()
+        .filter(|(flag, _)| command.required.contains(&flag.name) && !given.has(flag.name))
+        .cloned()
+        .collect();
+    let missing = flag_names(command, &missing, &given, typed);
     if typed.starts_with('-') && !typed.contains('=') && !only_words {
-        return Ok((flag_names(command, &all, &given, typed), Advice::NoFiles));
+        let found =
+            if missing.is_empty() { flag_names(command, &all, &given, typed) } else { missing };
+        return Ok((found, Advice::NoFiles));
     }
     let mut found = Vec::new();
     let mut advice = Advice::Default;
@@ -101,6 +110,7 @@ fn candidates(root: &Command, before: &[String], typed: &str) -> Result<Candidat
             advice = Advice::NoFiles;
         }
     }
+    found.extend(missing);
     match command.offer {
         Offer::Files => {}
         Offer::Nothing => advice = Advice::NoFiles,

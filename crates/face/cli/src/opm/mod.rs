@@ -34,6 +34,7 @@ mod mediatype;
 mod migrate;
 mod pull;
 mod reference;
+mod registry;
 mod render;
 mod script;
 mod serve;

@@ -4,8 +4,8 @@ use super::call::{Call, End};
 use super::command::{Arguments, Command, Offer};
 use super::flags::Flag;
 use super::{
-    bundle, complete, dockerfile, engine, graph, help, init, list, migrate, render, script, serve,
-    template, validate, version,
+    bundle, complete, dockerfile, engine, graph, help, init, list, migrate, registry, render,
+    script, serve, template, validate, version,
 };
 
 /// The root, with everything below it. `alpha` shows what is hidden otherwise.
@@ -36,8 +36,10 @@ pub(super) fn root(alpha: bool) -> Command {
             action: Some(show_help),
             ..Command::new("help [command]", "Help about any command")
         },
+        registry::index(alpha),
         init::command(),
         migrate::command(),
+        registry::registry(alpha),
         render::command(alpha),
         serve::command(),
         validate::command(),

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 ///
 /// # Errors
 /// Why that cannot be done.
-pub(super) async fn listen(port: &str) -> Result<TcpListener, String> {
+pub(in super::super) async fn listen(port: &str) -> Result<TcpListener, String> {
     let number = port_of(&format!(":{port}"))?;
     let bound = match TcpListener::bind((Ipv6Addr::UNSPECIFIED, number)).await {
         // A machine without IPv6.

@@ -9,12 +9,12 @@ use std::path::Path;
 const MOST: usize = 4096;
 
 /// The log, opened while the program can still complain that this fails.
-pub(super) struct LastWords(Option<File>);
+pub(in super::super) struct LastWords(Option<File>);
 
 impl LastWords {
     /// Opens the log, and says why not if that fails. What must exist and does not is no trouble:
     /// then nobody wants it.
-    pub(super) fn open(path: &Path, must_exist: bool) -> (Self, Option<String>) {
+    pub(in super::super) fn open(path: &Path, must_exist: bool) -> (Self, Option<String>) {
         let mut options = OpenOptions::new();
         match options.write(true).create(!must_exist).truncate(false).open(path) {
             Ok(file) => (Self(Some(file)), None),
@@ -24,7 +24,7 @@ impl LastWords {
     }
 
     /// Writes the reason, as much of it as will be read.
-    pub(super) fn say(self, reason: &str) {
+    pub(in super::super) fn say(self, reason: &str) {
         let Some(mut file) = self.0 else { return };
         let end = reason.floor_char_boundary(MOST);
         // There is nobody left to tell if this fails; the log has it.

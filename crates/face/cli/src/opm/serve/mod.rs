@@ -9,7 +9,7 @@
 //! There is no cache to build: content is served from memory, half a second after the start. The
 //! flags about caches stay, because image builds and pods pass them; what they mean is [`cache`]'s.
 
-mod address;
+pub(super) mod address;
 mod cache;
 mod last;
 mod refuse;
@@ -19,7 +19,7 @@ use super::command::{Arguments, Command};
 use super::flags::Flag;
 use super::go;
 use super::voice::{self, Level};
-use last::LastWords;
+pub(super) use last::LastWords;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_registry::http::Api;
 use mainstay_registry::reload::{Judge, Outcome, Source, follow};
@@ -33,7 +33,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Where a pod tells why it ended.
-const TERMINATION_LOG: &str = "/dev/termination-log";
+pub(super) const TERMINATION_LOG: &str = "/dev/termination-log";
 
 /// The command.
 pub(super) fn command() -> Command {

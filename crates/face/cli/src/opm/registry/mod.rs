@@ -1,0 +1,324 @@
+//! `opm registry` and `opm index`: the commands about databases.
+//!
+//! Databases are read, never written, so of these commands only `registry serve` does what its name
+//! says. The others are there for the sake of scripts: their flags, their help and what is said to bad
+//! usage are upstream's, and who gets past that is told in one sentence what to use instead.
+
+mod refused;
+mod serve;
+
+use super::command::{Arguments, Command};
+use super::flags::Flag;
+use refused::{Check, refuse};
+
+const ONLY_READ: &str = "Databases are only read: file-based catalogs have taken their place.";
+
+fn database(default: &'static str) -> Flag {
+    Flag::text("database", Some('d'), "the file of the database").or(default)
+}
+
+fn debug() -> Flag {
+    Flag::switch("debug", "log more")
+}
+
+fn permissive() -> Flag {
+    Flag::switch("permissive", "go on where a bundle or package cannot be read")
+}
+
+fn removal() -> Flag {
+    Flag::switch("allow-package-removal", "remove packages of which every channel is deprecated")
+}
+
+fn mode() -> Flag {
+    Flag::text("mode", None, "how channels are built: replaces, semver or semver-skippatch")
+        .or("replaces")
+}
+
+fn tool(text: &'static str) -> Flag {
+    Flag::text("container-tool", Some('c'), text)
+}
+
+/// What both commands that add have.
+fn adding(alpha: bool) -> [Flag; 3] {
+    let unsupported = Flag::switch("enable-alpha", "allow what may still change");
+    [
+        mode(),
+        Flag::switch("overwrite-latest", "replace heads of channels of the same name").hide(),
+        if alpha { unsupported } else { unsupported.hide() },
+    ]
+}
+
+/// `opm registry` with the commands below it.
+pub(super) fn registry(alpha: bool) -> Command {
+    let images = || Flag::list("bundle-images", Some('b'), "the images of bundles");
+    let mut add = vec![
+        images(),
+        Flag::text("ca-file", None, "more certificates to trust"),
+        tool("what pulls images: none, docker or podman").or("none"),
+        database("bundles.db"),
+        debug(),
+        permissive(),
+        Flag::switch("skip-tls", "talk to image registries without TLS")
+            .instead("use --use-http and --skip-tls-verify instead"),
+        Flag::switch("skip-tls-verify", "do not check certificates of image registries"),
+        Flag::switch("use-http", "talk to image registries without TLS"),
+    ];
+    add.extend(adding(alpha));
+    let children = vec![
+        Command {
+            arguments: Arguments::None,
+            flags: add,
+            action: Some(|call| {
+                refuse(call, &[Check::Mode, Check::Security, Check::Authority], ADD)
+            }),
+            ..Command::new("add", "Would add bundles to a database")
+        },
+        Command {
+            hidden: true,
+            arguments: Arguments::None,
+            flags: vec![removal(), images(), database("index.db"), debug(), permissive()],
+            action: Some(|call| refuse(call, &[], DEPRECATE)),
+            ..Command::new("deprecatetruncate", "Would deprecate bundles in a database")
+        },
+        Command {
+            arguments: Arguments::None,
+            flags: vec![
+                database("bundles.db"),
+                debug(),
+                Flag::list("packages", Some('p'), "the packages to keep"),
+                permissive(),
+            ],
+            required: &["packages"],
+            action: Some(|call| refuse(call, &[], PRUNE)),
+            ..Command::new("prune", "Would remove all but some packages from a database")
+        },
+        Command {
+            arguments: Arguments::None,
+            flags: vec![database("bundles.db"), debug()],
+            action: Some(|call| refuse(call, &[], STRANDED)),
+            ..Command::new(
+                "prune-stranded",
+                "Would remove bundles without a package from a database",
+            )
+        },
+        Command {
+            arguments: Arguments::None,
+            flags: vec![
+                database("bundles.db"),
+                debug(),
+                Flag::list("packages", Some('o'), "the packages to remove"),
+                permissive(),
+            ],
+            required: &["packages"],
+            action: Some(|call| refuse(call, &[], REMOVE)),
+            ..Command::new("rm", "Would remove packages from a database")
+        },
+        serve::command(),
+    ];
+    let children = children.into_iter().map(explained).collect();
+    Command {
+        long: ONLY_READ,
+        arguments: Arguments::None,
+        children,
+        ..Command::new("registry", "Databases of catalogs, which are only read")
+    }
+}
+
+/// `opm index` with the commands below it.
+pub(super) fn index(alpha: bool) -> Command {
+    let from = || Flag::text("from-index", Some('f'), "the image of the index");
+    let written = || {
+        vec![
+            debug().hide(),
+            Flag::switch("generate", "write a Dockerfile, and no image"),
+            Flag::text("out-dockerfile", Some('d'), "the name of the Dockerfile"),
+            from(),
+            Flag::text("binary-image", Some('i'), "the image that has opm in it").taking("opm"),
+            Flag::text("tag", Some('t'), "the name of the new image"),
+        ]
+    };
+    let tools = || {
+        [
+            tool("what pulls and builds images: docker or podman"),
+            Flag::text("build-tool", Some('u'), "what builds images: docker or podman"),
+            Flag::text("pull-tool", Some('p'), "what pulls images: none, docker or podman"),
+        ]
+    };
+    let bundles = || Flag::list("bundles", Some('b'), "the images of bundles");
+    let one_tool = || tool("what builds images: docker or podman").or("podman");
+    let with = |more: Vec<Flag>| [written(), more].concat();
+
+    let mut add = [tools().to_vec(), vec![bundles(), permissive()]].concat();
+    add.extend(adding(alpha));
+    let truncate = [tools().to_vec(), vec![bundles(), permissive(), removal()]].concat();
+    let operators = Flag::list("operators", Some('o'), "the packages to remove");
+    let remove = [tools().to_vec(), vec![operators, permissive()]].concat();
+    let packages = Flag::list("packages", Some('p'), "the packages to keep");
+    let children = vec![
+        Command {
+            arguments: Arguments::None,
+            flags: with(add),
+            required: &["bundles"],
+            action: Some(|call| refuse(call, &[Check::Security, Check::Mode, Check::Tools], ADD)),
+            ..Command::new("add", "Would add bundles to the image of an index")
+        },
+        Command {
+            hidden: true,
+            arguments: Arguments::None,
+            flags: with(truncate),
+            required: &["bundles"],
+            action: Some(|call| refuse(call, &[Check::Tools, Check::Security], DEPRECATE)),
+            ..Command::new("deprecatetruncate", "Would deprecate bundles in the image of an index")
+        },
+        Command {
+            arguments: Arguments::None,
+            flags: vec![
+                debug().hide(),
+                Flag::text("index", Some('i'), "the image of the index"),
+                Flag::list("package", Some('p'), "the packages to write"),
+                Flag::text("download-folder", Some('f'), "the folder to write to").or("downloaded"),
+                tool("what pulls images: none, docker or podman").or("none"),
+                Flag::list("xpackage", Some('o'), "use --package instead").hide(),
+            ],
+            required: &["index"],
+            action: Some(|call| refuse(call, &[Check::Packages, Check::Security], EXPORT)),
+            ..Command::new("export", "Would write packages in the format of appregistry")
+        },
+        Command {
+            arguments: Arguments::None,
+            flags: with(vec![packages, one_tool(), permissive()]),
+            required: &["from-index", "packages"],
+            action: Some(|call| refuse(call, &[Check::Tool, Check::Security], PRUNE)),
+            ..Command::new("prune", "Would remove all but some packages from the image of an index")
+        },
+        Command {
+            arguments: Arguments::None,
+            flags: with(vec![one_tool()]),
+            required: &["from-index"],
+            action: Some(|call| refuse(call, &[Check::Tool, Check::Security], STRANDED)),
+            ..Command::new(
+                "prune-stranded",
+                "Would remove bundles without a package from the image of an index",
+            )
+        },
+        Command {
+            arguments: Arguments::None,
+            flags: with(remove),
+            required: &["from-index", "operators"],
+            action: Some(|call| refuse(call, &[Check::Tools, Check::Security], REMOVE)),
+            ..Command::new("rm", "Would remove packages from the image of an index")
+        },
+    ];
+    let children = children.into_iter().map(explained).collect();
+    Command {
+        long: ONLY_READ,
+        arguments: Arguments::None,
+        children,
+        ..Command::new("index", "Images of databases of catalogs, which are only read")
+    }
+}
+
+/// A command whose help says why it does nothing.
+fn explained(command: Command) -> Command {
+    if command.long.is_empty() { Command { long: REFUSED, ..command } } else { command }
+}
+
+const REFUSED: &str = "Checks its flags and refuses: databases are only read, file-based catalogs have taken their place.\n\
+    What to use instead is said when it is run.";
+
+const ADD: &str = "databases are not written: render the bundles into a file-based catalog with `opm render`, or list them \
+    in a template for `opm alpha render-template`";
+const DEPRECATE: &str = "databases are not written: make a file-based catalog of it with `opm migrate`, and name the bundles in a \
+    document of the schema olm.deprecations";
+const EXPORT: &str = "the format of appregistry is not written: `opm alpha bundle unpack` writes the manifests of one bundle";
+const PRUNE: &str = "databases are not written: make a file-based catalog of it with `opm migrate`, and keep only the folders of the \
+    packages you want";
+const REMOVE: &str = "databases are not written: make a file-based catalog of it with `opm migrate`, and remove the folders of the \
+    packages";
+const STRANDED: &str = "databases are not written: `opm migrate` makes a file-based catalog of it, without stranded bundles";
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Io, run};
+    use mainstay_clock::Clock;
+
+    /// The exit code, and what was said without the time and the usage.
+    fn said(line: &str) -> (u8, String) {
+        let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let folder = tempfile::tempdir().unwrap();
+        let code = run(
+            &arguments,
+            &mut Io {
+                stdin: &mut std::io::empty(),
+                stdout: &mut stdout,
+                stderr: &mut stderr,
+                folder: folder.path().to_owned(),
+                alpha: false,
+                terminal: false,
+                clock: Clock::system(),
+                environment: &|_| None,
+            },
+        );
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{line}");
+        let text = String::from_utf8(stderr).unwrap();
+        let text = text.split("\nUsage:").next().unwrap_or_default();
+        let text = text.rsplit(" msg=").next().unwrap_or_default();
+        (code, text.trim_end().to_owned())
+    }
+
+    #[test]
+    fn bad_usage_is_told_before_anything_is_refused() {
+        for (line, what) in [
+            ("index add", "Error: required flag(s) \"bundles\" not set"),
+            ("index rm -o x", "Error: required flag(s) \"from-index\" not set"),
+            ("index add -b x --mode y", "Error: Invalid channel update mode y specified"),
+            (
+                "index rm -f x -o y -c docker -p podman",
+                "Error: container-tool cannot be set alongside pull-tool or build-tool",
+            ),
+            ("index add -b x -u none", "Error: none is not a valid container-tool for index add"),
+            (
+                "index prune -f x -p y -c none",
+                "Error: none is not a valid container-tool for index prune",
+            ),
+            (
+                "index export -i x -p y -o z",
+                "Error: cannot simultaneously set '-p' and '-o' flags, remove '-o'",
+            ),
+            (
+                "registry add --ca-file x --skip-tls-verify",
+                "Error: --skip-tls-verify must be false when --ca-file is set",
+            ),
+            ("registry rm x -o y", "Error: unknown command \"x\" for \"opm registry rm\""),
+            ("registry serve -d none", "Error: open none: no such file or directory"),
+            ("registry serve -d .", "Error: . is not a regular file"),
+        ] {
+            assert_eq!(said(line), (1, what.to_owned()), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_would_write_is_refused_with_what_to_use_instead() {
+        for line in [
+            "registry add -b x",
+            "registry rm -o x",
+            "registry prune -p x",
+            "registry prune-stranded",
+            "registry deprecatetruncate -b x",
+            "index add -b x --mode SEMVER",
+            "index rm -f x -o y",
+            "index prune -f x -p y",
+            "index prune-stranded -f x",
+            "index deprecatetruncate -b x",
+            "index export -i x",
+        ] {
+            let (code, text) = said(line);
+            assert_eq!(code, 1, "{line}");
+            assert!(text.contains(" not written: ") && text.contains("`opm "), "{line}: {text}");
+        }
+        for line in ["registry", "index nope", "registry mirror a b"] {
+            assert_eq!(said(line), (0, String::new()), "{line}");
+        }
+    }
+}

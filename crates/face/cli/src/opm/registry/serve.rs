@@ -1,0 +1,154 @@
+//! `opm registry serve`: the catalog in a database behind the registry API.
+//!
+//! The database is read once, and what is in it is served as any other catalog is: from memory, over
+//! gRPC and HTTP on one port. A file that changes later is not read again.
+
+use super::super::call::{Call, End, Io};
+use super::super::command::{Arguments, Command};
+use super::super::flags::Flag;
+use super::super::serve::{LastWords, TERMINATION_LOG, address};
+use super::super::voice::{self, Level};
+use super::super::{database, go};
+use mainstay_catalog::Catalog;
+use mainstay_registry::http::Api;
+use mainstay_registry::server::{self, Limits};
+use mainstay_registry::{Index, Shelf, grpc};
+use std::fs::File;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// The command.
+pub(super) fn command() -> Command {
+    Command {
+        long: "Serves the catalog in a database: the registry API over gRPC and, on the same port, the HTTP\n\
+               catalog API under /catalogs/database. The database is read once, at the start, and never\n\
+               written. Make a file-based catalog of it with opm migrate, and serve that with opm serve.",
+        arguments: Arguments::None,
+        flags: vec![
+            super::database("bundles.db"),
+            super::debug(),
+            Flag::text("port", Some('p'), "port to serve on").or("50051"),
+            Flag::switch("skip-migrate", "accepted: a database is never changed"),
+            Flag::text("termination-log", Some('t'), "file that gets the reason of a failure")
+                .or(TERMINATION_LOG),
+            Flag::text("timeout-seconds", None, "end after so many seconds").or("infinite"),
+        ],
+        action: Some(run),
+        ..Command::new("serve", "Serve the catalog in a database")
+    }
+}
+
+fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+    let typed = call.flags.text("termination-log").to_owned();
+    let (last, trouble) = LastWords::open(&call.io.at(&typed), typed == TERMINATION_LOG);
+    if let Some(why) = trouble {
+        let fields = [("error", &*format!("open {typed}: {why}"))];
+        voice::log(call.io, Level::Warning, "unable to set termination log path", &fields);
+    }
+    let flags = &call.flags;
+    let [file, port, timeout] =
+        ["database", "port", "timeout-seconds"].map(|name| flags.text(name).to_owned());
+    serve(call.io, &file, &port, &timeout).map_err(|reason| {
+        last.say(&reason);
+        End::Usage(reason)
+    })
+}
+
+fn serve(io: &mut Io<'_>, file: &str, port: &str, timeout: &str) -> Result<(), String> {
+    let path = io.at(file);
+    let opened = |error: &_| format!("open {file}: {}", go::reason(error));
+    let found = File::open(&path).and_then(|opened| opened.metadata()).map_err(|it| opened(&it))?;
+    if !found.is_file() {
+        return Err(format!("{file} is not a regular file"));
+    }
+    let catalog = database::read(io, &path)?.check().map_err(|error| error.upstream())?;
+    mainstay_registry::refusal(&catalog).map_or(Ok(()), Err)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("failed to start: {}", go::reason(&error)))?;
+    runtime.block_on(listen(io, catalog, &[("database", file), ("port", port)], timeout))
+}
+
+/// How long to serve; none for as long as nobody stops it.
+fn limit(timeout: &str) -> Result<Option<Duration>, String> {
+    if timeout == "infinite" {
+        return Ok(None);
+    }
+    let refused = |why| format!("strconv.ParseUint: parsing {}: {why}", go::quote(timeout));
+    if timeout.is_empty() || !timeout.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(refused("invalid syntax"));
+    }
+    let seconds: u16 = timeout.parse().map_err(|_| refused("value out of range"))?;
+    Ok(Some(Duration::from_secs(seconds.into())))
+}
+
+async fn listen(
+    io: &mut Io<'_>,
+    catalog: Arc<Catalog>,
+    fields: &[(&str, &str); 2],
+    timeout: &str,
+) -> Result<(), String> {
+    let signals = |kind| signal(kind).map_err(|error| go::reason(&error));
+    let mut interrupt = signals(SignalKind::interrupt())?;
+    let mut terminate = signals(SignalKind::terminate())?;
+    let listener = address::listen(fields[1].1).await;
+    let listener = listener.map_err(|why| format!("failed to listen: {why}"))?;
+    let open = format!("Keeping server open for {timeout} seconds");
+    voice::log(io, Level::Info, &open, fields);
+    let limit = limit(timeout)?;
+    let shelf = Arc::new(Shelf::default());
+    let served = shelf.add("database");
+    served.put(Arc::new(Index::new(catalog, io.clock.now().into())));
+    let stop = CancellationToken::new();
+    let mut serving = tokio::spawn(server::serve(
+        listener,
+        Api::new(Arc::clone(&shelf)),
+        grpc::service_until(served, stop.clone()),
+        Limits::default(),
+        None,
+        stop.clone(),
+    ));
+    voice::log(io, Level::Info, "serving registry", fields);
+    let expired = async {
+        match limit {
+            Some(limit) => tokio::time::sleep(limit).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        ended = &mut serving => {
+            let why = ended.err().map(|error| format!(": {error}")).unwrap_or_default();
+            return Err(format!("serving ended unexpectedly{why}"));
+        }
+        () = expired => {
+            voice::log(io, Level::Info, "Timeout expired. Gracefully stopping.", fields);
+        }
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    voice::log(io, Level::Info, "shutting down server", fields);
+    stop.cancel();
+    // If it panicked, it has ended as well.
+    let _ = serving.await;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_infinite_or_a_number_of_seconds() {
+        let refused =
+            |text: &str, why| Err(format!("strconv.ParseUint: parsing {}: {why}", go::quote(text)));
+        assert_eq!(limit("infinite"), Ok(None));
+        assert_eq!(limit("065535"), Ok(Some(Duration::from_secs(65_535))));
+        assert_eq!(limit("65536"), refused("65536", "value out of range"));
+        for text in ["", "-1", "+1", "1s", "Infinite"] {
+            assert_eq!(limit(text), refused(text, "invalid syntax"));
+        }
+    }
+}
