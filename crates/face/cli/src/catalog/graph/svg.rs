@@ -160,7 +160,7 @@ fn measure(lane: &Lane<'_>, rows: Option<&BTreeMap<(String, &str), usize>>) -> P
         label + range
     });
     let heads = head(lane).map(|line| letters(&line, LETTERS[2]) * 13 / 2);
-    let title = letters(lane.name, LETTERS[0]) * 9;
+    let title = letters(lane.name, LETTERS[0]) * 10;
     let texts = arcs + 18 + texts.max().unwrap_or(0);
     let width = heads.into_iter().chain([title, texts, 150]).max().unwrap_or(0) + 2 * PAD;
     let head = HEAD + if lane.fault.is_some() || lane.way.is_some() { LINE } else { 0 };
