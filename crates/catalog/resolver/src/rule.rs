@@ -67,6 +67,12 @@ fn version(value: &Value<'_>) -> Result<mainstay_version::Version, Error> {
         .map_err(|_| Error::text(format!("unable to parse '{text}' to semver format")))
 }
 
+/// What is wrong with the expression of a constraint, in the original's words; none if it can be
+/// compiled.
+pub fn fault(text: &str) -> Option<String> {
+    Rule::parse(text).err()
+}
+
 impl Rule {
     /// Reads a rule. Errors are the original's.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {

@@ -1,7 +1,7 @@
 //! The validator of bundles as a whole: do the parts fit together, and is it small enough?
 
 use super::{
-    crd,
+    Library, crd,
     finding::{Bad, Finding, Findings, fields, item},
     load::Subject,
     view::{gvk_text, items},
@@ -20,13 +20,15 @@ fn invalid(value: impl Into<String>, detail: String) -> Finding {
 }
 
 /// Judges a bundle.
-pub(crate) fn validate(subject: &Subject) -> Findings {
+pub(crate) fn validate(subject: &Subject, library: Library) -> Findings {
     let mut found = Findings::new(subject.version().to_string());
     found.extend(owned(subject));
     found.extend(accounts(subject));
     found.extend(size(subject));
-    found.extend(release(subject));
-    found.extend(images(subject));
+    if library != Library::V034 {
+        found.extend(release(subject));
+        found.extend(images(subject));
+    }
     found
 }
 

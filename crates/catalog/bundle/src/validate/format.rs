@@ -86,6 +86,21 @@ pub fn format(tree: &dyn Tree, shown: &str, limits: &Limits) -> Vec<String> {
     found
 }
 
+/// The expressions of the constraints that a bundle depends on, as far as they are there. Whether they
+/// can be compiled is for the resolver to say.
+pub fn constraint_rules(tree: &dyn Tree, limits: &Limits) -> Vec<String> {
+    let (_, dependencies) = metadata_of(tree, limits);
+    let constraints = dependencies.iter().filter(|it| it.kind == "olm.constraint");
+    constraints
+        .filter(|it| wrong_with(it).is_empty())
+        .filter_map(|it| serde_json::from_str::<Value>(it.value.as_deref()?).ok())
+        .filter_map(|value| {
+            let cel = shape::field(&value, "cel")?;
+            Some(shape::text(cel, "rule").to_owned())
+        })
+        .collect()
+}
+
 /// The annotations, and the dependencies of another file.
 fn metadata_of(tree: &dyn Tree, limits: &Limits) -> (Option<Value>, Vec<Property>) {
     let mut entries = tree.list("metadata").unwrap_or_default();

@@ -5,6 +5,7 @@
 //! cannot be read there is an error and not passed over.
 
 use super::{
+    Library,
     decode::{self, Refused},
     soft::soften,
 };
@@ -82,10 +83,23 @@ pub struct Loaded {
 /// `root` is the folder below the tree that is read (`""`: all of it), `shown` how messages call it.
 /// Upstream's command line reads the folder of manifests only, so it never sees the annotations.
 pub fn load(tree: &dyn Tree, root: &str, shown: &str, limits: &Limits) -> Loaded {
+    load_as(tree, root, shown, limits, Library::default())
+}
+
+/// Reads a folder as a version of the library does: older ones do not know the field `release`, which
+/// is then as if it were not written.
+pub fn load_as(
+    tree: &dyn Tree,
+    root: &str,
+    shown: &str,
+    limits: &Limits,
+    library: Library,
+) -> Loaded {
     let shown = shown.trim_end_matches('/');
     let mut loader = Loader {
         tree,
         limits,
+        library,
         root,
         shown,
         left: limits.files,
@@ -104,6 +118,7 @@ pub fn load(tree: &dyn Tree, root: &str, shown: &str, limits: &Limits) -> Loaded
 struct Loader<'t> {
     tree: &'t dyn Tree,
     limits: &'t Limits,
+    library: Library,
     root: &'t str,
     shown: &'t str,
     /// How many files may still be read.
@@ -379,6 +394,12 @@ impl Loader<'_> {
         faults: &mut Vec<String>,
     ) -> Option<Value> {
         let mut value = manifest.value().clone();
+        if what == "CSV"
+            && self.library == Library::V034
+            && let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut)
+        {
+            spec.retain(|name, _| !name.eq_ignore_ascii_case("release"));
+        }
         soften(&mut value, kind);
         let Err(mismatch) = shape::check_kind(&value, kind) else { return Some(value) };
         let line = manifest.line_of(&mismatch.path);

@@ -35,6 +35,7 @@ mod multiarch;
 mod object;
 mod registry;
 mod removed;
+mod sdk;
 mod settings;
 mod soft;
 mod view;
@@ -42,11 +43,12 @@ mod view;
 pub use annotations::{operator_group, package_manifest};
 pub use community::{IndexContent, IndexFile};
 pub use finding::{Bad, Finding, Findings, Level};
-pub use format::format;
-pub use load::{Loaded, Subject, load};
+pub use format::{constraint_rules, format};
+pub use load::{Loaded, Subject, load, load_as};
 pub use multiarch::Images;
 pub use registry::{content, media_type};
-pub use settings::Settings;
+pub use sdk::{annotations as sdk_annotations, objects as sdk_objects, older_words, printed};
+pub use settings::{Library, Settings};
 
 /// A validator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,7 +128,7 @@ impl Validator {
         match self {
             Self::Csv => vec![csv::validate(subject)],
             Self::Crd => crd::validate(subject),
-            Self::Bundle => vec![bundle::validate(subject)],
+            Self::Bundle => vec![bundle::validate(subject, settings.library)],
             Self::OperatorHub => hub::first(Some(subject), settings),
             Self::OperatorHubV2 => vec![hub::second(subject, settings)],
             Self::Capabilities => vec![hub::capabilities(subject)],
@@ -140,7 +142,7 @@ impl Validator {
             }
             Self::GoodPractices => vec![good::validate(subject)],
             Self::MultiArch => images
-                .map(|images| multiarch::validate(subject, &settings.container_tool, images))
+                .map(|images| multiarch::validate(subject, settings, images))
                 .into_iter()
                 .collect(),
         }

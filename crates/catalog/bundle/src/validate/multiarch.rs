@@ -3,6 +3,7 @@
 //! Upstream goes through maps, so its findings come in random order; ours are sorted by image.
 
 use super::{
+    Library, Settings,
     csv::labels,
     finding::{Bad, Finding, Findings, fields},
     load::Subject,
@@ -51,8 +52,13 @@ fn list<T: fmt::Display>(texts: &[T]) -> String {
     format!("[{}]", texts.join(" "))
 }
 
-/// Judges a bundle. `tool` is what the option `container-tools` says.
-pub(crate) fn validate(subject: &Subject, tool: &str, images: &mut dyn Images) -> Findings {
+/// Judges a bundle.
+pub(crate) fn validate(
+    subject: &Subject,
+    settings: &Settings,
+    images: &mut dyn Images,
+) -> Findings {
+    let tool = settings.container_tool.as_str();
     let mut found = Findings::new(subject.name.clone());
     let bad = || Bad::Text(subject.csv_name().to_owned());
     let place = fields(&["metadata", "labels"]);
@@ -66,7 +72,7 @@ pub(crate) fn validate(subject: &Subject, tool: &str, images: &mut dyn Images) -
         return found;
     }
     let mut check = Check::new(subject);
-    check.inspect(images);
+    check.inspect(images, settings.library);
     check.supported();
     check.unlabelled();
     check.others();
@@ -165,11 +171,12 @@ impl Check {
         self.named.push(image.to_owned());
     }
 
-    fn inspect(&mut self, images: &mut dyn Images) {
+    fn inspect(&mut self, images: &mut dyn Images, library: Library) {
         let groups = [&mut self.managers, &mut self.others, &mut self.related];
         for (image, known) in groups.into_iter().flatten() {
             // Once more, for who has bad luck.
-            let found = platforms(images, image).or_else(|_| platforms(images, image));
+            let mut ask = || platforms(images, image, library);
+            let found = ask().or_else(|_| ask());
             match found {
                 Ok(platforms) => *known = Some(platforms),
                 Err(why) => {
@@ -323,8 +330,13 @@ impl Check {
     }
 }
 
-/// The platforms of an image, but for entries that are no images at all.
-fn platforms(images: &mut dyn Images, image: &str) -> Result<Vec<Platform>, String> {
+/// The platforms of an image, but for entries that are no images at all, which an older library does
+/// not tell apart.
+fn platforms(
+    images: &mut dyn Images,
+    image: &str,
+    library: Library,
+) -> Result<Vec<Platform>, String> {
     let text = images.manifest(image)?;
     let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let one = |manifest: &Value| {
@@ -334,7 +346,8 @@ fn platforms(images: &mut dyn Images, image: &str) -> Result<Vec<Platform>, Stri
     };
     let unknown = |text: &str| text.is_empty() || text == "unknown";
     let found = items(&value, "manifests").iter().map(one);
-    Ok(found.filter(|it| !unknown(&it.os) && !unknown(&it.arch)).collect())
+    let all = library == Library::V034;
+    Ok(found.filter(|it| all || (!unknown(&it.os) && !unknown(&it.arch))).collect())
 }
 
 /// The platforms that pods are bound to.

@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The kinds that a bundle may have.
-const KINDS: &[&str] = &[
+pub(crate) const KINDS: &[&str] = &[
     "ClusterServiceVersion",
     "CustomResourceDefinition",
     "ClusterRole",

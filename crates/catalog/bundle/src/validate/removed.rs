@@ -1,7 +1,7 @@
 //! APIs that versions of Kubernetes have removed.
 
 use super::{
-    Settings,
+    Library, Settings,
     finding::{Bad, Finding, fields},
     load::Subject,
     object::permissions,
@@ -106,6 +106,18 @@ const GONE_IN_25: &[(&str, &[&str])] = &[
 /// Kinds that 1.26 removed.
 const GONE_IN_26: &[(&str, &[&str])] = &[("autoscaling/v2beta2", &["HorizontalPodAutoscaler"])];
 
+/// What permissions are doubted for, by group. Of these only the last is gone from its group; the
+/// others have moved to newer versions, which permissions do not tell apart.
+const DOUBTED: &[(&str, &str)] = &[
+    ("batch", "cronjobs"),
+    ("discovery.k8s.io", "endpointslices"),
+    ("events.k8s.io", "events"),
+    ("autoscaling", "horizontalpodautoscalers"),
+    ("policy", "poddisruptionbudgets"),
+    ("node.k8s.io", "runtimeclasses"),
+    ("policy", "podsecuritypolicies"),
+];
+
 fn gone(table: &[(&str, &[&str])], api_version: &str, kind: &str) -> bool {
     table.iter().any(|(known, kinds)| *known == api_version && kinds.contains(&kind))
 }
@@ -130,7 +142,7 @@ fn objects(subject: &Subject, table: &[(&str, &[&str])], uses: &mut Uses) {
 }
 
 /// What a bundle uses that 1.25 has removed, and what it may use without need.
-fn in_25(subject: &Subject) -> (Uses, Uses) {
+fn in_25(subject: &Subject, library: Library) -> (Uses, Uses) {
     let mut uses = Uses::default();
     let csv = subject.csv.0;
     let read = gvk_of(subject.manifests.get(csv).map_or(&Value::Null, Manifest::value));
@@ -161,13 +173,17 @@ fn in_25(subject: &Subject) -> (Uses, Uses) {
         }
     }
     let mut doubtful = Uses::default();
+    let doubted = match library {
+        Library::V034 => DOUBTED,
+        Library::V045 => &DOUBTED[DOUBTED.len() - 1..],
+    };
     let titles = [("ClusterPermissions", "clusterPermissions"), ("Permissions", "permissions")];
     for (title, field) in titles.into_iter().filter(|_| listed) {
         for (i, j, rule) in permissions(subject, field) {
-            for _ in texts(rule, "apiGroups").filter(|group| *group == "policy") {
-                let resource = "podsecuritypolicies";
-                for _ in texts(rule, "resources").filter(|it| *it == resource) {
-                    if known.iter().any(|it| it == resource) {
+            for group in texts(rule, "apiGroups") {
+                for resource in texts(rule, "resources") {
+                    let pair = (group, resource);
+                    if !doubted.contains(&pair) || known.iter().any(|it| it == resource) {
                         continue;
                     }
                     let name = format!(
@@ -212,7 +228,7 @@ pub(crate) fn findings(subject: &Subject, settings: &Settings) -> Vec<Finding> {
             found.push(finding.mend("write a version such as 1.25.0"));
         }
     }
-    let (in_25, doubtful) = in_25(subject);
+    let (in_25, doubtful) = in_25(subject, settings.library);
     let mut in_26 = Uses::default();
     objects(subject, GONE_IN_26, &mut in_26);
     for (minor, uses, doubt) in

@@ -8,9 +8,23 @@ use std::{fs::File, io::Read, path::Path};
 /// Most bytes that are read of a file.
 const LIMIT: u64 = 4 << 20;
 
+/// Which version of upstream's validation library is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Library {
+    /// 0.45.
+    #[default]
+    V045,
+    /// 0.34, which is in operator-sdk 1.42: it does not look at the names of bundles with a release
+    /// and at related images, doubts permissions for all resources that moved in Kubernetes 1.25, and
+    /// takes entries of lists of images that are no images for platforms.
+    V034,
+}
+
 /// What validators are told besides the bundle.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
+    /// Whose words these are.
+    pub library: Library,
     /// The version of Kubernetes that the bundle shall run on (`k8s-version`).
     pub kubernetes: Option<String>,
     /// The file that the index image is built from (`index-path`).

@@ -34,6 +34,8 @@ pub(super) enum Kind {
     Text,
     /// Texts separated by commas; given again, more of them.
     List,
+    /// Pairs `key=value` separated by commas; given again, more of them.
+    Pairs,
 }
 
 impl Flag {
@@ -63,6 +65,11 @@ impl Flag {
     /// A flag with a list of texts.
     pub(super) const fn list(name: &'static str, short: Option<char>, text: &'static str) -> Self {
         Self::new(Kind::List, name, short, text)
+    }
+
+    /// A flag with pairs.
+    pub(super) const fn pairs(name: &'static str, text: &'static str) -> Self {
+        Self::new(Kind::Pairs, name, None, text)
     }
 
     /// The same flag with a value for when it is not given.
@@ -140,6 +147,12 @@ impl Given {
         self.values.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// All pairs of the flag; of those with one key the last.
+    pub(super) fn pairs(&self, name: &str) -> BTreeMap<String, String> {
+        let pairs = self.list(name).iter().filter_map(|pair| pair.split_once('='));
+        pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    }
+
     fn set(&mut self, flag: &Flag, value: &str) -> Result<(), String> {
         let refused = |why: String| {
             let short = flag.short.map(|short| format!("-{short}, ")).unwrap_or_default();
@@ -151,6 +164,7 @@ impl Given {
             Kind::Switch => all.push(go::parse_bool(value).map_err(refused)?.to_string()),
             Kind::Text => all.push(value.to_owned()),
             Kind::List => all.extend(csv::fields(value).map_err(refused)?),
+            Kind::Pairs => all.extend(split_pairs(value).map_err(refused)?),
         }
         if let Some(advice) = flag.deprecated {
             go::push(
@@ -159,6 +173,19 @@ impl Given {
             );
         }
         Ok(())
+    }
+}
+
+/// The pairs of a value. Only one of several may have commas in it.
+fn split_pairs(value: &str) -> Result<Vec<String>, String> {
+    let pairs = match value.matches('=').count() {
+        0 => return Err(format!("{value} must be formatted as key=value")),
+        1 => vec![value.trim_matches('"').to_owned()],
+        _ => csv::fields(value)?,
+    };
+    match pairs.iter().find(|pair| !pair.contains('=')) {
+        Some(pair) => Err(format!("{pair} must be formatted as key=value")),
+        None => Ok(pairs),
     }
 }
 

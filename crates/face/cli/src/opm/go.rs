@@ -54,6 +54,18 @@ pub(super) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { clean(name) } else { clean(&format!("{folder}/{name}")) }
 }
 
+/// The way from one folder to another; both are absolute and clean.
+pub(super) fn relative(from: &str, to: &str) -> String {
+    let parts = |path: &str| -> Vec<String> {
+        path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    };
+    let (from, to) = (parts(from), parts(to));
+    let shared = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
+    let up = std::iter::repeat_n("..", from.len() - shared);
+    let way: Vec<&str> = up.chain(to[shared..].iter().map(String::as_str)).collect();
+    if way.is_empty() { ".".to_owned() } else { way.join("/") }
+}
+
 /// Whether a path stays below the folder it starts from, without asking the file system.
 pub(super) fn is_local(path: &str) -> bool {
     let clean = clean(path);
@@ -105,6 +117,19 @@ mod tests {
             assert_eq!(is_local(path), local, "{path}");
         }
         assert_eq!((join("o/", "a"), join("", "a")), ("o/a".to_owned(), "a".to_owned()));
+    }
+
+    #[test]
+    fn ways_between_folders() {
+        for (from, to, way) in [
+            ("/a", "/a/b/c", "b/c"),
+            ("/a/b", "/a", ".."),
+            ("/a/b", "/c", "../../c"),
+            ("/a", "/a", "."),
+            ("/", "/a", "a"),
+        ] {
+            assert_eq!(relative(from, to), way, "{from} {to}");
+        }
     }
 
     #[test]

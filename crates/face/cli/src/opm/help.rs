@@ -78,6 +78,7 @@ fn head(flag: &Flag) -> String {
         ("", Kind::Switch) => String::new(),
         ("", Kind::Text) => " string".to_owned(),
         ("", Kind::List) => " strings".to_owned(),
+        ("", Kind::Pairs) => " stringToString".to_owned(),
         (value, _) => format!(" {value}"),
     };
     format!("  {letter}--{}{kind}", flag.name)
@@ -85,6 +86,7 @@ fn head(flag: &Flag) -> String {
 
 fn default(flag: &Flag) -> String {
     match flag.default {
+        "" if flag.kind == Kind::Pairs => " (default [])".to_owned(),
         "" => String::new(),
         default => format!(" (default {})", go::quote(default)),
     }

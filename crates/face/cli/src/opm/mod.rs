@@ -37,6 +37,7 @@ mod reference;
 mod registry;
 mod render;
 mod script;
+pub mod sdk;
 mod serve;
 mod table;
 mod template;
@@ -53,6 +54,11 @@ use call::End;
 
 /// Runs one command line (without the name of the program) and gives the exit code.
 pub fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+    run_tree(&tree::root(io.alpha), arguments, io)
+}
+
+/// Runs a command line of a tree of commands.
+fn run_tree(root: &command::Command, arguments: &[String], io: &mut Io<'_>) -> u8 {
     let mut stdout = Outlet::new(&mut *io.stdout);
     let mut inner = Io {
         stdin: &mut *io.stdin,
@@ -64,7 +70,7 @@ pub fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
         clock: io.clock,
         environment: io.environment,
     };
-    let code = engine::run(&tree::root(inner.alpha), arguments, &mut inner);
+    let code = engine::run(root, arguments, &mut inner);
     // An error is remembered below.
     let _ = inner.stdout.flush();
     match stdout.trouble() {

@@ -3,7 +3,7 @@
 use super::call::Io;
 use super::go;
 use super::voice::{self, Level};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A program that pulls and keeps images.
@@ -84,7 +84,11 @@ impl Tool {
 /// # Errors
 /// Why it cannot be started, in the words of Go's library.
 pub(crate) fn start(io: &Io<'_>, program: &str, arguments: &[&str]) -> Result<Output, Ended> {
-    let found = if program.contains('/') { io.at(program) } else { program.into() };
+    let found = if program.contains('/') {
+        io.at(program)
+    } else {
+        in_path(io, program).unwrap_or_else(|| program.into())
+    };
     let started = Command::new(found)
         .args(arguments)
         .current_dir(&io.folder)
@@ -98,6 +102,12 @@ pub(crate) fn start(io: &Io<'_>, program: &str, arguments: &[&str]) -> Result<Ou
         };
         Ended { why, stdout: String::new(), stderr: String::new() }
     })
+}
+
+/// Where a program is, of the folders that `PATH` lists.
+fn in_path(io: &Io<'_>, program: &str) -> Option<PathBuf> {
+    let folders = (io.environment)("PATH")?;
+    folders.split(':').map(|folder| io.at(folder).join(program)).find(|path| path.is_file())
 }
 
 /// How a program ended, in the words of Go's library; none if it ended well.

@@ -20,12 +20,17 @@ pub(super) enum Level {
 
 /// Writes a line of the structured log. The fields stand in the order of their names.
 pub(super) fn log(io: &mut Io<'_>, level: Level, message: &str, fields: &[(&str, &str)]) {
-    let text = if io.terminal {
+    let text = text(io, level, message, fields);
+    io.complain(&text);
+}
+
+/// A line of the structured log.
+pub(super) fn text(io: &Io<'_>, level: Level, message: &str, fields: &[(&str, &str)]) -> String {
+    if io.terminal {
         coloured(level, message, fields, io.clock.elapsed().as_secs())
     } else {
         line(level, message, fields, &io.clock.now_rfc3339())
-    };
-    io.complain(&text);
+    }
 }
 
 /// Says what goes on, in the structured log.

@@ -15,6 +15,7 @@ mod loopback;
 mod queries;
 mod rendering;
 mod resolve;
+mod sdk;
 mod shown;
 mod states;
 mod universes;

@@ -143,7 +143,8 @@ fn write(call: &mut Call<'_, '_>, overwrite: bool) -> Result<(), String> {
     }
 
     voice::info(io, "Building Dockerfile");
-    let (manifests, metadata) = (relative(&working, &manifests), relative(&working, &metadata));
+    let (manifests, metadata) =
+        (go::relative(&working, &manifests), go::relative(&working, &metadata));
     let content = labels.dockerfile(&base, &manifests, &metadata);
     if overwrite || !io.at(DOCKERFILE).exists() {
         return put(io, &working, DOCKERFILE, &content);
@@ -266,34 +267,9 @@ fn copy(from: &str, to: &str, overwrite: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// The way from one folder to another; both are absolute and clean.
-fn relative(from: &str, to: &str) -> String {
-    let parts = |path: &str| -> Vec<String> {
-        path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
-    };
-    let (from, to) = (parts(from), parts(to));
-    let shared = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
-    let up = std::iter::repeat_n("..", from.len() - shared);
-    let way: Vec<&str> = up.chain(to[shared..].iter().map(String::as_str)).collect();
-    if way.is_empty() { ".".to_owned() } else { way.join("/") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ways_between_folders() {
-        for (from, to, way) in [
-            ("/a", "/a/b/c", "b/c"),
-            ("/a/b", "/a", ".."),
-            ("/a/b", "/c", "../../c"),
-            ("/a", "/a", "."),
-            ("/", "/a", "a"),
-        ] {
-            assert_eq!(relative(from, to), way, "{from} {to}");
-        }
-    }
 
     #[test]
     fn a_default_channel_is_followed_by_an_empty_line() {

@@ -5,7 +5,7 @@
 mod generate;
 mod infer;
 mod unpack;
-mod validate;
+pub(super) mod validate;
 
 use super::command::{Arguments, Command};
 use super::flags::Flag;

@@ -1,0 +1,191 @@
+//! What `operator-sdk` 1.42 asks of a bundle besides the validators (`upstream-sdk` §1.9).
+
+use super::{
+    decode,
+    finding::{Bad, Finding, Findings},
+    load::Subject,
+    metadata::parts,
+    registry::KINDS,
+    soft::soften,
+    view::{gvk_of, gvk_text},
+};
+use crate::shape::{self, Kind, Shape};
+use mainstay_object::{FieldError, FieldPath};
+use serde_json::{Number, Value};
+use std::collections::BTreeMap;
+
+/// The kind that its library of bundles does not know yet.
+const UNKNOWN: &str = "PodMonitor";
+
+static ANNOTATED: Kind = Kind::One(&Shape {
+    name: "AnnotationMetadata",
+    spelled: "bundle.AnnotationMetadata",
+    fields: &[("annotations", Kind::TextMap)],
+});
+
+/// The annotations of a bundle that a file has; none if it has none.
+///
+/// # Errors
+/// Why the file cannot be read, in upstream's words.
+pub fn annotations(bytes: &[u8]) -> Result<BTreeMap<String, String>, String> {
+    let mut value = match decode::document(bytes) {
+        Ok(decoded) => decoded.value,
+        Err(refused) if refused.upstream == "EOF" => Value::Null,
+        Err(refused) => return Err(refused.upstream),
+    };
+    soften(&mut value, &ANNOTATED);
+    if let Err(mismatch) = shape::check_kind(&value, &ANNOTATED) {
+        let why = mismatch.message;
+        return Err(format!("error unmarshaling JSON: while decoding JSON: {why}"));
+    }
+    let found = shape::field(&value, "annotations").and_then(Value::as_object);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Ok(found.into_iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect())
+}
+
+/// What is wrong with the objects of a bundle that are neither a ClusterServiceVersion nor a
+/// definition. `media_type` is that of the bundle.
+pub fn objects(subject: &Subject, media_type: &str) -> Findings {
+    let mut found = Findings::new(subject.name.clone());
+    for (at, manifest) in subject.manifests.iter().enumerate() {
+        let kind = manifest.kind();
+        if matches!(kind, "ClusterServiceVersion" | "CustomResourceDefinition") {
+            continue;
+        }
+        let known = KINDS.contains(&kind) && kind != UNKNOWN;
+        if media_type == "registry+v1" && !known {
+            let gvk = gvk_of(manifest.value());
+            let gvk = gvk_text(&gvk.group, &gvk.version, &gvk.kind);
+            let detail = format!("unsupported media type {media_type} for bundle object");
+            found.add(Finding::error("BundleNotValid", Bad::Text(gvk), detail).at(at, &[]));
+            continue;
+        }
+        if let Some(why) = refused(manifest.value()) {
+            let bad = Bad::Text(manifest.name().to_owned());
+            found.add(Finding::error("ValidationFailed", bad, why).at(at, &[]));
+        }
+    }
+    found
+}
+
+/// Why the metadata of an object are such that it cannot be applied.
+fn refused(value: &Value) -> Option<String> {
+    let path = FieldPath::new("metadata");
+    let mut metadata = value.get("metadata").cloned().unwrap_or_default();
+    if let Some(fields) = metadata.as_object_mut() {
+        // What has anything but texts in it is as if it were not there.
+        fields.retain(|name, value| match name.as_str() {
+            "labels" | "annotations" => {
+                value.as_object().is_some_and(|all| all.values().all(Value::is_string))
+            }
+            "finalizers" => value.as_array().is_some_and(|all| all.iter().all(Value::is_string)),
+            _ => true,
+        });
+    }
+    let metadata = &metadata;
+    let mut errors = Vec::new();
+    // A name that is generated is none, to upstream.
+    if shape::text(metadata, "name").is_empty() {
+        let why = "name or generateName is required";
+        errors.push(FieldError::required(&path.child("name"), why));
+    }
+    if !shape::text(metadata, "namespace").is_empty() {
+        errors.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type"));
+    }
+    errors.extend(parts(metadata));
+    (!errors.is_empty()).then(|| {
+        let errors = FieldError::join(&errors);
+        format!("error validating object: {errors}. &{{{}}}", printed(value))
+    })
+}
+
+/// Texts that the library of that time has from an older version of Kubernetes, made of those that
+/// the newer one has.
+pub fn older_words(text: &str) -> String {
+    let mut text =
+        text.replace("must be no more than 63 bytes", "must be no more than 63 characters");
+    for field in ["kind", "name", "uid"] {
+        let before = format!("metadata.ownerReferences.{field}: Invalid value: \"\": ");
+        text =
+            text.replace(&format!("{before}must not be"), &format!("{before}{field} must not be"));
+    }
+    text
+}
+
+/// A value as Go's `%v` prints one that was read from JSON.
+pub fn printed(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => amount(number),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" "))
+        }
+        Value::Object(fields) => {
+            let sorted: BTreeMap<&String, &Value> = fields.iter().collect();
+            let one = |(key, value): (&String, &Value)| format!("{key}:{}", printed(value));
+            format!("map[{}]", sorted.into_iter().map(one).collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+/// A number: whole ones in full, others in their shortest form, with an exponent where they are
+/// very small or large.
+fn amount(number: &Number) -> String {
+    let Some(value) = number.as_f64().filter(|_| number.is_f64()) else {
+        return number.to_string();
+    };
+    let short = format!("{value:e}");
+    let (digits, exponent) = short.split_once('e').unwrap_or((&short, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..21).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        _ => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_are_printed_as_go_prints_them() {
+        let value = json!({"b": [1, 2.5, null, true], "a": {"x y": "z"}, "c": [], "d": {}});
+        assert_eq!(printed(&value), "map[a:map[x y:z] b:[1 2.5 <nil> true] c:[] d:map[]]");
+        for (number, text) in
+            [(1e21, "1e+21"), (1.5e-7, "1.5e-07"), (1e20, "100000000000000000000")]
+        {
+            assert_eq!(printed(&json!(number)), text);
+        }
+    }
+
+    #[test]
+    fn older_words_name_the_field() {
+        for (newer, older) in [
+            ("must be no more than 63 bytes", "must be no more than 63 characters"),
+            (
+                "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty",
+                "metadata.ownerReferences.uid: Invalid value: \"\": uid must not be empty",
+            ),
+            ("must not be empty", "must not be empty"),
+        ] {
+            assert_eq!(older_words(newer), older);
+        }
+    }
+
+    #[test]
+    fn annotations_are_texts() {
+        let found = annotations(b"annotations: {a: b, c: 1}\n");
+        assert!(found.is_ok_and(|found| found.get("a").is_some_and(|text| text == "b")));
+        assert_eq!(annotations(b""), Ok(BTreeMap::new()));
+        let why = annotations(b"annotations: [a]\n").unwrap_err();
+        assert!(
+            why.starts_with("error unmarshaling JSON: while decoding JSON: json: cannot"),
+            "{why}"
+        );
+    }
+}

@@ -1,0 +1,82 @@
+//! Where the annotations of a bundle are.
+
+use super::super::call::Io;
+use super::super::go;
+use mainstay_bundle::validate::sdk_annotations;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+
+/// How many bytes of a file are read.
+const LONGEST: u64 = 32 << 20;
+/// How many files are looked at, and how deep folders may lie in each other.
+const MOST: usize = 10_000;
+const DEEPEST: usize = 64;
+
+type Annotations = BTreeMap<String, String>;
+
+/// The annotations of the bundle in a folder: in the usual file, or else in the first that has some.
+///
+/// # Errors
+/// Why there are none, in upstream's words.
+pub(super) fn find(io: &Io<'_>, folder: &str) -> Result<Annotations, String> {
+    let usual = go::join(folder, "metadata/annotations.yaml");
+    match read(io, &usual) {
+        Ok(Some(found)) if !found.is_empty() => return Ok(found),
+        Ok(_) => {}
+        Err(why) => return Err(why),
+    }
+    let mut left = MOST;
+    let found = walk(io, folder, 0, &mut left)?;
+    found.ok_or_else(|| format!("metadata not found in {folder}"))
+}
+
+/// What a file says; none if it is not there.
+fn read(io: &Io<'_>, path: &str) -> Result<Option<Annotations>, String> {
+    let failed = |what: &str, error: &io::Error| format!("{what} {path}: {}", go::reason(error));
+    let file = match fs::File::open(io.at(path)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed("open", &error)),
+        Ok(file) => file,
+    };
+    let about = file.metadata().map_err(|error| failed("stat", &error))?;
+    if !about.is_file() && !about.is_dir() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.take(LONGEST).read_to_end(&mut bytes).map_err(|error| failed("read", &error))?;
+    sdk_annotations(&bytes)
+        .map(Some)
+        .map_err(|why| format!("error unmarshalling potential bundle metadata {path}: {why}"))
+}
+
+/// Looks in all files, in the order of their paths. Files that cannot be read count for nothing.
+fn walk(
+    io: &Io<'_>,
+    path: &str,
+    depth: usize,
+    left: &mut usize,
+) -> Result<Option<Annotations>, String> {
+    let failed = |what: &str, error: &io::Error| format!("{what} {path}: {}", go::reason(error));
+    let about = fs::symlink_metadata(io.at(path)).map_err(|error| failed("lstat", &error))?;
+    if !about.is_dir() {
+        if path.starts_with('.') || *left == 0 {
+            return Ok(None);
+        }
+        *left -= 1;
+        return Ok(read(io, path).ok().flatten().filter(|found| !found.is_empty()));
+    }
+    if depth > DEEPEST {
+        return Ok(None);
+    }
+    let entries = fs::read_dir(io.at(path)).map_err(|error| failed("open", &error))?;
+    let mut names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    for name in names {
+        if let Some(found) = walk(io, &go::join(path, &name), depth + 1, left)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,62 @@
+//! `operator-sdk`: its command `bundle validate`, answered by this program when it is started under
+//! that name.
+//!
+//! Arguments, flags, formats, exit codes and texts are those of operator-sdk 1.42 (`upstream-sdk`
+//! §1.9), which judges bundles with version 0.34 of the validation library. Its other commands are
+//! unknown here. The rules of the command line are those of `opm`, so its engine is shared.
+
+mod external;
+mod images;
+mod metadata;
+mod optional;
+mod outcome;
+mod validate;
+
+use super::call::Io;
+use super::command::{Arguments, Command};
+use super::flags::Flag;
+
+/// Whether a program started under this name is meant to be `operator-sdk`.
+pub fn is_name(program: &str) -> bool {
+    let file = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    file == "operator-sdk" || file == "operator-sdk.exe"
+}
+
+/// Runs one command line (without the name of the program) and gives the exit code.
+pub fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+    super::run_tree(&root(), arguments, io)
+}
+
+fn root() -> Command {
+    let validate = Command {
+        long: "Judges the format and the content of a bundle: of a folder with manifests and metadata, or of an\n\
+               image. The exit code is 1 if there are errors; warnings are only said.\n\n\
+               --select-optional asks more validators, chosen by their labels (--list-optional lists them), and\n\
+               --alpha-select-external runs programs that judge the bundle, too.",
+        arguments: Arguments::Any,
+        flags: vec![
+            Flag::text("image-builder", Some('b'), "what pulls an image: docker, podman or none")
+                .or("docker"),
+            Flag::text("select-optional", None, "a selector for the labels of optional validators"),
+            Flag::switch("list-optional", "list the optional validators"),
+            Flag::pairs("optional-values", "what validators are told, such as k8s-version=1.25"),
+            Flag::text("output", Some('o'), "the format of the result: text or json-alpha1")
+                .or("text"),
+            Flag::text("alpha-select-external", None, "programs that judge, separated by colons"),
+        ],
+        action: Some(validate::run),
+        ..Command::new("validate", "Judge a bundle")
+    };
+    Command {
+        long: "Judges bundles of operators.",
+        inherited: vec![
+            Flag::list("plugins", None, "not used by the commands that are here"),
+            Flag::switch("verbose", "log more"),
+        ],
+        children: vec![Command {
+            children: vec![validate],
+            ..Command::new("bundle", "Work with bundles")
+        }],
+        ..Command::new("operator-sdk", "Judges bundles of operators")
+    }
+}

@@ -1,0 +1,129 @@
+//! The validators that run on request, and their labels.
+
+use mainstay_bundle::validate::Validator;
+use mainstay_object::selector::LabelSelector;
+
+/// One of them.
+pub(super) struct Optional {
+    /// The validator.
+    pub(super) validator: Validator,
+    /// Its name, which is a label, too.
+    name: &'static str,
+    /// Whether it has the label of the suite.
+    suite: bool,
+    about: &'static str,
+}
+
+const SUITE: &str = "operatorframework";
+
+/// All of them, in upstream's order and with its texts: they are printed in a table that scripts read.
+pub(super) const ALL: [Optional; 8] = [
+    Optional {
+        validator: Validator::OperatorHubV2,
+        name: "operatorhubv2",
+        suite: true,
+        about: "OperatorHub.io metadata validation. ",
+    },
+    Optional {
+        validator: Validator::Capabilities,
+        name: "capabilities",
+        suite: true,
+        about: "OperatorHub.io capabilities metadata validation. ",
+    },
+    Optional {
+        validator: Validator::Categories,
+        name: "categories",
+        suite: true,
+        about: "OperatorHub.io categories metadata validation. ",
+    },
+    Optional {
+        validator: Validator::OperatorHub,
+        name: "operatorhub",
+        suite: false,
+        about: "Deprecated OperatorHub.io metadata validation. ",
+    },
+    Optional {
+        validator: Validator::Community,
+        name: "community",
+        suite: false,
+        about: "(stage: alpha) Community Operator bundle validation. See https://github.com/operator-framework/community-operators/blob/master/docs/packaging-required-fields.md",
+    },
+    Optional {
+        validator: Validator::RemovedApis,
+        name: "alpha-deprecated-apis",
+        suite: true,
+        about: "(stage: alpha) Deprecated APIs bundle validation. This validator can help you out verify if your bundle contains manifests which uses deprecated APIs. More info: https://kubernetes.io/docs/reference/using-api/deprecation-guide/",
+    },
+    Optional {
+        validator: Validator::GoodPractices,
+        name: "good-practices",
+        suite: true,
+        about: "Good Practices bundle validation. This validator validates the bundle against criteria and suggestions defined as good practices for bundles under the operator-framework solutions. More info: https://sdk.operatorframework.io/docs/best-practices/.",
+    },
+    Optional {
+        validator: Validator::MultiArch,
+        name: "multiarch",
+        suite: false,
+        about: "(Alpha) Multiple Architectures bundle validation. This validator validates the bundle against criteria defined to configure the support for multiple architectures. More info: https://olm.operatorframework.io/docs/advanced-tasks/ship-operator-supporting-multiarch/.",
+    },
+];
+
+impl Optional {
+    /// Whether a selector means it.
+    pub(super) fn is_meant(&self, selector: &LabelSelector) -> bool {
+        selector.matches_with(|key| match key {
+            "name" => Some(self.name),
+            "suite" if self.suite => Some(SUITE),
+            _ => None,
+        })
+    }
+}
+
+/// The table of all: names, labels below each other, what they are for.
+pub(super) fn table() -> String {
+    let mut rows = vec![("NAME", "LABELS".to_owned(), "DESCRIPTION")];
+    for one in &ALL {
+        rows.push((one.name, format!("name={}", one.name), one.about));
+        if one.suite {
+            rows.push(("", format!("suite={SUITE}"), ""));
+        }
+    }
+    // Four blanks between columns.
+    let first = rows.iter().map(|row| row.0.len()).max().unwrap_or(0) + 4;
+    let second = rows.iter().map(|row| row.1.len()).max().unwrap_or(0) + 4;
+    rows.iter()
+        .map(|(name, label, about)| format!("{name:<first$}{label:<second$}{about}\n"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_choose_by_label() {
+        for (selector, count) in [
+            ("suite=operatorframework", 5),
+            ("name=multiarch", 1),
+            ("!suite", 3),
+            ("name in (community,good-practices)", 2),
+            ("name=nothing", 0),
+        ] {
+            let selector = LabelSelector::parse(selector).unwrap();
+            let meant = ALL.iter().filter(|one| one.is_meant(&selector)).count();
+            assert_eq!(meant, count, "{selector}");
+        }
+    }
+
+    #[test]
+    fn the_table_has_a_line_for_each_label() {
+        let table = table();
+        assert_eq!(table.lines().count(), 14);
+        assert!(
+            table.starts_with(
+                "NAME                     LABELS                        DESCRIPTION\n"
+            )
+        );
+        assert!(table.contains("\n                         suite=operatorframework       \n"));
+    }
+}

@@ -1,0 +1,94 @@
+//! What there is to say of a bundle, in the two formats.
+
+use super::super::call::Io;
+use super::super::voice::{self, Level};
+use mainstay_bundle::validate::{Findings, older_words};
+use mainstay_gojson::{Html, text_of_bytes};
+use std::fmt::Write;
+
+/// All that was found, in order.
+#[derive(Debug, Default)]
+pub(super) struct Outcome(Vec<(Level, String)>);
+
+impl Outcome {
+    /// Something that has to be corrected.
+    pub(super) fn error(&mut self, message: String) {
+        self.0.push((Level::Error, message));
+    }
+
+    /// Something that should be.
+    pub(super) fn warning(&mut self, message: String) {
+        self.0.push((Level::Warning, message));
+    }
+
+    /// What a validator says: warnings first.
+    pub(super) fn add(&mut self, found: &Findings) {
+        for warning in &found.warnings {
+            self.warning(older_words(&warning.text()));
+        }
+        for error in &found.errors {
+            self.error(older_words(&error.text()));
+        }
+    }
+
+    /// Whether nothing has to be corrected.
+    pub(super) fn passed(&self) -> bool {
+        self.0.iter().all(|(level, _)| *level != Level::Error)
+    }
+
+    /// One object, with an indent of four.
+    pub(super) fn json(&self) -> String {
+        let mut text = format!("{{\n    \"passed\": {},\n    \"outputs\": ", self.passed());
+        if self.0.is_empty() {
+            return text + "null\n}\n";
+        }
+        for (at, (level, message)) in self.0.iter().enumerate() {
+            let before = if at == 0 { "[" } else { "," };
+            let level = if *level == Level::Error { "error" } else { "warning" };
+            let message = text_of_bytes(message.as_bytes(), Html::Escaped);
+            // Writing to a string cannot fail.
+            let _ = write!(
+                text,
+                "{before}\n        {{\n            \"type\": \"{level}\",\n            \"message\": \
+                 {message}\n        }}"
+            );
+        }
+        text + "\n    ]\n}\n"
+    }
+
+    /// A line of the structured log for each, on standard output.
+    pub(super) fn print(&self, io: &mut Io<'_>) {
+        for (level, message) in &self.0 {
+            let line = voice::text(io, *level, message, &[]);
+            io.print(&line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_an_indent_of_four() {
+        let mut outcome = Outcome::default();
+        assert_eq!(outcome.json(), "{\n    \"passed\": true,\n    \"outputs\": null\n}\n");
+        outcome.warning("a <b>".to_owned());
+        outcome.error("c".to_owned());
+        insta::assert_snapshot!(outcome.json(), @r#"
+        {
+            "passed": false,
+            "outputs": [
+                {
+                    "type": "warning",
+                    "message": "a \u003cb\u003e"
+                },
+                {
+                    "type": "error",
+                    "message": "c"
+                }
+            ]
+        }
+        "#);
+    }
+}
