@@ -28,8 +28,8 @@ use mainstay_cli::report::{self, Report};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if let Some(arguments) = opm::arguments() {
-        return opm::run(&arguments);
+    if let Some(exit) = opm::started() {
+        return exit;
     }
     let arguments = Arguments::read();
     let filter = match (&arguments.command, &*arguments.log) {

@@ -1,25 +1,33 @@
-//! `opm`: hands the process to the other command line.
+//! `opm` and `operator-sdk`: hands the process to the other command line that its name means.
 
-use mainstay_cli::opm::{self, Io};
+use mainstay_cli::opm::{self, Io, sdk};
 use mainstay_clock::Clock;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
-/// The arguments for `opm`, if that is what this process was started as: under its name, or as
-/// `mainstay opm …`. Nothing else reads the arguments then, so that none of them means something
+/// Runs the other command line that this process was started for, if it was: by its name, or for `opm`
+/// as `mainstay opm …`. Nothing else reads the arguments then, so that none of them means something
 /// else here.
-pub(crate) fn arguments() -> Option<Vec<String>> {
+pub(crate) fn started() -> Option<ExitCode> {
     let mut all = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
-    let by_name = all.next().is_some_and(|program| opm::is_name(&program));
-    (by_name || all.next().is_some_and(|first| first == "opm")).then(|| all.collect())
+    let program = all.next().unwrap_or_default();
+    if sdk::is_name(&program) {
+        return Some(hand_over(sdk::run, &all.collect::<Vec<_>>()));
+    }
+    let is_opm = opm::is_name(&program) || all.next().is_some_and(|first| first == "opm");
+    is_opm.then(|| run(&all.collect::<Vec<_>>()))
 }
 
 /// Runs `opm` on this process's outside.
 pub(crate) fn run(arguments: &[String]) -> ExitCode {
+    hand_over(opm::run, arguments)
+}
+
+fn hand_over(program: fn(&[String], &mut Io<'_>) -> u8, arguments: &[String]) -> ExitCode {
     let mut stdout = BufWriter::new(io::stdout().lock());
     let mut stderr = io::stderr();
     let terminal = stderr.is_terminal();
-    let code = opm::run(
+    let code = program(
         arguments,
         &mut Io {
             stdin: &mut io::stdin(),

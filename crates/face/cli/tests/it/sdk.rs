@@ -4,7 +4,7 @@ use mainstay_cli::opm::{Io, sdk};
 use mainstay_clock::Clock;
 use regex::Regex;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -148,7 +148,7 @@ fn differs(recorded: &Value, done: &Done, shown: &dyn Fn(&str) -> String) -> Opt
 struct Score {
     answers: usize,
     agree: usize,
-    differing: BTreeSet<String>,
+    differing: BTreeMap<String, String>,
 }
 
 impl Score {
@@ -177,8 +177,7 @@ impl Score {
         match differs(recorded, &done, &shown) {
             None => self.agree += 1,
             Some(what) => {
-                eprintln!("{name} {given:?}: {what}");
-                self.differing.insert(name.to_owned());
+                self.differing.insert(name.to_owned(), format!("{name} {given:?}: {what}"));
             }
         }
     }
@@ -190,9 +189,11 @@ impl Score {
             .filter(|line| listed && !line.starts_with('#') && !line.is_empty())
             .filter_map(|line| line.split(' ').next())
             .collect();
-        let differing: Vec<&str> = self.differing.iter().map(String::as_str).collect();
+        let differing: Vec<&str> = self.differing.keys().map(String::as_str).collect();
+        let new = self.differing.iter().filter(|(name, _)| !listed.contains(&name.as_str()));
+        let new: Vec<&String> = new.map(|(_, what)| what).collect();
         mainstay_testdata::ran(&format!("{what}: {} of {} agree", self.agree, self.answers));
-        assert_eq!(differing, listed, "{what}");
+        assert_eq!(differing, listed, "{what}: {new:#?}");
     }
 }
 

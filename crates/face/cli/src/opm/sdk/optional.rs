@@ -2,6 +2,7 @@
 
 use mainstay_bundle::validate::Validator;
 use mainstay_object::selector::LabelSelector;
+use std::fmt::Write as _;
 
 /// One of them.
 pub(super) struct Optional {
@@ -91,9 +92,11 @@ pub(super) fn table() -> String {
     // Four blanks between columns.
     let first = rows.iter().map(|row| row.0.len()).max().unwrap_or(0) + 4;
     let second = rows.iter().map(|row| row.1.len()).max().unwrap_or(0) + 4;
-    rows.iter()
-        .map(|(name, label, about)| format!("{name:<first$}{label:<second$}{about}\n"))
-        .collect()
+    rows.iter().fold(String::new(), |mut table, (name, label, about)| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(table, "{name:<first$}{label:<second$}{about}");
+        table
+    })
 }
 
 #[cfg(test)]

@@ -110,12 +110,11 @@ impl Question {
         let root = place.path().join("bundle");
         voice::info(io, "Unpacking image layers");
         let name = &self.bundle;
-        let unpacked = match tool {
-            Some(tool) => tool.unpack(io, name, &root),
-            None => {
-                let images = Images::new(Security::Tls, Way::Containerd(Vec::new()));
-                images.pull(io, name).and_then(|image| images.unpack(io, &image, &root, Vec::new()))
-            }
+        let unpacked = if let Some(tool) = tool {
+            tool.unpack(io, name, &root)
+        } else {
+            let images = Images::new(Security::Tls, Way::Containerd(Vec::new()));
+            images.pull(io, name).and_then(|image| images.unpack(io, &image, &root, Vec::new()))
         };
         unpacked.map_err(|why| format!("error unpacking image {name}: {why}"))?;
         self.judge(io, &root.to_string_lossy())
