@@ -16,6 +16,7 @@ mod catalogs;
 mod cluster;
 mod fan_out;
 mod figure;
+mod images;
 mod launch;
 mod multiplex;
 mod process;
@@ -60,6 +61,8 @@ enum Subject {
     Resolver(resolver::Arguments),
     /// The registry API of a served catalog, from the start of the program on.
     Registry(registry::Arguments),
+    /// Images pushed, pulled and unpacked, beside skopeo.
+    Images(images::Arguments),
     /// The store, the API and the cluster, against our own server, and beside a real one where there is one.
     All(all::Arguments),
 }
@@ -79,6 +82,7 @@ fn main() -> anyhow::Result<()> {
             Subject::Catalogs(arguments) => catalogs::run(&arguments),
             Subject::Resolver(arguments) => resolver::run(&arguments),
             Subject::Registry(arguments) => registry::run(&arguments).await,
+            Subject::Images(arguments) => images::run(&arguments).await,
             Subject::All(arguments) => all::run(&arguments).await,
         }
     })

@@ -10,20 +10,20 @@ use wait4::Wait4 as _;
 
 /// What one run has cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cost {
+pub(crate) struct Cost {
     /// User and system time.
-    pub(super) processor: Duration,
+    pub(crate) processor: Duration,
     /// The most memory that was resident at one time, in bytes. Linux counts that of this program
     /// at the moment of the start too, so it has to stay small.
-    pub(super) memory: u64,
+    pub(crate) memory: u64,
     /// From the start to the end.
-    pub(super) wall: Duration,
+    pub(crate) wall: Duration,
 }
 
 impl Cost {
     /// Several runs of the same work as one: the least time, since all that disturbs only adds, and
     /// the most memory.
-    pub(super) fn of_rounds(rounds: &[Self]) -> Option<Self> {
+    pub(crate) fn of_rounds(rounds: &[Self]) -> Option<Self> {
         rounds.iter().copied().reduce(|a, b| Self {
             processor: a.processor.min(b.processor),
             memory: a.memory.max(b.memory),
@@ -36,7 +36,7 @@ impl Cost {
 ///
 /// # Errors
 /// If it cannot be started or fails, with the last thing it said.
-pub(super) fn run(program: &Path, arguments: &[String], folder: &Path) -> Result<Cost> {
+pub(crate) fn run(program: &Path, arguments: &[String], folder: &Path) -> Result<Cost> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

@@ -5,7 +5,7 @@
 //! as a multiple of that is recorded; where it is at hand it takes part itself. Goals and verdicts
 //! are printed beside the figures; nothing fails because of them.
 
-mod child;
+pub(crate) mod child;
 mod fourfold;
 mod recorded;
 mod yardstick;

@@ -1,0 +1,324 @@
+//! Images pushed, pulled and unpacked by `mainstay image`, each command a process of its own, beside
+//! `skopeo copy` where it is at hand.
+//!
+//! The registry is ours, in this process, on loopback, with a new store for every push; so both have
+//! the same other side, which is not counted. The image is made anew, of texts and of bytes that no
+//! compression helps with, the same on every machine.
+
+use crate::catalogs::child::{self, Cost};
+use crate::launch::Program;
+use crate::table::{Table, megabytes, millis};
+use anyhow::{Context, Result};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use mainstay_clock::Clock;
+use mainstay_image::build::{self, LayerWriter};
+use mainstay_image::layout;
+use mainstay_image::manifest::{Config, Descriptor};
+use mainstay_image::platform::Platform;
+use mainstay_image::serve::{Registry, Settings};
+use mainstay_image::store::Store;
+use std::convert::Infallible;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tokio::net::TcpListener;
+
+/// What to measure, beside whom.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    program: Program,
+    /// How large the image is when it is unpacked, in megabytes.
+    #[arg(long, value_name = "MB", default_value_t = 400)]
+    size: u64,
+    /// How many layers it has.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100))]
+    layers: u64,
+    /// How often each command runs: the least time and the most memory count.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// The skopeo to measure beside; by default the one that is installed, if there is one.
+    #[arg(long, value_name = "PROGRAM", default_value = "skopeo")]
+    skopeo: PathBuf,
+}
+
+/// How large a file of the image is.
+const FILE: u64 = 1_000_000;
+
+/// Bytes that look like a catalog, or like nothing at all.
+struct Made {
+    left: u64,
+    state: u64,
+    plain: bool,
+    rest: Vec<u8>,
+}
+
+impl Made {
+    fn new(seed: u64, plain: bool) -> Self {
+        Self {
+            left: FILE,
+            state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            plain,
+            rest: Vec::new(),
+        }
+    }
+
+    /// Xorshift: any sequence would do that is the same everywhere.
+    fn next(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state
+    }
+}
+
+impl Read for Made {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Ok(0);
+        }
+        while self.rest.len() < 4096 {
+            let number = self.next();
+            if self.plain {
+                let line = format!(
+                    "- name: kiwi.v1.{}.{}\n  replaces: kiwi.v1.{}\n",
+                    number % 40,
+                    number % 1000,
+                    number % 7
+                );
+                self.rest.extend_from_slice(line.as_bytes());
+            } else {
+                self.rest.extend_from_slice(&number.to_le_bytes());
+            }
+        }
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let count = buffer.len().min(left).min(self.rest.len());
+        buffer[..count].copy_from_slice(&self.rest[..count]);
+        self.rest.drain(..count);
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
+
+/// An image of files, every other one text.
+fn image(store: &Store, size: u64, layers: u64) -> Result<Descriptor> {
+    let (files, mut made) = ((size * 1_000_000 / FILE).max(layers), Vec::new());
+    for layer in 0..layers {
+        let mut writer = LayerWriter::new(store)?;
+        for file in 0..files / layers {
+            let seed = layer * files + file + 1;
+            let name = format!("configs/layer{layer:03}/file{file:06}");
+            writer.add(&name, 0o644, FILE, Made::new(seed, seed % 2 == 0))?;
+        }
+        made.push(writer.finish()?);
+    }
+    let mut image = build::image(store, Platform::host(), Config::default(), &made)?;
+    image.platform = None;
+    Ok(image)
+}
+
+/// A registry of a store; its address.
+async fn serve(store: Store) -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let domain = listener.local_addr()?.to_string();
+    let registry = Registry::new(store, Settings::new(&domain), Clock::system());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let registry = registry.clone();
+            tokio::spawn(async move {
+                let service = service_fn(move |request| {
+                    let registry = registry.clone();
+                    async move { Ok::<_, Infallible>(registry.handle(request).await) }
+                });
+                let server = auto::Builder::new(TokioExecutor::new());
+                // A client that breaks off fails by itself.
+                let _ = server.serve_connection(TokioIo::new(stream), service).await;
+            });
+        }
+    });
+    Ok(domain)
+}
+
+/// The programs that take part, and where they work.
+struct Contest {
+    ours: PathBuf,
+    theirs: Option<PathBuf>,
+    rounds: usize,
+    work: tempfile::TempDir,
+    /// What is moved, in bytes.
+    moved: u64,
+}
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+    let work = arguments.program.folder()?;
+    let store = Store::open(work.path().join("source"))?;
+    let found = Command::new(&arguments.skopeo).arg("--version").output().ok();
+    let theirs = found.filter(|found| found.status.success()).map(|_| arguments.skopeo.clone());
+    let image = image(&store, arguments.size, arguments.layers)?;
+    layout::write_folder(&store, &[("v1".to_owned(), image.clone())], &work.path().join("layout"))?;
+    store.set(&"localhost/bench:v1".parse()?, &image)?;
+    let document = store.document(&image.digest)?;
+    let moved = document.parts().iter().map(|part| part.size).sum();
+    println!(
+        "An image of {} MB in {} layers, {} when compressed; least times and most memory of {} runs.\n",
+        arguments.size,
+        arguments.layers,
+        megabytes(moved),
+        arguments.rounds,
+    );
+    let ours = std::fs::canonicalize(arguments.program.path()?)?;
+    let contest = Contest { ours, theirs, rounds: arguments.rounds.max(1), work, moved };
+    let mut table = Table::new(&[
+        "What",
+        "wall",
+        "processor",
+        "memory",
+        "MB/s",
+        "skopeo: wall",
+        "processor",
+        "memory",
+        "ours / theirs",
+    ]);
+    contest.push(&mut table).await?;
+    contest.pull(&store, &mut table).await?;
+    contest.unpack(arguments.size, &mut table)?;
+    println!("{table}");
+    Ok(())
+}
+
+impl Contest {
+    fn path(&self, name: &str) -> String {
+        self.work.path().join(name).display().to_string()
+    }
+
+    /// Runs a program with these words, aside of the tasks of the registry.
+    async fn cost(&self, program: &Path, words: &[&str]) -> Result<Cost> {
+        let (program, folder) = (program.to_owned(), self.work.path().to_owned());
+        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        tokio::task::spawn_blocking(move || child::run(&program, &words, &folder)).await?
+    }
+
+    async fn push(&self, table: &mut Table) -> Result<()> {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        let (source, layout) = (self.path("source"), format!("oci:{}:v1", self.path("layout")));
+        for round in 0..self.rounds {
+            for mine in [true, false] {
+                let folder = self.work.path().join(format!("push-{round}-{mine}"));
+                let domain = serve(Store::open(&folder)?).await?;
+                if mine {
+                    let target = format!("{domain}/bench:v1");
+                    let words =
+                        ["image", "push", "--store", &source, "localhost/bench:v1", &target];
+                    ours.push(self.cost(&self.ours, &words).await.context("mainstay")?);
+                } else if let Some(skopeo) = &self.theirs {
+                    let target = format!("docker://{domain}/bench:v1");
+                    let words =
+                        ["--insecure-policy", "copy", "--dest-tls-verify=false", &layout, &target];
+                    theirs.push(self.cost(skopeo, &words).await.context("skopeo")?);
+                }
+                std::fs::remove_dir_all(&folder)?;
+            }
+        }
+        row(table, "push", self.moved, &ours, &theirs);
+        Ok(())
+    }
+
+    async fn pull(&self, store: &Store, table: &mut Table) -> Result<()> {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        let domain = serve(store.clone()).await?;
+        let image = store.resolve(&"localhost/bench:v1".parse()?)?.context("the image is gone")?;
+        let reference = format!("{domain}/bench:v1");
+        store.set(&reference.parse()?, &image)?;
+        for round in 0..self.rounds {
+            for mine in [true, false] {
+                let folder = self.path(&format!("pull-{round}-{mine}"));
+                if mine {
+                    let words = ["image", "pull", "--store", &folder, &reference];
+                    ours.push(self.cost(&self.ours, &words).await.context("mainstay")?);
+                } else if let Some(skopeo) = &self.theirs {
+                    let (source, target) =
+                        (format!("docker://{reference}"), format!("oci:{folder}:v1"));
+                    let words =
+                        ["--insecure-policy", "copy", "--src-tls-verify=false", &source, &target];
+                    theirs.push(self.cost(skopeo, &words).await.context("skopeo")?);
+                } else {
+                    continue;
+                }
+                std::fs::remove_dir_all(&folder)?;
+            }
+        }
+        row(table, "pull", self.moved, &ours, &theirs);
+        Ok(())
+    }
+
+    /// How fast an image of the store becomes files, by what the files have.
+    fn unpack(&self, size: u64, table: &mut Table) -> Result<()> {
+        let (source, mut ours) = (self.path("source"), Vec::new());
+        for round in 0..self.rounds {
+            let folder = self.path(&format!("unpack-{round}"));
+            let words =
+                ["image", "unpack", "--store", &source, "store:localhost/bench:v1", &folder];
+            let words = words.map(str::to_owned);
+            ours.push(child::run(&self.ours, &words, self.work.path()).context("mainstay")?);
+            std::fs::remove_dir_all(&folder)?;
+        }
+        row(table, "unpack", size * 1_000_000, &ours, &[]);
+        Ok(())
+    }
+}
+
+fn row(table: &mut Table, what: &str, bytes: u64, ours: &[Cost], theirs: &[Cost]) {
+    let Some(ours) = Cost::of_rounds(ours) else { return };
+    #[expect(clippy::cast_precision_loss, reason = "sizes are far below the precision of a double")]
+    let bytes = bytes as f64;
+    let mut cells = vec![
+        what.to_owned(),
+        millis(ours.wall),
+        millis(ours.processor),
+        megabytes(ours.memory),
+        format!("{:.0}", bytes / 1e6 / ours.wall.as_secs_f64()),
+    ];
+    if let Some(theirs) = Cost::of_rounds(theirs) {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "sizes are far below the precision of a double"
+        )]
+        let memory = ours.memory as f64 / theirs.memory as f64;
+        let part = |ours: std::time::Duration, theirs: std::time::Duration| {
+            ours.as_secs_f64() / theirs.as_secs_f64()
+        };
+        cells.extend([
+            millis(theirs.wall),
+            millis(theirs.processor),
+            megabytes(theirs.memory),
+            format!(
+                "{:.2}, {:.2}, {memory:.2}",
+                part(ours.wall, theirs.wall),
+                part(ours.processor, theirs.processor)
+            ),
+        ]);
+    } else {
+        cells.extend(std::iter::repeat_n("-".to_owned(), 4));
+    }
+    table.row(cells);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_image_is_the_same_wherever_it_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let store = Store::open(folder.path().join(name)).unwrap();
+            image(&store, 4, 2).unwrap()
+        };
+        assert_eq!(make("a"), make("b"));
+        let mut bytes = Vec::new();
+        assert_eq!(Made::new(1, true).read_to_end(&mut bytes).unwrap() as u64, FILE);
+        assert!(bytes.starts_with(b"- name: kiwi.v1."));
+    }
+}
