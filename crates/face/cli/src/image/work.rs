@@ -37,7 +37,7 @@ pub(crate) fn run<T>(
             tokio::select! {
                 result = &mut work => break result,
                 Ok(()) = tokio::signal::ctrl_c() => {
-                    break Err(Cause::new("it was interrupted").remedy("run it again: what was pulled stays").into());
+                    break Err(Cause::new("it was interrupted").remedy("run it again").into());
                 }
                 _ = ticks.tick(), if shown.is_some() => {
                     let counted = shown.map(Progress::counted).unwrap_or_default();
