@@ -10,10 +10,11 @@ use crate::admission::{self, Operation};
 use crate::conversion;
 use crate::convert;
 use crate::http::answer::Answer;
+use crate::http::query::parse_uint;
 use crate::registry::KindRow;
 use crate::strategy::Target;
 use http::StatusCode;
-use mainstay_object::{FieldError, FieldPath, Object, Status};
+use mainstay_object::{FieldError, FieldPath, Object, Reason, Status};
 use mainstay_patch::managed;
 use mainstay_store::{Change, CommitError, Expect, Stored};
 use serde_json::Value;
@@ -24,17 +25,11 @@ pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<Answer, 
     let options = WriteOptions::read(request, Verb::Update)?;
     let Decoded { mut object, warnings } = decode::object(request, options.validation)?;
     meta::drop_repeated_owners(request, &mut object, false);
-    if object.name().is_empty() {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            request.path.name
-        )));
-    }
+    names_what_is_asked(request, &mut object)?;
     let may_create = part == Part::Main
         && request.row.strategy.creates_on_update()
         && object.resource_version().is_empty();
     if may_create && request.server.store.get(&request.key()).is_none() {
-        check_name(request, &object)?;
         return create::create(request, Decoded { object, warnings }, &options).await;
     }
     let unconditional = request.row.strategy.allows_unconditional_update();
@@ -211,6 +206,16 @@ fn is_same(row: &KindRow, object: &mut Object, old: &Object, stored: &Stored) ->
     managed::is_unchanged(object, old)
 }
 
+/// 400 if a body that is put is of another namespace or name than the URL. Both are said before
+/// anybody looks whether the object is there.
+pub(super) fn names_what_is_asked(
+    request: &Request<'_>,
+    object: &mut Object,
+) -> Result<(), Status> {
+    meta::match_namespace(request, object)?;
+    check_name(request, object)
+}
+
 /// 400 if the body names another object than the URL.
 pub(super) fn check_name(request: &Request<'_>, object: &Object) -> Result<(), Status> {
     let (sent, wanted) = (object.name(), request.path.name.as_str());
@@ -235,21 +240,20 @@ fn check_version(
     old: &Object,
     stored: &Stored,
 ) -> Result<bool, Status> {
-    let (row, name) = (&request.row, old.name());
+    let row = &request.row;
     match version {
         Version::Required => require_version(request, object)?,
         Version::IfSent => {}
         Version::Kept => return Ok(false),
     }
     match object.resource_version() {
-        "" | "0" => Ok(false),
-        version if version.parse() == Ok(stored.revision) => Ok(true),
-        version if version.parse::<u64>().is_err() => {
-            let field = FieldPath::new("metadata").child("resourceVersion");
-            let error = FieldError::invalid(&field, version, "must be an unsigned integer");
-            Err(Status::invalid(&row.group, &row.kind, name, &[error]))
-        }
-        _ => Err(Status::stale(&row.group, &row.plural, name)),
+        "" => Ok(false),
+        // The original stumbles here, and has no better code for it.
+        text => match parse_uint(text).map_err(|why| Status::new(Reason::Unknown, why))? {
+            0 => Ok(false),
+            version if version == stored.revision => Ok(true),
+            _ => Err(Status::stale(&row.group, &row.plural, old.name())),
+        },
     }
 }
 

@@ -28,7 +28,7 @@ use media::Media;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-pub(super) use kind::expect_kind;
+pub(super) use kind::{expect_kind, no_type, take_kind};
 pub(super) use media::unknown_media;
 
 /// How much the aliases of a YAML body may add: twice what a body may have.
@@ -266,6 +266,7 @@ pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
     }
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
+    let version = if version.is_empty() { "meta.k8s.io/v1" } else { version };
     if !matches!(kind, "" | "DeleteOptions") {
         return Err(bad(kind::not_registered(kind, version)));
     }

@@ -25,6 +25,8 @@ const SERVER_FIELDS: [&str; 7] = [
     "selfLink",
     "uid",
 ];
+/// Those of them that say that an object is being deleted.
+const DELETION_FIELDS: [&str; 2] = ["deletionTimestamp", "deletionGracePeriodSeconds"];
 /// Finalizers without a domain that built-in kinds may carry.
 const PLAIN_FINALIZERS: [&str; 6] = [
     "kubernetes",
@@ -208,6 +210,13 @@ fn changes(object: &Object, old: &Object, errors: &mut Vec<FieldError>) {
     if object.uid() != old.uid() {
         errors.push(FieldError::invalid(&path.child("uid"), object.uid(), "field is immutable"));
     }
+    for name in DELETION_FIELDS {
+        let (sent, stored) = (object.get(&["metadata", name]), old.get(&["metadata", name]));
+        if sent != stored {
+            let sent = sent.cloned().unwrap_or_default();
+            errors.push(FieldError::invalid(&path.child(name), sent, "field is immutable"));
+        }
+    }
     parts(object, false, errors);
 }
 
@@ -227,7 +236,8 @@ fn parts(object: &Object, new: bool, errors: &mut Vec<FieldError>) {
 }
 
 /// Keeps what clients cannot change: everything the server set. A uid that the client sent stays,
-/// to be refused by [`validate_update`] if it is another one.
+/// to be refused by [`validate_update`] if it is another one, and so does what it says of a deletion,
+/// but for its time.
 pub(super) fn keep_server_fields(object: &mut Object, old: &Object) {
     if !object.get(&["metadata"]).is_some_and(Value::is_object) {
         object.set(&["metadata"], Value::Object(serde_json::Map::new()));
@@ -236,7 +246,11 @@ pub(super) fn keep_server_fields(object: &mut Object, old: &Object) {
         if field == "uid" && !object.uid().is_empty() {
             continue;
         }
+        let sent = !matches!(object.get(&["metadata", field]), None | Some(Value::Null));
         match old.get(&["metadata", field]) {
+            // What was sent of these is held against what is stored, if it may not give way to it.
+            Some(_) if sent && field == "deletionGracePeriodSeconds" => {}
+            None if sent && DELETION_FIELDS.contains(&field) => {}
             Some(value) => object.set(&["metadata", field], value.clone()),
             None => {
                 object.remove(&["metadata", field]);

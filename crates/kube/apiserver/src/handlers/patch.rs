@@ -103,6 +103,23 @@ impl Patch {
         patched.map_err(|error| error.to_status())
     }
 
+    /// Checks what the patched value says that it is, and fills in what it leaves out. The error of
+    /// the first kind is why it is no object of the kind.
+    pub(super) fn identify(
+        &self,
+        value: &mut Value,
+        gvk: &Gvk,
+        custom: bool,
+    ) -> Result<Result<(), String>, Status> {
+        match value {
+            Value::Object(fields) if matches!(self.kind, PatchKind::Strategic(_)) => {
+                decode::take_kind(fields, gvk);
+                Ok(Ok(()))
+            }
+            _ => decode::expect_kind(value, gvk, custom),
+        }
+    }
+
     /// The patched object of the row's kind.
     fn patched(&self, request: &Request<'_>, current: &Object) -> Result<Object, Status> {
         let row = &request.row;
@@ -117,7 +134,7 @@ impl Patch {
             }
         };
         let mut value = self.apply(current)?;
-        if let Err(why) = decode::expect_kind(&mut value, &gvk, row.custom().is_some())? {
+        if let Err(why) = self.identify(&mut value, &gvk, row.custom().is_some())? {
             return Err(spoils(&why));
         }
         let decoded = if merged { decode::merged(row, value) } else { decode::typed(row, value) };

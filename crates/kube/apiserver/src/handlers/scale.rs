@@ -38,8 +38,10 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
     }
     let changed = if *method == Method::PUT {
         let options = WriteOptions::read(request, Verb::Update)?;
-        let Decoded { object: sent, warnings } =
-            decode::object_of(request, &gvk, options.validation)?;
+        let decoded = decode::object_of(request, &gvk, options.validation);
+        let Decoded { object: mut sent, warnings } =
+            decoded.map_err(|status| unreadable(row, status))?;
+        change::names_what_is_asked(request, &mut sent)?;
         change::apply(request, Part::Scale, &options, |current| {
             let managers = ScaleManagers::new(request, &options, current)?;
             let mut scale = sent.clone();
@@ -62,12 +64,16 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Ans
         })
         .await?
     } else {
-        let (patch, options) = Patch::read(request, Some(&gvk))?;
+        let builtin = row.custom().is_none().then_some(&gvk);
+        let (patch, options) = Patch::read(request, builtin)?;
         change::apply(request, Part::Scale, &options, |current| {
             let managers = ScaleManagers::new(request, &options, current)?;
             let scale = Object::from_value(scale_of(row, current)).unwrap_or_default();
-            let value = patch.apply(&scale)?;
+            let mut value = patch.apply(&scale)?;
             let text = value.to_string();
+            if let Err(why) = patch.identify(&mut value, &gvk, false)? {
+                return Err(patch::spoils(&text, &why));
+            }
             let mut scale =
                 read_scale(value).map_err(|status| patch::spoils(&text, &status.message))?;
             managers.updated(&mut scale);
@@ -125,6 +131,15 @@ fn no_version_of_custom(config: &Value) -> Status {
     )
 }
 
+/// Why a scale that was put cannot be read. Of custom objects the original says less: it does not
+/// find the type of the scale among theirs.
+fn unreadable(row: &KindRow, status: Status) -> Status {
+    if row.custom().is_none() || status.reason != Reason::BadRequest {
+        return status;
+    }
+    Status::bad_request(decode::no_type("v1.Scale"))
+}
+
 /// The kind that the subresource speaks.
 pub(super) fn gvk() -> Gvk {
     Gvk::new("autoscaling", "v1", "Scale")
@@ -164,13 +179,16 @@ fn scaled(row: &KindRow, current: &Object, scale: &Object) -> Result<Object, Sta
             current.name()
         )));
     }
-    if !scale.uid().is_empty() && scale.uid() != current.uid() {
+    let custom = row.custom().is_some();
+    if !custom && !scale.uid().is_empty() && scale.uid() != current.uid() {
         let why = other_uid(&row.plural, current, scale.uid());
         return Err(Status::conflict(&row.group, &row.plural, current.name(), &why));
     }
     let mut object = current.clone();
     object.remove(&["metadata", "resourceVersion"]);
-    for field in ["resourceVersion", "uid"] {
+    let conditions: &[&str] =
+        if custom { &["resourceVersion"] } else { &["resourceVersion", "uid"] };
+    for &field in conditions {
         if let Some(value) = scale.get(&["metadata", field]).filter(|value| **value != "") {
             object.set(&["metadata", field], value.clone());
         }

@@ -169,6 +169,51 @@ async fn status_and_scale_are_parts_of_a_custom_object() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_the_scale_of_a_custom_object_is_refused() {
+    let api = with_things().await;
+    api.post(THINGS, &thing("a", &json!({"replicas": 1}))).await.ok();
+    let scale = |metadata: Value| {
+        json!({
+            "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata,
+            "spec": {"replicas": 2},
+        })
+    };
+    for (body, why) in [
+        (
+            scale(json!({"name": "b"})),
+            "the name of the object (b) does not match the name on the URL (NAME)",
+        ),
+        (
+            scale(json!({"name": "a", "namespace": "other"})),
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+        (
+            scale(json!({})),
+            "the name of the object (NAME based on URL) was undeterminable: name must be provided",
+        ),
+        (
+            thing("a", &json!({})),
+            "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"",
+        ),
+    ] {
+        // Also where there is nothing to scale.
+        for name in ["a", "missing"] {
+            let answer = api.put(&format!("{THINGS}/{name}/scale"), &body).await.refused();
+            assert_eq!(answer, (400, why.replace("NAME", name)));
+        }
+    }
+    let path = format!("{THINGS}/a/scale");
+    let patch = api.patch(&path, "strategic-merge", &json!({})).await;
+    assert_eq!(patch.refused().0, 415, "custom kinds have no merge keys");
+    let (code, message) = api.patch(&path, "merge", &json!({"kind": "Secret"})).await.refused();
+    assert_eq!(code, 422);
+    let why = "no kind \"Secret\" is registered for version \"autoscaling/v1\" in scheme \"pkg/runtime/scheme.go:111\"";
+    assert!(message.ends_with(why), "{message}");
+    let of_another = scale(json!({"name": "a", "uid": "other"}));
+    assert_eq!(api.put(&path, &of_another).await.ok()["spec"]["replicas"], 2);
+}
+
+#[tokio::test]
 async fn versions_are_names_for_the_same_objects() {
     let api = with_things().await;
     api.post(THINGS, &thing("a", &json!({}))).await.ok();

@@ -51,3 +51,17 @@ async fn a_patch_that_does_not_apply_is_refused() {
     let warned = api.patch(&map("a"), "merge", &unknown).await;
     assert_eq!(warned.warnings(), ["299 - \"unknown field \\\"dat\\\"\""]);
 }
+
+#[tokio::test]
+async fn a_strategic_patch_says_nothing_of_the_kind() {
+    let api = Api::new().await;
+    let made = api.post(MAPS, &config_map("a")).await.ok();
+    for patch in [json!({"kind": "Secret"}), json!({"apiVersion": "v2"})] {
+        assert_eq!(api.patch(&map("a"), "strategic-merge", &patch).await.ok(), made);
+        assert_eq!(api.patch(&map("a"), "merge", &patch).await.refused().0, 422);
+    }
+    let patch = json!({"kind": 5});
+    let (code, message) = api.patch(&map("a"), "strategic-merge", &patch).await.refused();
+    let why = "\"map[kind:5]\": cannot convert int64 to string";
+    assert_eq!((code, message), (422, format!(" \"\" is invalid: patch: Invalid value: {why}")));
+}

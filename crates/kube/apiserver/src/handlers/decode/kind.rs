@@ -146,6 +146,11 @@ pub(super) fn not_registered(kind: &str, version: &str) -> String {
     format!("no kind {kind:?} is registered for version {version:?} in scheme {SCHEME:?}")
 }
 
+/// That the original knows no kind of a type.
+pub(in crate::handlers) fn no_type(name: &str) -> String {
+    format!("no kind is registered for the type {name} in scheme {SCHEME:?}")
+}
+
 /// Whether the original has a type for a kind, in the part of it that serves another.
 fn is_registered(gvk: &Gvk, served: &Gvk) -> bool {
     let part = |group: &str| match group {
@@ -207,6 +212,16 @@ pub(in crate::handlers) fn expect_kind(
         return Ok(Err(missing_kind(&value.to_string())));
     }
     expect_custom_names(value, gvk).map(Ok)
+}
+
+/// Gives what a strategic merge patch made its kind, whatever the patch says that it is: the original
+/// merges into a value that has its type already. What is no text is left to be refused.
+pub(in crate::handlers) fn take_kind(fields: &mut Map<String, Value>, gvk: &Gvk) {
+    for (name, text) in [("apiVersion", gvk.api_version()), ("kind", gvk.kind.clone())] {
+        if fields.get(name).is_none_or(Value::is_string) {
+            fields.insert(name.to_owned(), text.into());
+        }
+    }
 }
 
 fn bare_mismatch(found: &Gvk, expected: &Gvk) -> String {

@@ -38,7 +38,8 @@ pub(in super::super) fn config_map(object: &Object, errors: &mut Errors) {
         }
     }
     if size > MOST_DATA {
-        errors.too_long(&Node::top(&Value::Null, ""), MOST_DATA);
+        // The original's path without a name, which it shows as an index.
+        errors.too_long(&Node::top(&Value::Null, "[]"), MOST_DATA);
     }
 }
 
