@@ -18,7 +18,8 @@
 //!
 //! Changing or removing the annotation on a living pod changes what it does; a pod that has ended
 //! stays as it is. Sidecars (init containers with `restartPolicy: Always`) take no time to start.
-//! Failing containers and images are told of in events, as a kubelet does. On a Node, `not-ready` and `unreachable` make the node say so.
+//! Failing containers and images are told of in events, as a kubelet does, and so is a value that is
+//! none of these. Ephemeral containers run for as long as the pod does. On a Node, `not-ready` and `unreachable` make the node say so.
 
 mod events;
 mod stages;
@@ -141,7 +142,27 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
             status.insert(field.to_owned(), Value::Array(statuses));
         }
     }
+    let debuggers = ephemeral(pod, finished, restarts, now);
+    if !debuggers.is_empty() {
+        status.insert("ephemeralContainerStatuses".to_owned(), Value::Array(debuggers));
+    }
     (status != old).then_some(Value::Object(status))
+}
+
+/// The containers that somebody looks into the pod with. They start as soon as the pod is on its
+/// node, whatever its own containers do, are never ready, and go with the pod.
+fn ephemeral(pod: &Object, finished: bool, restarts: bool, now: &str) -> Vec<Value> {
+    let step = Step::Does(if finished { Behaviour::Complete } else { Behaviour::NotReady });
+    let status = |container: &Value| {
+        let field = "ephemeralContainerStatuses";
+        let mut status = container_status(pod, container, field, step, restarts, now);
+        // Nobody waits for them, so there is nothing to say of it.
+        if let Some(fields) = status.as_object_mut() {
+            fields.remove("started");
+        }
+        status
+    };
+    pod.array(&["spec", "ephemeralContainers"]).iter().map(status).collect()
 }
 
 /// What a container does while its pod does something.
@@ -340,6 +361,31 @@ mod tests {
             pod.set_annotation(ANNOTATION, value);
         }
         pod
+    }
+
+    #[test]
+    fn ephemeral_containers_run_as_long_as_the_pod_does() {
+        for (annotation, restart, state) in [
+            (None, "Always", "running"),
+            (Some("crash"), "Always", "running"),
+            (Some("stuck"), "Always", "running"),
+            (Some("slow-start:5"), "Always", "running"),
+            (Some("crash"), "Never", "terminated"),
+        ] {
+            let mut pod = pod(annotation, restart);
+            let before = status(&pod, &PLACE, NOW).unwrap();
+            assert!(before.get("ephemeralContainerStatuses").is_none());
+            let debugger =
+                json!([{"name": "debugger", "image": "d", "targetContainerName": "main"}]);
+            pod.set(&["spec", "ephemeralContainers"], debugger);
+            let status = status(&pod, &PLACE, NOW).unwrap();
+            let found = &status["ephemeralContainerStatuses"][0];
+            assert_eq!(found["name"], "debugger");
+            assert!(found["state"].get(state).is_some(), "{annotation:?}: {found}");
+            assert_eq!((&found["ready"], found.get("started")), (&json!(false), None));
+            // The pod is as ready as it was.
+            assert_eq!(status["conditions"], before["conditions"]);
+        }
     }
 
     #[test]

@@ -3,10 +3,13 @@
 use mainstay_object::Object;
 use serde_json::Value;
 
-/// An event about a container.
+/// What a pod may be asked to do.
+const KNOWN: &str = "crash, exit:N, oom, stuck, not-ready, slow-start:N, complete-after:N, run, init:N and init-crash";
+
+/// An event about a part of a pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The part of the pod: `spec.containers{main}`.
+    /// The part: `spec.containers{main}`.
     pub(crate) field: String,
     pub(crate) is_warning: bool,
     pub(crate) reason: &'static str,
@@ -16,6 +19,16 @@ pub(crate) struct Note {
 /// What is to be told when a pod whose status is known takes on a new one.
 pub(crate) fn notes(pod: &Object, new: &Value) -> Vec<Note> {
     let mut notes = Vec::new();
+    let is_first = pod.get(&["status", "startTime"]).is_none();
+    if is_first && !super::stages::is_understood(pod) {
+        let said = pod.annotation(super::ANNOTATION).unwrap_or_default();
+        notes.push(Note {
+            field: format!("metadata.annotations[{}]", super::ANNOTATION),
+            is_warning: true,
+            reason: "UnknownSimulation",
+            message: format!("{said:?} asks for nothing that is known, so the pod does as others do; known are {KNOWN}"),
+        });
+    }
     for (list, part) in
         [("initContainerStatuses", "initContainers"), ("containerStatuses", "containers")]
     {
@@ -74,6 +87,39 @@ mod tests {
     use super::super::{ANNOTATION, Place, status};
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_is_asked_for_and_not_known_is_told_once() {
+        let place = Place { host_ip: "172.18.0.2", pod_ip: "10.244.0.5" };
+        for (annotation, known) in [
+            ("", true),
+            ("crash", true),
+            ("exit:7", true),
+            ("slow-start", true),
+            ("slow-start:5", true),
+            ("init:0", true),
+            ("Crash", false),
+            ("exit", false),
+            ("exit:seven", false),
+            ("slow-start:5s", false),
+            ("slow-start:-1", false),
+            ("complete-after:99999999999999999999", false),
+        ] {
+            let mut pod = Object::from_value(json!({
+                "metadata": {"name": "p", "namespace": "n", "uid": "u"},
+                "spec": {"containers": [{"name": "main", "image": "m"}]},
+            }))
+            .unwrap();
+            pod.set_annotation(ANNOTATION, annotation);
+            let told = |pod: &Object, new: &Value| {
+                notes(pod, new).iter().any(|note| note.reason == "UnknownSimulation")
+            };
+            let new = status(&pod, &place, "2026-01-01T00:00:00Z").unwrap();
+            assert_eq!(told(&pod, &new), !known, "{annotation}");
+            pod.set(&["status"], new.clone());
+            assert!(!told(&pod, &new), "{annotation}");
+        }
+    }
 
     #[test]
     fn what_fails_is_told_once_for_each_time_it_fails() {

@@ -47,6 +47,19 @@ fn parts(pod: &Object) -> (&str, Option<i64>) {
     }
 }
 
+/// Whether what a pod asks for is something that this module knows.
+pub(super) fn is_understood(pod: &Object) -> bool {
+    let text = pod.annotation(ANNOTATION).unwrap_or_default();
+    match parts(pod) {
+        ("" | "crash" | "oom" | "stuck" | "not-ready" | "run" | "init-crash", _) => true,
+        ("exit", number) => number.is_some(),
+        ("slow-start" | "complete-after" | "init", number) => {
+            number.map_or(!text.contains(':'), |seconds| seconds >= 0)
+        }
+        _ => false,
+    }
+}
+
 fn seconds_between(since: Option<&str>, now: &str) -> i64 {
     let since: Option<Timestamp> = since.and_then(|text| text.parse().ok());
     let now: Option<Timestamp> = now.parse().ok();
@@ -155,12 +168,15 @@ pub(crate) fn due(pod: &Object, now: &str) -> Option<Duration> {
         return None;
     }
     let left = match Behaviour::of(pod, now) {
-        Behaviour::Stuck => PULL - age(pod, now),
-        Behaviour::Starting => number.unwrap_or(USUAL) - age(pod, now),
-        Behaviour::Run if name == "complete-after" => number.unwrap_or(USUAL) - age(pod, now),
+        Behaviour::Stuck => PULL.saturating_sub(age(pod, now)),
+        Behaviour::Starting => number.unwrap_or(USUAL).saturating_sub(age(pod, now)),
+        Behaviour::Run if name == "complete-after" => {
+            number.unwrap_or(USUAL).saturating_sub(age(pod, now))
+        }
         Behaviour::Init(at) => {
             let long = number.unwrap_or(USUAL).max(1);
-            long.saturating_mul(i64::try_from(at).ok()?.saturating_add(1)) - age(pod, now)
+            let all = long.saturating_mul(i64::try_from(at).ok()?.saturating_add(1));
+            all.saturating_sub(age(pod, now))
         }
         Behaviour::Crash(_) | Behaviour::InitCrash(_) if restart_policy(pod) != "Never" => {
             let inits = pod.array(&["status", "initContainerStatuses"]).iter();
