@@ -15,12 +15,8 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioIo},
 };
-use rustls::{
-    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::CryptoProvider,
-    pki_types::{CertificateDer, ServerName, UnixTime},
-};
+use mainstay_tls::Anybody;
+use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
 use std::{
     fmt::Write as _,
     io,
@@ -208,12 +204,6 @@ pub(super) struct Transport {
 impl Transport {
     pub(super) fn new(settings: &Settings) -> Result<Self, RegistryError> {
         let failed = |error: rustls::Error| RegistryError::Tls(error.to_string());
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = || {
-            ClientConfig::builder_with_provider(Arc::clone(&provider))
-                .with_safe_default_protocol_versions()
-                .map_err(failed)
-        };
         let mut roots = RootCertStore::empty();
         if settings.system_authorities {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -221,10 +211,9 @@ impl Transport {
         for authority in &settings.authorities {
             roots.add(authority.clone()).map_err(failed)?;
         }
-        let verified = builder()?.with_root_certificates(roots).with_no_client_auth();
-        let anything = Arc::new(Anything(provider.clone()));
-        let unverified =
-            builder()?.dangerous().with_custom_certificate_verifier(anything).with_no_client_auth();
+        let verified = mainstay_tls::builder().map_err(failed)?;
+        let verified = verified.with_root_certificates(roots).with_no_client_auth();
+        let unverified = mainstay_tls::judged(Anybody).map_err(failed)?.with_no_client_auth();
         let client = |mut config: ClientConfig| {
             config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
             let connector = Connector {
@@ -254,47 +243,6 @@ impl Transport {
             Security::Insecure => &self.unverified,
         };
         client.request(request).await
-    }
-}
-
-/// Takes any certificate: for registries that are declared insecure.
-#[derive(Debug)]
-struct Anything(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anything {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 

@@ -4,7 +4,7 @@
 use super::Remote;
 use crate::Identity;
 use crate::http::Body;
-use crate::reach::{Target, answers, service as resolve, verifier};
+use crate::reach::{Bundle, Target, answers, service as resolve};
 use crate::server::ApiServer;
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -17,10 +17,9 @@ use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use mainstay_object::{Object, Reason, Status};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use mainstay_tls::Anybody;
+use rustls::ClientConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::json;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -203,7 +202,7 @@ pub(super) async fn send(
         Endpoint::Pod(_) => return Ok(Sent::Native(simulated(remote, request.uri().path()))),
         Endpoint::Native(_) => return Err("no endpoint".to_owned()),
     };
-    sign(&mut request, identity);
+    sign(&mut request, identity)?;
     let text = HeaderValue::try_from(authority.as_str()).map_err(|error| error.to_string())?;
     request.headers_mut().insert(HOST, text);
     let config = settings(server, remote)?;
@@ -260,8 +259,9 @@ fn simulated(remote: &Remote, path: &str) -> Response<Body> {
     response
 }
 
-/// Says for whom the request is.
-fn sign(request: &mut Request<Bytes>, identity: &Identity) {
+/// Says for whom the request is. The error is that a header cannot carry it: with a part left out it
+/// would be in the name of somebody else.
+fn sign(request: &mut Request<Bytes>, identity: &Identity) -> Result<(), String> {
     const EXTRA: &str = "x-remote-extra-";
     let headers = request.headers_mut();
     let own: Vec<HeaderName> =
@@ -270,23 +270,26 @@ fn sign(request: &mut Request<Bytes>, identity: &Identity) {
         headers.remove(name);
     }
     let mut add = |name: &str, text: &str| {
-        // What no header can carry is not said.
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(text)) {
-            headers.append(name, value);
-        }
+        let invalid = |what: &str| format!("net/http: invalid header field {what} for {name:?}");
+        // A name of people may be of any letters, which go as they are.
+        let value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| invalid("value"))?;
+        let known = HeaderName::try_from(name).map_err(|_| invalid("name"))?;
+        headers.append(known, value);
+        Ok::<(), String>(())
     };
-    add("x-remote-user", identity.user());
+    add("x-remote-user", identity.user())?;
     if !identity.uid().is_empty() {
-        add("x-remote-uid", identity.uid());
+        add("x-remote-uid", identity.uid())?;
     }
     for group in identity.groups() {
-        add("x-remote-group", group);
+        add("x-remote-group", group)?;
     }
     for (key, values) in identity.extra() {
         for value in values {
-            add(&format!("{EXTRA}{}", escaped(key)), value);
+            add(&format!("{EXTRA}{}", escaped(key)), value)?;
         }
     }
+    Ok(())
 }
 
 /// A key as a header's name has it: what cannot stand there is percent-encoded.
@@ -304,18 +307,17 @@ fn escaped(key: &str) -> String {
 }
 
 fn settings(server: &ApiServer, remote: &Remote) -> Result<Arc<ClientConfig>, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let judge: Arc<dyn ServerCertVerifier> =
-        if remote.insecure { Arc::new(Anybody(provider.clone())) } else { verifier(&remote.ca)? };
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(judge);
+    let text = |error: rustls::Error| error.to_string();
+    let builder = if remote.insecure {
+        mainstay_tls::judged(Anybody)
+    } else {
+        mainstay_tls::judged(Bundle::new(&remote.ca)?)
+    };
+    let builder = builder.map_err(text)?;
     let mut config = match server.aggregation.front.get() {
         Some(front) => builder
             .with_client_auth_cert(front.chain.clone(), front.key.clone_key())
-            .map_err(|error| error.to_string())?,
+            .map_err(text)?,
         None => builder.with_no_client_auth(),
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -324,55 +326,8 @@ fn settings(server: &ApiServer, remote: &Remote) -> Result<Arc<ClientConfig>, St
 
 /// A client that takes any certificate and shows none: what proxies to pods are.
 pub(crate) fn trusting() -> Result<Arc<ClientConfig>, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
-        .with_no_client_auth();
-    Ok(Arc::new(config))
-}
-
-/// Takes any certificate: what `insecureSkipTLSVerify` asks for.
-#[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, known)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, known)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+    let config = mainstay_tls::judged(Anybody).map_err(|error| error.to_string())?;
+    Ok(Arc::new(config.with_no_client_auth()))
 }
 
 #[cfg(test)]
@@ -390,7 +345,7 @@ mod tests {
             .header("x-remote-extra-more", "b")
             .body(Bytes::new())
             .unwrap();
-        sign(&mut request, &identity);
+        sign(&mut request, &identity).unwrap();
         let all: Vec<String> = request
             .headers()
             .iter()
@@ -406,5 +361,25 @@ mod tests {
                 "x-remote-extra-acme.com%2fscopes: a",
             ]
         );
+    }
+
+    #[test]
+    fn who_cannot_be_named_is_not_named_in_part() {
+        let named = |user: &str, group: &str, scope: &str| {
+            let extra = BTreeMap::from([("scopes".to_owned(), vec![scope.to_owned()])]);
+            let identity = Identity::with_details(user, "7", [group.to_owned()], extra);
+            let mut request = Request::get("/apis/a/v1").body(Bytes::new()).unwrap();
+            sign(&mut request, &identity).map(|()| request.headers()["x-remote-user"].clone())
+        };
+        assert_eq!(named("jürgen", "küche", "ä").unwrap().as_bytes(), "jürgen".as_bytes());
+        for (user, group, scope) in
+            [("a\nb", "g", "s"), ("a", "g\r\nx-remote-group: h", "s"), ("a", "g", "s\0")]
+        {
+            let why = named(user, group, scope).unwrap_err();
+            assert!(
+                why.starts_with("net/http: invalid header field value for \"x-remote-"),
+                "{why}"
+            );
+        }
     }
 }

@@ -20,7 +20,7 @@ mod tls;
 pub use native::NativeBackend;
 pub(crate) use native::answers;
 pub(crate) use resolve::{Target, service};
-pub(crate) use tls::{bundle_text, verifier};
+pub(crate) use tls::{Bundle, bundle_text};
 
 use crate::server::ApiServer;
 use bytes::Bytes;

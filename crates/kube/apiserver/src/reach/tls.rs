@@ -5,15 +5,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use mainstay_tls::{Judge, Shown};
 use parking_lot::Mutex;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier as _;
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, Error, RootCertStore};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -57,89 +55,47 @@ fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
         .collect()
 }
 
-/// Who judges certificates by a bundle.
-pub(crate) fn verifier(bundle: &str) -> Result<Arc<dyn ServerCertVerifier>, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let trusted = certificates(bundle);
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(trusted.iter().cloned());
-    let chains = if roots.is_empty() {
-        None
-    } else {
-        let made = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-        Some(made.build().map_err(|error| error.to_string())?)
-    };
-    Ok(Arc::new(Verifier { chains, trusted, provider }))
-}
-
 fn settings(bundle: &str) -> Result<Arc<ClientConfig>, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(verifier(bundle)?)
-        .with_no_client_auth();
+    let builder = mainstay_tls::judged(Bundle::new(bundle)?).map_err(|error| error.to_string())?;
+    let mut config = builder.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
+/// Who judges certificates by a bundle.
 #[derive(Debug)]
-struct Verifier {
+pub(crate) struct Bundle {
     /// None if nobody is trusted to sign.
     chains: Option<Arc<WebPkiServerVerifier>>,
     trusted: Vec<CertificateDer<'static>>,
-    provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        if self.trusted.iter().any(|one| one.as_ref() == end_entity.as_ref()) {
-            in_time(end_entity, now)?;
-            verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
-            return Ok(ServerCertVerified::assertion());
+impl Bundle {
+    /// The certificates of a PEM text are trusted.
+    pub(crate) fn new(bundle: &str) -> Result<Self, String> {
+        let trusted = certificates(bundle);
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(trusted.iter().cloned());
+        let chains = if roots.is_empty() {
+            None
+        } else {
+            let roots = Arc::new(roots);
+            let made = WebPkiServerVerifier::builder_with_provider(roots, mainstay_tls::provider());
+            Some(made.build().map_err(|error| error.to_string())?)
+        };
+        Ok(Self { chains, trusted })
+    }
+}
+
+impl Judge for Bundle {
+    fn judge(&self, shown: &Shown<'_>) -> Result<(), Error> {
+        let Shown { certificate, intermediates, name, ocsp, now } = *shown;
+        if self.trusted.iter().any(|one| one.as_ref() == certificate.as_ref()) {
+            in_time(certificate, now)?;
+            return verify_server_name(&ParsedCertificate::try_from(certificate)?, name);
         }
-        match &self.chains {
-            None => Err(CertificateError::UnknownIssuer.into()),
-            Some(chains) => chains.verify_server_cert(
-                end_entity,
-                intermediates,
-                server_name,
-                ocsp_response,
-                now,
-            ),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, cert, dss, known)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, cert, dss, known)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        let Some(chains) = &self.chains else { return Err(CertificateError::UnknownIssuer.into()) };
+        chains.verify_server_cert(certificate, intermediates, name, ocsp, now).map(drop)
     }
 }
 
