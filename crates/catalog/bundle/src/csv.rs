@@ -3,9 +3,10 @@
 use crate::{
     error::BundleError,
     manifest::Manifest,
-    shape::{self, Kind, Step, word},
+    shape::{self, Kind, Step},
     types,
 };
+use mainstay_object::gotext::json_kind;
 use serde_json::{Map, Value};
 
 /// An API, by group, version, kind and plural. Its order is the one in which Go prints maps of them.
@@ -107,7 +108,7 @@ impl<'b> Csv<'b> {
             Some(other) => Err(self.manifest.error(
                 format!(
                     "json: cannot unmarshal {} into Go value of type map[string]*json.RawMessage",
-                    word(other)
+                    json_kind(other)
                 ),
                 &[Step::Field("spec".to_owned())],
                 "write spec as a mapping",

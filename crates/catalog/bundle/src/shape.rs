@@ -6,6 +6,7 @@
 //! its types.
 
 use mainstay_gojson::{Html, Numbers};
+use mainstay_object::gotext::json_kind;
 use mainstay_schema::builtin::{self, Definition, Type};
 use serde_json::{Map, Value};
 
@@ -53,18 +54,6 @@ pub(crate) struct Mismatch {
     /// Whether the place is behind the first character of the value (of lists and mappings) and not
     /// behind its last.
     pub(crate) opens: bool,
-}
-
-/// What Go calls a JSON value.
-pub(crate) fn word(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 /// A field as Go finds it: by its exact name, or else in any case; the last one counts.
@@ -174,7 +163,7 @@ impl<'v> Walk<'v> {
     }
 
     fn refuse(&mut self, value: &Value, expected: &str) {
-        self.refuse_as(word(value), expected, value);
+        self.refuse_as(json_kind(value), expected, value);
     }
 
     fn end<T>(&self, message: String) -> Result<T, Ended> {
@@ -226,7 +215,7 @@ impl<'v> Walk<'v> {
                 }
             }
             (Kind::Own(_), other) => {
-                return Err(Ended(self.mismatch(word(other), "string", other)));
+                return Err(Ended(self.mismatch(json_kind(other), "string", other)));
             }
             (kind, other) => self.refuse(other, &spelled(kind)),
         }
@@ -314,7 +303,7 @@ impl<'v> Walk<'v> {
                 }
             }
             (Form::Time | Form::MicroTime, other) => {
-                return Err(Ended(self.mismatch(word(other), "string", other)));
+                return Err(Ended(self.mismatch(json_kind(other), "string", other)));
             }
             (Form::Quantity, _) => return self.end(MALFORMED.to_owned()),
             (Form::Object | Form::FreeObject, other) => self.refuse(other, &go_name(definition)),

@@ -367,7 +367,7 @@ fn blob(
             return Err(fault(Rule::EmptyDocument, message, upstream, "remove the empty document"));
         }
         other => {
-            let found = shape::word(&other);
+            let found = mainstay_object::gotext::json_kind(&other);
             let message = format!(
                 "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
             );

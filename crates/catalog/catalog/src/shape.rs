@@ -9,6 +9,7 @@ use crate::{
     golang,
     problem::{BlobName, Part},
 };
+use mainstay_object::gotext::json_kind;
 use mainstay_yaml::Step;
 use serde_json::{Map, Value};
 
@@ -369,18 +370,6 @@ pub(crate) fn called(fields: &Map<String, Value>) -> Option<BlobName> {
     (!schema.is_empty()).then(called)
 }
 
-/// What Go calls a JSON value.
-pub(crate) fn word(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 /// The text of a field that the value of a checked shape has; empty when it is not set.
 pub(crate) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     fold::get(value, field).and_then(Value::as_str).unwrap_or_default()
@@ -397,7 +386,7 @@ pub(crate) fn check(value: &Value, shape: &Shape) -> Result<(), Wrong> {
         other => Err(Wrong {
             message: format!(
                 "json: cannot unmarshal {} into Go value of type {}",
-                word(other),
+                json_kind(other),
                 shape.spelled
             ),
             path: Vec::new(),
@@ -458,7 +447,7 @@ impl Place<'_> {
 
     /// Checks that a value is a whole number of a Go type.
     fn whole(&self, value: &Value, name: &str) -> Result<(), Wrong> {
-        let Value::Number(number) = value else { return Err(self.refuse(word(value), name)) };
+        let Value::Number(number) = value else { return Err(self.refuse(json_kind(value), name)) };
         let fits = match (number.as_i64(), name) {
             (Some(number), "uint8") => u8::try_from(number).is_ok(),
             (Some(number), "int32") => i32::try_from(number).is_ok(),
@@ -473,7 +462,7 @@ impl Place<'_> {
     }
 
     fn check(&self, kind: &Kind, value: &Value) -> Result<(), Wrong> {
-        let refuse = |value: &Value, expected: &str| Err(self.refuse(word(value), expected));
+        let refuse = |value: &Value, expected: &str| Err(self.refuse(json_kind(value), expected));
         let odd_text = |item: &Value| !item.is_string() && !item.is_null();
         match (kind, value) {
             (_, Value::Null) | (Any, _) | (Text, Value::String(_)) | (Bool, Value::Bool(_)) => {
@@ -498,7 +487,7 @@ impl Place<'_> {
             (Bytes, other) => refuse(other, "[]uint8"),
             (Int(name), other) => self.whole(other, name),
             (Texts, Value::Array(items)) => match items.iter().position(odd_text) {
-                Some(at) => Err(self.refuse(word(&items[at]), "string").below(Part::Item(at))),
+                Some(at) => Err(self.refuse(json_kind(&items[at]), "string").below(Part::Item(at))),
                 None => Ok(()),
             },
             (Texts, other) => refuse(other, "[]string"),

@@ -2,9 +2,10 @@
 
 use crate::go_json;
 use crate::property::Facts;
-use crate::property::{Api, GoFields, go_error, go_kind};
+use crate::property::{Api, GoFields, go_error};
 use crate::rule::Rule;
 use crate::snapshot::Entry;
+use mainstay_object::gotext::json_kind;
 use mainstay_version::{Range, quote};
 use serde_json::{Value, json};
 use std::fmt;
@@ -198,7 +199,7 @@ fn object(json: &str, target: &str) -> Result<Value, String> {
     if value.is_object() || value.is_null() {
         return Ok(value);
     }
-    Err(format!("json: cannot unmarshal {} into Go value of type {target}", go_kind(&value)))
+    Err(format!("json: cannot unmarshal {} into Go value of type {target}", json_kind(&value)))
 }
 
 fn constraint(json: &str) -> Result<Predicate, String> {
@@ -233,7 +234,7 @@ struct Spot<'s> {
 
 impl Spot<'_> {
     fn wrong(self, value: &Value, target: &str) -> String {
-        let (kind, Self { around, path }) = (go_kind(value), self);
+        let (kind, Self { around, path }) = (json_kind(value), self);
         if path.is_empty() {
             return format!("json: cannot unmarshal {kind} into Go value of type {target}");
         }

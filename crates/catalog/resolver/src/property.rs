@@ -3,6 +3,7 @@
 use crate::go_json;
 use crate::predicate::{self, Predicate};
 use crate::rule;
+use mainstay_object::gotext::json_kind;
 use mainstay_version::{Version, parse_strict, parse_tolerant};
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -239,21 +240,9 @@ impl<'a> GoFields<'a> {
             Some(Value::String(text)) => Ok(text.clone()),
             Some(other) => Err(format!(
                 "json: cannot unmarshal {} into Go struct field .{name} of type string",
-                go_kind(other)
+                json_kind(other)
             )),
         }
-    }
-}
-
-/// Go's word for the type of a JSON value.
-pub(crate) const fn go_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

@@ -53,6 +53,32 @@ pub fn type_name(value: &Value) -> &'static str {
     }
 }
 
+/// What Go's `encoding/json` calls a value that it cannot put where it belongs.
+pub const fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// What Go calls that which holds a value in memory (`reflect.Kind`), as converters say that do not
+/// start from text.
+pub fn memory_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "interface",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    }
+}
+
 /// A value as `encoding/json` writes it: compact, keys sorted, `<`, `>` and `&` escaped, whole
 /// numbers without a fraction.
 pub fn json(value: &Value) -> String {
@@ -103,6 +129,22 @@ mod tests {
             (0.0, "0"),
         ] {
             assert_eq!(float(number), text);
+        }
+    }
+
+    #[test]
+    fn kinds_of_values_have_their_words() {
+        for (value, in_json, in_memory) in [
+            (json!(null), "null", "interface"),
+            (json!(true), "bool", "bool"),
+            (json!(1), "number", "int64"),
+            (json!(u64::MAX), "number", "float64"),
+            (json!(1.5), "number", "float64"),
+            (json!("a"), "string", "string"),
+            (json!([1]), "array", "slice"),
+            (json!({}), "object", "map"),
+        ] {
+            assert_eq!((json_kind(&value), memory_kind(&value)), (in_json, in_memory));
         }
     }
 

@@ -22,7 +22,7 @@ const BAD_INDEX: &str = "invalid array index";
 /// [`PatchError::Malformed`], in the words of Go's decoder.
 pub fn check_operations(patch: &Value) -> Result<(), PatchError> {
     let malformed = |found: &Value, wanted: &str| {
-        let found = go_kind(found);
+        let found = mainstay_object::gotext::json_kind(found);
         Err(PatchError::Malformed(format!(
             "error decoding patch: json: cannot unmarshal {found} into Go {wanted}"
         )))
@@ -59,7 +59,7 @@ pub fn check_operations(patch: &Value) -> Result<(), PatchError> {
 /// [`PatchError::DoesNotApply`] for the first operation that does not.
 pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let malformed = |found: &Value, wanted: &str| {
-        let found = go_kind(found);
+        let found = mainstay_object::gotext::json_kind(found);
         PatchError::Malformed(format!(
             "json: cannot unmarshal {found} into Go value of type jsonpatch.{wanted}"
         ))
@@ -88,18 +88,6 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
         apply(target, operation, &mut copied).map_err(PatchError::DoesNotApply)?;
     }
     Ok(())
-}
-
-/// The name that Go's decoder has for a kind of value.
-pub fn go_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 fn apply(

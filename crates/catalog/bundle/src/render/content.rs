@@ -4,11 +4,12 @@ use super::{RenderError, Stage, convert, yaml};
 use crate::{
     metadata,
     read::Limits,
-    shape::{self, Kind as Wanted, Shape, word},
+    shape::{self, Kind as Wanted, Shape},
     tree::{Kind, Tree},
     types,
 };
 use mainstay_gojson::{Html, Numbers};
+use mainstay_object::gotext::json_kind;
 use mainstay_schema::{strict, structural};
 use mainstay_yaml::{Document, Format, Options};
 use serde_json::{Map, Value};
@@ -357,7 +358,7 @@ enum Undone {
 fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), String> {
     let value = &document.value;
     if !value.is_object() {
-        let found = word(value);
+        let found = json_kind(value);
         return Err(format!(
             "json: cannot unmarshal {found} into Go value of type unstructured.detector"
         ));
@@ -376,7 +377,7 @@ fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), String> {
             return Err(format!(
                 "json: cannot unmarshal {} into Go struct field decodeList.items of type \
                  []json.RawMessage",
-                word(other)
+                json_kind(other)
             ));
         }
     }

@@ -3,10 +3,8 @@
 //! It differs from the decoder of JSON texts (`shape.rs`): it stops at the first value that does not
 //! fit, says no place, and takes names of fields in one case only.
 
-use crate::{
-    shape::{Kind, word},
-    types,
-};
+use crate::{shape::Kind, types};
+use mainstay_object::gotext::{json_kind, memory_kind};
 use mainstay_schema::{builtin, strict};
 use serde_json::{Map, Value};
 
@@ -56,7 +54,7 @@ fn kind(value: &mut Value, wanted: &Kind) -> Result<(), String> {
         (Kind::TextMap, Value::Object(fields)) => {
             fields.values_mut().try_for_each(|value| item(value, &Kind::Text))
         }
-        (Kind::TextMap, other) => Err(format!("cannot restore map from {}", held_in(other))),
+        (Kind::TextMap, other) => Err(format!("cannot restore map from {}", memory_kind(other))),
         (Kind::One(shape), Value::Object(fields)) => {
             for (name, wanted) in shape.fields {
                 match fields.get_mut(*name) {
@@ -67,7 +65,7 @@ fn kind(value: &mut Value, wanted: &Kind) -> Result<(), String> {
             }
             Ok(())
         }
-        (Kind::One(_), other) => Err(format!("cannot restore struct from: {}", held_in(other))),
+        (Kind::One(_), other) => Err(format!("cannot restore struct from: {}", memory_kind(other))),
         (Kind::Many(element), Value::Array(items)) => {
             items.iter_mut().try_for_each(|value| item(value, element))
         }
@@ -75,12 +73,12 @@ fn kind(value: &mut Value, wanted: &Kind) -> Result<(), String> {
             items.iter_mut().try_for_each(|value| item(value, &Kind::One(shape)))
         }
         (Kind::Many(_) | Kind::Pointers(_), other) => {
-            Err(format!("cannot restore slice from {}", held_in(other)))
+            Err(format!("cannot restore slice from {}", memory_kind(other)))
         }
         (Kind::Kube(name), value) => kube(value, name),
         (Kind::Own(read), Value::String(text)) => read(text),
         (Kind::Own(_), other) => {
-            Err(format!("json: cannot unmarshal {} into Go value of type string", word(other)))
+            Err(format!("json: cannot unmarshal {} into Go value of type string", json_kind(other)))
         }
     }
 }
@@ -98,18 +96,5 @@ fn item(value: &mut Value, wanted: &Kind) -> Result<(), String> {
 }
 
 fn cannot_convert(value: &Value, to: &str) -> String {
-    format!("cannot convert {} to {to}", held_in(value))
-}
-
-/// Go's word for what holds a value in memory.
-fn held_in(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "interface",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_i64() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "slice",
-        Value::Object(_) => "map",
-    }
+    format!("cannot convert {} to {to}", memory_kind(value))
 }

@@ -2,6 +2,7 @@
 //! differ from those of a decoder.
 
 use crate::shape::{self, Kind};
+use mainstay_object::gotext::{json_kind, memory_kind};
 use mainstay_schema::builtin::{self, Type};
 use serde_json::{Map, Number, Value};
 
@@ -33,7 +34,7 @@ pub(crate) fn fault(value: &Value, kind: &Kind) -> Option<String> {
         (Kind::Own(read), Value::String(text)) => read(text).err(),
         (Kind::Own(_), other) => Some(format!(
             "json: cannot unmarshal {} into Go value of type string",
-            shape::word(other)
+            json_kind(other)
         )),
     }
 }
@@ -68,16 +69,13 @@ pub(crate) fn filled(value: &Value, kind: &Kind) -> Value {
     Value::Object(out)
 }
 
-/// What Go calls the kind of a value.
+/// What Go calls that which holds a value, where nothing holds a null and numbers are whole as far as
+/// they have no sign.
 fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",
-        Value::Bool(_) => "bool",
         Value::Number(number) if whole(number) => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "slice",
-        Value::Object(_) => "map",
+        other => memory_kind(other),
     }
 }
 

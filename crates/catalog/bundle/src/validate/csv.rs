@@ -12,6 +12,7 @@ use crate::{
     types,
 };
 use mainstay_formats::{names, quote};
+use mainstay_object::gotext::json_kind;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -171,7 +172,7 @@ fn decode_examples(text: &str) -> Result<Vec<Value>, (&'static str, String)> {
             None => Ok(found),
         },
         Ok(other) => {
-            let what = shape::word(&other);
+            let what = json_kind(&other);
             let why = format!("json: cannot unmarshal {what} into Go value of type {list}");
             // What begins like a JSON object is read as JSON, all else as YAML.
             let start = text.as_bytes().get(..8).unwrap_or(text.as_bytes()).trim_ascii_start();

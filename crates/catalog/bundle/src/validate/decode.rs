@@ -75,7 +75,7 @@ pub(crate) fn object(bytes: &[u8]) -> Result<Decoded, Refused> {
 /// Why a value is no object; none if it is one.
 pub(crate) fn unstructured(value: &Value) -> Option<String> {
     let Value::Object(fields) = value else {
-        let found = crate::shape::word(value);
+        let found = mainstay_object::gotext::json_kind(value);
         return match value {
             Value::Null => Some("Object 'Kind' is missing in 'null'".to_owned()),
             _ => Some(format!(

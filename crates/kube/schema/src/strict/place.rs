@@ -2,6 +2,7 @@
 
 use crate::builtin::{Definition, Field, Type};
 use crate::trail::Trail;
+use mainstay_object::gotext::{json_kind, memory_kind};
 use serde_json::Value;
 
 /// Which of the original's decoders speaks.
@@ -71,7 +72,7 @@ impl<'a> Place<'a> {
         if self.words == Words::Json {
             return self.refuse(value, &self.go_type(ty));
         }
-        let kind = go_kind(value);
+        let kind = memory_kind(value);
         match (ty, value) {
             (Type::List(_) | Type::Bytes, _) => format!("cannot restore slice from {kind}"),
             (Type::Map(_), _) => format!("cannot restore map from {kind}"),
@@ -89,7 +90,7 @@ impl<'a> Place<'a> {
     pub(super) fn refuse_struct(&self, value: &Value, definition: &Definition) -> String {
         match self.words {
             Words::Json => self.refuse(value, &go_name(definition)),
-            Words::Converter => format!("cannot restore struct from: {}", go_kind(value)),
+            Words::Converter => format!("cannot restore struct from: {}", memory_kind(value)),
         }
     }
 
@@ -104,15 +105,10 @@ impl<'a> Place<'a> {
     /// The refusal of a value by a type that reads itself from text.
     pub(super) fn refuse(&self, value: &Value, ty: &str) -> String {
         let found = match value {
-            Value::Null => "null".to_owned(),
-            Value::Bool(_) => "bool".to_owned(),
             Value::Number(number) if ty.starts_with("int") || ty.starts_with("uint") => {
                 format!("number {number}")
             }
-            Value::Number(_) => "number".to_owned(),
-            Value::String(_) => "string".to_owned(),
-            Value::Array(_) => "array".to_owned(),
-            Value::Object(_) => "object".to_owned(),
+            _ => json_kind(value).to_owned(),
         };
         let fields = self.trail.fields();
         if fields.is_empty() || self.words == Words::Converter {
@@ -120,19 +116,6 @@ impl<'a> Place<'a> {
         }
         let owner = self.owner.short_name();
         format!("json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {ty}")
-    }
-}
-
-/// Go's word for what holds a value in memory.
-fn go_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "interface",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_i64() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "slice",
-        Value::Object(_) => "map",
     }
 }
 

@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use mainstay_object::fnv::random_uid;
+use mainstay_object::gotext::json_kind;
 use mainstay_object::{Reason, Status};
-use mainstay_patch::go_kind;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -70,7 +70,7 @@ pub(super) fn answer(
     let form = |why: String| Wrong::Form(why);
     let sense = |why: String| Err(Wrong::Sense(why));
     let Some(fields) = review.as_object() else {
-        let found = go_kind(review);
+        let found = json_kind(review);
         return Err(form(format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
         )));
@@ -147,7 +147,7 @@ impl Response {
         let wrong = |value: &Value, field: &str, wanted: &str| {
             format!(
                 "json: cannot unmarshal {} into Go struct field {field} of type {wanted}",
-                go_kind(value)
+                json_kind(value)
             )
         };
         let Some(fields) = response.as_object() else {
