@@ -1,6 +1,6 @@
 //! Values that are no documents of a catalog whatever their schema, in upstream's words.
 
-use crate::{fold, golang, shape};
+use crate::{fold, golang};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) fn no_text(key: &str, value: &Value) -> String {
 /// as JSON.
 pub(crate) fn no_document(value: &Value, shown: impl FnOnce() -> String) -> Option<String> {
     let Value::Object(fields) = value else {
-        return Some(golang::no_object(shape::word(value), &shown()));
+        return Some(golang::no_object(mainstay_object::gotext::json_kind(value), &shown()));
     };
     let odd = |field: &&str| {
         let (key, value) = fields.iter().find(|(key, _)| fold::same(key, field))?;

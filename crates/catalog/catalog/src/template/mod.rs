@@ -82,7 +82,7 @@ impl Kind {
             Value::Object(fields) => fields,
             Value::Null => return Err(format!("unmarshalling template schema: {NOTHING}")),
             other => {
-                let found = shape::word(&other);
+                let found = mainstay_object::gotext::json_kind(&other);
                 return Err(format!(
                     "unmarshalling template schema: json: cannot unmarshal {found} into Go value of type struct {{ Schema string \"json:\\\"schema\\\"\" }}"
                 ));

@@ -113,7 +113,7 @@ impl Template {
             Value::Object(fields) => fields,
             Value::Null => Map::new(),
             other => {
-                let (found, spelled) = (shape::word(&other), SHAPE.spelled);
+                let (found, spelled) = (gotext::json_kind(&other), SHAPE.spelled);
                 return Err(decoding(format!(
                     "json: cannot unmarshal {found} into Go value of type {spelled}"
                 )));
