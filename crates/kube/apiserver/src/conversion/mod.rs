@@ -7,6 +7,7 @@
 //! Rules and texts: apiextensions-apiserver's `pkg/apiserver/conversion`.
 
 use crate::admission::review_value;
+use crate::handlers::aside::waited;
 use crate::reach::{Call, ClientConfig};
 use crate::registry::{Custom, KindRow};
 use crate::server::ApiServer;
@@ -320,8 +321,7 @@ pub(crate) fn at_once(
     let runtime = runtime.filter(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
     if let Some(runtime) = runtime {
         let objects = [object];
-        let work = || runtime.block_on(converter.convert(server, &objects, wanted));
-        let mut made = tokio::task::block_in_place(work)?;
+        let mut made = waited(&runtime, converter.convert(server, &objects, wanted))??;
         return Ok(made.pop().unwrap_or_default().into_value());
     }
     let mut value = object.into_value();

@@ -4,7 +4,7 @@
 //! body ─► decoded object ─► stored form ─► strategy and schema ─► store ─► the same bytes back.
 
 mod apply;
-mod aside;
+pub(crate) mod aside;
 pub(crate) mod bootstrap;
 mod change;
 mod create;
