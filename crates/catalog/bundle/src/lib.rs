@@ -32,6 +32,7 @@ mod migrate;
 mod pretty;
 mod read;
 pub mod render;
+pub mod rule;
 mod shape;
 mod template;
 mod tree;

@@ -4,6 +4,7 @@ use crate::levels::gvk;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_catalog::{json_stream_fault, property_fault};
 use mainstay_gojson::{Html, Numbers, Writer, quoted, sort_slice};
+use mainstay_object::gotext::json_kind;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use std::{borrow::Cow, collections::BTreeSet};
@@ -231,7 +232,7 @@ fn csv(objects: &[&str]) -> Result<Option<Value>, String> {
             return Err(format!(
                 "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of \
                  type map[string]interface {{}}",
-                word(&value)
+                json_kind(&value)
             ));
         }
         let head: Option<Head<'_>> = serde_json::from_str(object).ok();
@@ -249,24 +250,12 @@ fn csv(objects: &[&str]) -> Result<Option<Value>, String> {
     if objects.is_empty() { Ok(None) } else { Err(NO_CSV.to_owned()) }
 }
 
-/// What Go calls a JSON value.
-fn word(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 const NO_CSV: &str = "no csv in bundle";
 
 /// Names and references of the images that a ClusterServiceVersion names.
 fn related_images(csv: Option<&Value>) -> Result<Vec<Pair>, String> {
     let refuse = |value: &Value, at: &str, expected: &str| {
-        let found = word(value);
+        let found = json_kind(value);
         format!(
             "unmarshal csv: json: cannot unmarshal {found} into Go struct field csv.spec{at} of type {expected}"
         )

@@ -106,7 +106,6 @@ pub use outcome::{
 };
 pub use property::{Api, LegacyDependency, Property};
 pub use resolution::{resolve, resolve_again, resolve_explaining};
-pub use rule::fault as rule_fault;
 pub use snapshot::{BundleFacts, EntryFacts, KnownBundle, Snapshot, SnapshotBuilder};
 pub use view::EntryView;
 pub use world::{

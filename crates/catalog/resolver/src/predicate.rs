@@ -3,7 +3,7 @@
 use crate::go_json;
 use crate::property::Facts;
 use crate::property::{Api, GoFields, go_error};
-use crate::rule::Rule;
+use crate::rule::{self, Rule};
 use crate::snapshot::Entry;
 use mainstay_object::gotext::json_kind;
 use mainstay_version::{Range, quote};
@@ -70,7 +70,7 @@ impl Predicate {
             Self::All(all) => all.iter().all(|one| one.holds(entry, facts, steps)),
             Self::Any(any) => any.iter().any(|one| one.holds(entry, facts, steps)),
             Self::Not(none) => !none.iter().any(|one| one.holds(entry, facts, steps)),
-            Self::Cel { rule, .. } => rule.holds(facts.told(), steps),
+            Self::Cel { rule, .. } => rule::holds(rule, facts.told(), steps),
             Self::Said { inner, .. } => inner.holds(entry, facts, steps),
         }
     }

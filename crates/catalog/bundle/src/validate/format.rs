@@ -1,8 +1,7 @@
 //! What `opm` asks of the folders of a bundle: are they there, and what do the metadata say?
-//!
-//! Expressions of constraints are not compiled here: the resolver does that.
 
 use super::{decode, registry::media_type, soft::soften};
+use crate::rule::Rule;
 use crate::{
     metadata::{self, Property},
     read::Limits,
@@ -84,21 +83,6 @@ pub fn format(tree: &dyn Tree, shown: &str, limits: &Limits) -> Vec<String> {
     }
     found.sort();
     found
-}
-
-/// The expressions of the constraints that a bundle depends on, as far as they are there. Whether they
-/// can be compiled is for the resolver to say.
-pub fn constraint_rules(tree: &dyn Tree, limits: &Limits) -> Vec<String> {
-    let (_, dependencies) = metadata_of(tree, limits);
-    let constraints = dependencies.iter().filter(|it| it.kind == "olm.constraint");
-    constraints
-        .filter(|it| wrong_with(it).is_empty())
-        .filter_map(|it| serde_json::from_str::<Value>(it.value.as_deref()?).ok())
-        .filter_map(|value| {
-            let cel = shape::field(&value, "cel")?;
-            Some(shape::text(cel, "rule").to_owned())
-        })
-        .collect()
 }
 
 /// The annotations, and the dependencies of another file.
@@ -193,7 +177,16 @@ fn wrong_with(dependency: &Property) -> Vec<String> {
         "olm.label" => &[(text("label").is_empty(), "Label information is missing")],
         _ => match shape::field(&value, "cel") {
             None => &[(true, "The CEL field is missing")],
-            Some(cel) => &[(shape::text(cel, "rule").is_empty(), "The CEL expression is missing")],
+            Some(cel) => match shape::text(cel, "rule") {
+                "" => &[(true, "The CEL expression is missing")],
+                rule => {
+                    let why = Rule::parse(rule).err();
+                    return why
+                        .map(|why| format!("Invalid CEL expression: {why}"))
+                        .into_iter()
+                        .collect();
+                }
+            },
         },
     };
     said.iter().filter(|(wrong, _)| *wrong).map(|(_, words)| (*words).to_owned()).collect()

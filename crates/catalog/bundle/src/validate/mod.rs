@@ -43,7 +43,7 @@ mod view;
 pub use annotations::{operator_group, package_manifest};
 pub use community::{IndexContent, IndexFile};
 pub use finding::{Bad, Finding, Findings, Level};
-pub use format::{constraint_rules, format};
+pub use format::format;
 pub use load::{Loaded, Subject, load, load_as};
 pub use multiarch::Images;
 pub use registry::{content, media_type};

@@ -4,7 +4,7 @@ use super::super::call::{Call, End, Io};
 use super::super::pull::Images;
 use super::super::tool::Tool;
 use super::super::voice::{self, Level};
-use mainstay_bundle::validate::{Settings, constraint_rules, content, format};
+use mainstay_bundle::validate::{Settings, content, format};
 use mainstay_bundle::{Folder, Limits};
 use mainstay_image::registry::Security;
 use std::path::Path;
@@ -54,16 +54,7 @@ pub(super) fn judge_format(root: &Path) -> Result<(), String> {
 
 /// What is wrong with the format of a bundle, sorted. `shown` is how messages call its folder.
 pub(in super::super) fn faults(root: &Path, shown: &str) -> Vec<String> {
-    let (tree, limits) = (Folder::new(root), Limits::default());
-    let mut found = format(&tree, shown, &limits);
-    // Without the folders nothing else is looked at.
-    if !found.iter().any(|fault| fault.starts_with("Unable to locate ")) {
-        let rules = constraint_rules(&tree, &limits);
-        let rules = rules.iter().filter_map(|rule| mainstay_resolver::rule_fault(rule));
-        found.extend(rules.map(|why| format!("Invalid CEL expression: {why}")));
-        found.sort();
-    }
-    found
+    format(&Folder::new(root), shown, &Limits::default())
 }
 
 /// What is wrong with the content of a bundle, as one error. `hub` asks the validator of
