@@ -276,6 +276,12 @@ pub fn kubeconfig_variable() -> Option<PathBuf> {
     environment("KUBECONFIG")
 }
 
+/// A variable of the environment that is a text.
+#[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
+pub fn text_variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 /// Whether colours are unwanted (`NO_COLOR`, <https://no-color.org>) or the terminal cannot show
 /// them.
 pub fn plain_terminal() -> bool {

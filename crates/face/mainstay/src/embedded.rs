@@ -16,6 +16,7 @@ use mainstay_cli::config::{CatalogFolder, Data, ImageSource, reason, runtime_fol
 use mainstay_cli::exit::Failure;
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
+use mainstay_object::NamespacedName;
 use mainstay_store::Store;
 use mainstay_workloads::Workloads;
 use std::error::Error;
@@ -152,6 +153,7 @@ impl Embedded {
         let namespace = settings.profile.catalog_namespace();
         let catalogs = remembered.settle(&cluster, namespace).await?;
         let ports = Ports::open(&cluster, namespace, &catalogs, &stop).await?;
+        let by_image = images.sources(clock).map_err(Failure::usage)?;
         let classic = Classic::start(
             &cluster,
             mainstay_classic::Options {
@@ -163,9 +165,11 @@ impl Embedded {
                         namespace: namespace.to_owned(),
                         name: name.clone(),
                         folder: folder.clone(),
-                        served: ports.served(name),
+                        served: ports.served(&NamespacedName::new(namespace, name.as_str())),
                     })
                     .collect(),
+                images: Some(by_image),
+                serve: Some(Arc::new(ports.clone())),
                 cache: match &settings.data {
                     Data::Folder(folder) => Some(folder.join("catalogs")),
                     Data::Memory => None,
@@ -256,9 +260,10 @@ impl Embedded {
         &self.catalogs
     }
 
-    /// Where a catalog is served to other programs.
+    /// Where a catalog of [`Embedded::catalog_namespace`] is served to other programs.
     pub(crate) fn catalog_address(&self, name: &str) -> Option<SocketAddr> {
-        self.ports.address(name)
+        let key = NamespacedName::new(self.catalog_namespace(), name);
+        self.ports.address(&key).map(|(address, _)| address)
     }
 
     /// Where catalogs are that every namespace sees.

@@ -2,17 +2,21 @@
 //!
 //! A client of the registry API names a server and no catalog, so each catalog has a port of its
 //! own. The HTTP catalog API names the catalog in its paths: every port answers for all of them.
-//! Only programs on this machine are served.
+//! Only programs on this machine are served. Folders have their ports from the start; catalogs by
+//! image get theirs when they come and lose it when they go.
 
 use crate::catalogs::Folders;
 use crate::embedded::io;
+use futures::future::BoxFuture;
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_cause::Cause;
-use mainstay_classic::ServedAt;
+use mainstay_classic::{Serve, ServedAt};
 use mainstay_client::Cluster;
+use mainstay_object::NamespacedName;
 use mainstay_registry::http::Api;
 use mainstay_registry::server::{Limits, serve};
-use mainstay_registry::{Shelf, grpc};
+use mainstay_registry::{Served, Shelf, grpc};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -21,11 +25,29 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// The catalogs and their ports.
+/// The catalogs and their ports. Clones are the same.
+#[derive(Clone)]
 pub(crate) struct Ports {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
     shelf: Arc<Shelf>,
-    addresses: BTreeMap<String, SocketAddr>,
-    tasks: Vec<JoinHandle<()>>,
+    api: Api,
+    /// The namespace whose catalogs have their plain names.
+    global: String,
+    open: Mutex<BTreeMap<NamespacedName, Port>>,
+    stop: CancellationToken,
+}
+
+/// A port that is open.
+struct Port {
+    /// The catalog's name in paths.
+    name: String,
+    address: SocketAddr,
+    content: Arc<Served>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
 }
 
 impl Ports {
@@ -39,39 +61,97 @@ impl Ports {
     ) -> Result<Self, Cause> {
         let shelf = Arc::new(Shelf::default());
         let api = Api::new(Arc::clone(&shelf));
-        let limits = Limits { grace: Duration::from_millis(300), ..Limits::default() };
-        let (mut addresses, mut tasks) = (BTreeMap::new(), Vec::new());
+        let (global, stop) = (namespace.to_owned(), stop.clone());
+        let ports =
+            Self { inner: Arc::new(Inner { shelf, api, global, open: Mutex::default(), stop }) };
         for name in catalogs.keys() {
-            let listener = listen(before(cluster, namespace, name).await).await;
-            let opened = listener.and_then(|it| it.local_addr().map(|address| (it, address)));
-            let (listener, address) = opened.map_err(|error| {
+            let key = NamespacedName::new(namespace, name.as_str());
+            let before = before(cluster, namespace, name).await;
+            ports.listen(&key, before).await.map_err(|error| {
                 Cause::new(format!("no port can be had for the catalog `{name}`"))
                     .because(io(&error))
             })?;
-            let grpc = grpc::service_until(shelf.add(name), stop.clone());
-            let serving = serve(listener, api.clone(), grpc, limits, None, stop.clone());
-            tasks.push(tokio::spawn(serving));
-            addresses.insert(name.clone(), address);
         }
-        Ok(Self { shelf, addresses, tasks })
+        Ok(ports)
     }
 
-    /// Where a catalog is served.
-    pub(crate) fn address(&self, name: &str) -> Option<SocketAddr> {
-        self.addresses.get(name).copied()
+    /// Opens the port of a catalog.
+    async fn listen(
+        &self,
+        key: &NamespacedName,
+        before: Option<SocketAddr>,
+    ) -> std::io::Result<ServedAt> {
+        let inner = &*self.inner;
+        let listener = listen(before).await?;
+        let address = listener.local_addr()?;
+        // No name of a catalog has a colon in it, so two never share a place.
+        let name = if *key.namespace == *inner.global {
+            key.name.to_string()
+        } else {
+            format!("{}:{}", key.namespace, key.name)
+        };
+        let content = inner.shelf.add(&name);
+        let stop = inner.stop.child_token();
+        let limits = Limits { grace: Duration::from_millis(300), ..Limits::default() };
+        let grpc = grpc::service_until(Arc::clone(&content), stop.clone());
+        let task =
+            tokio::spawn(serve(listener, inner.api.clone(), grpc, limits, None, stop.clone()));
+        let port = Port { name, address, content: Arc::clone(&content), stop, task };
+        let old = inner.open.lock().insert(key.clone(), port);
+        if let Some(old) = old {
+            old.stop.cancel();
+        }
+        Ok(ServedAt { content, address: address.to_string().into() })
+    }
+
+    /// Where a catalog is served, and its name there.
+    pub(crate) fn address(&self, key: &NamespacedName) -> Option<(SocketAddr, String)> {
+        self.inner.open.lock().get(key).map(|port| (port.address, port.name.clone()))
     }
 
     /// The place for its content.
-    pub(crate) fn served(&self, name: &str) -> Option<ServedAt> {
-        let address = self.address(name)?.to_string().into();
-        Some(ServedAt { content: self.shelf.add(name), address })
+    pub(crate) fn served(&self, key: &NamespacedName) -> Option<ServedAt> {
+        let open = self.inner.open.lock();
+        let port = open.get(key)?;
+        let address = port.address.to_string().into();
+        Some(ServedAt { content: Arc::clone(&port.content), address })
     }
 
     /// Returns when all ports are closed, which they are after `stop`.
     pub(crate) async fn ended(self) {
-        for task in self.tasks {
+        let open = std::mem::take(&mut *self.inner.open.lock());
+        for port in open.into_values() {
             // A port that panicked has ended as well; the panic is in the log.
-            let _ = task.await;
+            let _ = port.task.await;
+        }
+    }
+}
+
+impl Serve for Ports {
+    fn open<'a>(
+        &'a self,
+        catalog: &'a NamespacedName,
+        before: Option<&'a str>,
+    ) -> BoxFuture<'a, Option<ServedAt>> {
+        Box::pin(async move {
+            if let Some(served) = self.served(catalog) {
+                return Some(served);
+            }
+            let before = before.and_then(|text| text.parse::<SocketAddr>().ok());
+            let before = before.filter(|address| address.ip().is_loopback());
+            self.listen(catalog, before)
+                .await
+                .inspect_err(
+                    |error| tracing::warn!(%catalog, %error, "the catalog is not served to others"),
+                )
+                .ok()
+        })
+    }
+
+    fn close(&self, catalog: &NamespacedName) {
+        if let Some(port) = self.inner.open.lock().remove(catalog) {
+            port.stop.cancel();
+            self.inner.shelf.remove(&port.name);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::catalog::CatalogStore;
 use crate::facts;
+use crate::image::bundles::Bundles;
 use mainstay_api::{CatalogSource, OperatorGroup, Subscription, names, resources};
 use mainstay_client::{Cache, CacheBuilder, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
@@ -16,6 +17,8 @@ pub(crate) struct Context {
     pub(crate) clock: Clock,
     pub(crate) recorder: Recorder,
     pub(crate) store: CatalogStore,
+    /// Bundles that come as images.
+    pub(crate) bundles: Bundles,
     /// The namespace whose catalogs are visible everywhere.
     pub(crate) global: Arc<str>,
     pub(crate) caches: Arc<Caches>,

@@ -36,7 +36,7 @@
 //!
 //! # What this does not do yet
 //!
-//! Catalogs behind addresses, images and `ConfigMaps`; bundles that are only an image; dependencies;
+//! Catalogs behind addresses and in `ConfigMaps`, and in images that are databases; dependencies;
 //! webhooks and API services of operators; service accounts of `OperatorGroups`; copied
 //! `ClusterServiceVersions`; `OperatorConditions` and Operators; proxies. Each is refused in words
 //! where somebody asks for it.
@@ -48,6 +48,7 @@ mod error;
 mod facts;
 mod gojson;
 mod hash;
+mod image;
 mod install_plan;
 mod operator_group;
 mod patch;
@@ -57,5 +58,6 @@ mod steps;
 mod subscription;
 mod triggers;
 
-pub use catalog::{FOLDER_ADDRESS, FolderCatalog, ServedAt};
+pub use catalog::{FOLDER_ADDRESS, FolderCatalog, Serve, ServedAt};
+pub use image::{Images, LocalName, Named};
 pub use start::{Classic, Options};

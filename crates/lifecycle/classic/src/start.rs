@@ -1,7 +1,9 @@
 //! Puts the controllers together.
 
-use crate::catalog::{self, CatalogStore, FolderCatalog};
+use crate::catalog::{self, ByImage, CatalogStore, FolderCatalog, Serve};
 use crate::context::{Caches, Context};
+use crate::image::bundles::Bundles;
+use crate::image::{Images, Puller};
 use crate::triggers::{self, Queues};
 use crate::{csv, install_plan, operator_group, subscription};
 use mainstay_client::{Cluster, Controller, ControllerHandle, Reconciler, Recorder};
@@ -15,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 const COMPONENT: &str = "operator-lifecycle-manager";
 
 /// How to run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// The time that is written onto objects.
     pub clock: Clock,
@@ -26,6 +28,10 @@ pub struct Options {
     pub catalogs: Vec<FolderCatalog>,
     /// Where copies of good catalogs are kept for a restart; none keeps them in memory only.
     pub cache: Option<PathBuf>,
+    /// Where catalogs and bundles by image come from; without it, they say that they cannot be had.
+    pub images: Option<Images>,
+    /// Where catalogs by image are served to others, if they are.
+    pub serve: Option<Arc<dyn Serve>>,
 }
 
 /// What the operator that keeps versions installed calls itself in requests, and so as a manager of
@@ -46,13 +52,17 @@ impl Classic {
     /// definitions should be established: until they are, nothing is in sync.
     pub fn start(cluster: &Cluster, options: Options) -> Self {
         let stop = CancellationToken::new();
-        let Options { clock, global_namespace, catalogs, cache } = options;
-        let store = CatalogStore::new(&catalogs, cache, clock);
+        let Options { clock, global_namespace, catalogs, cache, images, serve } = options;
+        let asks = cluster.clone().named(CATALOG_OPERATOR);
+        let puller = images.map(|images| Puller::new(images, asks));
+        let by_image = ByImage { puller: puller.clone(), serve, stop: stop.clone() };
+        let store = CatalogStore::new(&catalogs, cache, clock, by_image);
         let context = Arc::new(Context {
             cluster: cluster.clone().named(OPERATOR),
             clock,
             recorder: Recorder::start(cluster, COMPONENT, clock, stop.clone()),
             store: store.clone(),
+            bundles: Bundles::new(puller, clock, stop.clone()),
             global: global_namespace.into(),
             caches: Arc::new(Caches::start(cluster, &stop)),
         });

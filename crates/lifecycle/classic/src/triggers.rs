@@ -51,7 +51,7 @@ impl Wires {
 /// Connects every cache with the queues.
 pub(crate) fn connect(context: &Arc<Context>, queues: &Queues) {
     let wires = || Wires { context: Arc::downgrade(context), queues: queues.clone() };
-    catalogs(context, wires(), wires());
+    catalogs(context, wires(), wires(), wires());
     subscriptions(context, wires(), wires());
     versions(context, wires());
     groups(context, wires(), wires());
@@ -69,7 +69,7 @@ fn sides<'a, T>(change: &Changed<'a, T>) -> impl Iterator<Item = &'a Arc<T>> {
     change.before.into_iter().chain(change.after)
 }
 
-fn catalogs(context: &Arc<Context>, seen: Wires, loaded: Wires) {
+fn catalogs(context: &Arc<Context>, seen: Wires, loaded: Wires, unpacked: Wires) {
     let wake = |context: &Context, queues: &Queues, key: &NamespacedName| {
         queues.sources.add(key.clone());
         for namespace in watchers(context, key) {
@@ -80,6 +80,9 @@ fn catalogs(context: &Arc<Context>, seen: Wires, loaded: Wires) {
         seen.with(|context, queues| wake(context, queues, change.key));
     });
     context.store.subscribe(move |key| loaded.with(|context, queues| wake(context, queues, key)));
+    context.bundles.subscribe(move |namespace| {
+        unpacked.with(|_, queues| queues.namespaces.add(namespace.clone()));
+    });
 }
 
 fn subscriptions(context: &Arc<Context>, asked: Wires, planned: Wires) {

@@ -15,15 +15,18 @@ mod port;
 
 use crate::embedded::{chain, io};
 use mainstay_cause::{Cause, Place};
-use mainstay_cli::config::{Data, ImageSource};
+use mainstay_classic::{Images as Sources, LocalName};
+use mainstay_cli::config::{Data, ImageSource, text_variable as environment};
 use mainstay_clock::Clock;
 use mainstay_image::digest::Digest;
 use mainstay_image::reference::Reference;
+use mainstay_image::registry::{self, Proxies};
 use mainstay_image::serve;
 use mainstay_image::store::{Store, Untagged};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -33,9 +36,16 @@ use tokio_util::sync::CancellationToken;
 const DOMAIN: &str = "localhost";
 /// Content that nothing names is kept for this long: somebody may be about to name it.
 const GRACE: Duration = Duration::from_hours(1);
+/// The same of what was pulled, which is used again.
+const KEPT: Duration = Duration::from_hours(24 * 7);
 
 /// The images of a cluster, and the port at which they are served.
 pub(crate) struct Images {
+    store: Store,
+    settings: serve::Settings,
+    addresses: Vec<String>,
+    /// The folder of what is not shown to others.
+    private: PathBuf,
     task: JoinHandle<()>,
     /// A store in a place for temporary files.
     _temporary: Option<Temporary>,
@@ -53,6 +63,7 @@ impl Drop for Temporary {
 
 /// Where the images of a cluster are before anything is done with them.
 pub(crate) struct Opened {
+    private: PathBuf,
     store: Store,
     listener: TcpListener,
     address: SocketAddr,
@@ -61,11 +72,11 @@ pub(crate) struct Opened {
 
 /// Opens the store and takes the port: `wanted`, or the one of before, or a free one.
 pub(crate) async fn open(data: &Data, wanted: Option<SocketAddr>) -> Result<Opened, Cause> {
-    let (folder, temporary) = match data {
-        Data::Folder(folder) => (folder.join("images"), None),
+    let (folder, private, temporary) = match data {
+        Data::Folder(folder) => (folder.join("images"), folder.join("pulled"), None),
         Data::Memory => {
             let folder = temporary_folder()?;
-            (folder.clone(), Some(Temporary(folder)))
+            (folder.join("images"), folder.join("pulled"), Some(Temporary(folder)))
         }
     };
     let memory = match data {
@@ -95,7 +106,7 @@ pub(crate) async fn open(data: &Data, wanted: Option<SocketAddr>) -> Result<Open
                 .because(io(&error))
         })?;
     }
-    Ok(Opened { store, listener, address, temporary })
+    Ok(Opened { private, store, listener, address, temporary })
 }
 
 /// Where images were served the last time.
@@ -141,12 +152,13 @@ impl Opened {
         stop: &CancellationToken,
         say: &dyn Fn(&str),
     ) -> Result<Images, Cause> {
-        let Self { store, listener, address, temporary } = self;
+        let Self { private, store, listener, address, temporary } = self;
         let mut settings = serve::Settings::new(DOMAIN);
         settings.folders = true;
         let addresses = addresses(address);
         let filling = {
             let (store, settings, now) = (store.clone(), settings.clone(), clock.now());
+            let addresses = addresses.clone();
             move || {
                 let stored = |reference: &Reference| settings.stored(reference, &addresses);
                 let put = put(&store, &sources, stored)?;
@@ -160,13 +172,13 @@ impl Opened {
             .await
             .map_err(|error| Cause::new(format!("reading images ended early: {error}")))?;
         let put = put?;
-        let registry = serve::Registry::new(store, settings, clock);
+        let registry = serve::Registry::new(store.clone(), settings.clone(), clock);
         let task = tokio::spawn(port::serve(listener, registry, stop.clone()));
         say(&format!("registry    http://{address}"));
         for line in put {
             say(&format!("image       {line}"));
         }
-        Ok(Images { task, _temporary: temporary })
+        Ok(Images { store, settings, addresses, private, task, _temporary: temporary })
     }
 }
 
@@ -217,6 +229,39 @@ fn put(
 }
 
 impl Images {
+    /// Where catalogs and bundles by image come from: what is here, then registries. What was pulled
+    /// from them is kept beside, because not everybody who may ask this registry may have it.
+    pub(crate) fn sources(&self, clock: Clock) -> Result<Sources, Cause> {
+        let failed = |error: &dyn std::error::Error| {
+            Cause::new("pulled images cannot be kept")
+                .at(Place::file(&self.private))
+                .because(chain(error))
+        };
+        let pulled = Store::open(&self.private).map_err(|error| failed(&error))?;
+        let work = self.private.join("work");
+        // Of a process that was killed.
+        let _ = std::fs::remove_dir_all(&work);
+        std::fs::create_dir_all(&work).map_err(|error| failed(&error))?;
+        // What a tag means no more, and what was asked for by digest and is not used.
+        if let Err(error) = pulled.collect(clock.now(), KEPT, Untagged::Forget) {
+            tracing::warn!(%error, "pulled images that nothing names are not removed");
+        }
+        let mut registries = registry::Settings::new(clock);
+        registries.proxies = Proxies::from_environment(environment).map_err(|error| {
+            Cause::new("the proxies that the environment names cannot be used")
+                .because(chain(&error))
+                .remedy("correct HTTPS_PROXY, HTTP_PROXY or NO_PROXY")
+        })?;
+        let (settings, addresses) = (self.settings.clone(), self.addresses.clone());
+        let named = move |reference: &Reference| {
+            let stored = settings.stored(reference, &addresses);
+            let only_here = stored.domain() == DOMAIN;
+            LocalName { reference: stored, only_here }
+        };
+        let local = self.store.clone();
+        Ok(Sources { local, named: Arc::new(named), pulled, registries, work })
+    }
+
     /// Returns when the port is closed, which it is after `stop`.
     pub(crate) async fn ended(self) {
         // A port that panicked has ended as well; the panic is in the log.

@@ -24,7 +24,11 @@ impl Reconciler for Controller {
 impl Controller {
     async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.0;
-        let Some(source) = context.caches.sources.get(key) else { return Ok(Action::Done) };
+        let Some(source) = context.caches.sources.get(key) else {
+            context.store.leave(key);
+            return Ok(Action::Done);
+        };
+        context.store.attend(&source);
         let state = context.store.state(key);
         let status = source::status(&source, state.as_ref(), Time::new(context.clock.now()));
         if let Some(patch) = patch::of_view(&source, &status)? {

@@ -6,8 +6,11 @@
 //! connected, and nothing that is installed or upgraded is held up. So `CatalogSourcesUnhealthy` is
 //! `True` only when nothing is served; while old content is served it stays `False` and its message
 //! names the catalog.
+//!
+//! A catalog by image that has content stays `READY` while the image cannot be had or read again, as
+//! in the original, where the old pod goes on; reason and message say what is wrong.
 
-use super::State;
+use super::{State, images};
 use mainstay_api::{
     CatalogSource, CatalogSourceReason, CatalogSourceSpec, CatalogSourceStatus, ConnectionState,
     LastObservedState, RegistryService, SourceType, Time,
@@ -34,7 +37,7 @@ fn invalid(spec: &CatalogSourceSpec) -> Option<String> {
     }
 }
 
-/// Why a catalog that is no folder of this process has no content.
+/// Why a catalog that is neither a folder of this process nor an image has no content.
 fn unserved(spec: &CatalogSourceSpec) -> String {
     let what = if matches!(spec.source_type, SourceType::Grpc) {
         if spec.address.is_empty() {
@@ -79,14 +82,22 @@ pub(crate) fn status(
     let (observed, failure) = match state {
         None => (LastObservedState::TransientFailure, Some(unserved(&source.spec))),
         Some(state) if state.is_loading() => (LastObservedState::Connecting, None),
-        Some(State { failure: Some(failure), .. }) => {
-            (LastObservedState::TransientFailure, Some(failure.clone()))
+        Some(State { failure: Some(failure), content, .. }) => {
+            let serves = images::is_by_image(source) && content.is_some();
+            let observed =
+                if serves { LastObservedState::Ready } else { LastObservedState::TransientFailure };
+            (observed, Some(failure.clone()))
         }
         Some(_) => (LastObservedState::Ready, None),
     };
     if let Some(failure) = failure {
         new.reason = CatalogSourceReason::RegistryServer;
         new.message = failure;
+    } else if let (_, Some(wrong)) = images::interval(source)
+        && images::is_by_image(source)
+    {
+        new.reason = CatalogSourceReason::InvalidInterval;
+        new.message = wrong;
     }
     let connection =
         ConnectionState { last_observed_state: observed, address, last_connect: Some(now) };
@@ -97,11 +108,24 @@ pub(crate) fn status(
         new.connection_state = Some(connection);
     }
     if state.is_some() && new.registry_service.is_none() {
+        let metadata = &source.metadata;
         new.registry_service = Some(RegistryService {
             protocol: "grpc".to_owned(),
             created_at: Some(now),
-            ..RegistryService::default()
+            ..if images::is_by_image(source) {
+                RegistryService {
+                    port: "50051".to_owned(),
+                    service_name: metadata.name.replace('.', "-"),
+                    service_namespace: metadata.namespace.clone(),
+                    ..RegistryService::default()
+                }
+            } else {
+                RegistryService::default()
+            }
         });
+    }
+    if let Some(polled) = state.and_then(|it| it.polled) {
+        new.latest_image_registry_poll = Some(Time::new(polled));
     }
     new
 }

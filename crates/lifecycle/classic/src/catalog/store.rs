@@ -6,15 +6,20 @@
 //! ```
 //!
 //! Readers take an `Arc` and never wait. A folder that cannot be loaded keeps its last good
-//! content, after a restart too: that is what the copy on disk is for.
+//! content, after a restart too: that is what the copy on disk is for. What comes as an image takes
+//! the same way (`images`).
 
+use super::images::Followers;
+use crate::image::Puller;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clock::Clock;
 use mainstay_object::NamespacedName;
 use mainstay_registry::{Index, Served, reload};
 use mainstay_resolver::Snapshot;
 use parking_lot::RwLock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -42,6 +47,20 @@ pub struct ServedAt {
     pub address: Arc<str>,
 }
 
+/// Makes places where others get catalogs by image.
+pub trait Serve: Send + Sync {
+    /// A place for the content of a catalog, at the address that it had `before` if that can be;
+    /// none if there is no place. Asked again for the same catalog, the same place is given.
+    fn open<'a>(
+        &'a self,
+        catalog: &'a NamespacedName,
+        before: Option<&'a str>,
+    ) -> BoxFuture<'a, Option<ServedAt>>;
+
+    /// Closes the place of a catalog that is gone.
+    fn close(&self, catalog: &NamespacedName);
+}
+
 /// What a catalog offers, in the forms that are asked for.
 pub(crate) struct Content {
     /// Packages, channels, bundles, in the form that is served.
@@ -59,6 +78,8 @@ pub(crate) struct State {
     pub(crate) failure: Option<String>,
     /// Where others get the content.
     pub(crate) address: Option<Arc<str>>,
+    /// When an image was last looked at that is looked at regularly.
+    pub(crate) polled: Option<Timestamp>,
 }
 
 impl Content {
@@ -93,12 +114,33 @@ struct Inner {
     subscribers: RwLock<Vec<Subscriber>>,
     cache: Option<PathBuf>,
     clock: Clock,
+    /// The catalogs that are folders.
+    folders: BTreeSet<NamespacedName>,
+    /// Where content of catalogs by image goes for others.
+    served: RwLock<BTreeMap<NamespacedName, Arc<Served>>>,
+    puller: Option<Puller>,
+    serve: Option<Arc<dyn Serve>>,
+    followers: Followers,
+    stop: CancellationToken,
+}
+
+/// Where catalogs by image come from and go to.
+pub(crate) struct ByImage {
+    pub(crate) puller: Option<Puller>,
+    pub(crate) serve: Option<Arc<dyn Serve>>,
+    /// Ends all followers.
+    pub(crate) stop: CancellationToken,
 }
 
 impl CatalogStore {
     /// A store of these catalogs that keeps copies in `cache`, if that is given.
-    pub(crate) fn new(catalogs: &[FolderCatalog], cache: Option<PathBuf>, clock: Clock) -> Self {
-        let states = catalogs
+    pub(crate) fn new(
+        catalogs: &[FolderCatalog],
+        cache: Option<PathBuf>,
+        clock: Clock,
+        images: ByImage,
+    ) -> Self {
+        let states: BTreeMap<NamespacedName, State> = catalogs
             .iter()
             .map(|it| {
                 let address = it.served.as_ref().map(|served| Arc::clone(&served.address));
@@ -108,12 +150,77 @@ impl CatalogStore {
             .collect();
         Self {
             inner: Arc::new(Inner {
+                folders: states.keys().cloned().collect(),
                 states: RwLock::new(states),
                 subscribers: RwLock::default(),
                 cache,
                 clock,
+                served: RwLock::default(),
+                puller: images.puller,
+                serve: images.serve,
+                followers: Followers::default(),
+                stop: images.stop,
             }),
         }
+    }
+
+    pub(super) fn followers(&self) -> &Followers {
+        &self.inner.followers
+    }
+
+    pub(super) fn puller(&self) -> Option<Puller> {
+        self.inner.puller.clone()
+    }
+
+    pub(super) fn places(&self) -> Option<Arc<dyn Serve>> {
+        self.inner.serve.clone()
+    }
+
+    pub(super) fn is_folder(&self, key: &NamespacedName) -> bool {
+        self.inner.folders.contains(key)
+    }
+
+    /// A token for a follower.
+    pub(super) fn child(&self) -> CancellationToken {
+        self.inner.stop.child_token()
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// Makes a catalog known, without content if it is new.
+    pub(super) fn begin(&self, key: &NamespacedName) {
+        self.inner.states.write().entry(key.clone()).or_default();
+    }
+
+    /// Forgets a catalog.
+    pub(super) fn forget(&self, key: &NamespacedName) {
+        self.inner.states.write().remove(key);
+        self.inner.served.write().remove(key);
+        self.tell(key);
+    }
+
+    /// Serves a catalog by image at a place from now on.
+    pub(super) fn serve_at(&self, key: &NamespacedName, place: Option<ServedAt>) {
+        let Some(ServedAt { content, address }) = place else { return };
+        self.inner.served.write().insert(key.clone(), content);
+        if let Some(state) = self.inner.states.write().get_mut(key) {
+            state.address = Some(address);
+        }
+    }
+
+    fn tell(&self, key: &NamespacedName) {
+        for hear in self.inner.subscribers.read().iter() {
+            hear(key);
+        }
+    }
+
+    /// When new content of a catalog counts as made.
+    pub(super) fn modified(&self, key: &NamespacedName) -> SystemTime {
+        let before = self.state(key).and_then(|it| it.content);
+        let now = self.inner.clock.now().into();
+        reload::modified(now, before.as_deref().map(|content| &*content.index))
     }
 
     /// Calls `hear` whenever a catalog changes how it stands.
@@ -147,10 +254,8 @@ impl CatalogStore {
     async fn load(&self, key: &NamespacedName, folder: &Path, served: Option<&Served>) {
         let (folder, copy, name) = (folder.to_owned(), self.copy_of(key), key.clone());
         let is_served = served.is_some();
-        let before = self.state(key).and_then(|it| it.content);
-        let first = before.is_none();
-        let now = self.inner.clock.now().into();
-        let modified = reload::modified(now, before.as_deref().map(|content| &*content.index));
+        let first = self.state(key).is_none_or(|it| it.content.is_none());
+        let modified = self.modified(key);
         let loaded = tokio::task::spawn_blocking(move || {
             let state = read(&name, &folder, copy.as_deref(), first, modified);
             if let Some(content) = state.content.as_ref().filter(|_| is_served) {
@@ -163,32 +268,42 @@ impl CatalogStore {
             failure: Some(format!("loading the catalog ended unexpectedly: {error}")),
             ..State::default()
         });
+        self.take(key, new, served);
+    }
+
+    /// Takes what loading brought, without what it did not bring, and tells of what is new.
+    pub(super) fn take(&self, key: &NamespacedName, new: State, served: Option<&Served>) {
+        let place = self.inner.served.read().get(key).cloned();
+        let served = served.or(place.as_deref());
         let changed = {
             let mut states = self.inner.states.write();
-            let state = states.entry(key.clone()).or_default();
+            // One that was forgotten meanwhile stays so.
+            let Some(state) = states.get_mut(key) else { return };
             let content = match (&new.content, &state.content) {
                 (None, _) => false,
                 (Some(new), Some(old)) => new.catalog().digest() != old.catalog().digest(),
                 (Some(_), None) => true,
             };
+            let polled = new.polled.is_some() && new.polled != state.polled;
             let changed = content || new.failure != state.failure;
             if content {
                 state.content = new.content;
+            }
+            if polled {
+                state.polled = new.polled;
             }
             state.failure = new.failure;
             if let Some(served) = served.filter(|_| changed) {
                 serve(served, state);
             }
-            changed
+            changed || polled
         };
         if changed {
-            for hear in self.inner.subscribers.read().iter() {
-                hear(key);
-            }
+            self.tell(key);
         }
     }
 
-    fn copy_of(&self, key: &NamespacedName) -> Option<PathBuf> {
+    pub(super) fn copy_of(&self, key: &NamespacedName) -> Option<PathBuf> {
         let cache = self.inner.cache.as_ref()?;
         Some(cache.join(format!("{}.{}.catalog", key.namespace, key.name)))
     }
@@ -202,7 +317,6 @@ fn read(
     first: bool,
     modified: SystemTime,
 ) -> State {
-    let content = |catalog| content(catalog, modified);
     // Problems name files as people find them on the disk, not only below the folder.
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     match Catalog::load(&folder, &LoadOptions::default()) {
@@ -210,7 +324,7 @@ fn read(
             if let Some(copy) = copy {
                 keep(key, &catalog, copy);
             }
-            State { content: Some(content(catalog)), ..State::default() }
+            State { content: Some(content(catalog, modified)), ..State::default() }
         }
         Err(mut error) => {
             for problem in &mut error.problems {
@@ -218,19 +332,29 @@ fn read(
                 tracing::warn!(catalog = %key, %problem, "a catalog has a problem");
             }
             let failure = Some(error.headline());
-            let kept = copy.filter(|it| first && it.exists()).and_then(|copy| {
-                Catalog::load_snapshot(copy)
-                    .inspect_err(
-                        |error| tracing::warn!(catalog = %key, %error, "the kept content is lost"),
-                    )
-                    .ok()
-            });
-            State { content: kept.map(content), failure, ..State::default() }
+            let content = copy.filter(|_| first).and_then(|copy| kept(key, copy, modified));
+            State { content, failure, ..State::default() }
         }
     }
 }
 
-fn keep(key: &NamespacedName, catalog: &Catalog, copy: &Path) {
+/// The copy of what a catalog last was, if there is one.
+pub(super) fn kept(
+    key: &NamespacedName,
+    copy: &Path,
+    modified: SystemTime,
+) -> Option<Arc<Content>> {
+    if !copy.exists() {
+        return None;
+    }
+    Catalog::load_snapshot(copy)
+        .inspect_err(|error| tracing::warn!(catalog = %key, %error, "the kept content is lost"))
+        .ok()
+        .map(|catalog| content(catalog, modified))
+}
+
+/// Keeps a copy of a catalog for a restart.
+pub(super) fn keep(key: &NamespacedName, catalog: &Catalog, copy: &Path) {
     let made = copy.parent().map_or(Ok(()), std::fs::create_dir_all);
     let written = made
         .map_err(|error| error.to_string())
@@ -240,7 +364,8 @@ fn keep(key: &NamespacedName, catalog: &Catalog, copy: &Path) {
     }
 }
 
-fn content(catalog: Arc<Catalog>, modified: SystemTime) -> Arc<Content> {
+/// A catalog in the forms that are asked for.
+pub(super) fn content(catalog: Arc<Catalog>, modified: SystemTime) -> Arc<Content> {
     let snapshot = Snapshot::of(&catalog);
     Arc::new(Content { index: Arc::new(Index::new(catalog, modified)), snapshot })
 }

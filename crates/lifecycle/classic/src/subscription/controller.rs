@@ -8,6 +8,7 @@ use super::conditions::{resolved, set};
 use super::plan::{self, Plans};
 use super::resolution::{self, Input, Resolved, Visible};
 use super::standing::{self, VisibleCatalog, World};
+use super::unpack::{self, Waiting};
 use crate::catalog::{State, source::is_healthy};
 use crate::context::Context;
 use crate::csv::observe::server_version;
@@ -68,6 +69,7 @@ impl Controller {
         if subscriptions.is_empty() {
             self.last.lock().remove(key);
             self.told.lock().remove(key);
+            context.bundles.keep(key, &BTreeSet::new());
             return Ok(Action::Done);
         }
         // A namespace on its way out loses its groups first, which is nobody's fault.
@@ -107,10 +109,29 @@ impl Controller {
         if upgrading(&csvs) || loading(context, &sources) {
             return Ok(Action::Done);
         }
-        let mut input = self.input(namespace, group, &sources, &subscriptions, &plans, csvs);
-        input.server_version = server_version(context).await;
-        let resolved = self.resolve(key, input).await?;
-        self.settle(namespace, &mut subscriptions, &plans, &resolved).await
+        let version = server_version(context).await;
+        let patience = unpack::patience(group);
+        let (resolved, unpacking) = loop {
+            let csvs = csvs.clone();
+            let mut input = self.input(namespace, group, &sources, &subscriptions, &plans, csvs);
+            input.server_version.clone_from(&version);
+            input.unpacked = context.bundles.ready(key);
+            let resolved = self.resolve(key, input).await?;
+            let unpacking = unpack::ask(context, key, &resolved, patience);
+            context.bundles.keep(key, &unpack::keys(&resolved));
+            if !unpacking.again {
+                break (resolved, unpacking);
+            }
+        };
+        let (hold, after) = (unpacking.hold, unpacking.after);
+        self.tell(namespace, &mut subscriptions, &resolved.failures, &unpacking.waiting).await?;
+        self.tell_versions(namespace, &resolved.failures);
+        if !hold && !resolved.steps.is_empty() {
+            self.plan(namespace, &mut subscriptions, &plans, &resolved).await?;
+            let needed = resolved.needed.iter().map(|it| it.key.clone()).collect();
+            context.bundles.keep(key, &needed);
+        }
+        Ok(after.map_or(Action::Done, Action::After))
     }
 
     /// Whether a version that a finished plan brought is gone, so that nobody brings it any more
@@ -237,7 +258,7 @@ impl Controller {
             csvs: Vec::new(),
             explanation: None,
         };
-        self.tell(namespace, subscriptions, &[failure]).await?;
+        self.tell(namespace, subscriptions, &[failure], &BTreeMap::new()).await?;
         Ok(Action::Done)
     }
 
@@ -250,6 +271,7 @@ impl Controller {
         namespace: &str,
         subscriptions: &mut [Subscription],
         failures: &[resolution::Failure],
+        waiting: &BTreeMap<String, Waiting>,
     ) -> Result<(), Error> {
         let now = Time::new(self.context.clock.now());
         let statuses: Vec<SubscriptionStatus> = subscriptions
@@ -268,7 +290,7 @@ impl Controller {
                         &*failure.message,
                         now,
                     ),
-                    None => resolved(&mut status),
+                    None => unpack::write(&mut status, waiting.get(&it.metadata.name), now),
                 }
                 if status != it.status {
                     status.last_updated = Some(now);
@@ -291,6 +313,12 @@ impl Controller {
             _ => None,
         };
         self.write_all(subscriptions, statuses).await?;
+        for it in &news {
+            if let Some(Waiting::Failed(message)) = waiting.get(it.name()) {
+                let recorder = &self.context.recorder;
+                recorder.publish(it, EventType::Warning, "BundleUnpackFailed", message);
+            }
+        }
         let Some((place, first)) = place else { return Ok(()) };
         self.announce(&place, &first.message);
         for it in &news {
@@ -379,6 +407,7 @@ impl Controller {
                 .collect(),
             subscriptions: subscriptions.to_vec(),
             server_version: None,
+            unpacked: BTreeMap::new(),
             csvs: csvs.into_iter().filter(|(_, it)| !it.is_copy()).collect(),
         }
     }
@@ -405,18 +434,14 @@ impl Controller {
         Ok(resolved)
     }
 
-    async fn settle(
+    /// Makes the plan for the steps of a resolution.
+    async fn plan(
         &self,
         namespace: &str,
         subscriptions: &mut [Subscription],
         plans: &Plans,
         resolved: &Resolved,
-    ) -> Result<Action, Error> {
-        self.tell(namespace, subscriptions, &resolved.failures).await?;
-        self.tell_versions(namespace, &resolved.failures);
-        if resolved.steps.is_empty() {
-            return Ok(Action::Done);
-        }
+    ) -> Result<(), Error> {
         let csvs = plan::versions(&resolved.steps);
         let manual = plan::is_manual(subscriptions);
         let live = match plan::empty(subscriptions, plans, &csvs, manual) {
@@ -427,9 +452,9 @@ impl Controller {
             None => self.create(namespace, subscriptions, plans, resolved).await?,
         };
         let generation = live.i64(&["spec", "generation"]).unwrap_or_default();
-        let live = self.fill(&live, &plan::status(manual, &resolved.steps)).await?;
-        self.assign(subscriptions, &resolved.updates, &live, generation).await?;
-        Ok(Action::Done)
+        let status = plan::status(manual, &resolved.steps, &resolved.lookups);
+        let live = self.fill(&live, &status).await?;
+        self.assign(subscriptions, &resolved.updates, &live, generation).await
     }
 
     async fn create(
@@ -479,6 +504,10 @@ fn sources(context: &Context, namespace: &str) -> Vec<(Arc<CatalogSource>, Names
         all.extend(caches.sources.list(Some(&context.global)));
     }
     all.sort_by_key(|(key, _)| format!("{}{}", key.namespace, key.name));
+    for (_, source) in &all {
+        // Known to be read from now on, whoever sees it first.
+        context.store.attend(source);
+    }
     all.into_iter().map(|(key, it)| (it, key)).collect()
 }
 

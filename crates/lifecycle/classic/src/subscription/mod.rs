@@ -5,3 +5,4 @@ pub(crate) mod controller;
 pub(crate) mod plan;
 pub(crate) mod resolution;
 pub(crate) mod standing;
+mod unpack;

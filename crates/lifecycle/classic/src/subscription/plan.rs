@@ -2,7 +2,7 @@
 
 use crate::facts;
 use mainstay_api::{
-    Approval, InstallPlan, InstallPlanPhase, InstallPlanReference, InstallPlanSpec,
+    Approval, BundleLookup, InstallPlan, InstallPlanPhase, InstallPlanReference, InstallPlanSpec,
     InstallPlanStatus, ObjectReference, Step, Subscription, SubscriptionState, SubscriptionStatus,
     Time, names, resources,
 };
@@ -152,12 +152,12 @@ pub(crate) fn draft(
         generation,
         ..InstallPlanSpec::default()
     };
-    plan.status = status(manual, steps);
+    plan.status = status(manual, steps, &[]);
     plan
 }
 
-/// The first status of a plan.
-pub(crate) fn status(manual: bool, steps: &[Step]) -> InstallPlanStatus {
+/// The first status of a plan. `lookups` are the bundles that came as images; they are in the steps.
+pub(crate) fn status(manual: bool, steps: &[Step], lookups: &[BundleLookup]) -> InstallPlanStatus {
     let catalogs: BTreeSet<&String> = steps.iter().map(|it| &it.resource.source_name).collect();
     InstallPlanStatus {
         phase: if manual {
@@ -167,6 +167,7 @@ pub(crate) fn status(manual: bool, steps: &[Step]) -> InstallPlanStatus {
         },
         plan: steps.to_vec(),
         catalog_sources: catalogs.into_iter().cloned().collect(),
+        bundle_lookups: lookups.to_vec(),
         ..InstallPlanStatus::default()
     }
 }

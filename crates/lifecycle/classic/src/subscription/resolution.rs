@@ -6,10 +6,11 @@ use crate::catalog::Content;
 use crate::csv::phase::refusals;
 use crate::facts;
 use crate::hash;
+use crate::image::bundles::Key;
 use crate::steps::{self, Chosen};
 use mainstay_api::{
-    ClusterServiceVersion, OperatorGroup, Step, Subscription, SubscriptionConditionType,
-    SubscriptionReason, UpgradeStrategy, names,
+    BundleLookup, ClusterServiceVersion, ObjectReference, OperatorGroup, Step, Subscription,
+    SubscriptionConditionType, SubscriptionReason, UpgradeStrategy, names,
 };
 use mainstay_catalog::Bundle;
 use mainstay_object::{NamespacedName, Object};
@@ -42,6 +43,16 @@ pub(crate) struct Input {
     pub(crate) server_version: Option<String>,
     /// The Subscriptions whose plan has not come to an end.
     pub(crate) in_flight: BTreeSet<String>,
+    /// The objects of bundles by image.
+    pub(crate) unpacked: BTreeMap<Key, Arc<Vec<Object>>>,
+}
+
+/// A bundle that was chosen and must be unpacked before there can be steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Needed {
+    pub(crate) key: Key,
+    /// The Subscriptions that wait for it.
+    pub(crate) subscriptions: Vec<String>,
 }
 
 /// Why Subscriptions cannot be served.
@@ -95,6 +106,25 @@ pub(crate) struct Resolved {
     /// The version that each Subscription gets.
     pub(crate) updates: BTreeMap<String, String>,
     pub(crate) failures: Vec<Failure>,
+    /// Bundles that must be unpacked first; what belongs together with them has no steps yet.
+    pub(crate) needed: Vec<Needed>,
+    /// Bundles whose objects are in the steps, and what the plan says of them.
+    pub(crate) used: BTreeSet<Key>,
+    pub(crate) lookups: Vec<BundleLookup>,
+}
+
+/// Why there are no steps for a bundle.
+enum Stop {
+    /// It cannot be installed.
+    Refused(String),
+    /// It must be unpacked.
+    Image(Key),
+}
+
+impl From<String> for Stop {
+    fn from(message: String) -> Self {
+        Self::Refused(message)
+    }
 }
 
 /// Stands for everything that the outcome depends on.
@@ -116,6 +146,7 @@ pub(crate) fn fingerprint(input: &Input) -> String {
     }));
     parts.extend(input.in_flight.iter().cloned());
     parts.extend(input.server_version.clone());
+    parts.extend(input.unpacked.keys().map(|it| format!("{}{}", it.catalog, it.image)));
     let text = parts.concat();
     hash::base62_sha224(text.as_bytes())
 }
@@ -139,7 +170,14 @@ pub(crate) fn run(input: &Input) -> Resolved {
             .collect(),
         ..Resolved::default()
     };
-    let unusable = unusable_parts(input, &outcome);
+    let Parts { unusable, waiting } = parts(input, &outcome);
+    for (part, keys) in &waiting {
+        let subscriptions = outcome.parts.get(*part).cloned().unwrap_or_default();
+        out.needed.extend(
+            keys.iter()
+                .map(|key| Needed { key: key.clone(), subscriptions: subscriptions.clone() }),
+        );
+    }
     for (part, message) in &unusable {
         out.failures.push(Failure {
             reason: SubscriptionReason::ErrorPreventedResolution,
@@ -155,11 +193,15 @@ pub(crate) fn run(input: &Input) -> Resolved {
             continue;
         }
         // Half of what belongs together is worse than nothing: a part was chosen as a whole.
-        if unusable.contains_key(&install.part) {
+        if unusable.contains_key(&install.part) || waiting.contains_key(&install.part) {
             continue;
         }
-        if let Ok(steps) = steps_of(input, chosen) {
+        if let Ok((steps, lookup)) = steps_of(input, chosen) {
             out.steps.extend(steps);
+            if let Some((key, lookup)) = lookup {
+                out.used.insert(key);
+                out.lookups.push(lookup);
+            }
             for name in &install.subscriptions {
                 out.updates.insert(name.clone(), chosen.name.clone());
             }
@@ -169,18 +211,34 @@ pub(crate) fn run(input: &Input) -> Resolved {
     out
 }
 
-/// The parts with a bundle that cannot be installed, and why.
-fn unusable_parts(input: &Input, outcome: &resolver::Outcome) -> BTreeMap<usize, String> {
-    let mut parts = BTreeMap::new();
+/// Parts that get no steps, or not yet.
+#[derive(Default)]
+struct Parts {
+    /// With a bundle that cannot be installed, and why.
+    unusable: BTreeMap<usize, String>,
+    /// With bundles that must be unpacked first.
+    waiting: BTreeMap<usize, BTreeSet<Key>>,
+}
+
+fn parts(input: &Input, outcome: &resolver::Outcome) -> Parts {
+    let mut parts = Parts::default();
     for install in &outcome.installs {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
         if is_under_way(input, &install.subscriptions, &chosen.name) {
             continue;
         }
-        if let Err(message) = steps_of(input, chosen) {
-            parts.entry(install.part).or_insert(message);
+        match steps_of(input, chosen) {
+            Ok(_) => {}
+            Err(Stop::Refused(message)) => {
+                parts.unusable.entry(install.part).or_insert(message);
+            }
+            Err(Stop::Image(key)) => {
+                parts.waiting.entry(install.part).or_default().insert(key);
+            }
         }
     }
+    // What will not be installed need not be unpacked.
+    parts.waiting.retain(|part, _| !parts.unusable.contains_key(part));
     parts
 }
 
@@ -268,7 +326,10 @@ fn csv(name: &str, it: &facts::Csv) -> resolver::Csv {
     }
 }
 
-fn steps_of(input: &Input, chosen: &resolver::Chosen) -> Result<Vec<Step>, String> {
+/// The steps for a bundle, and, if it comes as an image, which one and what the plan says of that.
+type Made = (Vec<Step>, Option<(Key, BundleLookup)>);
+
+fn steps_of(input: &Input, chosen: &resolver::Chosen) -> Result<Made, Stop> {
     let key = NamespacedName::new(&*chosen.catalog.namespace, &*chosen.catalog.name);
     let name = &chosen.name;
     let gone = || format!("bundle {name} is not in catalog {key} any more");
@@ -280,38 +341,52 @@ fn steps_of(input: &Input, chosen: &resolver::Chosen) -> Result<Vec<Step>, Strin
         .ok_or_else(gone)?;
     let bundle = content.catalog().bundle(&chosen.package, name).ok_or_else(gone)?;
     if let Some(dependencies) = dependencies(bundle) {
-        return Err(format!(
+        return Err(Stop::Refused(format!(
             "bundle {name} has dependencies, which are not supported: {dependencies}"
-        ));
+        )));
     }
-    if bundle.object_count() == 0 {
-        return Err(format!(
-            "bundle {name} comes as an image only, which is not supported: {}",
-            bundle.image
-        ));
-    }
-    let objects = bundle.objects().map_err(|error| format!("reading bundle {name}: {error}"))?;
+    let properties: Vec<Value> =
+        bundle.properties.iter().map(|it| json!({"type": *it.kind, "value": it.value()})).collect();
+    let replaces = chosen.replaces.as_deref().unwrap_or_default();
+    let (objects, lookup) = if bundle.object_count() > 0 {
+        let objects = bundle.objects();
+        (objects.map_err(|error| format!("reading bundle {name}: {error}"))?, None)
+    } else if bundle.image.is_empty() {
+        return Err(Stop::Refused(format!("bundle {name} has neither manifests nor an image")));
+    } else {
+        let image = Key { catalog: key.clone(), image: bundle.image.to_string() };
+        let Some(objects) = input.unpacked.get(&image) else { return Err(Stop::Image(image)) };
+        let lookup = BundleLookup {
+            path: image.image.clone(),
+            identifier: name.clone(),
+            replaces: replaces.to_owned(),
+            catalog_source_ref: Some(ObjectReference {
+                namespace: key.namespace.to_string(),
+                name: key.name.to_string(),
+                ..ObjectReference::default()
+            }),
+            properties: steps::properties_annotation(&properties),
+            ..BundleLookup::default()
+        };
+        (objects.to_vec(), Some((image, lookup)))
+    };
     let (versions, others): (Vec<Object>, Vec<Object>) =
         objects.into_iter().partition(|it| it.kind() == "ClusterServiceVersion");
     let csv =
         versions.first().ok_or_else(|| format!("bundle {name} has no ClusterServiceVersion"))?;
+    if lookup.is_some() && csv.name() != name {
+        return Err(Stop::Refused(format!(
+            "bundle {name} has the ClusterServiceVersion {} in it",
+            csv.name()
+        )));
+    }
     let view = ClusterServiceVersion::from_object(csv)
         .map_err(|error| format!("reading bundle {name}: {error}"))?;
     if let Some(refused) = refusals(&view) {
-        return Err(format!("bundle {name} cannot be installed: {refused}"));
+        return Err(Stop::Refused(format!("bundle {name} cannot be installed: {refused}")));
     }
-    let properties: Vec<Value> =
-        bundle.properties.iter().map(|it| json!({"type": *it.kind, "value": it.value()})).collect();
-    Ok(steps::of_bundle(
-        &input.namespace,
-        &Chosen {
-            csv,
-            objects: &others,
-            properties: &properties,
-            replaces: chosen.replaces.as_deref().unwrap_or_default(),
-            catalog: &key,
-        },
-    ))
+    let chosen = Chosen { csv, objects: &others, properties: &properties, replaces, catalog: &key };
+    Ok((steps::of_bundle(&input.namespace, &chosen), lookup))
 }
 
 /// What a bundle needs from others, by name.

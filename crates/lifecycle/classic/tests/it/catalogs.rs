@@ -54,7 +54,7 @@ async fn a_kind_of_catalog_that_is_not_served_says_so() {
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
 metadata: {name: far, namespace: team}
-spec: {sourceType: grpc, image: example.com/catalog:v1}
+spec: {sourceType: grpc, address: 'example.com:50051'}
 ",
         )
         .await;

@@ -4,6 +4,7 @@
 
 mod catalogs;
 mod groups;
+mod images;
 mod installs;
 mod permissions;
 mod world;

@@ -4,13 +4,17 @@ use base64::Engine as _;
 use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
-use mainstay_classic::{Classic, FolderCatalog, Options};
+use mainstay_classic::{Classic, FolderCatalog, Images, LocalName, Options};
 use mainstay_client::Selection;
+use mainstay_image::reference::Reference;
+use mainstay_image::registry::Settings;
+use mainstay_image::store::Store;
 use mainstay_object::{Object, Resource, known};
 use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The namespace of the catalog.
 pub(crate) const CATALOGS: &str = "olm";
@@ -23,6 +27,8 @@ pub(crate) struct World {
     pub(crate) folder: tempfile::TempDir,
     /// The folder for copies of catalogs.
     pub(crate) cache: tempfile::TempDir,
+    /// The folder of images.
+    pub(crate) images: tempfile::TempDir,
 }
 
 impl World {
@@ -37,8 +43,8 @@ impl World {
             namespace(&cluster, name, "").await;
         }
         let folder = tempfile::tempdir().unwrap();
-        let cache = tempfile::tempdir().unwrap();
-        let mut world = Self { cluster, classic: None, folder, cache };
+        let (cache, images) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut world = Self { cluster, classic: None, folder, cache, images };
         world.publish(versions);
         world.resume().await;
         world
@@ -70,10 +76,33 @@ spec: {{sourceType: grpc, address: '{}'}}
                     served: None,
                 }],
                 cache: Some(self.cache.path().to_owned()),
+                images: Some(self.sources()),
+                serve: None,
             },
         );
         classic.synced().await;
         self.classic = Some(classic);
+    }
+
+    /// The cluster's own images.
+    pub(crate) fn store(&self) -> Store {
+        Store::open(self.images.path().join("local")).unwrap()
+    }
+
+    fn sources(&self) -> Images {
+        let named = |reference: &Reference| LocalName {
+            reference: reference.clone(),
+            only_here: reference.domain() == "localhost",
+        };
+        let work = self.images.path().join("work");
+        std::fs::create_dir_all(&work).unwrap();
+        Images {
+            local: self.store(),
+            named: Arc::new(named),
+            pulled: Store::open(self.images.path().join("pulled")).unwrap(),
+            registries: Settings::new(self.cluster.clock()),
+            work,
+        }
     }
 
     /// Ends the controllers; the cluster goes on.
@@ -228,6 +257,14 @@ pub(crate) fn condition(object: &Object, kind: &str) -> Option<(String, String)>
 }
 
 fn write_catalog(folder: &Path, versions: &[&str], edit: impl Fn(&str, &mut Value)) {
+    // As a whole and at once, as careful writers do.
+    let new = folder.join(".new");
+    std::fs::write(&new, catalog(versions, edit)).unwrap();
+    std::fs::rename(&new, folder.join("catalog.json")).unwrap();
+}
+
+/// A catalog with these versions of the package `anvil`.
+pub(crate) fn catalog(versions: &[&str], edit: impl Fn(&str, &mut Value)) -> String {
     let mut text = json!({
         "schema": "olm.package", "name": "anvil", "defaultChannel": "stable",
     })
@@ -248,10 +285,7 @@ fn write_catalog(folder: &Path, versions: &[&str], edit: impl Fn(&str, &mut Valu
         edit(version, &mut bundle);
         write!(text, "\n{bundle}").unwrap();
     }
-    // As a whole and at once, as careful writers do.
-    let new = folder.join(".new");
-    std::fs::write(&new, text).unwrap();
-    std::fs::rename(&new, folder.join("catalog.json")).unwrap();
+    text
 }
 
 fn bundle(version: &str, replaces: Option<&str>) -> Value {
@@ -275,7 +309,7 @@ fn bundle(version: &str, replaces: Option<&str>) -> Value {
     })
 }
 
-fn csv(version: &str, replaces: Option<&str>) -> Value {
+pub(crate) fn csv(version: &str, replaces: Option<&str>) -> Value {
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
         .map(|it| json!({"type": it, "supported": it != "MultiNamespace"}));
     let mut csv = json!({
@@ -310,7 +344,7 @@ fn csv(version: &str, replaces: Option<&str>) -> Value {
     csv
 }
 
-fn crd() -> Value {
+pub(crate) fn crd() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "anvils.forge.example.com"},

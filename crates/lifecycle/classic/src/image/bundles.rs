@@ -1,0 +1,215 @@
+//! Bundles by image, unpacked for the namespaces that are about to install them.
+//!
+//! The original has a Job do it and looks at it again and again; here a task does it, and the
+//! namespaces that asked are looked at when it has ended. What was unpacked stays for as long as
+//! somebody asks for it, which is until the plan that needs it is made. What fails is tried again,
+//! less and less often, when somebody still asks.
+
+use super::{Asking, Puller};
+use mainstay_client::Backoff;
+use mainstay_clock::Clock;
+use mainstay_object::{NamespacedName, Object};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// How many bundles are unpacked at one time.
+const AT_ONCE: usize = 4;
+/// The waits between two attempts; the last is how long the original keeps a failed Job.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(5));
+/// How long unpacking may take if nobody says otherwise.
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(10);
+/// How long the other bundles of a namespace wait for one.
+pub(crate) const TOGETHER: Duration = Duration::from_secs(10);
+
+/// A bundle by image: the catalog that names it, and the image.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) catalog: NamespacedName,
+    pub(crate) image: String,
+}
+
+/// How long unpacking may take, and how often it is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patience {
+    /// None is without end.
+    pub(crate) timeout: Option<Duration>,
+    /// None is less and less often.
+    pub(crate) retry: Option<Duration>,
+}
+
+/// Why a bundle is not unpacked: the reason of the Job that the original would have, and the cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+/// How a bundle stands.
+#[derive(Clone, Debug)]
+pub(crate) enum Standing {
+    /// It is being unpacked, for this long already.
+    Running(Duration),
+    /// It is unpacked.
+    Ready,
+    /// It failed, and is tried again after this while.
+    Failed(Failure, Duration),
+}
+
+enum State {
+    Running,
+    Ready(Arc<Vec<Object>>),
+    Failed(Failure),
+}
+
+struct Entry {
+    state: State,
+    /// Since when it is in this state, by the clock's elapsed time.
+    since: Duration,
+    /// How long to wait after a failure.
+    wait: Duration,
+    backoff: Backoff,
+    /// The namespaces that ask for it.
+    askers: BTreeSet<NamespacedName>,
+}
+
+/// Hears of the namespaces that asked when a bundle is unpacked, or not.
+type Subscriber = Box<dyn Fn(&NamespacedName) + Send + Sync>;
+
+/// All bundles that are being unpacked. Cheap to clone; clones are the same.
+#[derive(Clone)]
+pub(crate) struct Bundles {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    puller: Option<Puller>,
+    clock: Clock,
+    entries: Mutex<BTreeMap<Key, Entry>>,
+    subscriber: Mutex<Option<Subscriber>>,
+    room: Semaphore,
+    stop: CancellationToken,
+}
+
+impl Bundles {
+    /// Without a puller no bundle can be had.
+    pub(crate) fn new(puller: Option<Puller>, clock: Clock, stop: CancellationToken) -> Self {
+        let room = Semaphore::new(AT_ONCE);
+        let (entries, subscriber) = (Mutex::default(), Mutex::default());
+        Self { inner: Arc::new(Inner { puller, clock, entries, subscriber, room, stop }) }
+    }
+
+    /// Calls `hear` with each namespace that asked for a bundle which is settled now.
+    pub(crate) fn subscribe(&self, hear: impl Fn(&NamespacedName) + Send + Sync + 'static) {
+        *self.inner.subscriber.lock() = Some(Box::new(hear));
+    }
+
+    /// The bundles that are ready and asked for by a namespace.
+    pub(crate) fn ready(&self, namespace: &NamespacedName) -> BTreeMap<Key, Arc<Vec<Object>>> {
+        let entries = self.inner.entries.lock();
+        let mine = entries.iter().filter(|(_, entry)| entry.askers.contains(namespace));
+        mine.filter_map(|(key, entry)| match &entry.state {
+            State::Ready(objects) => Some((key.clone(), Arc::clone(objects))),
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// What a namespace asks for from now on; what nobody asks for any more is forgotten.
+    pub(crate) fn keep(&self, namespace: &NamespacedName, wanted: &BTreeSet<Key>) {
+        self.inner.entries.lock().retain(|key, entry| {
+            if !wanted.contains(key) {
+                entry.askers.remove(namespace);
+            }
+            !entry.askers.is_empty()
+        });
+    }
+
+    /// How a bundle stands; begins to unpack it if that is to be done.
+    pub(crate) fn ask(
+        &self,
+        namespace: &NamespacedName,
+        key: &Key,
+        asking: &Asking,
+        patience: Patience,
+    ) -> Standing {
+        let now = self.inner.clock.elapsed();
+        let mut entries = self.inner.entries.lock();
+        let fresh = || Entry {
+            state: State::Failed(Failure { reason: "", message: String::new() }),
+            since: now,
+            wait: Duration::ZERO,
+            backoff: Backoff::new(AGAIN.0, AGAIN.1),
+            askers: BTreeSet::new(),
+        };
+        let entry = entries.entry(key.clone()).or_insert_with(fresh);
+        entry.askers.insert(namespace.clone());
+        let age = now.saturating_sub(entry.since);
+        match &entry.state {
+            State::Ready(_) => Standing::Ready,
+            State::Running => Standing::Running(age),
+            State::Failed(failure) if age < entry.wait => {
+                Standing::Failed(failure.clone(), entry.wait.saturating_sub(age))
+            }
+            State::Failed(_) => {
+                (entry.state, entry.since) = (State::Running, now);
+                let (bundles, key, asking) = (self.clone(), key.clone(), asking.clone());
+                tokio::spawn(async move {
+                    let stop = bundles.inner.stop.clone();
+                    let unpack = Box::pin(bundles.unpack(key, asking, patience));
+                    stop.run_until_cancelled(unpack).await;
+                });
+                Standing::Running(Duration::ZERO)
+            }
+        }
+    }
+
+    async fn unpack(&self, key: Key, asking: Asking, patience: Patience) {
+        // Nobody waits for those before it longer than for itself.
+        let unpacked = async {
+            let _room = self.inner.room.acquire().await.ok();
+            self.objects(&key.image, &asking).await
+        };
+        let timeout = patience.timeout.unwrap_or(Duration::MAX);
+        let outcome = match tokio::time::timeout(timeout, unpacked).await {
+            Ok(Ok(objects)) => Ok(Arc::new(objects)),
+            Ok(Err(message)) => Err(Failure { reason: "BackoffLimitExceeded", message }),
+            Err(_) => Err(Failure {
+                reason: "DeadlineExceeded",
+                message: format!("{} was not unpacked within {} s", key.image, timeout.as_secs()),
+            }),
+        };
+        let askers = {
+            let mut entries = self.inner.entries.lock();
+            let Some(entry) = entries.get_mut(&key) else { return };
+            entry.since = self.inner.clock.elapsed();
+            match outcome {
+                Ok(objects) => entry.state = State::Ready(objects),
+                Err(failure) => {
+                    let wait = entry.backoff.fail();
+                    entry.wait = patience.retry.unwrap_or(wait);
+                    entry.state = State::Failed(failure);
+                }
+            }
+            entry.askers.clone()
+        };
+        if let Some(hear) = self.inner.subscriber.lock().as_ref() {
+            askers.iter().for_each(hear);
+        }
+    }
+
+    async fn objects(&self, image: &str, asking: &Asking) -> Result<Vec<Object>, String> {
+        let Some(puller) = self.inner.puller.clone() else {
+            return Err(format!("bundles by image are not unpacked here: {image}"));
+        };
+        let found = puller.find(image, asking).await?;
+        let image = image.to_owned();
+        let read = move || puller.bundle(&found).map_err(|why| format!("{image}: {why}"));
+        tokio::task::spawn_blocking(read)
+            .await
+            .map_err(|error| format!("reading a bundle ended unexpectedly: {error}"))?
+    }
+}

@@ -1,0 +1,133 @@
+//! What is in an image: a catalog, or the objects of a bundle.
+
+use super::find::Found;
+use super::{Puller, line};
+use mainstay_bundle::Bundle;
+use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_image::unpack;
+use mainstay_object::Object;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where an image says that its catalog is.
+const CONFIGS: &str = "operators.operatorframework.io.index.configs.v1";
+/// Where an older one says that its database is.
+const DATABASE: &str = "operators.operatorframework.io.index.database.v1";
+/// Where a bundle says that its parts are.
+const MANIFESTS: (&str, &str) = ("operators.operatorframework.io.bundle.manifests.v1", "manifests");
+const METADATA: (&str, &str) = ("operators.operatorframework.io.bundle.metadata.v1", "metadata");
+
+/// A folder that goes when it was read.
+struct Aside(PathBuf);
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // What stays goes with the work folder at the next start.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Puller {
+    /// The catalog in an image. Blocks on files and burns CPU. `folder` is where it is, if somebody
+    /// knows better than the image.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line.
+    pub(crate) fn catalog(
+        &self,
+        found: &Found,
+        folder: Option<&str>,
+    ) -> Result<Arc<Catalog>, String> {
+        let labels = &found.config.config.labels;
+        let folder = match folder.or(labels.get(CONFIGS).map(String::as_str)) {
+            Some(folder) => within(folder),
+            None if labels.contains_key(DATABASE) => {
+                return Err("the image holds a database, and databases are not served: migrate it with `opm migrate`".to_owned());
+            }
+            None => {
+                return Err(format!("the image is no catalog: it has no label {CONFIGS}"));
+            }
+        };
+        let aside = self.unpack(found, vec![folder.clone()])?;
+        let place = aside.0.join(&folder);
+        if !place.is_dir() {
+            return Err(format!("the image is no catalog: it has no folder /{folder}"));
+        }
+        Catalog::load(&place, &LoadOptions::default()).map_err(|mut error| {
+            for problem in &mut error.problems {
+                problem.file = format!("/{folder}/{}", problem.file).into();
+            }
+            error.headline()
+        })
+    }
+
+    /// The objects of the bundle in an image. Blocks.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line.
+    pub(crate) fn bundle(&self, found: &Found) -> Result<Vec<Object>, String> {
+        let labels = &found.config.config.labels;
+        let place = |(label, usual): (&str, &str)| {
+            labels.get(label).map_or_else(|| usual.to_owned(), |folder| within(folder))
+        };
+        let (manifests, metadata) = (place(MANIFESTS), place(METADATA));
+        let aside = self.unpack(found, vec![manifests.clone(), metadata.clone()])?;
+        for (folder, usual) in [(&manifests, MANIFESTS.1), (&metadata, METADATA.1)] {
+            let (from, to) = (aside.0.join(folder), aside.0.join(usual));
+            if !from.is_dir() {
+                return Err(format!("the image is no bundle: it has no folder /{folder}"));
+            }
+            if from != to {
+                std::fs::rename(&from, &to).map_err(|error| line(&error))?;
+            }
+        }
+        let bundle = Bundle::read(&aside.0).map_err(|error| {
+            let problem = error.problem();
+            let line = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
+            format!("/{}{line}: {}", problem.file, problem.message)
+        })?;
+        let object = |manifest: &mainstay_bundle::Manifest| {
+            Object::from_value(manifest.value().clone())
+                .map_err(|error| format!("/{}: {}", manifest.file(), line(&error)))
+        };
+        bundle.manifests().iter().map(object).collect()
+    }
+
+    fn unpack(&self, found: &Found, only: Vec<String>) -> Result<Aside, String> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let target = self.images.work.join(format!("unpacked-{number}"));
+        let options = unpack::Options { only, ..unpack::Options::default() };
+        let aside = Aside(target);
+        unpack::image(&found.store, &found.manifest, &found.config, &aside.0, options)
+            .map_err(|error| line(&error))?;
+        Ok(aside)
+    }
+}
+
+/// A folder of an image by its path in it, which cannot lead out.
+fn within(folder: &str) -> String {
+    let parts = Path::new(folder).components().filter_map(|part| match part {
+        std::path::Component::Normal(part) => part.to_str(),
+        _ => None,
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::within;
+
+    #[test]
+    fn folders_of_an_image_stay_in_it() {
+        for (folder, wanted) in [
+            ("/configs", "configs"),
+            ("manifests/", "manifests"),
+            ("../../etc/", "etc"),
+            ("/a/./b", "a/b"),
+        ] {
+            assert_eq!(within(folder), wanted);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! From a reference to an image that is here.
+
+use super::{Asking, Puller, line};
+use base64::Engine as _;
+use mainstay_client::ListParams;
+use mainstay_image::credentials::Keyring;
+use mainstay_image::fetch::Fetcher;
+use mainstay_image::manifest::{Config, Descriptor, Document, Manifest};
+use mainstay_image::mirror::{self, Rules};
+use mainstay_image::platform::Platform;
+use mainstay_image::policy::Policy;
+use mainstay_image::reference::Reference;
+use mainstay_image::registry::{Client, Security, Want};
+use mainstay_image::store::Store;
+use mainstay_object::{Gvk, Object, known};
+use serde_json::Value;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Kinds that say which mirrors a registry has.
+const MIRRORS: [(&str, &str, &str); 3] = [
+    ("config.openshift.io", "v1", "ImageDigestMirrorSet"),
+    ("config.openshift.io", "v1", "ImageTagMirrorSet"),
+    ("operator.openshift.io", "v1alpha1", "ImageContentSourcePolicy"),
+];
+
+/// An image for this machine, all of it in a store.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(super) store: Store,
+    pub(super) manifest: Manifest,
+    pub(super) config: Config,
+    /// What the image is known by: as long as this stays, so does the content.
+    pub(crate) digest: String,
+}
+
+impl Puller {
+    /// Gets an image: from what the cluster has, or from a registry.
+    ///
+    /// # Errors
+    /// Why it cannot be had, in one line that names the image.
+    pub(crate) async fn find(&self, image: &str, asking: &Asking) -> Result<Found, String> {
+        let reference = Reference::parse(image)
+            .map_err(|error| format!("the image {image:?} cannot be had: {error}"))?;
+        let local = (self.images.named)(&reference);
+        let store = self.images.local.clone();
+        let name = local.reference.clone();
+        if let Some(found) = blocking(move || known(&store, &name)).await? {
+            return Ok(found);
+        }
+        if local.only_here {
+            return Err(format!(
+                "the cluster has no image {image}: push it to the registry of the cluster, or start with --image {image}=DIR"
+            ));
+        }
+        self.pull(&reference, asking).await.map_err(|why| format!("cannot pull {why}"))
+    }
+
+    async fn pull(&self, reference: &Reference, asking: &Asking) -> Result<Found, String> {
+        let (keyring, missing) = self.keyring(asking).await?;
+        let rules = self.mirrors().await?;
+        let mut settings = self.images.registries.clone();
+        settings.keyring = Arc::new(keyring);
+        let told = |error: &dyn std::error::Error| format!("{reference}: {}", line(error));
+        // Reads the machine's certificates.
+        let client = tokio::task::spawn_blocking(move || Client::new(settings)).await;
+        let client = client.map_err(|error| told(&error))?.map_err(|error| told(&error))?;
+        let fetcher = Fetcher {
+            client,
+            rules,
+            policy: Policy::accept_anything(),
+            store: self.images.pulled.clone(),
+            security: security(reference),
+        };
+        let want = Want::Platform(Platform::host());
+        let pulled = fetcher.fetch(reference, &want).await.map_err(|error| {
+            let text = line(&error);
+            // Mirrors name it themselves.
+            let name = reference.to_string();
+            let text = if text.starts_with(&name) { text } else { format!("{name}: {text}") };
+            let missing: Vec<String> = missing
+                .iter()
+                .map(|name| format!("; there is no pull secret {}/{name}", asking.namespace))
+                .collect();
+            format!("{text}{}", missing.concat())
+        })?;
+        let store = self.images.pulled.clone();
+        let image = pulled.image.unwrap_or(pulled.top);
+        blocking(move || open(&store, &image)).await
+    }
+
+    /// What the pull secrets of a catalog say, and those that are not there, which is no reason not
+    /// to try: secrets of the catalog first, then those of its service account, then those of the
+    /// namespace's.
+    async fn keyring(&self, asking: &Asking) -> Result<(Keyring, Vec<String>), String> {
+        let namespace = &*asking.namespace;
+        let failed = |what: &str, name: &str, error: &dyn std::error::Error| {
+            format!("the {what} {namespace}/{name} cannot be read: {}", line(error))
+        };
+        let mut names = asking.secrets.clone();
+        for account in [asking.name.as_str(), "default"] {
+            let found = self.cluster.find(&known::SERVICE_ACCOUNT, Some(namespace), account).await;
+            let found = found.map_err(|error| failed("service account", account, &error))?;
+            let secrets = found.as_ref().map(|it| it.array(&["imagePullSecrets"]));
+            let named = secrets.unwrap_or_default().iter().filter_map(|it| it["name"].as_str());
+            names.extend(named.map(str::to_owned));
+        }
+        let (mut keyring, mut missing, mut seen) = (Keyring::new(), Vec::new(), Vec::new());
+        for name in names {
+            if seen.contains(&name) {
+                continue;
+            }
+            let found = self.cluster.find(&known::SECRET, Some(namespace), &name).await;
+            match found.map_err(|error| failed("pull secret", &name, &error))? {
+                None => missing.push(name.clone()),
+                Some(secret) => {
+                    for bytes in credentials(&secret) {
+                        let place = format!("the pull secret {namespace}/{name}");
+                        keyring.add_file(&place, &bytes).map_err(|error| error.to_string())?;
+                    }
+                }
+            }
+            seen.push(name);
+        }
+        Ok((keyring, missing))
+    }
+
+    /// The mirrors that objects of the cluster name.
+    async fn mirrors(&self) -> Result<Rules, String> {
+        let failed = |kind: &str, error: &dyn std::error::Error| {
+            format!("the mirrors in {kind} objects cannot be read: {}", line(error))
+        };
+        let mut objects: Vec<Value> = Vec::new();
+        for (group, version, kind) in MIRRORS {
+            let gvk = Gvk { group: group.into(), version: version.into(), kind: kind.into() };
+            let resource = self.cluster.resource_of(&gvk).await;
+            let Some(resource) = resource.map_err(|error| failed(kind, &error))? else { continue };
+            let list = self.cluster.list(&resource, None, &ListParams::default()).await;
+            let list = list.map_err(|error| failed(kind, &error))?;
+            for object in list.items {
+                let mut value = object.to_value();
+                // Items of a list need not say what they are.
+                value["kind"] = kind.into();
+                objects.push(value);
+            }
+        }
+        mirror::from_objects(&objects).map_err(|error| error.to_string())
+    }
+}
+
+/// The files of credentials in a secret, of either type.
+fn credentials(secret: &Object) -> Vec<Vec<u8>> {
+    [".dockerconfigjson", ".dockercfg"]
+        .iter()
+        .filter_map(|key| secret.str(&["data", key]))
+        .filter_map(|text| base64::engine::general_purpose::STANDARD.decode(text).ok())
+        .collect()
+}
+
+/// How a registry is reached of which no mirror says it: on this machine's loopback nobody can
+/// listen in, so certificates are not asked for there, as docker has it.
+fn security(reference: &Reference) -> Security {
+    let domain = reference.domain();
+    let host = match domain.strip_prefix('[') {
+        Some(rest) => rest.split(']').next(),
+        None => domain.split(':').next(),
+    };
+    let host = host.unwrap_or_default();
+    let loopback = host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback());
+    if loopback || host == "localhost" { Security::Insecure } else { Security::Tls }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| format!("reading an image ended unexpectedly: {error}"))?
+}
+
+/// An image that a store has under a name, if it has it.
+fn known(store: &Store, reference: &Reference) -> Result<Option<Found>, String> {
+    let told = |error: &dyn std::error::Error| format!("{reference}: {}", line(error));
+    let mut found = store.resolve(reference).map_err(|error| told(&error))?;
+    if found.is_none()
+        && let Some(digest) = reference.digest()
+    {
+        // Put there by tag: the repository has it all the same.
+        let tags = store.tags(&reference.repository()).map_err(|error| told(&error))?;
+        for tag in tags {
+            let Ok(tagged) = reference.with_tag(&tag) else { continue };
+            let one = store.resolve(&tagged).map_err(|error| told(&error))?;
+            found = found.or(one.filter(|one| one.digest == *digest));
+        }
+    }
+    found.map(|descriptor| open(store, &descriptor)).transpose()
+}
+
+/// Opens an image, or of an index the one for this machine.
+fn open(store: &Store, descriptor: &Descriptor) -> Result<Found, String> {
+    let told = |error: &dyn std::error::Error| line(error);
+    let digest = descriptor.digest.to_string();
+    let mut descriptor = descriptor.clone();
+    for _ in 0..=mainstay_image::manifest::DEEPEST_INDEX {
+        match store.document_of(&descriptor).map_err(|error| told(&error))? {
+            Document::Manifest(manifest) => {
+                let config = store.config(&manifest).map_err(|error| told(&error))?;
+                return Ok(Found { store: store.clone(), manifest, config, digest });
+            }
+            Document::Index(index) => {
+                let platform = Platform::host();
+                descriptor = index.choose(&platform).cloned().ok_or_else(|| {
+                    format!("{digest} has no image for {}/{}", platform.os, platform.architecture)
+                })?;
+            }
+        }
+    }
+    Err(format!("{digest}: indexes lie too deep in each other"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn registries_on_loopback_need_no_certificate() {
+        for (image, wanted) in [
+            ("localhost/a", Security::Insecure),
+            ("localhost:5000/a", Security::Insecure),
+            ("127.0.0.1:5000/a", Security::Insecure),
+            ("[::1]:5000/a", Security::Insecure),
+            ("quay.io/a", Security::Tls),
+            ("localhost.example:5000/a", Security::Tls),
+            ("10.0.0.1/a", Security::Tls),
+        ] {
+            assert_eq!(security(&Reference::parse(image).unwrap()), wanted, "{image}");
+        }
+    }
+
+    #[test]
+    fn both_types_of_pull_secrets_are_read() {
+        let text = base64::engine::general_purpose::STANDARD.encode("{}");
+        for key in [".dockerconfigjson", ".dockercfg"] {
+            let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {key: text}});
+            let secret = Object::from_value(secret).unwrap();
+            assert_eq!(credentials(&secret), [b"{}".to_vec()]);
+        }
+    }
+}
