@@ -40,6 +40,21 @@ impl Error {
     pub(crate) fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { source, .. } if source.is_conflict())
     }
+
+    /// Whether the API takes nothing of that size, however often it is sent.
+    pub(crate) fn is_too_large(&self) -> bool {
+        matches!(self, Self::Api { source, .. } if source.status().is_some_and(|it| it.code == 413))
+    }
+
+    /// What the API said, if it was the API, else what is wrong.
+    pub(crate) fn said(&self) -> String {
+        match self {
+            Self::Api { source, .. } => {
+                source.status().map_or_else(|| source.to_string(), |it| it.message.clone())
+            }
+            other => other.to_string(),
+        }
+    }
 }
 
 /// A conflict is no failure: the answer is to look again, soon.

@@ -5,6 +5,7 @@
     reason = "tests stop at the first surprise, and read where the test data is"
 )]
 
+mod by_image;
 mod catalogs;
 mod certified;
 mod crash;

@@ -26,6 +26,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
 
@@ -127,7 +128,12 @@ impl Controller {
         self.tell(namespace, &mut subscriptions, &resolved.failures, &unpacking.waiting).await?;
         self.tell_versions(namespace, &resolved.failures);
         if !hold && !resolved.steps.is_empty() {
-            self.plan(namespace, &mut subscriptions, &plans, &resolved).await?;
+            match self.plan(namespace, &mut subscriptions, &plans, &resolved).await {
+                Err(error) if error.is_too_large() => {
+                    return Ok(self.unplanned(key, &resolved, &error));
+                }
+                planned => planned?,
+            }
             let needed = resolved.needed.iter().map(|it| it.key.clone()).collect();
             context.bundles.keep(key, &needed);
         }
@@ -427,11 +433,20 @@ impl Controller {
             "resolved"
         );
         // Steps hold whole manifests and are used once: only outcomes without are remembered.
-        let resolved = Arc::new(resolved);
+        let resolved = Arc::new(Resolved { print: print.clone(), ..resolved });
         if resolved.steps.is_empty() {
             self.last.lock().insert(key.clone(), (print, Arc::clone(&resolved)));
         }
         Ok(resolved)
+    }
+
+    /// Remembers that the steps of a resolution are more than a plan can hold, which the next look
+    /// says: trying again would not help before something else comes of a resolution.
+    fn unplanned(&self, key: &NamespacedName, resolved: &Resolved, error: &Error) -> Action {
+        let message = format!("error ensuring InstallPlan: {}", error.said());
+        let without = resolved.without_plan(&message);
+        self.last.lock().insert(key.clone(), (resolved.print.clone(), Arc::new(without)));
+        Action::After(Duration::ZERO)
     }
 
     /// Makes the plan for the steps of a resolution.

@@ -111,6 +111,26 @@ pub(crate) struct Resolved {
     /// Bundles whose objects are in the steps, and what the plan says of them.
     pub(crate) used: BTreeSet<Key>,
     pub(crate) lookups: Vec<BundleLookup>,
+    /// What this was resolved from, as [`fingerprint`] tells it.
+    pub(crate) print: String,
+    /// Why no plan can be made for the steps that there were, by Subscription.
+    pub(crate) unplanned: BTreeMap<String, String>,
+}
+
+impl Resolved {
+    /// The same without steps, because a plan for them is refused.
+    pub(crate) fn without_plan(&self, message: &str) -> Self {
+        let unplanned = self.updates.keys().map(|name| (name.clone(), message.to_owned()));
+        Self {
+            failures: self.failures.clone(),
+            needed: self.needed.clone(),
+            // Kept for as long as this is: without them it would be resolved again.
+            used: self.used.clone(),
+            print: self.print.clone(),
+            unplanned: unplanned.collect(),
+            ..Self::default()
+        }
+    }
 }
 
 /// Why there are no steps for a bundle.

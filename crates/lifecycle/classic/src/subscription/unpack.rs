@@ -29,6 +29,8 @@ pub(super) enum Waiting {
     Running,
     /// A bundle that cannot be unpacked, and why.
     Failed(String),
+    /// A plan that is refused, and why.
+    Unplanned(String),
 }
 
 /// How the bundles of a namespace stand.
@@ -70,6 +72,9 @@ pub(super) fn ask(
     patience: Patience,
 ) -> Outcome {
     let mut outcome = Outcome::default();
+    for (name, message) in &resolved.unplanned {
+        outcome.waiting.insert(name.clone(), Waiting::Unplanned(message.clone()));
+    }
     for needed in &resolved.needed {
         let asking = context.caches.sources.get(&needed.key.catalog).map_or_else(
             || Asking {
@@ -136,6 +141,10 @@ pub(super) fn write(status: &mut SubscriptionStatus, waiting: Option<&Waiting>, 
         Some(Waiting::Failed(message)) => {
             remove(status, &[Condition::BundleUnpacking]);
             (Condition::BundleUnpackFailed, SubscriptionReason::BundleUnpackFailed, &**message)
+        }
+        Some(Waiting::Unplanned(message)) => {
+            remove(status, &[Condition::BundleUnpacking]);
+            (Condition::BundleUnpackFailed, SubscriptionReason::EnsureInstallPlanFailed, &**message)
         }
     };
     remove(status, &[Condition::ResolutionFailed]);

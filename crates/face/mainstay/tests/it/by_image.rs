@@ -1,0 +1,392 @@
+//! Operators whose bundles and catalog are images: from folders of manifests to what runs.
+//!
+//! Bundle images and a catalog image are put into the cluster's own store with `--image`, the
+//! catalog is rendered by `mainstay opm render` and has no manifests in it, a CatalogSource names its
+//! image, and every package is subscribed to in a namespace of its own.
+
+use crate::harness::{Up, mainstay, tls_cluster};
+use mainstay_api::resources::{
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_bundle::Bundle;
+use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_client::{Cluster, ListParams, Selection};
+use mainstay_object::known::{CUSTOM_RESOURCE_DEFINITION, NAMESPACE};
+use mainstay_object::{Object, Resource};
+use mainstay_testdata::{ran, unpack};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sample");
+/// How long everything may take.
+const LIMIT: Duration = Duration::from_mins(4);
+
+/// The API that bundles use and no bundle brings: Prometheus' operator.
+const MONITORING: [(&str, &str); 2] =
+    [("ServiceMonitor", "servicemonitors"), ("PrometheusRule", "prometheusrules")];
+
+/// A bundle that became an image.
+struct Made {
+    folder: PathBuf,
+    image: String,
+    name: String,
+    version: semver::Version,
+    channel: String,
+    /// Its blob in the catalog.
+    blob: Value,
+    csv: Value,
+}
+
+/// The bundles of packages, lowest version first, by catalog and package.
+type Packages = BTreeMap<(String, String), Vec<Made>>;
+
+/// The bundles in folders of catalogs; what cannot be read says why.
+fn bundles(folders: &[(String, PathBuf)]) -> (Packages, Vec<String>) {
+    let (mut packages, mut unusable) = (Packages::new(), Vec::new());
+    for (catalog, folder) in folders {
+        let bundle = match Bundle::read(folder) {
+            Ok(bundle) => bundle,
+            Err(error) => {
+                unusable.push(format!("{}: {}", folder.display(), error.problem().message));
+                continue;
+            }
+        };
+        let output = mainstay()
+            .args(["opm", "render", "--migrate-level=bundle-object-to-csv-metadata", "-o", "json"])
+            // Manifests of a bundle without an image stay in the catalog.
+            .arg("--alpha-image-ref-template=localhost/bundles/{{.Package}}:v1")
+            .arg(folder)
+            .output()
+            .expect("opm runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut blob: Value = serde_json::from_slice(&output.stdout).expect("one blob");
+        let version = bundle.csv().spec().and_then(|it| it["version"].as_str()).unwrap_or("0.0.0");
+        let tag = version.replace('+', "-");
+        let image = format!("localhost/{catalog}/{}:v{tag}", bundle.package());
+        blob["image"] = image.as_str().into();
+        let annotations = bundle.annotations();
+        let channel = match annotations.default_channel.as_str() {
+            "" => annotations.channel_names().next().unwrap_or("stable").to_owned(),
+            channel => channel.to_owned(),
+        };
+        let key = (catalog.clone(), bundle.package().to_owned());
+        packages.entry(key).or_default().push(Made {
+            folder: folder.clone(),
+            image,
+            name: bundle.name().to_owned(),
+            version: version.parse().expect("a version"),
+            channel,
+            blob,
+            csv: bundle.csv().manifest().value().clone(),
+        });
+    }
+    for made in packages.values_mut() {
+        made.sort_by(|a, b| a.version.cmp(&b.version));
+    }
+    (packages, unusable)
+}
+
+/// Writes catalogs, each in a folder of its name, with one channel for each package, in which each
+/// version replaces the one before.
+fn write_catalogs(packages: &Packages, folder: &Path) {
+    for ((catalog, package), made) in packages {
+        let folder = folder.join(catalog);
+        let channel = &made.last().expect("a bundle").channel;
+        let mut lines =
+            vec![json!({"schema": "olm.package", "name": package, "defaultChannel": channel})];
+        let mut before = Value::Null;
+        let mut entries = Vec::new();
+        for it in made {
+            entries.push(json!({"name": it.name, "replaces": before}));
+            before = it.name.as_str().into();
+        }
+        lines.push(json!({
+            "schema": "olm.channel", "package": package, "name": channel, "entries": entries,
+        }));
+        lines.extend(made.iter().map(|it| it.blob.clone()));
+        let text: Vec<String> = lines.iter().map(Value::to_string).collect();
+        std::fs::create_dir_all(folder.join(package)).expect("a folder");
+        std::fs::write(folder.join(package).join("catalog.json"), text.join("\n"))
+            .expect("written");
+    }
+}
+
+async fn create(cluster: &Cluster, resource: &Resource, value: Value) {
+    let object = Object::from_value(value).expect("an object");
+    cluster.create(resource, &object).await.expect("created");
+}
+
+/// Subscribes to the head of a package in a namespace of its own, with a group that suits it.
+async fn subscribe(cluster: &Cluster, catalog: &str, package: &str, head: &Made) {
+    let namespace = format!("{catalog}-{package}");
+    let supports = |mode: &str| {
+        let modes = head.csv["spec"]["installModes"].as_array();
+        modes.is_some_and(|it| it.iter().any(|it| it["type"] == mode && it["supported"] == true))
+    };
+    let spec = if supports("OwnNamespace") {
+        json!({"targetNamespaces": [namespace]})
+    } else if supports("SingleNamespace") {
+        json!({"targetNamespaces": ["default"]})
+    } else {
+        json!({})
+    };
+    create(
+        cluster,
+        &NAMESPACE,
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+    )
+    .await;
+    create(
+        cluster,
+        &OPERATOR_GROUP,
+        json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+            "metadata": {"name": "group", "namespace": namespace}, "spec": spec,
+        }),
+    )
+    .await;
+    create(
+        cluster,
+        &SUBSCRIPTION,
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": package, "namespace": namespace},
+            "spec": {
+                "name": package, "channel": head.channel,
+                "source": catalog, "sourceNamespace": "olm",
+            },
+        }),
+    )
+    .await;
+}
+
+/// How a Subscription stands: nothing yet, its version runs, or why it does not.
+fn standing(subscription: &Object, csv: Option<&Object>) -> Option<Result<(), String>> {
+    for condition in subscription.array(&["status", "conditions"]) {
+        let kind = condition["type"].as_str().unwrap_or_default();
+        let fatal = ["ResolutionFailed", "BundleUnpackFailed", "InstallPlanFailed"];
+        if condition["status"] == "True" && fatal.contains(&kind) {
+            let message = condition["message"].as_str().unwrap_or_default();
+            return Some(Err(format!("{kind}: {message}")));
+        }
+    }
+    let csv = csv?;
+    let text = |field: &str| csv.str(&["status", field]).unwrap_or_default();
+    match text("phase") {
+        "Succeeded" => Some(Ok(())),
+        "Failed" => Some(Err(format!("{}: {}", text("reason"), text("message")))),
+        "Pending" if text("reason") == "RequirementsNotMet" => {
+            let unmet = csv
+                .array(&["status", "requirementStatus"])
+                .iter()
+                .filter(|it| !["Present", "Satisfied"].iter().any(|good| it["status"] == *good));
+            let unmet: Vec<String> = unmet
+                .map(|it| {
+                    format!(
+                        "{} {} {}",
+                        text_of(it, "kind"),
+                        text_of(it, "name"),
+                        text_of(it, "message")
+                    )
+                })
+                .collect();
+            Some(Err(format!("RequirementsNotMet: {}", unmet.join("; "))))
+        }
+        _ => None,
+    }
+}
+
+fn text_of<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Waits until every Subscription has come to an end, for better or worse.
+async fn outcomes(
+    cluster: &Cluster,
+    heads: &BTreeMap<(String, String), String>,
+) -> BTreeMap<String, Result<(), String>> {
+    let mut ends = BTreeMap::new();
+    let look = async {
+        loop {
+            let all = ListParams::default();
+            let subscriptions = cluster.list(&SUBSCRIPTION, None, &all).await.expect("a list");
+            let csvs = cluster.list(&CLUSTER_SERVICE_VERSION, None, &all).await.expect("a list");
+            let mut open = heads.len();
+            for ((catalog, package), head) in heads {
+                let namespace = format!("{catalog}-{package}");
+                let of = |list: &[Object], name: &str| {
+                    list.iter().find(|it| it.namespace() == namespace && it.name() == name).cloned()
+                };
+                let Some(subscription) = of(&subscriptions.items, package) else { continue };
+                let csv = of(&csvs.items, head);
+                if let Some(end) = standing(&subscription, csv.as_ref()) {
+                    ends.insert(namespace, end);
+                    open -= 1;
+                } else {
+                    ends.insert(namespace, Err("it has come to no end".to_owned()));
+                }
+            }
+            if open == 0 {
+                return;
+            }
+            // Either kind changes when something comes to an end.
+            let version = Selection::all(CLUSTER_SERVICE_VERSION);
+            let mut versions =
+                cluster.watch(&version, &csvs.resource_version).await.expect("a watch");
+            let wanted = Selection::all(SUBSCRIPTION);
+            let mut wishes =
+                cluster.watch(&wanted, &subscriptions.resource_version).await.expect("a watch");
+            tokio::select! {
+                _ = versions.next() => {}
+                _ = wishes.next() => {}
+            }
+        }
+    };
+    // What has come to no end by then says so.
+    let _ = tokio::time::timeout(LIMIT, look).await;
+    ends
+}
+
+/// Installs the heads of all packages by image, in a cluster in memory: what came of each.
+async fn install(packages: &Packages) -> BTreeMap<String, Result<(), String>> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let catalogs = folder.path().join("catalogs");
+    write_catalogs(packages, &catalogs);
+    let names: BTreeSet<&String> = packages.keys().map(|(catalog, _)| catalog).collect();
+    let mut arguments = vec!["--in-memory".to_owned()];
+    for made in packages.values().flatten() {
+        arguments.push(format!("--image={}={}", made.image, made.folder.display()));
+    }
+    for name in &names {
+        let folder = catalogs.join(name);
+        arguments.push(format!("--image=localhost/{name}:v1={}", folder.display()));
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let up = Up::start(folder.path(), &arguments);
+    let cluster = tls_cluster(&up.kubeconfig).await;
+    for (kind, plural) in MONITORING {
+        create(
+            &cluster,
+            &CUSTOM_RESOURCE_DEFINITION,
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": format!("{plural}.monitoring.coreos.com")},
+                "spec": {
+                    "group": "monitoring.coreos.com", "scope": "Namespaced",
+                    "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+                    "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                        "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                    }}],
+                },
+            }),
+        )
+        .await;
+    }
+    for name in names {
+        create(
+            &cluster,
+            &CATALOG_SOURCE,
+            json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+                "metadata": {"name": name, "namespace": "olm"},
+                "spec": {"sourceType": "grpc", "image": format!("localhost/{name}:v1")},
+            }),
+        )
+        .await;
+    }
+    let mut heads = BTreeMap::new();
+    for (key, made) in packages {
+        let head = made.last().expect("a bundle");
+        subscribe(&cluster, &key.0, &key.1, head).await;
+        heads.insert(key.clone(), head.name.clone());
+    }
+    let ends = outcomes(&cluster, &heads).await;
+    // Whatever was installed came as an image: the plans say so.
+    let plans = cluster.list(&INSTALL_PLAN, None, &ListParams::default()).await.expect("plans");
+    for plan in &plans.items {
+        let versions = plan.array(&["spec", "clusterServiceVersionNames"]).len();
+        assert_eq!(plan.array(&["status", "bundleLookups"]).len(), versions, "{}", plan.key());
+    }
+    ends
+}
+
+/// The bundles of the sample catalog as folders.
+fn sample(folder: &Path) -> Vec<(String, PathBuf)> {
+    let catalog = Catalog::load(Path::new(SAMPLE), &LoadOptions::default()).expect("the sample");
+    let mut folders = Vec::new();
+    for package in catalog.packages() {
+        let head = package.channel(&package.default_channel).expect("the channel").head();
+        let bundle = package.bundle(&head.name).expect("the bundle");
+        if bundle.required_packages().next().is_some() || bundle.required_apis().next().is_some() {
+            continue;
+        }
+        let place = folder.join(&*bundle.name);
+        for part in ["manifests", "metadata"] {
+            std::fs::create_dir_all(place.join(part)).expect("a folder");
+        }
+        for (at, object) in bundle.objects().expect("manifests").iter().enumerate() {
+            let file = place.join(format!("manifests/{at}.json"));
+            std::fs::write(file, object.to_value().to_string()).expect("written");
+        }
+        let annotation = |name: &str| format!("operators.operatorframework.io.bundle.{name}.v1");
+        let annotations = json!({"annotations": {
+            annotation("mediatype"): "registry+v1",
+            annotation("manifests"): "manifests/",
+            annotation("metadata"): "metadata/",
+            annotation("package"): *package.name,
+            annotation("channels"): *package.default_channel,
+        }});
+        std::fs::write(place.join("metadata/annotations.yaml"), annotations.to_string())
+            .expect("written");
+        folders.push(("sample".to_owned(), place));
+    }
+    folders
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_are_installed_from_images() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (packages, unusable) = bundles(&sample(folder.path()));
+    assert!(unusable.is_empty() && packages.len() >= 2, "{unusable:?}");
+    for (package, end) in install(&packages).await {
+        assert_eq!(end, Ok(()), "{package}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_of_published_packages_succeed_from_images_or_say_why_not() {
+    let Some(data) = unpack("bundles-249", "249 published bundles as images") else { return };
+    let mut folders = Vec::new();
+    let below = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).expect("a folder");
+        entries.map(|it| it.expect("an entry").path()).filter(|it| it.is_dir()).collect()
+    };
+    for repository in below(data.path()) {
+        let name = repository.file_name().and_then(|it| it.to_str()).expect("a name").to_owned();
+        for package in below(&repository) {
+            folders.extend(below(&package).into_iter().map(|it| (name.clone(), it)));
+        }
+    }
+    folders.sort();
+    let (packages, unusable) = bundles(&folders);
+    let count = folders.len();
+    let ends = install(&packages).await;
+    let good = ends.values().filter(|end| end.is_ok()).count();
+    for (package, end) in &ends {
+        if let Err(why) = end {
+            ran(&format!("{package} is not installed: {why}"));
+            assert_ne!(why, "it has come to no end", "{package}");
+        }
+    }
+    for why in &unusable {
+        ran(&format!("no image was made: {why}"));
+    }
+    ran(&format!(
+        "{} images of {count} bundles, and the heads of {good} of {} packages succeed",
+        count - unusable.len(),
+        ends.len()
+    ));
+    assert!(good >= 65, "only {good} of {} packages succeed", ends.len());
+}
