@@ -8,6 +8,7 @@ mod keys;
 mod layouts;
 mod names;
 mod net;
+mod real;
 mod rules;
 mod stores;
 mod strangers;
