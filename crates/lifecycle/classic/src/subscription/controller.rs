@@ -134,8 +134,7 @@ impl Controller {
                 }
                 planned => planned?,
             }
-            let needed = resolved.needed.iter().map(|it| it.key.clone()).collect();
-            context.bundles.keep(key, &needed);
+            context.bundles.keep(key, &unpack::resting(&resolved));
         }
         Ok(after.map_or(Action::Done, Action::After))
     }

@@ -111,6 +111,8 @@ pub(crate) struct Resolved {
     /// Bundles whose objects are in the steps, and what the plan says of them.
     pub(crate) used: BTreeSet<Key>,
     pub(crate) lookups: Vec<BundleLookup>,
+    /// Bundles that were unpacked and cannot be installed all the same.
+    pub(crate) refused: BTreeSet<Key>,
     /// What this was resolved from, as [`fingerprint`] tells it.
     pub(crate) print: String,
     /// Why no plan can be made for the steps that there were, by Subscription.
@@ -125,7 +127,7 @@ impl Resolved {
             failures: self.failures.clone(),
             needed: self.needed.clone(),
             // Kept for as long as this is: without them it would be resolved again.
-            used: self.used.clone(),
+            refused: self.refused.union(&self.used).cloned().collect(),
             print: self.print.clone(),
             unplanned: unplanned.collect(),
             ..Self::default()
@@ -190,7 +192,8 @@ pub(crate) fn run(input: &Input) -> Resolved {
             .collect(),
         ..Resolved::default()
     };
-    let Parts { unusable, waiting } = parts(input, &outcome);
+    let Parts { unusable, waiting, refused } = parts(input, &outcome);
+    out.refused = refused;
     for (part, keys) in &waiting {
         let subscriptions = outcome.parts.get(*part).cloned().unwrap_or_default();
         out.needed.extend(
@@ -238,6 +241,17 @@ struct Parts {
     unusable: BTreeMap<usize, String>,
     /// With bundles that must be unpacked first.
     waiting: BTreeMap<usize, BTreeSet<Key>>,
+    /// The unpacked bundles of parts that get no steps.
+    refused: BTreeSet<Key>,
+}
+
+/// The image that a bundle is unpacked from, if it was.
+fn unpacked(input: &Input, chosen: &resolver::Chosen) -> Option<Key> {
+    let catalog = NamespacedName::new(&*chosen.catalog.namespace, &*chosen.catalog.name);
+    let content = input.catalogs.iter().find(|it| it.key == catalog)?.content.as_ref().ok()?;
+    let bundle = content.catalog().bundle(&chosen.package, &chosen.name)?;
+    let key = Key { catalog, image: bundle.image.to_string() };
+    (bundle.object_count() == 0 && input.unpacked.contains_key(&key)).then_some(key)
 }
 
 fn parts(input: &Input, outcome: &resolver::Outcome) -> Parts {
@@ -259,6 +273,14 @@ fn parts(input: &Input, outcome: &resolver::Outcome) -> Parts {
     }
     // What will not be installed need not be unpacked.
     parts.waiting.retain(|part, _| !parts.unusable.contains_key(part));
+    for install in &outcome.installs {
+        // Forgetting them would mean to unpack them again for the same answer.
+        let stopped =
+            parts.unusable.contains_key(&install.part) || parts.waiting.contains_key(&install.part);
+        if let Some(chosen) = outcome.resolved.get(install.chosen).filter(|_| stopped) {
+            parts.refused.extend(unpacked(input, chosen));
+        }
+    }
     parts
 }
 

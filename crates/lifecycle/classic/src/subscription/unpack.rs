@@ -151,10 +151,15 @@ pub(super) fn write(status: &mut SubscriptionStatus, waiting: Option<&Waiting>, 
     set(status, kind, true, reason, message, now);
 }
 
-/// The bundles that a resolution needs or has used.
-pub(super) fn keys(resolved: &Resolved) -> BTreeSet<Key> {
+/// The bundles that a resolution rests on when its plan is made, or if there is none.
+pub(super) fn resting(resolved: &Resolved) -> BTreeSet<Key> {
     let needed = resolved.needed.iter().map(|it| it.key.clone());
-    needed.chain(resolved.used.iter().cloned()).collect()
+    needed.chain(resolved.refused.iter().cloned()).collect()
+}
+
+/// The same, and those whose objects are in its steps.
+pub(super) fn keys(resolved: &Resolved) -> BTreeSet<Key> {
+    resting(resolved).union(&resolved.used).cloned().collect()
 }
 
 #[cfg(test)]

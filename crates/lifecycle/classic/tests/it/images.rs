@@ -110,6 +110,37 @@ async fn a_catalog_by_image_is_served_and_its_bundles_are_unpacked() {
 }
 
 #[tokio::test]
+async fn a_bundle_that_cannot_be_installed_is_unpacked_once_and_says_why() {
+    let world = World::start(&["0.1.0"]).await;
+    let store = world.store();
+    // Under the name of another version.
+    put_bundle(&store, "1.0.0", None);
+    let wrong = store.resolve(&Reference::parse("localhost/anvil-bundle:v1.0.0").unwrap()).unwrap();
+    let name = Reference::parse("localhost/anvil-bundle:v1.1.0").unwrap();
+    store.set(&name, &wrong.unwrap()).unwrap();
+    put_catalog(&store, "localhost/catalog:v1", &["1.1.0"]);
+    source(&world, "localhost/catalog:v1", "").await;
+    world.group("og").await;
+    world.subscribe(json!({"source": "far.away"})).await;
+    let refused = world.subscription(|it| condition(it, "ResolutionFailed").is_some()).await;
+    let (_, message) = condition(&refused, "ResolutionFailed").unwrap();
+    assert_eq!(message, "bundle anvil.v1.1.0 has the ClusterServiceVersion anvil.v1.0.0 in it");
+    // What others write makes the namespace be looked at again; the answer stays.
+    world
+        .cluster
+        .apply_yaml("{apiVersion: v1, kind: ServiceAccount, metadata: {name: x, namespace: team}}")
+        .await;
+    store.forget(&name).unwrap();
+    world.group("og").await;
+    let mut seen = world.subscription(|it| condition(it, "ResolutionFailed").is_some()).await;
+    seen.set(&["metadata", "labels"], json!({"touched": "1"}));
+    seen.remove(&["metadata", "managedFields"]);
+    world.cluster.cluster().update(&mainstay_api::resources::SUBSCRIPTION, &seen).await.unwrap();
+    let after = world.subscription(|it| it.label("touched") == Some("1")).await;
+    assert_eq!(condition(&after, "ResolutionFailed").unwrap().1, message);
+}
+
+#[tokio::test]
 async fn a_polled_image_is_read_again_and_kept_when_it_is_gone() {
     let world = World::start(&["0.1.0"]).await;
     let store = world.store();
