@@ -37,6 +37,22 @@ impl Cost {
 /// # Errors
 /// If it cannot be started or fails, with the last thing it said.
 pub(crate) fn run(program: &Path, arguments: &[String], folder: &Path) -> Result<Cost> {
+    let (cost, failure) = finish(program, arguments, folder)?;
+    match failure {
+        None => Ok(cost),
+        Some(failure) => bail!(failure),
+    }
+}
+
+/// As [`run`], but a program that fails has a cost too; its last words come with it.
+///
+/// # Errors
+/// If it cannot be started.
+pub(crate) fn finish(
+    program: &Path,
+    arguments: &[String],
+    folder: &Path,
+) -> Result<(Cost, Option<String>)> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -49,13 +65,13 @@ pub(crate) fn run(program: &Path, arguments: &[String], folder: &Path) -> Result
     }
     let end = child.wait4().context("waiting for a program")?;
     let wall = clock.elapsed().saturating_sub(start);
-    if !end.status.success() {
+    let failure = (!end.status.success()).then(|| {
         let mut lines = said.lines().filter(|line| !line.trim().is_empty());
         let last = lines.next_back().unwrap_or("without a word");
-        bail!("{}: {last}", end.status);
-    }
+        format!("{}: {last}", end.status)
+    });
     let used = end.rusage;
-    Ok(Cost { processor: used.utime + used.stime, memory: used.maxrss, wall })
+    Ok((Cost { processor: used.utime + used.stime, memory: used.maxrss, wall }, failure))
 }
 
 #[cfg(test)]

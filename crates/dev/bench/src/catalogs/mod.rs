@@ -18,6 +18,7 @@ use recorded::Work;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// What to measure, beside whom.
@@ -215,6 +216,50 @@ impl Contest {
             }
         }
         table.row(row);
+        println!("{table}");
+        self.manifests(&found, bytes, folder)
+    }
+
+    /// All bundle folders judged by one call, and each rendered to manifests by one of its own, with
+    /// what it takes to start that often. Bundles that are found wrong, or that cannot be rendered
+    /// without being configured, count too.
+    fn manifests(&self, found: &[String], bytes: u64, folder: &Path) -> Result<()> {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let judged = [words(&["bundle", "validate"]), found.to_vec()].concat();
+        let rendered: Vec<Vec<String>> =
+            found.iter().map(|path| words(&["bundle", "render", path])).collect();
+        let mut table =
+            Table::new(&["bundles", "processor", "for each MB", "goal", "met", "memory", "fail"]);
+        for (what, calls) in
+            [("judged, one call", vec![judged]), ("rendered to manifests, a call each", rendered)]
+        {
+            let mut rounds = Vec::new();
+            let mut failed = 0;
+            for _ in 0..self.rounds {
+                let none = Duration::ZERO;
+                let mut all = Cost { processor: none, memory: 0, wall: none };
+                failed = 0;
+                for arguments in &calls {
+                    let (cost, failure) = child::finish(&self.ours, arguments, folder)?;
+                    failed += usize::from(failure.is_some());
+                    all.processor += cost.processor;
+                    all.wall += cost.wall;
+                    all.memory = all.memory.max(cost.memory);
+                }
+                rounds.push(all);
+            }
+            let cost = Cost::of_rounds(&rounds).context("no rounds")?;
+            let each = cost.processor.as_secs_f64() * 1000.0 / in_megabytes(bytes);
+            table.row(vec![
+                what.to_owned(),
+                millis(cost.processor),
+                format!("{each:.1} ms"),
+                format!("{} ms", recorded::MANIFESTS_GOAL),
+                verdict(each <= recorded::MANIFESTS_GOAL),
+                megabytes(cost.memory),
+                format!("{failed} of {}", calls.len()),
+            ]);
+        }
         println!("{table}");
         Ok(())
     }

@@ -97,3 +97,6 @@ pub(super) const BUNDLES: f64 = 87.0;
 
 /// The most it may be.
 pub(super) const BUNDLES_GOAL: f64 = 8.7;
+
+/// The goal for judging bundles and for rendering them to manifests: milliseconds for each MB.
+pub(super) const MANIFESTS_GOAL: f64 = 10.0;
