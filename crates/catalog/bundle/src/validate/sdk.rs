@@ -1,7 +1,7 @@
 //! What `operator-sdk` 1.42 asks of a bundle besides the validators (`upstream-sdk` §1.9).
 
 use super::{
-    decode,
+    Library, decode,
     finding::{Bad, Finding, Findings},
     load::Subject,
     metadata::parts,
@@ -14,7 +14,7 @@ use mainstay_object::{FieldError, FieldPath};
 use serde_json::{Number, Value};
 use std::collections::BTreeMap;
 
-/// The kind that its library of bundles does not know yet.
+/// The kind that the older library of bundles does not know yet.
 const UNKNOWN: &str = "PodMonitor";
 
 static ANNOTATED: Kind = Kind::One(&Shape {
@@ -44,15 +44,15 @@ pub fn annotations(bytes: &[u8]) -> Result<BTreeMap<String, String>, String> {
 }
 
 /// What is wrong with the objects of a bundle that are neither a ClusterServiceVersion nor a
-/// definition. `media_type` is that of the bundle.
-pub fn objects(subject: &Subject, media_type: &str) -> Findings {
+/// definition. `media_type` is that of the bundle; newer versions of the `library` know more kinds.
+pub fn objects(subject: &Subject, media_type: &str, library: Library) -> Findings {
     let mut found = Findings::new(subject.name.clone());
     for (at, manifest) in subject.manifests.iter().enumerate() {
         let kind = manifest.kind();
         if matches!(kind, "ClusterServiceVersion" | "CustomResourceDefinition") {
             continue;
         }
-        let known = KINDS.contains(&kind) && kind != UNKNOWN;
+        let known = KINDS.contains(&kind) && (library != Library::V034 || kind != UNKNOWN);
         if media_type == "registry+v1" && !known {
             let gvk = gvk_of(manifest.value());
             let gvk = gvk_text(&gvk.group, &gvk.version, &gvk.kind);

@@ -7,7 +7,7 @@ use std::{fmt::Write, path::Path};
 
 /// Something that is wrong, with the path that somebody can open.
 pub(super) struct Finding {
-    /// The validator that found it, or `unreadable` and `dropped`.
+    /// The validator that found it, or `unreadable`, `dropped` and `format`.
     pub(super) rule: String,
     pub(super) level: Level,
     /// The file, as seen from where the command was given.

@@ -8,6 +8,7 @@
 
 mod build;
 mod findings;
+mod format;
 mod render;
 mod validate;
 

@@ -1,6 +1,7 @@
 //! `mainstay bundle validate`: everything that is wrong, at once.
 
 use super::findings::{Finding, Findings};
+use super::format;
 use crate::catalog::Io;
 use crate::config::reason;
 use crate::exit::{Exit, Failure};
@@ -88,6 +89,11 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
     for typed in &arguments.folders {
         let path = folder(io, typed)?;
         look(&mut findings, typed, &path, &arguments.also, &settings);
+        for finding in format::of_bundle(&path, typed) {
+            if !findings.list.iter().any(|known| known.says_the_same(&finding)) {
+                findings.list.push(finding);
+            }
+        }
     }
     findings.sort();
     let [errors, warnings] = findings.counts();

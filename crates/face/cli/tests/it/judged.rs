@@ -23,7 +23,10 @@ fn bundle(csv: &str) -> Place {
     Place::new().file("b/manifests/csv.yaml", csv).file(
         "b/metadata/annotations.yaml",
         "annotations:\n  operators.operatorframework.io.bundle.package.v1: kiwi\n  \
-         operators.operatorframework.io.bundle.channels.v1: stable\n",
+         operators.operatorframework.io.bundle.channels.v1: stable\n  \
+         operators.operatorframework.io.bundle.mediatype.v1: registry+v1\n  \
+         operators.operatorframework.io.bundle.manifests.v1: manifests/\n  \
+         operators.operatorframework.io.bundle.metadata.v1: metadata/\n",
     )
 }
 
@@ -62,9 +65,10 @@ fn warnings_fail_only_if_that_is_asked_for() {
 
 #[test]
 fn what_cannot_be_read_is_told_with_everything_else() {
-    let place = bundle(CSV)
-        .file("b/manifests/notes.yaml", "a: b\n- c\n")
-        .file("b/manifests/two.yaml", "kind: A\napiVersion: v1\n---\nkind: B\napiVersion: v1\n");
+    let place = bundle(CSV).file("b/manifests/notes.yaml", "a: b\n- c\n").file(
+        "b/manifests/two.yaml",
+        "{kind: Service, apiVersion: v1, metadata: {name: a}}\n---\nkind: B\napiVersion: v1\n",
+    );
     let json: Value = serde_json::from_str(&place.bundle("validate b -o json").out).unwrap();
     let problems: Vec<(&str, &str)> = json["problems"]
         .as_array()
@@ -74,6 +78,44 @@ fn what_cannot_be_read_is_told_with_everything_else() {
         .collect();
     let wanted = [("unreadable", "b/manifests/notes.yaml"), ("dropped", "b/manifests/two.yaml")];
     assert_eq!(problems, wanted);
+}
+
+#[test]
+fn folders_and_metadata_are_judged_with_their_place() {
+    let annotations = "annotations:\n  operators.operatorframework.io.bundle.package.v1: kiwi\n  \
+                       operators.operatorframework.io.bundle.channels.v1: ''\n";
+    let rule = "dependencies:\n- type: olm.constraint\n  value: {cel: {rule: things}}\n";
+    let place = bundle(CSV)
+        .file("b/metadata/annotations.yaml", annotations)
+        .file("b/metadata/more.yaml", rule)
+        .file("b/manifests/pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n");
+    let json: Value = serde_json::from_str(&place.bundle("validate b -o json").out).unwrap();
+    let problems: Vec<String> = json["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["rule"] == "format")
+        .map(|it| {
+            let text = |name: &str| it[name].as_str().unwrap_or_default().to_owned();
+            let first = text("message").chars().take(20).collect::<String>();
+            format!("{}:{} {first}", text("file"), it["line"])
+        })
+        .collect();
+    assert_eq!(
+        problems,
+        [
+            "b/manifests/pod.yaml:1 this kind of object ",
+            "b/metadata/annotations.yaml:1 expecting annotation",
+            "b/metadata/annotations.yaml:1 missing annotation \"",
+            "b/metadata/annotations.yaml:1 missing annotation \"",
+            "b/metadata/annotations.yaml:1 missing annotation \"",
+            "b/metadata/annotations.yaml:3 expecting annotation",
+            "b/metadata/more.yaml:1 invalid CEL expressi",
+        ]
+    );
+    // Manifests alone have no metadata to be wrong.
+    let alone = Place::new().file("m/csv.yaml", CSV).bundle("validate m");
+    assert_eq!(alone.code, 0, "{alone:?}");
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(super) fn judge_format(root: &Path) -> Result<(), String> {
 }
 
 /// What is wrong with the format of a bundle, sorted. `shown` is how messages call its folder.
-pub(in super::super) fn faults(root: &Path, shown: &str) -> Vec<String> {
+pub(crate) fn faults(root: &Path, shown: &str) -> Vec<String> {
     format(&Folder::new(root), shown, &Limits::default())
 }
 

@@ -177,7 +177,7 @@ impl Question {
             .into_iter()
             .flat_map(|validator| validator.run(subject, &self.settings, None))
             .collect();
-        let further = sdk_objects(subject, media);
+        let further = sdk_objects(subject, media, self.settings.library);
         match all.iter_mut().find(|found| found.name == further.name) {
             None => all.push(further),
             Some(found) => {

@@ -1,0 +1,129 @@
+//! What `opm` asks of the folders and the metadata of a bundle, with places and remedies.
+
+use super::findings::Finding;
+use crate::opm::format_faults;
+use mainstay_bundle::validate::{Level, Library, Subject, load, media_type, sdk_objects};
+use mainstay_bundle::{Folder, Limits};
+use std::fs;
+use std::path::Path;
+
+/// The rule of these findings.
+const RULE: &str = "format";
+/// How many bytes of a file of metadata are looked at.
+const LONGEST: u64 = 1 << 20;
+
+/// What is wrong with a bundle to `opm` and not to the validators. `typed` is how its folder was given.
+pub(super) fn of_bundle(path: &Path, typed: &str) -> Vec<Finding> {
+    let shown = |file: &str| match file {
+        "" => typed.to_owned(),
+        file => format!("{}/{file}", typed.trim_end_matches('/')),
+    };
+    let mut found = of_folder(path, &shown);
+    let loaded = load(&Folder::new(path), "", typed, &Limits::default());
+    if let Some(subject) = &loaded.subject {
+        found.extend(of_objects(path, subject, &shown));
+    }
+    found
+}
+
+/// What is wrong with the folders and the metadata of the bundle in a folder; nothing where there are
+/// no metadata yet, which building the bundle writes. `shown` makes of a path below it the one that somebody can open.
+fn of_folder(path: &Path, shown: &dyn Fn(&str) -> String) -> Vec<Finding> {
+    if !path.join("metadata").is_dir() {
+        return Vec::new();
+    }
+    let files = metadata(path);
+    // What cannot be read is said when the bundle is read.
+    let faults = format_faults(path, &shown(""));
+    let said = faults
+        .iter()
+        .filter(|it| !it.starts_with("The directory ") && !it.starts_with("Unable to read"));
+    said.map(|fault| {
+        let (place, remedy) = if fault.starts_with("Unable to locate ") {
+            (None, "a bundle has the folders manifests and metadata")
+        } else if fault == "Could not find annotations file" {
+            (Some(("metadata".to_owned(), None)), "write metadata/annotations.yaml")
+        } else if fault.contains(" annotation \"") {
+            let key = fault.split('"').nth(1).unwrap_or_default();
+            (find(&files, &[key, "annotations:"]), "write it as opm alpha bundle generate does")
+        } else {
+            (find(&files, &["dependencies:"]), "correct the dependency")
+        };
+        let (file, line) = place.map_or((shown(""), None), |(file, line)| (shown(&file), line));
+        Finding {
+            rule: RULE.to_owned(),
+            level: Level::Error,
+            file,
+            line,
+            message: small(fault),
+            remedy: remedy.to_owned(),
+        }
+    })
+    .collect()
+}
+
+/// What is wrong with objects that are neither a ClusterServiceVersion nor a definition: kinds that
+/// bundles do not have, and metadata that nobody can apply.
+fn of_objects(path: &Path, subject: &Subject, shown: &dyn Fn(&str) -> String) -> Vec<Finding> {
+    let folder = if path.join("manifests").is_dir() { "manifests" } else { "" };
+    let media = media_type(&Folder::new(path), folder, folder, &Limits::default());
+    let found = sdk_objects(subject, media.unwrap_or_default(), Library::default());
+    let one = |finding: &mainstay_bundle::validate::Finding| {
+        let place = subject.place(finding);
+        let (message, remedy) = match finding.detail.strip_prefix("error validating object: ") {
+            Some(why) => {
+                // The object itself is in the file.
+                let why = why.split(". &{").next().unwrap_or(why);
+                (why.to_owned(), "correct the metadata")
+            }
+            None => (
+                "this kind of object is none that a bundle may have".to_owned(),
+                "let the operator make it, or leave it out",
+            ),
+        };
+        Finding {
+            rule: RULE.to_owned(),
+            level: finding.level,
+            file: place.as_ref().map_or_else(|| shown(""), |place| shown(&place.file)),
+            line: place.and_then(|place| place.line),
+            message,
+            remedy: remedy.to_owned(),
+        }
+    };
+    found.iter().map(one).collect()
+}
+
+/// The files of metadata by name, with their texts.
+fn metadata(path: &Path) -> Vec<(String, String)> {
+    let entries = fs::read_dir(path.join("metadata")).into_iter().flatten().flatten();
+    let mut files: Vec<(String, String)> = entries
+        .filter(|entry| entry.metadata().is_ok_and(|it| it.is_file() && it.len() <= LONGEST))
+        .filter_map(|entry| {
+            let name = format!("metadata/{}", entry.file_name().to_string_lossy());
+            Some((name, fs::read_to_string(entry.path()).ok()?))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// The first place of the first of some words that is anywhere.
+fn find(files: &[(String, String)], words: &[&str]) -> Option<(String, Option<usize>)> {
+    words.iter().filter(|word| !word.is_empty()).find_map(|word| {
+        files.iter().find_map(|(file, text)| {
+            let line = text.lines().position(|line| line.contains(word))?;
+            Some((file.clone(), Some(line + 1)))
+        })
+    })
+}
+
+/// A sentence without its capital letter, unless that begins an abbreviation.
+fn small(text: &str) -> String {
+    let mut letters = text.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            format!("{}{}", first.to_lowercase(), &text[first.len_utf8()..])
+        }
+        _ => text.to_owned(),
+    }
+}
