@@ -58,11 +58,12 @@ fn push_and_pull(folder: &Path, address: &str) {
     let at = |name: &str| format!("docker://{address}/{name}");
     let layout = format!("oci:{}:v1", folder.join("layout").display());
     let policy = "--insecure-policy";
-    let pulled = run(&[policy, "copy", "--src-tls-verify=false", &at("sample:v1"), &layout]);
+    let pulled =
+        run(&[policy, "copy", "--all", "--src-tls-verify=false", &at("sample:v1"), &layout]);
     if pulled.is_none() {
         return;
     }
-    run(&[policy, "copy", "--dest-tls-verify=false", &layout, &at("pushed/sample:v2")]);
+    run(&[policy, "copy", "--all", "--dest-tls-verify=false", &layout, &at("pushed/sample:v2")]);
     let digest =
         |name: &str| run(&["inspect", "--tls-verify=false", "--format={{.Digest}}", &at(name)]);
     assert_eq!(digest("pushed/sample:v2"), digest("sample:v1"));
