@@ -96,7 +96,9 @@ async fn start(folder: &Path, name: &str, auth: Value, tls: Option<&Files>) -> R
         .unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
     loop {
-        let line = said.next_line().await.unwrap().expect("the registry ended before it listened");
+        let Some(line) = said.next_line().await.unwrap() else {
+            panic!("the registry ended before it listened")
+        };
         if line.contains("listening on") {
             break;
         }
