@@ -72,11 +72,13 @@ pub(crate) struct Opened {
 
 /// Opens the store and takes the port: `wanted`, or the one of before, or a free one.
 pub(crate) async fn open(data: &Data, wanted: Option<SocketAddr>) -> Result<Opened, Cause> {
+    // Not the store of `mainstay image`, which lies in `images` of the default data folder: what
+    // somebody pulled with passwords of their own is not for everybody on this machine.
     let (folder, private, temporary) = match data {
-        Data::Folder(folder) => (folder.join("images"), folder.join("pulled"), None),
+        Data::Folder(folder) => (folder.join("served"), folder.join("pulled"), None),
         Data::Memory => {
             let folder = temporary_folder()?;
-            (folder.join("images"), folder.join("pulled"), Some(Temporary(folder)))
+            (folder.join("served"), folder.join("pulled"), Some(Temporary(folder)))
         }
     };
     let memory = match data {
