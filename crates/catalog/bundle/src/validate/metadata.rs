@@ -1,5 +1,6 @@
 //! The metadata that every object has: what is wrong with it, and how Go prints it.
 
+use crate::shape;
 use mainstay_object::{FieldError, FieldPath, metadata};
 use serde_json::Value;
 
@@ -16,6 +17,23 @@ pub(crate) fn parts(found: &Value) -> Vec<FieldError> {
     errors.extend(metadata::annotations(found.get("annotations"), &path.child("annotations")));
     errors.extend(metadata::owners(found.get("ownerReferences"), &path.child("ownerReferences")));
     errors.extend(metadata::finalizers(found.get("finalizers"), &path.child("finalizers")));
+    errors
+}
+
+/// What is wrong with the metadata of an object that shall be applied to a cluster as it is.
+pub(crate) fn applied(found: &Value) -> Vec<FieldError> {
+    let path = FieldPath::new("metadata");
+    let has = |name: &str| !shape::text(found, name).is_empty();
+    let mut errors = Vec::new();
+    // A name that is generated is none, to upstream.
+    if !has("name") {
+        let why = "name or generateName is required";
+        errors.push(FieldError::required(&path.child("name"), why));
+    }
+    if has("namespace") {
+        errors.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type"));
+    }
+    errors.extend(parts(found));
     errors
 }
 

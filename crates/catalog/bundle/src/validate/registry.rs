@@ -3,7 +3,7 @@
 use super::{
     Settings, convert, crd, csv, decode, hub,
     load::{Crd, Subject},
-    metadata::{parts, shown, shown_type},
+    metadata::{applied, shown, shown_type},
     soft::soften,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     types,
 };
 use mainstay_formats::quote;
-use mainstay_object::{FieldError, FieldPath};
+use mainstay_object::FieldError;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -219,17 +219,8 @@ fn applicable(manifest: &Manifest) -> Option<String> {
     if let Err(mismatch) = shape::check(value, &types::META) {
         return Some(mismatch.message);
     }
-    let path = FieldPath::new("metadata");
     let metadata = shape::field(value, "metadata").unwrap_or(&Value::Null);
-    let mut errors = Vec::new();
-    if shape::text(metadata, "name").is_empty() {
-        let why = "name or generateName is required";
-        errors.push(FieldError::required(&path.child("name"), why));
-    }
-    if !shape::text(metadata, "namespace").is_empty() {
-        errors.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type"));
-    }
-    errors.extend(parts(metadata));
+    let errors = applied(metadata);
     (!errors.is_empty()).then(|| {
         let errors = FieldError::join(&errors);
         let (kind, metadata) = (shown_type(value), shown(metadata));

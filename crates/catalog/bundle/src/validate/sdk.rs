@@ -4,13 +4,13 @@ use super::{
     Library, decode,
     finding::{Bad, Finding, Findings},
     load::Subject,
-    metadata::parts,
+    metadata::applied,
     registry::KINDS,
     soft::soften,
     view::{gvk_of, gvk_text},
 };
 use crate::shape::{self, Kind, Shape};
-use mainstay_object::{FieldError, FieldPath};
+use mainstay_object::FieldError;
 use serde_json::{Number, Value};
 use std::collections::BTreeMap;
 
@@ -70,7 +70,6 @@ pub fn objects(subject: &Subject, media_type: &str, library: Library) -> Finding
 
 /// Why the metadata of an object are such that it cannot be applied.
 fn refused(value: &Value) -> Option<String> {
-    let path = FieldPath::new("metadata");
     let mut metadata = value.get("metadata").cloned().unwrap_or_default();
     if let Some(fields) = metadata.as_object_mut() {
         // What has anything but texts in it is as if it were not there.
@@ -83,16 +82,7 @@ fn refused(value: &Value) -> Option<String> {
         });
     }
     let metadata = &metadata;
-    let mut errors = Vec::new();
-    // A name that is generated is none, to upstream.
-    if shape::text(metadata, "name").is_empty() {
-        let why = "name or generateName is required";
-        errors.push(FieldError::required(&path.child("name"), why));
-    }
-    if !shape::text(metadata, "namespace").is_empty() {
-        errors.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type"));
-    }
-    errors.extend(parts(metadata));
+    let errors = applied(metadata);
     (!errors.is_empty()).then(|| {
         let errors = FieldError::join(&errors);
         format!("error validating object: {errors}. &{{{}}}", printed(value))

@@ -66,6 +66,8 @@ pub(crate) struct Mirrors {
 #[derive(Args, Debug)]
 pub(crate) struct Trust {
     #[command(flatten)]
+    pub(super) reach: Reach,
+    #[command(flatten)]
     pub(super) mirrors: Mirrors,
     /// File that says which images are taken, containers' `policy.json` [default: where Podman has
     /// its own].

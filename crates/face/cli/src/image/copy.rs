@@ -1,7 +1,7 @@
 //! `mainstay image copy`: from any place to any other.
 
 use super::{
-    access::{Reach, StoreFolder, Trust},
+    access::{StoreFolder, Trust},
     landed,
     location::Location,
     print,
@@ -32,8 +32,6 @@ pub(super) struct Arguments {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
-    reach: Reach,
-    #[command(flatten)]
     trust: Trust,
 }
 
@@ -55,7 +53,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     let source = Location::read(&arguments.source).map_err(Failure::usage)?;
     let target = Location::read(&arguments.target).map_err(Failure::usage)?;
     let (store, _scratch) = between(&arguments.store, &[&source, &target], io)?;
-    let carrier = Carrier::new(&arguments.reach, io)?.trusting(&arguments.trust, io)?;
+    let carrier = Carrier::trusting(&arguments.trust, io)?;
     let want = arguments.platforms.or_all();
     let copied = work::run(io, carrier.shown(), async {
         let image = carrier.obtain(&store, &source, &want).await?;

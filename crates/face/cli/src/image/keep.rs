@@ -30,8 +30,6 @@ pub(super) struct Pull {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
-    reach: Reach,
-    #[command(flatten)]
     trust: Trust,
 }
 
@@ -42,7 +40,7 @@ pub(super) fn pull(arguments: &Pull, io: &mut Io<'_>) -> Result<(), Failure> {
     };
     let images = arguments.images.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let store = arguments.store.open(io)?;
-    let carrier = Carrier::new(&arguments.reach, io)?.trusting(&arguments.trust, io)?;
+    let carrier = Carrier::trusting(&arguments.trust, io)?;
     let want = arguments.platforms.or_host();
     let (mut text, mut values) = (String::new(), Vec::new());
     let pulled = work::run(io, carrier.shown(), async {

@@ -77,10 +77,11 @@ impl<'a> Carrier<'a> {
         Ok(self)
     }
 
-    /// The same, which takes only what it may.
-    pub(super) fn trusting(self, trust: &Trust, io: &Io<'_>) -> Result<Self, Failure> {
+    /// One that looks in mirrors and takes only what it may.
+    pub(super) fn trusting(trust: &'a Trust, io: &Io<'_>) -> Result<Self, Failure> {
+        let carrier = Self::new(&trust.reach, io)?;
         let policy = trust.policy(io)?;
-        let looking = self.looking_in(&trust.mirrors, io)?;
+        let looking = carrier.looking_in(&trust.mirrors, io)?;
         Ok(Self { policy, ..looking })
     }
 

@@ -1,7 +1,7 @@
 //! `mainstay image unpack`: the files of an image.
 
 use super::{
-    access::{Reach, StoreFolder, Trust},
+    access::{StoreFolder, Trust},
     copy::between,
     failure,
     location::Location,
@@ -38,8 +38,6 @@ pub(super) struct Arguments {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
-    reach: Reach,
-    #[command(flatten)]
     trust: Trust,
 }
 
@@ -65,7 +63,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
         return Err(failure::unpack(&what, &unpack::UnpackError::Exists(target)));
     }
     let (store, _scratch) = between(&arguments.store, &[&source], io)?;
-    let carrier = Carrier::new(&arguments.reach, io)?.trusting(&arguments.trust, io)?;
+    let carrier = Carrier::trusting(&arguments.trust, io)?;
     let only = arguments.only.iter().map(|one| one.trim_matches('/').to_owned()).collect();
     let want = arguments.platforms.want();
     let (image, summary) = work::run(io, carrier.shown(), async {

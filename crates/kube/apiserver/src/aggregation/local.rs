@@ -199,6 +199,7 @@ impl Known {
     /// Writes the condition of what has become local.
     pub(super) async fn tell(&mut self, server: &Arc<ApiServer>) {
         let upto = server.store.revision();
+        let mut all = true;
         for stored in server.store.list(STORAGE, None).iter() {
             if stored.revision <= self.told || has_service(&stored.bytes) {
                 continue;
@@ -207,11 +208,15 @@ impl Known {
             let is_local = object.get(&["spec", "service"]).is_none_or(Value::is_null);
             let told = available::condition(&object).is_some_and(|it| it["reason"] == "Local");
             if is_local && !told {
+                all = false;
                 let condition = available::local(&server.clock.now_rfc3339());
                 available::write(server, object, condition).await;
             }
         }
-        self.told = upto;
+        // What was written is looked at once more: a write may have failed.
+        if all {
+            self.told = upto;
+        }
     }
 }
 

@@ -44,7 +44,39 @@ pub(crate) fn remove(status: &mut SubscriptionStatus, kinds: &[Type]) {
     status.conditions.retain(|it| !kinds.contains(&it.kind));
 }
 
+/// Says that a resolution failed; what was unpacked for one before is no news any more.
+pub(crate) fn unresolved(
+    status: &mut SubscriptionStatus,
+    reason: SubscriptionReason,
+    message: &str,
+    now: Time,
+) {
+    remove(status, &[Type::BundleUnpacking, Type::BundleUnpackFailed]);
+    set(status, Type::ResolutionFailed, true, reason, message, now);
+}
+
 /// Removes what a resolution that went well disproves.
 pub(crate) fn resolved(status: &mut SubscriptionStatus) {
     remove(status, &[Type::BundleUnpacking, Type::BundleUnpackFailed, Type::ResolutionFailed]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_resolution_ends_what_was_unpacked_for_one_before_and_a_good_one_ends_all() {
+        let now = Time::new(jiff::Timestamp::UNIX_EPOCH);
+        let mut status = SubscriptionStatus::default();
+        let kinds = |status: &SubscriptionStatus| {
+            status.conditions.iter().map(|it| it.kind.clone()).collect::<Vec<_>>()
+        };
+        let reason = SubscriptionReason::UnpackingInProgress;
+        set(&mut status, Type::BundleUnpacking, true, reason, "", now);
+        set(&mut status, Type::InstallPlanPending, true, SubscriptionReason::Installing, "", now);
+        unresolved(&mut status, SubscriptionReason::ConstraintsNotSatisfiable, "no", now);
+        assert_eq!(kinds(&status), [Type::InstallPlanPending, Type::ResolutionFailed]);
+        resolved(&mut status);
+        assert_eq!(kinds(&status), [Type::InstallPlanPending]);
+    }
 }

@@ -4,7 +4,7 @@
 //! (the plan, its steps, the reference on the Subscriptions); each look first finds what an
 //! interrupted one left behind and goes on from there.
 
-use super::conditions::{remove, resolved, set};
+use super::conditions::{resolved, unresolved};
 use super::plan::{self, Plans};
 use super::resolution::{self, Input, Resolved, Visible};
 use super::standing::{self, VisibleCatalog, World};
@@ -17,8 +17,8 @@ use crate::facts;
 use crate::patch;
 use mainstay_api::{
     CatalogSource, CsvPhase, InstallPlan, InstallPlanPhase, InstallPlanStatus, ObjectReference,
-    OperatorGroup, Subscription, SubscriptionConditionType as Condition, SubscriptionReason,
-    SubscriptionStatus, Time, UpgradeStrategy, resources,
+    OperatorGroup, Subscription, SubscriptionReason, SubscriptionStatus, Time, UpgradeStrategy,
+    resources,
 };
 use mainstay_client::{Action, DeleteOptions, EventType, Patch, Reconciler};
 use mainstay_object::{NamespacedName, Object, known};
@@ -288,19 +288,7 @@ impl Controller {
                     .find(|failure| failure.subscriptions.contains(&it.metadata.name));
                 match mine {
                     Some(failure) => {
-                        // What was unpacked for it is no news any more.
-                        remove(
-                            &mut status,
-                            &[Condition::BundleUnpacking, Condition::BundleUnpackFailed],
-                        );
-                        set(
-                            &mut status,
-                            Condition::ResolutionFailed,
-                            true,
-                            failure.reason.clone(),
-                            &*failure.message,
-                            now,
-                        );
+                        unresolved(&mut status, failure.reason.clone(), &failure.message, now);
                     }
                     None => unpack::write(&mut status, waiting.get(&it.metadata.name), now),
                 }
