@@ -8,6 +8,7 @@
 //! A [`Served`] catalog is there before its content is: whoever asks too early is told so, and a
 //! reload swaps one pointer. Readers hold the index they began with until they are done.
 
+pub mod client;
 pub mod grpc;
 pub mod http;
 mod index;

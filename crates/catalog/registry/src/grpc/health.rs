@@ -1,14 +1,17 @@
 //! `grpc.health.v1.Health`: ready means that there is content.
 //!
+//! Who watches hears of new content too, as the same state once more: a client that has read the
+//! catalog knows then that it is another one.
+//!
 //! The answer is one for all services, whatever name a probe asks for: all of them stand on the same
 //! content, and upstream knows no names here either.
 
-use crate::Served;
+use crate::{Index, Served};
 use futures::{
     StreamExt,
     stream::{self, BoxStream},
 };
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 use tonic_health::pb::{
@@ -58,13 +61,19 @@ impl Service for Health {
         let changes = stream::unfold(start, |(health, mut changes, told)| async move {
             loop {
                 changes.mark_unchanged();
-                let now = health.status();
-                if told != Some(now) {
-                    return Some((Ok(response(now)), (health, changes, Some(now))));
+                let status = health.status();
+                let index = health.served.index();
+                // A weak one keeps its place in memory, so no other content is taken for it.
+                let now = (status, index.as_ref().map(Arc::downgrade).unwrap_or_default());
+                let same = |told: &(ServingStatus, Weak<Index>)| {
+                    told.0 == now.0 && Weak::ptr_eq(&told.1, &now.1)
+                };
+                if !told.as_ref().is_some_and(same) {
+                    return Some((Ok(response(status)), (health, changes, Some(now))));
                 }
                 // Whoever only watches must not hold up the end.
                 let changed = health.stop.run_until_cancelled(changes.changed()).await;
-                if changed.is_none() && health.status() == now {
+                if changed.is_none() && health.status() == status {
                     return None;
                 }
             }

@@ -1,0 +1,295 @@
+//! One connection to a registry, from its first byte to its last.
+
+use super::Fault;
+use crate::grpc::api::{
+    Bundle, GetPackageRequest, ListBundlesRequest, Package, registry_client::RegistryClient,
+};
+use futures::future::BoxFuture;
+use http::{Request, Response, Uri};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use socket2::{SockRef, TcpKeepalive};
+use std::task::{Context, Poll};
+use std::{fmt, str::FromStr, time::Duration};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::Streaming;
+use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+use tower::Service;
+
+/// Most bytes of one message; bundles are by image or have manifests of a few megabytes.
+const MOST_BYTES: usize = 64 << 20;
+/// Most messages; ten times the largest published catalogs.
+const MOST_MESSAGES: usize = 1_000_000;
+/// Bytes that may be on their way: a catalog is read in one go.
+const WINDOW: u32 = 4 << 20;
+/// When the system asks an idle connection whether the other end is there, how often, and until when.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 3);
+
+/// Where a registry listens: a host, and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    host: String,
+    port: u16,
+    text: String,
+}
+
+impl FromStr for Address {
+    type Err = Fault;
+
+    /// Reads `host:port`, `[::1]:port`, and either after `dns:///` or `passthrough:///`.
+    fn from_str(text: &str) -> Result<Self, Fault> {
+        let bare = ["dns:///", "passthrough:///"].iter().find_map(|it| text.strip_prefix(it));
+        let bare = bare.unwrap_or(text);
+        let bad = |why: &str| Fault::dial("", &format!("address {bare}: {why}"));
+        let (host, port) = match bare.strip_prefix('[') {
+            Some(rest) => {
+                let (host, rest) =
+                    rest.split_once(']').ok_or_else(|| bad("missing ']' in address"))?;
+                (host, rest.strip_prefix(':').ok_or_else(|| bad("missing port in address"))?)
+            }
+            None => {
+                let (host, port) =
+                    bare.rsplit_once(':').ok_or_else(|| bad("missing port in address"))?;
+                if host.contains(':') {
+                    return Err(bad("too many colons in address"));
+                }
+                (host, port)
+            }
+        };
+        let number = port.parse().map_err(|_| bad("invalid port"))?;
+        // As an authority it has to be one: what is no address is told before anybody is asked.
+        let authority = bare.parse::<http::uri::Authority>();
+        authority.map_err(|_| bad("invalid host"))?;
+        Ok(Self { host: host.to_owned(), port: number, text: bare.to_owned() })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Address {
+    /// The first of the host's addresses that takes a connection.
+    async fn dial(&self) -> Result<TcpStream, Fault> {
+        let host = if self.host.is_empty() { "localhost" } else { &self.host };
+        let unknown = || Fault::dial("", &format!("lookup {host}: no such host"));
+        let found = tokio::net::lookup_host((host, self.port)).await.map_err(|_| unknown())?;
+        let mut fault = unknown();
+        for to in found {
+            match TcpStream::connect(to).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => fault = Fault::refused(&to.to_string(), &error),
+            }
+        }
+        Err(fault)
+    }
+}
+
+/// Sends requests over one connection.
+#[derive(Clone, Debug)]
+struct Sender(SendRequest<tonic::body::Body>);
+
+impl Service<Request<tonic::body::Body>> for Sender {
+    type Response = Response<Incoming>;
+    type Error = hyper::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<tonic::body::Body>) -> Self::Future {
+        Box::pin(self.0.send_request(request))
+    }
+}
+
+/// A connection to a registry. It ends with this.
+#[derive(Debug)]
+pub struct Connection {
+    registry: RegistryClient<Sender>,
+    health: HealthClient<Sender>,
+    patience: Duration,
+    ended: CancellationToken,
+    _end: DropGuard,
+}
+
+impl Connection {
+    /// Connects. The other end may take `patience` for that, and for each message later on.
+    ///
+    /// # Errors
+    /// Why there is no connection.
+    pub async fn open(address: &Address, patience: Duration) -> Result<Self, Fault> {
+        let stream = timeout(patience, address.dial()).await;
+        let stream = stream.map_err(|_| Fault::dial(&address.text, "i/o timeout"))??;
+        let _ = stream.set_nodelay(true);
+        let (idle, interval, probes) = KEEPALIVE;
+        let keepalive =
+            TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(probes);
+        // Without it a machine that vanishes is noticed later, no more.
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+        let connecting = http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .handshake(TokioIo::new(stream));
+        let connected = timeout(patience, connecting).await.map_err(|_| Fault::late())?;
+        let (sender, connection) = connected.map_err(|error| Fault::handshake(&error))?;
+        let (ended, stop) = (CancellationToken::new(), CancellationToken::new());
+        let (done, stopped) = (ended.clone(), stop.clone());
+        tokio::spawn(async move {
+            if let Some(Err(error)) = stopped.run_until_cancelled(connection).await {
+                tracing::debug!(%error, "a connection to a registry broke");
+            }
+            done.cancel();
+        });
+        let origin = format!("http://{address}").parse::<Uri>();
+        let origin = origin.map_err(|error| Fault::dial(&address.text, &error.to_string()))?;
+        let registry = RegistryClient::with_origin(Sender(sender.clone()), origin.clone())
+            .max_decoding_message_size(MOST_BYTES);
+        let health = HealthClient::with_origin(Sender(sender), origin);
+        Ok(Self { registry, health, patience, ended, _end: stop.drop_guard() })
+    }
+
+    /// Waits for an answer, but not for long, and no longer than the connection lasts.
+    async fn soon<T>(
+        &self,
+        answer: impl Future<Output = Result<T, tonic::Status>>,
+    ) -> Result<T, Fault> {
+        let answer = self.ended.run_until_cancelled(timeout(self.patience, answer));
+        match answer.await {
+            None => Err(Fault::ended()),
+            Some(Err(_)) => Err(Fault::late()),
+            Some(Ok(Ok(answer))) => Ok(answer),
+            Some(Ok(Err(status))) => {
+                // The transport's troubles come before it is known that the connection is over.
+                let own = std::error::Error::source(&status).is_some();
+                if !own {
+                    return Err(Fault::said(&status));
+                }
+                let over = timeout(Duration::from_millis(50), self.ended.cancelled()).await;
+                Err(if over.is_ok() { Fault::ended() } else { Fault::handshake(&status) })
+            }
+        }
+    }
+
+    /// Everything that it lists: each bundle once for every channel that it stands in.
+    ///
+    /// # Errors
+    /// Why it lists nothing.
+    pub async fn bundles(&self) -> Result<Bundles<'_>, Fault> {
+        let mut client = self.registry.clone();
+        let stream = self.soon(client.list_bundles(ListBundlesRequest {})).await?.into_inner();
+        Ok(Bundles { connection: self, stream, count: 0 })
+    }
+
+    /// A package.
+    ///
+    /// # Errors
+    /// Why it is not told.
+    pub async fn package(&self, name: &str) -> Result<Package, Fault> {
+        let mut client = self.registry.clone();
+        let request = GetPackageRequest { name: name.to_owned() };
+        Ok(self.soon(client.get_package(request)).await?.into_inner())
+    }
+
+    /// Begins to listen for changes. To be called before reading, and asked after it, so that nothing is
+    /// missed in between.
+    pub async fn watch(&self) -> Watch<'_> {
+        let mut client = self.health.clone();
+        let stream = self.soon(client.watch(HealthCheckRequest::default())).await;
+        let mut watch = Watch { connection: self, stream: stream.ok().map(|it| it.into_inner()) };
+        // The first message is how things stand.
+        watch.next(self.patience).await;
+        watch
+    }
+}
+
+/// What a registry lists, message by message.
+#[derive(Debug)]
+pub struct Bundles<'c> {
+    connection: &'c Connection,
+    stream: Streaming<Bundle>,
+    count: usize,
+}
+
+impl Bundles<'_> {
+    /// The next one; none at the end.
+    ///
+    /// # Errors
+    /// Why it does not come.
+    pub async fn next(&mut self) -> Result<Option<Bundle>, Fault> {
+        let next = self.connection.soon(self.stream.message()).await?;
+        self.count += usize::from(next.is_some());
+        if self.count > MOST_MESSAGES {
+            return Err(Fault::too_much(format!("it lists more than {MOST_MESSAGES} entries")));
+        }
+        Ok(next)
+    }
+}
+
+/// Hears of changes.
+#[derive(Debug)]
+pub struct Watch<'c> {
+    connection: &'c Connection,
+    stream: Option<Streaming<tonic_health::pb::HealthCheckResponse>>,
+}
+
+impl Watch<'_> {
+    /// The next word of the server, if it has one for those who watch and it comes in time.
+    async fn next(&mut self, patience: Duration) -> bool {
+        let Some(stream) = &mut self.stream else { return false };
+        let next = self.connection.ended.run_until_cancelled(timeout(patience, stream.message()));
+        match next.await {
+            Some(Ok(Ok(Some(_)))) => return true,
+            Some(Err(_)) => return false,
+            // It ends what is watched, as servers do that know one state only.
+            None | Some(Ok(Ok(None) | Err(_))) => {}
+        }
+        self.stream = None;
+        false
+    }
+
+    /// Waits until what was read before may not be true any more: `true` if the server says so and
+    /// can be asked again, `false` once the connection is over.
+    pub async fn changed(&mut self) -> bool {
+        const LONG: Duration = Duration::from_hours(24 * 365);
+        while self.stream.is_some() {
+            if self.next(LONG).await {
+                return true;
+            }
+        }
+        self.connection.ended.cancelled().await;
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_a_host_and_a_port() {
+        for (text, wanted) in [
+            ("127.0.0.1:50051", Ok(("127.0.0.1", 50051))),
+            ("cat.olm.svc:50051", Ok(("cat.olm.svc", 50051))),
+            ("dns:///cat.olm.svc:1", Ok(("cat.olm.svc", 1))),
+            ("[::1]:7", Ok(("::1", 7))),
+            ("cat.olm.svc", Err("missing port in address")),
+            ("a:b:1", Err("too many colons in address")),
+            ("cat:port", Err("invalid port")),
+            ("http://cat:1", Err("too many colons in address")),
+            ("c at:1", Err("invalid host")),
+        ] {
+            let read: Result<Address, Fault> = text.parse();
+            match (read, wanted) {
+                (Ok(it), Ok(wanted)) => assert_eq!((&*it.host, it.port), wanted),
+                (Err(fault), Err(why)) => assert!(fault.text().contains(why), "{text}: {fault}"),
+                (read, _) => panic!("{text}: {read:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What a registry tells, as the documents of a file-based catalog: the way back of `grpc::message`.
+
+use super::{Connection, Fault};
+use crate::grpc::api::{Bundle, Dependency, Package};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures::{StreamExt as _, stream};
+use mainstay_catalog::{BlobName, Catalog, Declared, LoadError, Origin};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// How many packages are asked for at one time.
+const AT_ONCE: usize = 16;
+/// How many documents wait for being packed.
+const WAITING: usize = 64;
+
+/// Why there is no catalog.
+#[derive(Debug, thiserror::Error)]
+pub enum Unread {
+    /// It could not be asked.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// What it tells makes no catalog.
+    #[error("what the registry tells is no sound catalog: {}", .0.headline())]
+    Unsound(LoadError),
+    /// Putting it together did not come to an end.
+    #[error("reading what the registry tells ended unexpectedly")]
+    Lost(#[from] tokio::task::JoinError),
+}
+
+impl Connection {
+    /// All that the registry has, as a catalog, and what is wrong with the packages that are left
+    /// out of it: one package that makes no sense takes no other one with it. Those of which the
+    /// registry itself tells only bundles are left out, as the original does.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub async fn catalog(&self) -> Result<(Arc<Catalog>, Option<LoadError>), Unread> {
+        let mut without = BTreeSet::new();
+        let mut unsound = None;
+        loop {
+            match self.read(&without).await? {
+                Read::Sound(catalog) => return Ok((catalog, unsound)),
+                Read::Untold(packages) => without.extend(packages),
+                Read::Unsound(error) => {
+                    let before = without.len();
+                    let names = error.problems.iter().filter_map(|it| it.blob.as_ref());
+                    without.extend(names.map(package_of));
+                    // Nothing is left that could be left out.
+                    if without.len() == before {
+                        return Err(Unread::Unsound(unsound.unwrap_or(error)));
+                    }
+                    unsound.get_or_insert(error);
+                }
+            }
+        }
+    }
+
+    /// Reads everything but some packages.
+    async fn read(&self, without: &BTreeSet<String>) -> Result<Read, Unread> {
+        let mut bundles = self.bundles().await?;
+        let mut told = Documents::default();
+        let (sender, mut receiver) = mpsc::channel::<Value>(WAITING);
+        let packing = tokio::task::spawn_blocking(move || {
+            let origin = Origin { file: "registry".into(), line: 1 };
+            let documents = std::iter::from_fn(|| receiver.blocking_recv());
+            Declared::of(documents.map(|it| (origin.clone(), it))).and_then(Declared::check)
+        });
+        while let Some(bundle) = bundles.next().await? {
+            if without.contains(&bundle.package_name) {
+                continue;
+            }
+            if let Some(document) = told.add(bundle)
+                && sender.send(document).await.is_err()
+            {
+                break;
+            }
+        }
+        let names: Vec<String> = told.packages().map(str::to_owned).collect();
+        let ask = async |name: String| (self.package(&name).await, name);
+        let mut packages = stream::iter(names.into_iter().map(ask)).buffer_unordered(AT_ONCE);
+        let mut untold = BTreeSet::new();
+        while let Some((package, name)) = packages.next().await {
+            match package {
+                Ok(package) => told.describe(package),
+                Err(fault) if fault.is_answer() => {
+                    tracing::warn!(package = name, %fault, "a registry lists a package that it does not tell of");
+                    untold.insert(name);
+                }
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        if !untold.is_empty() {
+            return Ok(Read::Untold(untold));
+        }
+        for document in told.finish() {
+            if sender.send(document).await.is_err() {
+                break;
+            }
+        }
+        drop(sender);
+        Ok(packing.await?.map_or_else(Read::Unsound, Read::Sound))
+    }
+}
+
+/// What came of reading.
+enum Read {
+    Sound(Arc<Catalog>),
+    Unsound(LoadError),
+    /// Packages that are listed, and of which the registry says nothing else.
+    Untold(BTreeSet<String>),
+}
+
+/// The package that a document belongs to.
+fn package_of(name: &BlobName) -> String {
+    let own = if name.package.is_empty() { &name.name } else { &name.package };
+    own.to_string()
+}
+
+/// The documents, bundle by bundle: those of bundles at once, the others at the end.
+#[derive(Debug, Default)]
+pub struct Documents {
+    packages: BTreeMap<String, Told>,
+}
+
+/// What is known of a package.
+#[derive(Debug, Default)]
+struct Told {
+    channels: BTreeMap<String, Vec<Value>>,
+    bundles: BTreeSet<String>,
+    deprecations: Vec<Value>,
+    document: Option<Value>,
+}
+
+impl Documents {
+    /// Takes one message: the place of a bundle in a channel, and all that the bundle says. Gives the
+    /// document of the bundle if it is there for the first time.
+    pub fn add(&mut self, bundle: Bundle) -> Option<Value> {
+        let package = self.packages.entry(bundle.package_name.clone()).or_default();
+        let mut entry = Map::new();
+        entry.insert("name".to_owned(), bundle.csv_name.clone().into());
+        let text = |it: &str| Some(Value::from(it)).filter(|_| !it.is_empty());
+        let skips = Some(Value::from(bundle.skips.clone())).filter(|_| !bundle.skips.is_empty());
+        for (key, value) in [
+            ("replaces", text(&bundle.replaces)),
+            ("skips", skips),
+            ("skipRange", text(&bundle.skip_range)),
+        ] {
+            if let Some(value) = value {
+                entry.insert(key.to_owned(), value);
+            }
+        }
+        package.channels.entry(bundle.channel_name.clone()).or_default().push(entry.into());
+        if !package.bundles.insert(bundle.csv_name.clone()) {
+            return None;
+        }
+        if let Some(deprecation) = &bundle.deprecation {
+            let reference = json!({"schema": "olm.bundle", "name": bundle.csv_name});
+            package.deprecations.push(deprecated(&reference, &deprecation.message));
+        }
+        Some(document(bundle))
+    }
+
+    /// The names of the packages so far.
+    pub fn packages(&self) -> impl Iterator<Item = &str> {
+        self.packages.keys().map(String::as_str)
+    }
+
+    /// Takes what the registry says of a package.
+    pub fn describe(&mut self, package: Package) {
+        let Some(told) = self.packages.get_mut(&package.name) else { return };
+        if let Some(deprecation) = &package.deprecation {
+            let reference = json!({"schema": "olm.package"});
+            told.deprecations.push(deprecated(&reference, &deprecation.message));
+        }
+        for channel in package.channels {
+            if let Some(deprecation) = &channel.deprecation {
+                let reference = json!({"schema": "olm.channel", "name": channel.name});
+                told.deprecations.push(deprecated(&reference, &deprecation.message));
+            }
+        }
+        told.document = Some(json!({
+            "schema": "olm.package", "name": package.name,
+            "defaultChannel": package.default_channel_name,
+        }));
+    }
+
+    /// The documents of packages and channels.
+    pub fn finish(self) -> impl Iterator<Item = Value> {
+        self.packages.into_iter().flat_map(|(name, told)| {
+            let mut all: Vec<Value> = told.document.into_iter().collect();
+            for (channel, entries) in told.channels {
+                all.push(json!({
+                    "schema": "olm.channel", "package": name, "name": channel, "entries": entries,
+                }));
+            }
+            if !told.deprecations.is_empty() {
+                all.push(json!({
+                    "schema": "olm.deprecations", "package": name, "entries": told.deprecations,
+                }));
+            }
+            all
+        })
+    }
+}
+
+fn deprecated(reference: &Value, message: &str) -> Value {
+    json!({"reference": reference, "message": message})
+}
+
+/// The document of a bundle. What a registry says twice, as a dependency and as a property, stands
+/// there once.
+fn document(bundle: Bundle) -> Value {
+    let mut properties: Vec<Value> = Vec::new();
+    let mut add = |property: Value| {
+        if !properties.contains(&property) {
+            properties.push(property);
+        }
+    };
+    for it in &bundle.properties {
+        add(json!({"type": it.r#type, "value": value(&it.value)}));
+    }
+    let version = &bundle.version;
+    if !version.is_empty() && !bundle.properties.iter().any(|it| it.r#type == "olm.package") {
+        let package = json!({"packageName": bundle.package_name, "version": version});
+        add(json!({"type": "olm.package", "value": package}));
+    }
+    for it in &bundle.dependencies {
+        add(required(it));
+    }
+    for (kind, apis) in
+        [("olm.gvk", &bundle.provided_apis), ("olm.gvk.required", &bundle.required_apis)]
+    {
+        for api in apis {
+            let api = json!({"group": api.group, "kind": api.kind, "version": api.version});
+            add(json!({"type": kind, "value": api}));
+        }
+    }
+    let csv = Some(bundle.csv_json).filter(|it| !it.is_empty() && bundle.object.is_empty());
+    for object in bundle.object.into_iter().chain(csv) {
+        let data = STANDARD.encode(object);
+        properties.push(json!({"type": "olm.bundle.object", "value": {"data": data}}));
+    }
+    let mut document = json!({
+        "schema": "olm.bundle", "package": bundle.package_name, "name": bundle.csv_name,
+        "properties": properties,
+    });
+    if !bundle.bundle_path.is_empty() {
+        document["image"] = bundle.bundle_path.into();
+    }
+    document
+}
+
+/// A dependency as the property that says the same.
+fn required(it: &Dependency) -> Value {
+    let value = value(&it.value);
+    match &*it.r#type {
+        "olm.gvk" => json!({"type": "olm.gvk.required", "value": value}),
+        "olm.package" => json!({
+            "type": "olm.package.required",
+            "value": {"packageName": value["packageName"], "versionRange": value["version"]},
+        }),
+        other => json!({"type": other, "value": value}),
+    }
+}
+
+/// A value that is JSON in a text; what is not, is the text.
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
+}

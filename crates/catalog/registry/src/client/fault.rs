@@ -1,0 +1,107 @@
+//! Why a registry could not be asked.
+
+use std::{fmt, io};
+use tonic::{Code, Status};
+
+/// Why a registry could not be asked, as Go's client says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    code: &'static str,
+    text: String,
+    answered: bool,
+}
+
+impl Fault {
+    /// Whether a registry answered: it is there and refuses.
+    pub const fn is_answer(&self) -> bool {
+        self.answered
+    }
+
+    /// What is wrong, without the code.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn unavailable(text: String) -> Self {
+        Self { code: "Unavailable", text, answered: false }
+    }
+
+    /// No connection could be made; `what` was being dialled.
+    pub(super) fn dial(what: &str, why: &str) -> Self {
+        Self::unavailable(format!(
+            "connection error: desc = \"transport: Error while dialing: dial tcp{}{what}: {why}\"",
+            if what.is_empty() { "" } else { " " },
+        ))
+    }
+
+    /// The system refused a connection.
+    pub(super) fn refused(to: &str, error: &io::Error) -> Self {
+        Self::dial(to, &format!("connect: {}", errno(error)))
+    }
+
+    /// Whatever is at the other end does not speak the protocol.
+    pub(super) fn handshake(error: &dyn std::error::Error) -> Self {
+        Self::unavailable(format!(
+            "connection error: desc = \"error reading server preface: {error}\""
+        ))
+    }
+
+    /// The connection ended under a question.
+    pub(super) fn ended() -> Self {
+        Self::unavailable("error reading from server: EOF".to_owned())
+    }
+
+    /// Nothing came in time.
+    pub(super) fn late() -> Self {
+        let text = "context deadline exceeded".to_owned();
+        Self { code: "DeadlineExceeded", text, answered: false }
+    }
+
+    /// It tells more than anybody can mean.
+    pub(super) fn too_much(text: String) -> Self {
+        Self { code: "ResourceExhausted", text, answered: true }
+    }
+
+    /// The server's own word.
+    pub(super) fn said(status: &Status) -> Self {
+        let text = status.message().to_owned();
+        Self { code: name(status.code()), text, answered: true }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rpc error: code = {} desc = {}", self.code, self.text)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// The system's word for an error, without its number.
+fn errno(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.to_lowercase()
+}
+
+fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "Canceled",
+        Code::Unknown => "Unknown",
+        Code::InvalidArgument => "InvalidArgument",
+        Code::DeadlineExceeded => "DeadlineExceeded",
+        Code::NotFound => "NotFound",
+        Code::AlreadyExists => "AlreadyExists",
+        Code::PermissionDenied => "PermissionDenied",
+        Code::ResourceExhausted => "ResourceExhausted",
+        Code::FailedPrecondition => "FailedPrecondition",
+        Code::Aborted => "Aborted",
+        Code::OutOfRange => "OutOfRange",
+        Code::Unimplemented => "Unimplemented",
+        Code::Internal => "Internal",
+        Code::Unavailable => "Unavailable",
+        Code::DataLoss => "DataLoss",
+        Code::Unauthenticated => "Unauthenticated",
+    }
+}

@@ -1,0 +1,178 @@
+//! Another registry, asked for all that it has.
+
+use crate::world::{SMALL, index};
+use mainstay_catalog::Catalog;
+use mainstay_registry::{
+    Served, Shelf,
+    client::{Address, Connection},
+    grpc::service_until,
+    http::Api,
+    server::{Limits, serve},
+};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+struct World {
+    served: Arc<Served>,
+    address: SocketAddr,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl World {
+    async fn new(files: &[(&str, &str)]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let served = Arc::new(Served::new("mine"));
+        served.put(index(files));
+        let stop = CancellationToken::new();
+        let grpc = service_until(Arc::clone(&served), stop.clone());
+        let http = Api::new(Arc::new(Shelf::default()));
+        let limits = Limits { grace: Duration::from_millis(100), ..Limits::default() };
+        let serving = tokio::spawn(serve(listener, http, grpc, limits, None, stop.clone()));
+        Self { served, address, stop, serving }
+    }
+
+    async fn connect(&self) -> Connection {
+        let address: Address = self.address.to_string().parse().unwrap();
+        Connection::open(&address, PATIENCE).await.unwrap()
+    }
+}
+
+/// Packages, channels, entries and properties, as far as a registry tells them.
+fn facts(catalog: &Catalog) -> Vec<String> {
+    let mut all = Vec::new();
+    for package in catalog.packages() {
+        all.push(format!("{} {} {:?}", package.name, package.default_channel, package.deprecation));
+        for channel in package.channels() {
+            all.push(format!("{} {:?} {:?}", channel.name, channel.deprecation, channel.entries()));
+        }
+        for bundle in package.bundles() {
+            let properties = bundle.properties.iter().map(|it| format!("{}={}", it.kind, it.json));
+            let objects = bundle.objects().unwrap().len();
+            all.push(format!(
+                "{} {} {} {:?} {:?} {objects}",
+                bundle.name,
+                bundle.version,
+                bundle.image,
+                bundle.deprecation,
+                properties.collect::<Vec<_>>(),
+            ));
+        }
+    }
+    all
+}
+
+const RICH: &[(&str, &str)] = &[(
+    "rich.yaml",
+    r#"
+schema: olm.package
+name: rich
+defaultChannel: b
+---
+{schema: olm.channel, package: rich, name: a, entries: [{name: rich.v1}]}
+---
+schema: olm.channel
+package: rich
+name: b
+entries:
+- {name: rich.v1}
+- {name: rich.v2, replaces: rich.v1, skips: [rich.v1.5], skipRange: <2.0.0}
+---
+schema: olm.bundle
+package: rich
+name: rich.v1
+image: example.com/rich:1
+properties:
+- {type: olm.package, value: {packageName: rich, version: 1.0.0}}
+- {type: olm.gvk, value: {group: example.com, kind: Rich, version: v1}}
+- {type: olm.gvk.required, value: {group: example.com, kind: Poor, version: v1}}
+- {type: olm.package.required, value: {packageName: poor, versionRange: ">=1.0.0"}}
+- {type: olm.constraint, value: {failureMessage: no, gvk: {group: g, kind: K, version: v1}}}
+---
+schema: olm.bundle
+package: rich
+name: rich.v2
+properties:
+- {type: olm.package, value: {packageName: rich, version: 2.0.0}}
+- type: olm.bundle.object
+  value: {data: eyJhcGlWZXJzaW9uIjoib3BlcmF0b3JzLmNvcmVvcy5jb20vdjFhbHBoYTEiLCJraW5kIjoiQ2x1c3RlclNlcnZpY2VWZXJzaW9uIiwibWV0YWRhdGEiOnsibmFtZSI6InJpY2gudjIifSwic3BlYyI6eyJ2ZXJzaW9uIjoiMi4wLjAifX0=}
+- type: olm.bundle.object
+  value: {data: eyJhcGlWZXJzaW9uIjoidjEiLCJraW5kIjoiQ29uZmlnTWFwIiwibWV0YWRhdGEiOnsibmFtZSI6ImMifX0=}
+---
+schema: olm.deprecations
+package: rich
+entries:
+- {reference: {schema: olm.package}, message: package}
+- {reference: {schema: olm.channel, name: a}, message: channel}
+- {reference: {schema: olm.bundle, name: rich.v1}, message: bundle}
+"#,
+)];
+
+#[tokio::test]
+async fn what_is_read_is_what_is_served() {
+    let world = World::new(RICH).await;
+    let connection = world.connect().await;
+    let (read, unsound) = connection.catalog().await.unwrap();
+    assert!(unsound.is_none());
+    assert_eq!(facts(&read), facts(index(RICH).catalog()));
+    let again = connection.catalog().await.unwrap().0;
+    assert_eq!(read.digest(), again.digest(), "the same content is the same catalog");
+}
+
+#[tokio::test]
+async fn new_content_is_noticed_on_the_same_connection_and_the_end_of_it_too() {
+    let world = World::new(SMALL).await;
+    let connection = world.connect().await;
+    let mut watch = connection.watch().await;
+    let before = connection.catalog().await.unwrap().0;
+    world.served.put(index(RICH));
+    assert!(watch.changed().await, "there is something new");
+    let after = connection.catalog().await.unwrap().0;
+    assert_ne!(before.digest(), after.digest());
+    world.stop.cancel();
+    while watch.changed().await {}
+    world.serving.await.unwrap();
+    let address: Address = world.address.to_string().parse().unwrap();
+    let fault = Connection::open(&address, PATIENCE).await.unwrap_err();
+    assert_eq!(
+        fault.to_string(),
+        format!(
+            "rpc error: code = Unavailable desc = connection error: desc = \"transport: Error while dialing: dial tcp {}: connect: connection refused\"",
+            world.address
+        )
+    );
+}
+
+#[tokio::test]
+async fn who_is_no_registry_is_told_from_who_is_not_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address: Address = listener.local_addr().unwrap().to_string().parse().unwrap();
+    let hangs_up = tokio::spawn(async move { listener.accept().await.map(drop) });
+    let fault = match Connection::open(&address, PATIENCE).await {
+        Ok(connection) => connection.catalog().await.unwrap_err().to_string(),
+        Err(fault) => fault.to_string(),
+    };
+    hangs_up.await.unwrap().unwrap();
+    assert!(fault.starts_with("rpc error: code = Unavailable desc = "), "{fault}");
+
+    let served = Arc::new(Served::new("empty"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address: Address = listener.local_addr().unwrap().to_string().parse().unwrap();
+    let stop = CancellationToken::new();
+    let grpc = service_until(served, stop.clone());
+    let http = Api::new(Arc::new(Shelf::default()));
+    let serving = tokio::spawn(serve(listener, http, grpc, Limits::default(), None, stop.clone()));
+    let connection = Connection::open(&address, PATIENCE).await.unwrap();
+    let fault = connection.catalog().await.unwrap_err().to_string();
+    assert_eq!(
+        fault,
+        "rpc error: code = Unavailable desc = catalog \"empty\" is still being loaded"
+    );
+    drop(connection);
+    stop.cancel();
+    serving.await.unwrap();
+}
