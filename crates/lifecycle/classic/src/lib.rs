@@ -3,7 +3,7 @@
 //! Six controllers over one set of caches, each *observe → decide → apply*:
 //!
 //! ```text
-//! folder ─► catalog ──┐
+//! content ─► catalog ─┐
 //! Subscription ───────┴─► subscription ─► InstallPlan ─► install_plan ─► ClusterServiceVersion,
 //!                              ▲                                          definitions, roles …
 //!                              └── state ◄── csv ◄── Deployments, requirements ◄──┘
@@ -36,7 +36,7 @@
 //!
 //! # What this does not do yet
 //!
-//! Catalogs behind addresses and in `ConfigMaps`, and in images that are databases; dependencies;
+//! Catalogs in `ConfigMaps`, and in images that are databases; dependencies;
 //! webhooks and API services of operators; service accounts of `OperatorGroups`; copied
 //! `ClusterServiceVersions`; `OperatorConditions` and Operators; proxies. Each is refused in words
 //! where somebody asks for it.

@@ -44,20 +44,16 @@ impl FromStr for Address {
         let bare = ["dns:///", "passthrough:///"].iter().find_map(|it| text.strip_prefix(it));
         let bare = bare.unwrap_or(text);
         let bad = |why: &str| Fault::dial("", &format!("address {bare}: {why}"));
-        let (host, port) = match bare.strip_prefix('[') {
-            Some(rest) => {
-                let (host, rest) =
-                    rest.split_once(']').ok_or_else(|| bad("missing ']' in address"))?;
-                (host, rest.strip_prefix(':').ok_or_else(|| bad("missing port in address"))?)
+        let missing = || bad("missing port in address");
+        let (host, port) = if let Some(rest) = bare.strip_prefix('[') {
+            let (host, rest) = rest.split_once(']').ok_or_else(|| bad("missing ']' in address"))?;
+            (host, rest.strip_prefix(':').ok_or_else(missing)?)
+        } else {
+            let (host, port) = bare.rsplit_once(':').ok_or_else(missing)?;
+            if host.contains(':') {
+                return Err(bad("too many colons in address"));
             }
-            None => {
-                let (host, port) =
-                    bare.rsplit_once(':').ok_or_else(|| bad("missing port in address"))?;
-                if host.contains(':') {
-                    return Err(bad("too many colons in address"));
-                }
-                (host, port)
-            }
+            (host, port)
         };
         let number = port.parse().map_err(|_| bad("invalid port"))?;
         // As an authority it has to be one: what is no address is told before anybody is asked.
@@ -176,6 +172,11 @@ impl Connection {
         }
     }
 
+    /// Whether the connection has ended.
+    pub fn is_over(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
     /// Everything that it lists: each bundle once for every channel that it stands in.
     ///
     /// # Errors
@@ -201,7 +202,8 @@ impl Connection {
     pub async fn watch(&self) -> Watch<'_> {
         let mut client = self.health.clone();
         let stream = self.soon(client.watch(HealthCheckRequest::default())).await;
-        let mut watch = Watch { connection: self, stream: stream.ok().map(|it| it.into_inner()) };
+        let mut watch =
+            Watch { connection: self, stream: stream.ok().map(tonic::Response::into_inner) };
         // The first message is how things stand.
         watch.next(self.patience).await;
         watch

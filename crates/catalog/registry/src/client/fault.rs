@@ -17,6 +17,11 @@ impl Fault {
         self.answered
     }
 
+    /// Whether something did not come in time.
+    pub fn is_late(&self) -> bool {
+        self.code == "DeadlineExceeded" || self.text.ends_with(": i/o timeout\"")
+    }
+
     /// What is wrong, without the code.
     pub fn text(&self) -> &str {
         &self.text

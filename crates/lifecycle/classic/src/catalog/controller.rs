@@ -37,7 +37,8 @@ impl Controller {
                 .patch_status(&resources::CATALOG_SOURCE, key.namespace(), &key.name, &patch)
                 .await
                 .doing("writing the status of a CatalogSource")?;
-            if let Some((kind, reason, message)) = source::event(&source.status, &status) {
+            let failure = state.as_ref().and_then(|it| it.failure.as_deref());
+            if let Some((kind, reason, message)) = source::event(&source.status, &status, failure) {
                 context.recorder.publish(&source.to_object()?, kind, reason, message);
             }
         }

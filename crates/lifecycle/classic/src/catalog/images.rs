@@ -6,22 +6,15 @@
 //!                                └── poll interval, or a while after a failure ┘
 //! ```
 //!
-//! A follower belongs to one request; a CatalogSource that asks for something else gets another one,
-//! and what was served goes on until that has content. As with folders, a copy on disk is served
-//! after a restart as long as the image cannot be had.
+//! As with folders, a copy on disk is served after a restart as long as the image cannot be had.
 
-use super::store::{self, CatalogStore, Serve, State};
+use super::store::{self, CatalogStore, State};
 use crate::image::{Asking, Puller};
-use mainstay_api::{CatalogSource, SourceType};
+use mainstay_api::CatalogSource;
 use mainstay_client::Backoff;
 use mainstay_formats::duration;
 use mainstay_object::NamespacedName;
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
 
 /// The interval of a poll whose own cannot be read.
 const USUAL: Duration = Duration::from_mins(15);
@@ -32,9 +25,9 @@ const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins
 /// How long an image may take before others stop waiting for its catalog.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a CatalogSource asks for.
+/// What a CatalogSource with an image asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Request {
+pub(super) struct Request {
     image: String,
     asking: Asking,
     /// The folder of the catalog, if the image's own word does not count.
@@ -42,15 +35,18 @@ struct Request {
     poll: Option<Duration>,
 }
 
-struct Follower {
-    request: Request,
-    stop: CancellationToken,
-}
-
-/// The catalogs by image that are followed.
-#[derive(Default)]
-pub(super) struct Followers {
-    all: Mutex<BTreeMap<NamespacedName, Follower>>,
+impl Request {
+    pub(super) fn of(source: &CatalogSource) -> Self {
+        let config = source.spec.grpc_pod_config.as_ref();
+        Self {
+            image: source.spec.image.clone(),
+            asking: asking(source),
+            folder: config
+                .and_then(|it| it.extract_content.as_ref())
+                .map(|it| it.catalog_dir.clone()),
+            poll: interval(source).0,
+        }
+    }
 }
 
 /// How often a CatalogSource wants to be looked at, and what is wrong with how it says so.
@@ -74,14 +70,6 @@ pub(super) fn interval(source: &CatalogSource) -> (Option<Duration>, Option<Stri
     (Some(USUAL), Some(wrong))
 }
 
-/// Whether a CatalogSource is served from its image.
-pub(super) fn is_by_image(source: &CatalogSource) -> bool {
-    let spec = &source.spec;
-    matches!(spec.source_type, SourceType::Grpc)
-        && spec.address.is_empty()
-        && !spec.image.is_empty()
-}
-
 /// On whose behalf the images of a catalog are got.
 pub(crate) fn asking(source: &CatalogSource) -> Asking {
     Asking {
@@ -92,65 +80,15 @@ pub(crate) fn asking(source: &CatalogSource) -> Asking {
 }
 
 impl CatalogStore {
-    /// Follows the image that a CatalogSource names, if it names one, and nothing else any more.
-    pub(crate) fn attend(&self, source: &CatalogSource) {
-        let key = source.key();
-        let Some(puller) = self.puller().filter(|_| !self.is_folder(&key)) else { return };
-        if !is_by_image(source) {
-            return self.leave(&key);
-        }
-        let config = source.spec.grpc_pod_config.as_ref();
-        let request = Request {
-            image: source.spec.image.clone(),
-            asking: asking(source),
-            folder: config
-                .and_then(|it| it.extract_content.as_ref())
-                .map(|it| it.catalog_dir.clone()),
-            poll: interval(source).0,
-        };
-        let mut followers = self.followers().all.lock();
-        if followers.get(&key).is_some_and(|it| it.request == request) {
-            return;
-        }
-        let stop = self.child();
-        let follower = Follower { request: request.clone(), stop: stop.clone() };
-        if let Some(old) = followers.insert(key.clone(), follower) {
-            old.stop.cancel();
-        }
-        drop(followers);
-        self.begin(&key);
-        let before = source.status.connection_state.as_ref().map(|it| it.address.clone());
-        let store = self.clone();
-        tokio::spawn(async move {
-            let run = Box::pin(store.run_image(&key, &puller, &request, before));
-            stop.run_until_cancelled(run).await;
-        });
-    }
-
-    /// Forgets a catalog by image: its CatalogSource is gone, or names something else.
-    pub(crate) fn leave(&self, key: &NamespacedName) {
-        let Some(follower) = self.followers().all.lock().remove(key) else { return };
-        follower.stop.cancel();
-        self.forget(key);
-        if let Some(serve) = self.serve() {
-            serve.close(key);
-        }
-        if let Some(copy) = self.copy_of(key) {
-            for file in [name_of(&copy), copy] {
-                // What is not there is gone as well.
-                let _ = std::fs::remove_file(file);
-            }
-        }
-    }
-
-    async fn run_image(
+    /// Follows an image; returns when it need not be looked at again.
+    pub(super) async fn run_image(
         &self,
         key: &NamespacedName,
-        puller: &Puller,
         request: &Request,
         before: Option<String>,
     ) {
-        if let Some(serve) = self.serve() {
+        let Some(puller) = &self.puller() else { return };
+        if let Some(serve) = self.places() {
             let served = serve.open(key, before.as_deref()).await;
             self.serve_at(key, served);
         }
@@ -208,15 +146,16 @@ impl CatalogStore {
             match catalog {
                 Ok(catalog) => {
                     if let Some(copy) = &copy {
-                        keep(&name, &image, copy, || store::keep(&name, &catalog, copy));
+                        store::keep_named(&name, &image, copy, &catalog);
                     }
                     let content = store::content(catalog, modified);
                     content.index.warm();
                     State { content: Some(content), ..State::default() }
                 }
                 Err(failure) => {
-                    let kept = copy.filter(|copy| first && is_of(copy, &image));
-                    let content = kept.and_then(|copy| store::kept(&name, &copy, modified));
+                    let copy = copy.filter(|_| first);
+                    let content =
+                        copy.and_then(|copy| store::kept_named(&name, &image, &copy, modified));
                     State { content, failure: Some(failure), ..State::default() }
                 }
             }
@@ -237,29 +176,6 @@ impl CatalogStore {
             self.take(key, State { failure, ..State::default() }, None);
         }
     }
-
-    fn serve(&self) -> Option<Arc<dyn Serve>> {
-        self.places()
-    }
-}
-
-/// The file that says which image a copy is of.
-fn name_of(copy: &Path) -> std::path::PathBuf {
-    copy.with_extension("image")
-}
-
-/// Keeps a copy of an image's catalog: first its name goes, so that no copy is taken for another's.
-fn keep(key: &NamespacedName, image: &str, copy: &Path, write: impl FnOnce()) {
-    let name = name_of(copy);
-    let _ = std::fs::remove_file(&name);
-    write();
-    if let Err(error) = std::fs::write(&name, image) {
-        tracing::warn!(catalog = %key, %error, "the content is not kept for a restart");
-    }
-}
-
-fn is_of(copy: &Path, image: &str) -> bool {
-    std::fs::read_to_string(name_of(copy)).is_ok_and(|name| name == image)
 }
 
 #[cfg(test)]

@@ -9,13 +9,20 @@
 //!
 //! A catalog by image that has content stays `READY` while the image cannot be had or read again, as
 //! in the original, where the old pod goes on; reason and message say what is wrong.
+//!
+//! A catalog behind an address has the state of the connection to its server, and nothing besides: the
+//! original writes no reason there, and clients take one for a wrong spec. What is wrong is told in an
+//! event, and to whoever resolves with it. It counts as healthy for Subscriptions whatever its state
+//! is, as in the original: what cannot be resolved without it says so itself.
 
-use super::{State, images};
+use super::follow::{is_by_address, is_by_image};
+use super::{Content, State, images};
 use mainstay_api::{
     CatalogSource, CatalogSourceReason, CatalogSourceSpec, CatalogSourceStatus, ConnectionState,
     LastObservedState, RegistryService, SourceType, Time,
 };
 use mainstay_client::EventType;
+use std::sync::Arc;
 
 /// `spec.address` of a CatalogSource whose content is a folder of this process.
 ///
@@ -37,13 +44,13 @@ fn invalid(spec: &CatalogSourceSpec) -> Option<String> {
     }
 }
 
-/// Why a catalog that is neither a folder of this process nor an image has no content.
+/// Why a catalog that nobody follows has no content.
 fn unserved(spec: &CatalogSourceSpec) -> String {
     let what = if matches!(spec.source_type, SourceType::Grpc) {
         if spec.address.is_empty() {
             format!("catalog images are not served: {}", spec.image)
         } else {
-            format!("catalogs behind an address are not served: {}", spec.address)
+            "no folder is known for this catalog".to_owned()
         }
     } else {
         format!("catalogs in ConfigMaps are not served: {}", spec.config_map)
@@ -82,8 +89,9 @@ pub(crate) fn status(
     let (observed, failure) = match state {
         None => (LastObservedState::TransientFailure, Some(unserved(&source.spec))),
         Some(state) if state.is_loading() => (LastObservedState::Connecting, None),
+        Some(State { observed: Some(observed), .. }) => (observed.clone(), None),
         Some(State { failure: Some(failure), content, .. }) => {
-            let serves = images::is_by_image(source) && content.is_some();
+            let serves = is_by_image(source) && content.is_some();
             let observed =
                 if serves { LastObservedState::Ready } else { LastObservedState::TransientFailure };
             (observed, Some(failure.clone()))
@@ -94,15 +102,17 @@ pub(crate) fn status(
         new.reason = CatalogSourceReason::RegistryServer;
         new.message = failure;
     } else if let (_, Some(wrong)) = images::interval(source)
-        && images::is_by_image(source)
+        && is_by_image(source)
     {
         new.reason = CatalogSourceReason::InvalidInterval;
         new.message = wrong;
     }
     let connection =
         ConnectionState { last_observed_state: observed, address, last_connect: Some(now) };
+    // After a restart, how it stood is taken to hold until it is known.
     let same = old.connection_state.as_ref().is_some_and(|it| {
-        it.last_observed_state == connection.last_observed_state && it.address == connection.address
+        (unread || it.last_observed_state == connection.last_observed_state)
+            && it.address == connection.address
     });
     if !same {
         new.connection_state = Some(connection);
@@ -112,7 +122,7 @@ pub(crate) fn status(
         new.registry_service = Some(RegistryService {
             protocol: "grpc".to_owned(),
             created_at: Some(now),
-            ..if images::is_by_image(source) {
+            ..if is_by_image(source) {
                 RegistryService {
                     port: "50051".to_owned(),
                     service_name: metadata.name.replace('.', "-"),
@@ -130,24 +140,54 @@ pub(crate) fn status(
     new
 }
 
-/// The event that a new status is worth: type, reason and message.
+/// The event that a new status is worth: type, reason and message. `failure` is what is wrong where
+/// the status has no words for it.
 pub(crate) fn event(
     old: &CatalogSourceStatus,
     new: &CatalogSourceStatus,
+    failure: Option<&str>,
 ) -> Option<(EventType, &'static str, String)> {
     let bad = |it: &CatalogSourceStatus| it.reason == CatalogSourceReason::RegistryServer;
+    let lost = |it: &CatalogSourceStatus| {
+        let failed = LastObservedState::TransientFailure;
+        it.connection_state.as_ref().is_some_and(|it| it.last_observed_state == failed)
+    };
     if bad(new) && (!bad(old) || old.message != new.message) {
         Some((EventType::Warning, "CatalogUnreadable", new.message.clone()))
-    } else if bad(old) && new.reason == CatalogSourceReason::default() {
+    } else if lost(new) && !lost(old) && !bad(new) {
+        let why = failure.unwrap_or("the registry cannot be reached");
+        Some((EventType::Warning, "CatalogUnreadable", why.to_owned()))
+    } else if (bad(old) || lost(old))
+        && !lost(new)
+        && new.reason == CatalogSourceReason::default()
+        && new
+            .connection_state
+            .as_ref()
+            .is_some_and(|it| it.last_observed_state == LastObservedState::Ready)
+    {
         Some((EventType::Normal, "CatalogReadable", "the catalog can be read again".to_owned()))
     } else {
         None
     }
 }
 
-/// Whether Subscriptions count a catalog as healthy: it has content, be it the last good one.
+/// Whether Subscriptions count a catalog as healthy: it has content, be it the last good one; or it
+/// is behind an address, whose server is somebody else's.
 pub(crate) fn is_healthy(source: &CatalogSource, state: Option<&State>) -> bool {
-    invalid(&source.spec).is_none() && state.is_some_and(|it| it.content.is_some())
+    invalid(&source.spec).is_none()
+        && (is_by_address(source) || state.is_some_and(|it| it.content.is_some()))
+}
+
+/// What a catalog offers, or why it offers nothing.
+pub(crate) fn content(
+    source: &CatalogSource,
+    state: Option<State>,
+) -> Result<Arc<Content>, String> {
+    if let Some(message) = invalid(&source.spec) {
+        return Err(message);
+    }
+    let (content, failure) = state.map(|it| (it.content, it.failure)).unwrap_or_default();
+    content.ok_or_else(|| failure.unwrap_or_else(|| source.status.message.clone()))
 }
 
 #[cfg(test)]
@@ -222,16 +262,60 @@ mod tests {
             message: message.to_owned(),
             ..CatalogSourceStatus::default()
         };
-        let good = CatalogSourceStatus::default;
+        let good = || CatalogSourceStatus {
+            connection_state: Some(ConnectionState {
+                last_observed_state: LastObservedState::Ready,
+                address: "a:1".to_owned(),
+                last_connect: None,
+            }),
+            ..CatalogSourceStatus::default()
+        };
+        let lost = || {
+            let mut status = good();
+            if let Some(it) = &mut status.connection_state {
+                it.last_observed_state = LastObservedState::TransientFailure;
+            }
+            status
+        };
+        let told = |it| Some((EventType::Warning, "CatalogUnreadable", it));
+        let again = "the catalog can be read again";
         for (old, new, wanted) in [
             (good(), good(), None),
-            (good(), bad("no"), Some((EventType::Warning, "CatalogUnreadable"))),
+            (good(), bad("no"), told("no")),
             (bad("no"), bad("no"), None),
-            (bad("no"), bad("neither"), Some((EventType::Warning, "CatalogUnreadable"))),
-            (bad("no"), good(), Some((EventType::Normal, "CatalogReadable"))),
+            (bad("no"), bad("neither"), told("neither")),
+            (bad("no"), good(), Some((EventType::Normal, "CatalogReadable", again))),
+            (good(), lost(), told("refused")),
+            (lost(), lost(), None),
+            (lost(), good(), Some((EventType::Normal, "CatalogReadable", again))),
         ] {
-            assert_eq!(event(&old, &new).map(|it| (it.0, it.1)), wanted);
+            let event = event(&old, &new, Some("refused"));
+            let event = event.as_ref().map(|it| (it.0, it.1, it.2.as_str()));
+            assert_eq!(event, wanted);
         }
+    }
+
+    #[test]
+    fn a_server_is_as_its_connection_is_and_counts_as_healthy() {
+        let mut it = source("grpc");
+        it.spec.address = "127.0.0.1:9".to_owned();
+        let lost = State {
+            failure: Some("failed to list bundles: refused".into()),
+            observed: Some(LastObservedState::TransientFailure),
+            ..State::default()
+        };
+        it.status = status(&it, Some(&lost), time(1));
+        let connection = it.status.connection_state.as_ref().unwrap();
+        assert_eq!(connection.last_observed_state, LastObservedState::TransientFailure);
+        assert_eq!((connection.address.as_str(), it.status.message.as_str()), ("127.0.0.1:9", ""));
+        assert_eq!(it.status.registry_service.as_ref().unwrap().service_name, "");
+        assert!(is_healthy(&it, Some(&lost)));
+        assert_eq!(status(&it, Some(&lost), time(9)), it.status);
+        let why = content(&it, Some(lost)).err();
+        assert_eq!(why.as_deref(), Some("failed to list bundles: refused"));
+        // After a restart nothing is written before something is known.
+        let begun = State { observed: Some(LastObservedState::Connecting), ..State::default() };
+        assert_eq!(status(&it, Some(&begun), time(9)), it.status);
     }
 
     #[test]

@@ -9,10 +9,11 @@
 //! content, after a restart too: that is what the copy on disk is for. What comes as an image takes
 //! the same way (`images`).
 
-use super::images::Followers;
+use super::follow::Followers;
 use crate::image::Puller;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use mainstay_api::LastObservedState;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clock::Clock;
 use mainstay_object::NamespacedName;
@@ -80,6 +81,8 @@ pub(crate) struct State {
     pub(crate) address: Option<Arc<str>>,
     /// When an image was last looked at that is looked at regularly.
     pub(crate) polled: Option<Timestamp>,
+    /// How the connection to a registry server is; none if the content comes without one.
+    pub(crate) observed: Option<LastObservedState>,
 }
 
 impl Content {
@@ -90,9 +93,10 @@ impl Content {
 }
 
 impl State {
-    /// Whether the folder is bad and what it was before is served.
+    /// Whether the folder or image is bad and what it was before is served. Of registry servers this is
+    /// not said: that one is away for a while changes nothing for who has read it.
     pub(crate) const fn is_stale(&self) -> bool {
-        self.content.is_some() && self.failure.is_some()
+        self.content.is_some() && self.failure.is_some() && self.observed.is_none()
     }
 
     /// Whether nothing is known yet.
@@ -190,8 +194,40 @@ impl CatalogStore {
     }
 
     /// Makes a catalog known, without content if it is new.
-    pub(super) fn begin(&self, key: &NamespacedName) {
-        self.inner.states.write().entry(key.clone()).or_default();
+    pub(super) fn begin(&self, key: &NamespacedName, observed: Option<LastObservedState>) {
+        let mut states = self.inner.states.write();
+        let state = states.entry(key.clone()).or_default();
+        if observed.is_some() || state.observed.is_some() {
+            state.failure = None;
+        }
+        state.observed = observed;
+    }
+
+    /// Says how the connection to a registry server is.
+    pub(super) fn observe(&self, key: &NamespacedName, observed: LastObservedState) {
+        let Some(failure) = self.state(key).map(|it| it.failure) else { return };
+        self.take(key, State { failure, observed: Some(observed), ..State::default() }, None);
+    }
+
+    /// Closes the place where others got a catalog.
+    pub(super) fn close(&self, key: &NamespacedName) {
+        if let Some(serve) = &self.inner.serve {
+            serve.close(key);
+        }
+        self.inner.served.write().remove(key);
+        if let Some(state) = self.inner.states.write().get_mut(key) {
+            state.address = None;
+        }
+    }
+
+    /// Removes the copy of a catalog.
+    pub(super) fn drop_copy(&self, key: &NamespacedName) {
+        if let Some(copy) = self.copy_of(key) {
+            for file in [name_of(&copy), copy] {
+                // What is not there is gone as well.
+                let _ = std::fs::remove_file(file);
+            }
+        }
     }
 
     /// Forgets a catalog.
@@ -285,12 +321,16 @@ impl CatalogStore {
                 (Some(_), None) => true,
             };
             let polled = new.polled.is_some() && new.polled != state.polled;
-            let changed = content || new.failure != state.failure;
+            let observed = new.observed.is_some() && new.observed != state.observed;
+            let changed = content || observed || new.failure != state.failure;
             if content {
                 state.content = new.content;
             }
             if polled {
                 state.polled = new.polled;
+            }
+            if observed {
+                state.observed = new.observed;
             }
             state.failure = new.failure;
             if let Some(served) = served.filter(|_| changed) {
@@ -339,11 +379,7 @@ fn read(
 }
 
 /// The copy of what a catalog last was, if there is one.
-pub(super) fn kept(
-    key: &NamespacedName,
-    copy: &Path,
-    modified: SystemTime,
-) -> Option<Arc<Content>> {
+fn kept(key: &NamespacedName, copy: &Path, modified: SystemTime) -> Option<Arc<Content>> {
     if !copy.exists() {
         return None;
     }
@@ -354,7 +390,7 @@ pub(super) fn kept(
 }
 
 /// Keeps a copy of a catalog for a restart.
-pub(super) fn keep(key: &NamespacedName, catalog: &Catalog, copy: &Path) {
+fn keep(key: &NamespacedName, catalog: &Catalog, copy: &Path) {
     let made = copy.parent().map_or(Ok(()), std::fs::create_dir_all);
     let written = made
         .map_err(|error| error.to_string())
@@ -362,6 +398,33 @@ pub(super) fn keep(key: &NamespacedName, catalog: &Catalog, copy: &Path) {
     if let Err(error) = written {
         tracing::warn!(catalog = %key, error, "the content is not kept for a restart");
     }
+}
+
+/// The file that says what a copy is of.
+fn name_of(copy: &Path) -> PathBuf {
+    copy.with_extension("image")
+}
+
+/// Keeps a copy of what an image or a server had: first its name goes, so that no copy is taken for
+/// another's.
+pub(super) fn keep_named(key: &NamespacedName, source: &str, copy: &Path, catalog: &Catalog) {
+    let name = name_of(copy);
+    let _ = std::fs::remove_file(&name);
+    keep(key, catalog, copy);
+    if let Err(error) = std::fs::write(&name, source) {
+        tracing::warn!(catalog = %key, %error, "the content is not kept for a restart");
+    }
+}
+
+/// The copy of what that image or server had, if there is one.
+pub(super) fn kept_named(
+    key: &NamespacedName,
+    source: &str,
+    copy: &Path,
+    modified: SystemTime,
+) -> Option<Arc<Content>> {
+    let is_of = std::fs::read_to_string(name_of(copy)).is_ok_and(|name| name == source);
+    is_of.then(|| kept(key, copy, modified)).flatten()
 }
 
 /// A catalog in the forms that are asked for.

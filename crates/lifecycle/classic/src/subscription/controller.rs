@@ -9,7 +9,8 @@ use super::plan::{self, Plans};
 use super::resolution::{self, Input, Resolved, Visible};
 use super::standing::{self, VisibleCatalog, World};
 use super::unpack::{self, Waiting};
-use crate::catalog::{State, source::is_healthy};
+use crate::catalog::State;
+use crate::catalog::source::{content, is_healthy};
 use crate::context::Context;
 use crate::csv::observe::server_version;
 use crate::error::{Doing, Error, settle};
@@ -390,14 +391,7 @@ impl Controller {
                 .map(|(source, key)| Visible {
                     key: key.clone(),
                     priority: source.spec.priority,
-                    content: match unhealthy(context, source) {
-                        Some(why) => Err(why),
-                        None => context
-                            .store
-                            .state(key)
-                            .and_then(|it| it.content)
-                            .ok_or_else(|| source.status.message.clone()),
-                    },
+                    content: content(source, context.store.state(key)),
                 })
                 .collect(),
             in_flight: subscriptions
@@ -543,16 +537,6 @@ fn visible(
             stale: state.as_ref().is_some_and(State::is_stale),
         })
         .collect()
-}
-
-/// Why a catalog has no content, if it has none and is not about to get some.
-fn unhealthy(context: &Context, source: &CatalogSource) -> Option<String> {
-    let state = context.store.state(&source.key());
-    if is_healthy(source, state.as_ref()) {
-        return None;
-    }
-    let known = state.and_then(|it| it.failure);
-    Some(known.unwrap_or_else(|| source.status.message.clone()))
 }
 
 /// Whether a catalog is being read for the first time: deciding without it would be premature.

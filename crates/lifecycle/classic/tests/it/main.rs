@@ -7,4 +7,5 @@ mod groups;
 mod images;
 mod installs;
 mod permissions;
+mod registry;
 mod world;

@@ -1,0 +1,206 @@
+//! Catalogs behind an address: a registry server that somebody else runs, read as a whole.
+//!
+//! ```text
+//!      ┌───────────── the connection ends ◄──────────────┐
+//!      ▼                                                 │
+//! connect ─► read everything ─► content, READY ─► listen ┴► the server has something new ─► read
+//!      │
+//!      └─► TRANSIENT_FAILURE, a short pause, connect
+//! ```
+//!
+//! Nothing is asked while nothing happens. What a server has changes when it is another server, and
+//! then the connection ends; or it tells those who watch its health, as ours does. An ended
+//! connection is made again at once; one that cannot be made is tried again after pauses that grow to
+//! less than a second, each a connection attempt and nothing more, so that a server that comes back is
+//! noticed within a second. Until then its last good content goes on counting.
+
+use super::store::{self, CatalogStore, State};
+use jiff::SignedDuration;
+use mainstay_api::LastObservedState;
+use mainstay_catalog::Catalog;
+use mainstay_client::Backoff;
+use mainstay_object::NamespacedName;
+use mainstay_registry::client::{Address, Connection, Unread};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The pauses between attempts to connect.
+const CONNECT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
+/// The pauses before a server that answers, but not with a catalog, is asked again.
+const REFUSED: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+/// How long a connection, and each message, may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A connection that lasted so long is made again at once when it ends.
+const LASTED: SignedDuration = SignedDuration::from_secs(1);
+/// How long a connection may be away before this is told: servers that restart are back sooner.
+const BLINK: Duration = Duration::from_millis(200);
+/// How long others wait for what a catalog says for the first time.
+const WAITED_FOR: Duration = Duration::from_secs(10);
+
+impl CatalogStore {
+    /// Follows the registry at an address; never returns.
+    pub(super) async fn run_address(&self, key: &NamespacedName, address: &str) {
+        let parsed: Address = match address.parse() {
+            Ok(parsed) => parsed,
+            // The next one has another follower.
+            Err(fault) => return self.lost(key, address, format!("{LISTING}{fault}")).await,
+        };
+        let mut backoff = Backoff::new(CONNECT.0, CONNECT.1);
+        loop {
+            let since = self.now();
+            match self.connect(key, &parsed).await {
+                Err(failure) => self.lost(key, address, failure).await,
+                Ok(connection) => match self.stay(key, address, &connection).await {
+                    Some(failure) => self.lost(key, address, failure).await,
+                    // One that comes and goes is not read without end.
+                    None if self.now().duration_since(since) >= LASTED => {
+                        backoff.reset();
+                        continue;
+                    }
+                    None => {}
+                },
+            }
+            tokio::time::sleep(backoff.fail()).await;
+        }
+    }
+
+    /// Connects, and says so if that takes longer than a blink.
+    async fn connect(&self, key: &NamespacedName, address: &Address) -> Result<Connection, String> {
+        let mut opening = std::pin::pin!(Connection::open(address, PATIENCE));
+        let opened = if let Ok(opened) = tokio::time::timeout(BLINK, &mut opening).await {
+            opened
+        } else {
+            let observed = self.state(key).and_then(|it| it.observed);
+            if observed == Some(LastObservedState::Ready) {
+                self.observe(key, LastObservedState::Connecting);
+            }
+            opening.await
+        };
+        opened.map_err(|fault| format!("{LISTING}{fault}"))
+    }
+
+    /// Reads what is there, and again whenever it may have changed, until the connection ends. Says
+    /// why nothing was ever read, if nothing was.
+    async fn stay(
+        &self,
+        key: &NamespacedName,
+        address: &str,
+        connection: &Connection,
+    ) -> Option<String> {
+        let mut backoff = Backoff::new(REFUSED.0, REFUSED.1);
+        let mut watch = connection.watch().await;
+        let mut unread = Some(String::new());
+        loop {
+            let mut reading = std::pin::pin!(connection.catalog());
+            let read = if let Ok(read) = tokio::time::timeout(WAITED_FOR, &mut reading).await {
+                read
+            } else {
+                self.late(key, address);
+                reading.await
+            };
+            let again = match read {
+                Ok((catalog, left_out)) => {
+                    unread = None;
+                    backoff.reset();
+                    let failure = left_out
+                        .map(|it| format!("what is unsound is left out: {}", it.headline()));
+                    self.read(key, address, catalog, failure).await;
+                    None
+                }
+                Err(Unread::Fault(fault)) if !fault.is_answer() => {
+                    let failure = format!("{LISTING}{fault}");
+                    if !connection.is_over() {
+                        self.lost(key, address, failure.clone()).await;
+                    }
+                    unread = unread.map(|_| failure);
+                    Some(backoff.fail())
+                }
+                Err(why) => {
+                    let failure = format!("{LISTING}{why}");
+                    unread = unread.map(|_| failure.clone());
+                    let state = State {
+                        content: self.copy(key, address).await,
+                        failure: Some(failure),
+                        observed: Some(LastObservedState::Ready),
+                        ..State::default()
+                    };
+                    self.take(key, state, None);
+                    Some(backoff.fail())
+                }
+            };
+            let changed = match again {
+                None => watch.changed().await,
+                Some(pause) => {
+                    let changed = tokio::time::timeout(pause, watch.changed()).await;
+                    changed.unwrap_or(true)
+                }
+            };
+            if !changed {
+                return unread;
+            }
+        }
+    }
+
+    async fn read(
+        &self,
+        key: &NamespacedName,
+        address: &str,
+        catalog: Arc<Catalog>,
+        failure: Option<String>,
+    ) {
+        let known = self.state(key).and_then(|it| it.content);
+        let observed = Some(LastObservedState::Ready);
+        if known.is_some_and(|it| it.catalog().digest() == catalog.digest()) {
+            return self.take(key, State { failure, observed, ..State::default() }, None);
+        }
+        let (copy, modified) = (self.copy_of(key), self.modified(key));
+        let (name, address) = (key.clone(), address.to_owned());
+        let made = tokio::task::spawn_blocking(move || {
+            if let Some(copy) = &copy {
+                store::keep_named(&name, &address, copy, &catalog);
+            }
+            store::content(catalog, modified)
+        });
+        if let Ok(content) = made.await {
+            self.take(
+                key,
+                State { content: Some(content), failure, observed, ..State::default() },
+                None,
+            );
+        }
+    }
+
+    /// The registry cannot be reached: what it last had goes on counting, after a restart too.
+    async fn lost(&self, key: &NamespacedName, address: &str, failure: String) {
+        let state = State {
+            content: self.copy(key, address).await,
+            failure: Some(failure),
+            observed: Some(LastObservedState::TransientFailure),
+            ..State::default()
+        };
+        self.take(key, state, None);
+    }
+
+    /// What the registry at that address had before a restart, unless something is known already.
+    async fn copy(&self, key: &NamespacedName, address: &str) -> Option<Arc<store::Content>> {
+        let copy = self.copy_of(key)?;
+        if self.state(key).is_none_or(|it| it.content.is_some()) {
+            return None;
+        }
+        let (name, address, modified) = (key.clone(), address.to_owned(), self.modified(key));
+        let read = move || store::kept_named(&name, &address, &copy, modified);
+        tokio::task::spawn_blocking(read).await.ok().flatten()
+    }
+
+    /// Says that reading takes long, so that nobody waits for it any more.
+    fn late(&self, key: &NamespacedName, address: &str) {
+        if self.state(key).is_some_and(|it| it.is_loading()) {
+            let failure = Some(format!("{LISTING}the registry at {address} is still being read"));
+            let observed = Some(LastObservedState::Connecting);
+            self.take(key, State { failure, observed, ..State::default() }, None);
+        }
+    }
+}
+
+/// How upstream begins to say that a catalog cannot be read.
+const LISTING: &str = "failed to list bundles: ";
