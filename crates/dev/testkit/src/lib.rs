@@ -19,6 +19,7 @@
 )]
 
 mod credentials;
+mod trouble;
 
 use mainstay_apiserver::pki::Pki;
 use mainstay_apiserver::{ApiServer, Config, Identity, VersionInfo};
@@ -32,6 +33,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
+pub use trouble::{Asked, Fate};
 
 /// How long a test waits for what must come. Generous, because machines that run many tests at once
 /// are slow; a test that works never waits this long.

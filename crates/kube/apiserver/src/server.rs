@@ -28,7 +28,7 @@ use http::header::{
 use http::{Method, Response, StatusCode, request};
 use hyper::upgrade::OnUpgrade;
 use mainstay_clock::Clock;
-use mainstay_object::{Object, Status};
+use mainstay_object::{Object, Reason, Status};
 use mainstay_store::Store;
 use std::convert::Infallible;
 use std::fmt;
@@ -391,11 +391,43 @@ impl ApiServer {
         let query = Query::parse(parts.uri.query());
         let wishes = wishes(parts, query.as_ref().ok());
         let answer = match (query, body) {
-            (Ok(query), Ok(body)) => self.route(identity, parts, query, body).await,
+            (Ok(query), Ok(body)) if matches!(parts.method, Method::GET | Method::HEAD) => {
+                self.route(identity, parts, query, body).await
+            }
+            (Ok(query), Ok(body)) => self.to_the_end(identity, parts, query, body).await,
             (Err(status), _) | (_, Err(status)) => Err(status),
         };
         let answer = answer.unwrap_or_else(|status| Answer::refusal(&status));
         answer.into_response(wishes)
+    }
+
+    /// Carries a write out even if whoever sent it goes away or is out of patience meanwhile: what
+    /// follows from a commit (kinds that are served, addresses and quotas that are taken) must not be
+    /// left undone.
+    ///
+    /// Boxed, because what a write calls may write itself.
+    fn to_the_end(
+        self: &Arc<Self>,
+        identity: &Identity,
+        parts: &request::Parts,
+        query: Query,
+        body: Bytes,
+    ) -> BoxFuture<'static, Result<Answer, Status>> {
+        let (server, identity, parts) = (self.clone(), identity.clone(), parts.clone());
+        let task = async move { server.route(&identity, &parts, query, body).await };
+        let task = tokio::spawn(task);
+        Box::pin(async move {
+            match task.await {
+                Ok(answer) => answer,
+                Err(failure) => match failure.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => Err(Status::new(
+                        Reason::ServiceUnavailable,
+                        "the server is shutting down".to_owned(),
+                    )),
+                },
+            }
+        })
     }
 
     async fn route(

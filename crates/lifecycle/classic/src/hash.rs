@@ -29,6 +29,19 @@ pub(crate) fn base62_sha224(data: &[u8]) -> String {
     digits.iter().rev().collect()
 }
 
+/// The letters of names that servers make up: none that looks like another, no vowels.
+const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// The end of a name as servers make it up, but the same for the same text.
+pub(crate) fn suffix(text: &str) -> String {
+    let digest = Sha224::digest(text.as_bytes());
+    digest
+        .iter()
+        .take(5)
+        .map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]))
+        .collect()
+}
+
 /// Label `olm.permissions.hash` of a role: its rules.
 pub(crate) fn rules(rules: &Value) -> String {
     base62_sha224(gojson::encode(Shape::PolicyRules, rules).as_bytes())

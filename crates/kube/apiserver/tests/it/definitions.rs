@@ -63,6 +63,27 @@ async fn with_things() -> Api {
 }
 
 #[tokio::test]
+async fn a_definition_whose_writer_goes_away_is_as_good_as_any_other() {
+    for polls in 0..12 {
+        let api = Api::new().await;
+        let body = definition("things", "Thing");
+        let mut writing = Box::pin(api.post(CRDS, &body));
+        for _ in 0..polls {
+            if futures::poll!(&mut writing).is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(writing);
+        // The one or the other got through.
+        let again = api.post(CRDS, &definition("things", "Thing")).await;
+        assert!(matches!(again.code, 201 | 409), "{polls}: {}", again.code);
+        api.until_condition(&format!("{CRDS}/things.example.com"), "Established", "True").await;
+        api.get(THINGS).await.ok();
+    }
+}
+
+#[tokio::test]
 async fn a_definition_is_served_in_the_moment_it_is_answered() {
     let api = Api::new().await;
     assert_eq!(api.get(THINGS).await.code, 404);

@@ -30,6 +30,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
+/// How many names are tried for a plan when others have them.
+const ATTEMPTS: u8 = 8;
 
 /// Reconciles namespaces with Subscriptions. Keys are names of namespaces.
 pub(crate) struct Controller {
@@ -59,7 +61,6 @@ impl Controller {
         let context = &*self.context;
         let namespace = &*key.name;
         let plans = plans(context, namespace);
-        self.sweep(namespace, &plans).await?;
         let mut subscriptions: Vec<Subscription> = context
             .caches
             .subscriptions
@@ -68,6 +69,7 @@ impl Controller {
             .map(|(_, it)| (*it).clone())
             .filter(|it| it.metadata.deletion_timestamp.is_none())
             .collect();
+        self.sweep(namespace, &subscriptions, &plans).await?;
         if subscriptions.is_empty() {
             self.last.lock().remove(key);
             self.told.lock().remove(key);
@@ -168,9 +170,14 @@ impl Controller {
         Ok(found.doing("reading a namespace")?.filter(|it| !it.is_terminating()))
     }
 
-    /// Deletes plans that are too many.
-    async fn sweep(&self, namespace: &str, plans: &Plans) -> Result<(), Error> {
-        for name in plan::surplus(plans) {
+    /// Deletes plans that are too many, or were never finished and are past.
+    async fn sweep(
+        &self,
+        namespace: &str,
+        subscriptions: &[Subscription],
+        plans: &Plans,
+    ) -> Result<(), Error> {
+        for name in plan::surplus(plans).into_iter().chain(plan::abandoned(subscriptions, plans)) {
             self.context
                 .cluster
                 .ensure_deleted(PLAN, Some(namespace), name, &DeleteOptions::default())
@@ -471,7 +478,23 @@ impl Controller {
         let draft = plan::draft(namespace, generation, subscriptions, &resolved.steps);
         let mut object = draft.to_object()?;
         object.remove(&["status"]);
-        self.context.cluster.create(PLAN, &object).await.doing("creating a plan")
+        let csvs = &draft.spec.cluster_service_version_names;
+        let cluster = &self.context.cluster;
+        let mut attempt = 0;
+        loop {
+            let name = plan::name(subscriptions, csvs, attempt);
+            object.set(&["metadata", "name"], name.as_str().into());
+            let made = match cluster.create(PLAN, &object).await {
+                Err(error) if error.is_already_exists() && attempt < ATTEMPTS => error,
+                made => return made.doing("creating a plan"),
+            };
+            let found = cluster.find(PLAN, Some(namespace), &name).await;
+            match found.doing("reading a plan")? {
+                Some(found) if plan::is_same(&found, &object) => return Ok(found),
+                Some(_) => attempt += 1,
+                None => return Err(made).doing("creating a plan"),
+            }
+        }
     }
 
     /// Writes the steps of a plan, and waits until the cache has them: without that, the next look

@@ -1,6 +1,7 @@
 //! Plans as Subscriptions make, find again and throw away.
 
 use crate::facts;
+use crate::hash;
 use mainstay_api::{
     Approval, BundleLookup, InstallPlan, InstallPlanPhase, InstallPlanReference, InstallPlanSpec,
     InstallPlanStatus, ObjectReference, Step, Subscription, SubscriptionState, SubscriptionStatus,
@@ -11,6 +12,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// How names of plans begin.
+const PREFIX: &str = "install-";
 /// How many plans a namespace keeps.
 const KEPT: usize = 5;
 /// How many are deleted at a time.
@@ -79,6 +82,43 @@ pub(crate) fn empty<'a>(
     })
 }
 
+/// Plans without steps that Subscriptions own and are past: made by a request whose answer was lost, or
+/// that was sent twice.
+pub(crate) fn abandoned<'a>(subscriptions: &[Subscription], plans: &'a Plans) -> Vec<&'a str> {
+    let uids: BTreeSet<&str> = subscriptions.iter().map(|it| it.metadata.uid.as_str()).collect();
+    let newest = assigned(subscriptions);
+    plans
+        .iter()
+        .filter(|(_, it)| {
+            it.generation <= newest
+                && !it.has_steps
+                && !it.deleting
+                && it.phase == InstallPlanPhase::None
+                && it.subscriptions.iter().any(|uid| uids.contains(uid.as_str()))
+        })
+        .map(|(name, _)| name.as_str())
+        .collect()
+}
+
+/// The name of a plan, which looks as if the server had made it up. It is the same for the same
+/// Subscriptions in the same state, so that asking again for a plan after an answer was lost finds
+/// the one that is there.
+pub(crate) fn name(subscriptions: &[Subscription], csvs: &[String], attempt: u8) -> String {
+    let states: BTreeSet<String> = subscriptions
+        .iter()
+        .map(|it| format!("{}@{}", it.metadata.uid, it.metadata.resource_version))
+        .collect();
+    let text = format!("{states:?} {csvs:?} {attempt}");
+    format!("{PREFIX}{}", hash::suffix(&text))
+}
+
+/// Whether a plan that has the name of a new one is that one, made by a request whose answer was lost.
+pub(crate) fn is_same(found: &Object, wanted: &Object) -> bool {
+    found.get(&["status", "phase"]).is_none()
+        && !found.is_terminating()
+        && found.get(&["spec"]) == wanted.get(&["spec"])
+}
+
 /// Which Subscriptions a plan is for, with the version that each gets: told by package and catalog
 /// of its steps.
 pub(crate) fn assignments(
@@ -133,7 +173,7 @@ pub(crate) fn draft(
 ) -> InstallPlan {
     let manual = is_manual(subscriptions);
     let mut plan = InstallPlan::new(namespace, "");
-    plan.metadata.generate_name = "install-".into();
+    plan.metadata.generate_name = PREFIX.into();
     plan.metadata.owner_references = subscriptions
         .iter()
         .map(|it| OwnerReference {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
 
 mod catalogs;
+mod chaos;
 mod groups;
 mod images;
 mod installs;

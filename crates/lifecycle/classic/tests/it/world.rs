@@ -5,7 +5,7 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_classic::{Classic, FolderCatalog, Images, LocalName, Options};
-use mainstay_client::Selection;
+use mainstay_client::{Cluster, Selection};
 use mainstay_image::reference::Reference;
 use mainstay_image::registry::Settings;
 use mainstay_image::store::Store;
@@ -64,8 +64,14 @@ spec: {{sourceType: grpc, address: '{}'}}
 
     /// Starts the controllers.
     pub(crate) async fn resume(&mut self) {
+        let cluster = self.cluster.cluster().clone();
+        self.resume_over(&cluster).await;
+    }
+
+    /// Starts the controllers over a connection of their own.
+    pub(crate) async fn resume_over(&mut self, cluster: &Cluster) {
         let classic = Classic::start(
-            self.cluster.cluster(),
+            cluster,
             Options {
                 clock: self.cluster.clock(),
                 global_namespace: CATALOGS.to_owned(),
@@ -80,8 +86,8 @@ spec: {{sourceType: grpc, address: '{}'}}
                 serve: None,
             },
         );
-        classic.synced().await;
-        self.classic = Some(classic);
+        // Kept first: who stops waiting still has something to end.
+        self.classic.insert(classic).synced().await;
     }
 
     /// The cluster's own images.

@@ -1,0 +1,334 @@
+//! Controllers that are killed after any write, and connections that lose, refuse, repeat and delay:
+//! the end is always the same.
+
+use crate::world::World;
+use mainstay_api::resources::{
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_client::{ListParams, Selection};
+use mainstay_object::{Object, Resource, known};
+use mainstay_testkit::{Asked, Fate, PATIENCE};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// What an end state is made of.
+const KINDS: [&Resource; 13] = [
+    &CATALOG_SOURCE,
+    &SUBSCRIPTION,
+    &INSTALL_PLAN,
+    &CLUSTER_SERVICE_VERSION,
+    &OPERATOR_GROUP,
+    &known::CUSTOM_RESOURCE_DEFINITION,
+    &known::DEPLOYMENT,
+    &known::CONFIG_MAP,
+    &known::SERVICE_ACCOUNT,
+    &known::ROLE,
+    &known::ROLE_BINDING,
+    &known::CLUSTER_ROLE,
+    &known::CLUSTER_ROLE_BINDING,
+];
+
+/// The piece of work that is disturbed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// A Subscription gets its operator.
+    Install,
+    /// An operator walks over two versions.
+    Upgrade,
+}
+
+impl Work {
+    /// A cluster in which the work is to be done, without controllers.
+    async fn ready(self) -> World {
+        let mut world = World::start(&["1.0.0"]).await;
+        world.group("og").await;
+        match self {
+            Self::Install => {
+                world.pause().await;
+                world.subscribe(json!({})).await;
+            }
+            Self::Upgrade => {
+                world.subscribe(json!({})).await;
+                world.succeeded("anvil.v1.0.0").await;
+                world.subscription(known_latest).await;
+                world.pause().await;
+                world.publish(&["1.0.0", "1.1.0", "1.2.0"]);
+            }
+        }
+        world
+    }
+
+    /// Waits for the work to be done.
+    async fn done(self, world: &World) {
+        let version = match self {
+            Self::Install => "anvil.v1.0.0",
+            Self::Upgrade => "anvil.v1.2.0",
+        };
+        world.succeeded(version).await;
+        world
+            .subscription(move |it| {
+                known_latest(it) && it.str(&["status", "installedCSV"]) == Some(version)
+            })
+            .await;
+        let mut versions = Selection::all(CLUSTER_SERVICE_VERSION.clone());
+        versions.namespace = Some("team".to_owned());
+        world.cluster.wait_for_all(versions, |all| all.len() == 1).await;
+        world
+            .plans(|all| all.iter().all(|it| it.str(&["status", "phase"]) == Some("Complete")))
+            .await;
+    }
+}
+
+fn known_latest(it: &Object) -> bool {
+    it.str(&["status", "state"]) == Some("AtLatestKnown")
+}
+
+/// Everything that there is, without what must differ between two clusters.
+async fn state(world: &World) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    let mut names: Vec<(String, String)> = Vec::new();
+    for resource in KINDS {
+        let list = world.cluster.cluster().list(resource, None, &ListParams::default()).await;
+        let mut items = list.unwrap().items;
+        items.retain(|it| !it.name().starts_with("system:") && it.name() != "kube-root-ca.crt");
+        for (object, uid) in items.iter().map(|it| (it, it.uid())) {
+            names.push((uid.to_owned(), format!("{{uid of {} {}}}", object.kind(), object.name())));
+            if object.kind() == "InstallPlan" {
+                let number = object.str(&["metadata", "generation"]);
+                let version = &object.array(&["spec", "clusterServiceVersionNames"])[0];
+                let told = format!("install-{}", version.as_str().unwrap_or_default());
+                assert_eq!(number, None, "a number is no text");
+                names.push((object.name().to_owned(), told));
+            }
+        }
+        for object in items {
+            all.insert(format!("{} {}", resource.kind, object.key()), object.to_value());
+        }
+    }
+    let mut plain = BTreeMap::new();
+    for (key, mut value) in all {
+        settle(&mut value, &names);
+        let mut key = Value::String(key);
+        settle(&mut key, &names);
+        let old = plain.insert(key.as_str().unwrap().to_owned(), value);
+        assert_eq!(old, None, "one plan for each version");
+    }
+    plain
+}
+
+/// Takes out times, revisions and names by chance, and what tells the way rather than the end: the
+/// history of a version, and whether a step made its object or found it.
+fn settle(value: &mut Value, names: &[(String, String)]) {
+    match value {
+        Value::Object(fields) => {
+            for key in
+                ["resourceVersion", "managedFields", "uid", "creationTimestamp", "generation"]
+            {
+                fields.remove(key);
+            }
+            let is_version = fields.get("kind").is_some_and(|it| it == "ClusterServiceVersion");
+            if is_version && let Some(Value::Object(status)) = fields.get_mut("status") {
+                status.remove("conditions");
+            }
+            if let Some(status) = fields.get_mut("status")
+                && (status == "Created" || status == "Present")
+            {
+                *status = "done".into();
+            }
+            // The number of the round in which it was made.
+            if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
+                spec.remove("generation");
+            }
+            fields.remove("installPlanGeneration");
+            for field in fields.values_mut() {
+                settle(field, names);
+            }
+        }
+        Value::Array(items) => {
+            for item in items.iter_mut() {
+                settle(item, names);
+            }
+            if items.iter().all(|it| it.get("kind").is_some() && it.get("name").is_some()) {
+                items.sort_by_key(ToString::to_string);
+            }
+        }
+        Value::String(text) => {
+            if text.parse::<jiff::Timestamp>().is_ok() {
+                "{time}".clone_into(text);
+            }
+            for (name, told) in names.iter().filter(|it| !it.0.is_empty()) {
+                if text.contains(name.as_str()) {
+                    *text = text.replace(name.as_str(), told);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Waits until the cluster is as wanted; says what differs if it never is.
+async fn ends_as(world: &World, wanted: &BTreeMap<String, Value>, how: &str) {
+    let compare = async {
+        loop {
+            let found = state(world).await;
+            if found == *wanted {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    if tokio::time::timeout(PATIENCE, compare).await.is_ok() {
+        return;
+    }
+    let found = state(world).await;
+    let mut told = Vec::new();
+    for key in wanted.keys().chain(found.keys()) {
+        let (left, right) = (wanted.get(key), found.get(key));
+        if left != right {
+            let text = |it: Option<&Value>| it.map_or("nothing".to_owned(), ToString::to_string);
+            told.push(format!("{key}\n  wanted {}\n  found  {}", text(left), text(right)));
+        }
+    }
+    panic!("{how}: another end\n{}", told.join("\n"));
+}
+
+/// The end without any trouble, and how many writes it takes.
+async fn plain(work: Work) -> (BTreeMap<String, Value>, usize) {
+    let mut world = work.ready().await;
+    let count = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&count);
+    let cluster = world.cluster.troubled(move |asked| {
+        if asked.is_write() {
+            seen.fetch_max(asked.writes + 1, Ordering::SeqCst);
+        }
+        Fate::Pass
+    });
+    world.resume_over(&cluster).await;
+    work.done(&world).await;
+    let end = loop {
+        let first = state(&world).await;
+        let writes = count.load(Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        if writes == count.load(Ordering::SeqCst) && first == state(&world).await {
+            break first;
+        }
+    };
+    world.pause().await;
+    (end, count.load(Ordering::SeqCst))
+}
+
+/// Kills the controllers after so many writes, and starts them again.
+async fn killed(work: Work, after: usize, wanted: &BTreeMap<String, Value>) {
+    let mut world = work.ready().await;
+    let dead = CancellationToken::new();
+    let dies = dead.clone();
+    let cluster = world.cluster.troubled(move |asked| {
+        if asked.writes < after {
+            return Fate::Pass;
+        }
+        dies.cancel();
+        Fate::Lost
+    });
+    // What is dead is never in sync.
+    tokio::select! {
+        () = world.resume_over(&cluster) => {}
+        () = dead.cancelled() => {}
+    }
+    tokio::select! {
+        () = work.done(&world) => {}
+        () = dead.cancelled() => {}
+    }
+    world.pause().await;
+    world.resume().await;
+    ends_as(&world, wanted, &format!("{work:?}, killed after {after} writes")).await;
+    world.pause().await;
+}
+
+/// Runs some of these at once.
+async fn side_by_side(runs: impl Iterator<Item = impl Future<Output = ()>>) {
+    use futures::StreamExt;
+    futures::stream::iter(runs).buffer_unordered(6).collect::<()>().await;
+}
+
+async fn killed_after_each_write(work: Work) {
+    let (end, writes) = plain(work).await;
+    assert!(writes > 5, "{writes}");
+    side_by_side((0..=writes).map(|after| killed(work, after, &end))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_install_that_is_killed_after_any_write_ends_as_if_it_was_not() {
+    killed_after_each_write(Work::Install).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgrade_that_is_killed_after_any_write_ends_as_if_it_was_not() {
+    killed_after_each_write(Work::Upgrade).await;
+}
+
+/// A number that depends on the seed and the request alone.
+fn draw(seed: u64, number: usize, salt: u64) -> u64 {
+    // The mixing of splitmix64: quick, and no two requests look alike.
+    let mut it = seed
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        .wrapping_add((number as u64).wrapping_mul(0xBF58_476D_1CE4_E5B9))
+        .wrapping_add(salt.wrapping_mul(0x94D0_49BB_1331_11EB));
+    it = (it ^ (it >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    it = (it ^ (it >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    it ^ (it >> 31)
+}
+
+/// How many requests go over the bad connection before it is mended. Without trouble, fewer are made.
+const STORM: usize = 400;
+
+/// What a bad connection does to a request: one in three has some trouble.
+fn trouble(seed: u64, asked: &Asked) -> Fate {
+    let draw = |salt| draw(seed, asked.number, salt);
+    if asked.number > STORM || !draw(0).is_multiple_of(3) {
+        return Fate::Pass;
+    }
+    let time = Duration::from_millis(draw(1) % 20);
+    if asked.is_watch() {
+        return match draw(2) % 4 {
+            0 => Fate::Lost,
+            1 => Fate::Cut(usize::try_from(draw(3) % 4).unwrap()),
+            2 => Fate::Late(time),
+            _ => Fate::Slow(time),
+        };
+    }
+    match draw(2) % 6 {
+        0 => Fate::Lost,
+        1 => Fate::Unanswered,
+        2 => Fate::Refused([429, 500, 503, 504][usize::try_from(draw(3) % 4).unwrap()]),
+        3 if asked.is_write() => Fate::Twice,
+        _ => Fate::Late(time),
+    }
+}
+
+async fn over_a_bad_connection(work: Work, seed: u64, wanted: &BTreeMap<String, Value>) {
+    let mut world = work.ready().await;
+    let cluster = world.cluster.troubled(move |asked| trouble(seed, asked));
+    world.resume_over(&cluster).await;
+    ends_as(&world, wanted, &format!("{work:?} with seed {seed}")).await;
+    world.pause().await;
+}
+
+/// How many seeds are tried; more where there is time.
+#[expect(clippy::disallowed_methods, reason = "the depth of a test is not configuration")]
+fn seeds() -> u64 {
+    if std::env::var_os("MAINSTAY_DEEP").is_some() { 500 } else { 24 }
+}
+
+async fn over_bad_connections(work: Work) {
+    let (end, _) = plain(work).await;
+    side_by_side((0..seeds()).map(|seed| over_a_bad_connection(work, seed, &end))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_install_over_a_bad_connection_ends_as_over_a_good_one() {
+    over_bad_connections(Work::Install).await;
+}
