@@ -19,6 +19,7 @@ mod figure;
 mod images;
 mod launch;
 mod multiplex;
+mod operators;
 mod process;
 mod redb_engine;
 mod registry;
@@ -59,6 +60,8 @@ enum Subject {
     Catalogs(catalogs::Arguments),
     /// Resolution: published catalogs, recorded worlds, explanations, worlds made to be hard.
     Resolver(resolver::Arguments),
+    /// Operators installed one after the other and at once, waiting, failing, found again.
+    Operators(operators::Arguments),
     /// The registry API of a served catalog, from the start of the program on.
     Registry(registry::Arguments),
     /// Images pushed, pulled and unpacked, beside skopeo.
@@ -81,6 +84,7 @@ fn main() -> anyhow::Result<()> {
             Subject::Rules(arguments) => rules::run(&arguments),
             Subject::Catalogs(arguments) => catalogs::run(&arguments),
             Subject::Resolver(arguments) => resolver::run(&arguments),
+            Subject::Operators(arguments) => operators::run(&arguments).await,
             Subject::Registry(arguments) => registry::run(&arguments).await,
             Subject::Images(arguments) => images::run(&arguments).await,
             Subject::All(arguments) => all::run(&arguments).await,

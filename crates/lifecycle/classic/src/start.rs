@@ -34,6 +34,20 @@ pub struct Options {
     pub serve: Option<Arc<dyn Serve>>,
 }
 
+impl Options {
+    /// Without catalogs of its own, copies, images and anything else that can be left out.
+    pub fn new(clock: Clock, global_namespace: impl Into<String>) -> Self {
+        Self {
+            clock,
+            global_namespace: global_namespace.into(),
+            catalogs: Vec::new(),
+            cache: None,
+            images: None,
+            serve: None,
+        }
+    }
+}
+
 /// What the operator that keeps versions installed calls itself in requests, and so as a manager of
 /// fields.
 const OPERATOR: &str = "olm";

@@ -1,0 +1,236 @@
+//! Operators: from Subscription to Succeeded, one after the other and at once, and what waiting,
+//! failing and starting again cost.
+//!
+//! Everything is in one process, without sockets: the API, its controllers and nodes on some threads,
+//! the controllers of operators on others. Their requests and processor time are theirs alone.
+
+mod catalog;
+mod world;
+
+use crate::process::own_memory;
+use crate::table::{Table, megabytes, millis, percent, percentile};
+use anyhow::Result;
+use futures::future::join_all;
+use mainstay_api::resources::{INSTALL_PLAN, SUBSCRIPTION};
+use mainstay_client::{ListParams, Patch, Selection};
+use mainstay_object::Object;
+use serde_json::json;
+use std::path::Path;
+use std::time::Duration;
+use world::World;
+
+/// How much to measure.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// How many operators are installed one after the other, and found again after a restart.
+    #[arg(long, default_value_t = 50)]
+    operators: usize,
+    /// How many are installed at once, in one namespace.
+    #[arg(long, default_value_t = 20)]
+    at_once: usize,
+    /// For how many seconds something that waits or fails is looked at.
+    #[arg(long, default_value_t = 20)]
+    watch: u64,
+    /// How many bundles the large set of catalogs has.
+    #[arg(long, default_value_t = 20_000)]
+    bundles: usize,
+    /// How many namespaces are resolved with it.
+    #[arg(long, default_value_t = 1_000)]
+    namespaces: usize,
+}
+
+/// The catalog of most measurements.
+const TOOLS: &str = "tools";
+/// How many versions each of its packages has.
+const VERSIONS: usize = 2;
+/// How many bundles a catalog of the large set has, and how many versions each package of it.
+const LARGE: (usize, usize) = (2_000, 10);
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+    let mut table =
+        Table::new(&["work", "figure", "requests and processor time of the controllers"]);
+    let folder = tempfile::tempdir()?;
+    catalog::write(folder.path(), arguments.operators.max(arguments.at_once) + 1, VERSIONS)?;
+    let mut world = World::new(&[(TOOLS.to_owned(), folder.path())]).await?;
+    world.start().await?;
+    world.rest().await;
+    one_after_the_other(&world, arguments, &mut table).await?;
+    at_once(&world, arguments, &mut table).await?;
+    waiting(&world, arguments, &mut table).await?;
+    refused(&world, arguments, &mut table).await?;
+    again(&mut world, arguments, &mut table).await?;
+    world.end().await;
+    large(arguments, &mut table).await?;
+    println!("{table}");
+    Ok(())
+}
+
+async fn one_after_the_other(
+    world: &World,
+    arguments: &Arguments,
+    table: &mut Table,
+) -> Result<()> {
+    let mut times = Vec::new();
+    let count = arguments.operators;
+    for number in 0..count {
+        world.team(&format!("team-{number}")).await?;
+    }
+    world.rest().await;
+    let before = world.sum()?;
+    for number in 0..count {
+        let (namespace, package) = (format!("team-{number}"), catalog::package(number));
+        let start = world.clock.elapsed();
+        world.subscribe(&namespace, &package, TOOLS, json!({})).await?;
+        world.succeeded(&namespace, &catalog::version(&package, VERSIONS)).await;
+        times.push(world.clock.elapsed().saturating_sub(start));
+    }
+    world.rest().await;
+    let sum = world.sum()?.since(before);
+    times.sort_unstable();
+    let [middle, most] = [50, 99].map(|it| millis(percentile(&times, it)));
+    table.row([
+        format!("Subscription → Succeeded, {count} one after the other"),
+        format!("p50 {middle}, p99 {most}"),
+        format!("each {}", sum.each(count)),
+    ]);
+    Ok(())
+}
+
+async fn at_once(world: &World, arguments: &Arguments, table: &mut Table) -> Result<()> {
+    let count = arguments.at_once;
+    world.team("crowd").await?;
+    world.rest().await;
+    let before = world.sum()?;
+    let start = world.clock.elapsed();
+    for number in 0..count {
+        world.subscribe("crowd", &catalog::package(number), TOOLS, json!({})).await?;
+    }
+    let versions: Vec<String> =
+        (0..count).map(|number| catalog::version(&catalog::package(number), VERSIONS)).collect();
+    join_all(versions.iter().map(|it| world.succeeded("crowd", it))).await;
+    let took = world.clock.elapsed().saturating_sub(start);
+    world.rest().await;
+    let sum = world.sum()?.since(before);
+    table.row([
+        format!("{count} at once in one namespace, all Succeeded"),
+        millis(took),
+        format!("each {}", sum.each(count)),
+    ]);
+    Ok(())
+}
+
+async fn waiting(world: &World, arguments: &Arguments, table: &mut Table) -> Result<()> {
+    world.team("patient").await?;
+    let package = catalog::package(arguments.operators);
+    let first = catalog::version(&package, 1);
+    let spec = json!({"installPlanApproval": "Manual", "startingCSV": first});
+    world.subscribe("patient", &package, TOOLS, spec).await?;
+    let mut plans = Selection::all(INSTALL_PLAN.clone());
+    plans.namespace = Some("patient".to_owned());
+    let asks = |it: &Object| it.str(&["status", "phase"]) == Some("RequiresApproval");
+    let found = world.cluster.wait_for_all(plans, move |all| all.iter().any(|it| asks(it))).await;
+    let approve = Patch::Merge(json!({"spec": {"approved": true}}));
+    for plan in found.iter().filter(|it| asks(it)) {
+        let cluster = world.cluster.cluster();
+        cluster.patch(&INSTALL_PLAN, Some("patient"), plan.name(), &approve).await?;
+    }
+    world.succeeded("patient", &first).await;
+    let pending = |it: &Object| it.str(&["status", "state"]) == Some("UpgradePending");
+    world.cluster.wait_for(&SUBSCRIPTION, Some("patient"), &package, pending).await;
+    let (sum, watched) = watched(world, arguments).await?;
+    table.row([
+        "an upgrade that waits for approval".to_owned(),
+        format!("{} of a core", percent(sum.processor, watched)),
+        format!("in {} s: {}", arguments.watch, sum.each(1)),
+    ]);
+    Ok(())
+}
+
+/// What the controllers do while nothing happens.
+async fn watched(world: &World, arguments: &Arguments) -> Result<(world::Sum, Duration)> {
+    world.rest().await;
+    let before = world.sum()?;
+    let watched = Duration::from_secs(arguments.watch);
+    tokio::time::sleep(watched).await;
+    Ok((world.sum()?.since(before), watched))
+}
+
+async fn refused(world: &World, arguments: &Arguments, table: &mut Table) -> Result<()> {
+    world.team("refused").await?;
+    world.subscribe("refused", catalog::REFUSED, TOOLS, json!({})).await?;
+    let name = catalog::version(catalog::REFUSED, VERSIONS);
+    let failed = |it: &Object| it.str(&["status", "phase"]) == Some("Failed");
+    let kind = &mainstay_api::resources::CLUSTER_SERVICE_VERSION;
+    world.cluster.wait_for(kind, Some("refused"), &name, failed).await;
+    let before = world.sum()?;
+    let watched = Duration::from_secs(arguments.watch);
+    tokio::time::sleep(watched).await;
+    let sum = world.sum()?.since(before);
+    table.row([
+        "a Deployment that the API refuses".to_owned(),
+        format!("{} of a core", percent(sum.processor, watched)),
+        format!("in the first {} s: {}", arguments.watch, sum.each(1)),
+    ]);
+    Ok(())
+}
+
+async fn again(world: &mut World, arguments: &Arguments, table: &mut Table) -> Result<()> {
+    world.stop().await;
+    let before = world.sum()?;
+    let start = world.clock.elapsed();
+    world.start().await?;
+    let synced = world.clock.elapsed().saturating_sub(start);
+    let last = world.rest().await.saturating_sub(start);
+    let sum = world.sum()?.since(before);
+    table.row([
+        format!("started again with {} operators", arguments.operators + arguments.at_once + 2),
+        format!("in sync after {}, at rest after {}", millis(synced), millis(last.max(synced))),
+        sum.each(1),
+    ]);
+    Ok(())
+}
+
+async fn large(arguments: &Arguments, table: &mut Table) -> Result<()> {
+    let catalogs = arguments.bundles.div_ceil(LARGE.0);
+    let folders: Vec<tempfile::TempDir> =
+        (0..catalogs).map(|_| tempfile::tempdir()).collect::<Result<_, _>>()?;
+    for folder in &folders {
+        catalog::write(folder.path(), LARGE.0 / LARGE.1, LARGE.1)?;
+    }
+    let named: Vec<(String, &Path)> = folders
+        .iter()
+        .enumerate()
+        .map(|(number, folder)| (format!("large-{number}"), folder.path()))
+        .collect();
+    let mut world = World::new(&named).await?;
+    let count = arguments.namespaces;
+    for number in 0..count {
+        let namespace = format!("many-{number}");
+        world.team(&namespace).await?;
+        let package = catalog::package(number % (LARGE.0 / LARGE.1));
+        let source = format!("large-{}", number % catalogs);
+        let manual = json!({"installPlanApproval": "Manual"});
+        world.subscribe(&namespace, &package, &source, manual).await?;
+    }
+    let (without, _) = own_memory()?;
+    let start = world.clock.elapsed();
+    let before = world.sum()?;
+    world.start().await?;
+    let took = world.rest().await.saturating_sub(start);
+    let (with, most) = own_memory()?;
+    let plans = world.cluster.cluster().list(&INSTALL_PLAN, None, &ListParams::default()).await?;
+    anyhow::ensure!(plans.items.len() == count, "{} plans for {count}", plans.items.len());
+    let sum = world.sum()?.since(before);
+    table.row([
+        format!("{count} namespaces resolved with {catalogs} catalogs of {} bundles", LARGE.0),
+        format!(
+            "{}; memory + {} (at most + {}), plans in the API included",
+            millis(took),
+            megabytes(with.saturating_sub(without)),
+            megabytes(most.saturating_sub(without))
+        ),
+        format!("each {}", sum.each(count)),
+    ]);
+    world.end().await;
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! A cluster whose controllers of operators can be told from all the rest: they have threads of their
+//! own, and every request of theirs is counted.
+
+use crate::table::millis;
+use anyhow::{Context, Result};
+use http::{Method, Request, Response};
+use kube::client::Body;
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
+use mainstay_apiserver::Identity;
+use mainstay_classic::{Classic, FolderCatalog, Options};
+use mainstay_client::Cluster;
+use mainstay_clock::Clock;
+use mainstay_object::Object;
+use mainstay_testkit::TestCluster;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::runtime::{Handle, Runtime};
+use tower::Service as _;
+
+/// The namespace of the catalogs.
+pub(crate) const CATALOGS: &str = "olm";
+/// What the controllers' threads are called.
+const THREADS: &str = "classic";
+/// Nothing was written for so long: the controllers are at rest.
+const REST: Duration = Duration::from_millis(300);
+/// How often it is looked whether they are.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How many requests the controllers have sent.
+#[derive(Default)]
+pub(crate) struct Requests {
+    reads: AtomicUsize,
+    writes: AtomicUsize,
+}
+
+/// What the controllers had done and used at one time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sum {
+    pub(crate) reads: usize,
+    pub(crate) writes: usize,
+    pub(crate) processor: Duration,
+}
+
+impl Sum {
+    /// What was done since an earlier time.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            reads: self.reads - earlier.reads,
+            writes: self.writes - earlier.writes,
+            processor: self.processor.saturating_sub(earlier.processor),
+        }
+    }
+
+    /// Requests, writes and processor time of one of so many pieces of work.
+    pub(crate) fn each(self, count: usize) -> String {
+        let parts = u32::try_from(count.max(1)).unwrap_or(u32::MAX);
+        format!(
+            "{} writes, {} reads, {} of processor time",
+            self.writes / count.max(1),
+            self.reads / count.max(1),
+            millis(self.processor / parts)
+        )
+    }
+}
+
+/// A cluster in this process.
+pub(crate) struct World {
+    pub(crate) cluster: TestCluster,
+    pub(crate) clock: Clock,
+    requests: Arc<Requests>,
+    theirs: Option<Runtime>,
+    classic: Option<Classic>,
+    catalogs: Vec<FolderCatalog>,
+}
+
+impl World {
+    /// A cluster with these catalogs, by name and folder, before its controllers start.
+    pub(crate) async fn new(catalogs: &[(String, &Path)]) -> Result<Self> {
+        let cluster = TestCluster::start().await;
+        for crd in mainstay_api::crds() {
+            cluster.apply(crd).await;
+        }
+        let theirs = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .thread_name(THREADS)
+            // A thread that ends takes the count of its time with it.
+            .thread_keep_alive(Duration::from_hours(1))
+            .build()
+            .context("starting threads")?;
+        let world = Self {
+            clock: cluster.clock(),
+            cluster,
+            requests: Arc::default(),
+            theirs: Some(theirs),
+            classic: None,
+            catalogs: catalogs
+                .iter()
+                .map(|(name, folder)| FolderCatalog {
+                    namespace: CATALOGS.to_owned(),
+                    name: name.clone(),
+                    folder: (*folder).to_owned(),
+                    served: None,
+                })
+                .collect(),
+        };
+        world.namespace(CATALOGS).await;
+        for (name, _) in catalogs {
+            let source = json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+                "metadata": {"name": name, "namespace": CATALOGS},
+                "spec": {"sourceType": "grpc", "address": mainstay_classic::FOLDER_ADDRESS},
+            });
+            world.apply(source).await?;
+        }
+        Ok(world)
+    }
+
+    /// Starts the controllers, and returns when they have seen everything.
+    pub(crate) async fn start(&mut self) -> Result<()> {
+        let cluster = counted(&self.cluster, Arc::clone(&self.requests), Handle::current());
+        let catalogs = self.catalogs.clone();
+        let clock = self.clock;
+        let theirs = self.theirs.as_ref().context("threads that have ended")?;
+        let classic = theirs.spawn(async move {
+            let options = Options { catalogs, ..Options::new(clock, CATALOGS) };
+            let classic = Classic::start(&cluster, options);
+            classic.synced().await;
+            classic
+        });
+        self.classic = Some(classic.await.context("starting the controllers")?);
+        Ok(())
+    }
+
+    /// Ends the controllers; the cluster goes on.
+    pub(crate) async fn stop(&mut self) {
+        if let Some(classic) = self.classic.take() {
+            classic.shutdown().await;
+        }
+    }
+
+    /// Ends everything.
+    pub(crate) async fn end(mut self) {
+        self.stop().await;
+        if let Some(theirs) = self.theirs.take() {
+            theirs.shutdown_background();
+        }
+        self.cluster.shutdown().await;
+    }
+
+    /// What the controllers have done so far.
+    pub(crate) fn sum(&self) -> Result<Sum> {
+        Ok(Sum {
+            reads: self.requests.reads.load(Ordering::SeqCst),
+            writes: self.requests.writes.load(Ordering::SeqCst),
+            processor: processor()?,
+        })
+    }
+
+    /// Waits until the controllers rest, and tells when the last of their writes was.
+    pub(crate) async fn rest(&self) -> Duration {
+        let mut last = (self.requests.writes.load(Ordering::SeqCst), self.clock.elapsed());
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            let writes = self.requests.writes.load(Ordering::SeqCst);
+            let now = self.clock.elapsed();
+            if writes != last.0 {
+                last = (writes, now);
+            } else if now.saturating_sub(last.1) > REST {
+                return last.1;
+            }
+        }
+    }
+
+    async fn apply(&self, object: Value) -> Result<Object> {
+        Ok(self.cluster.apply(Object::from_value(object).context("an object")?).await)
+    }
+
+    /// Makes a namespace.
+    pub(crate) async fn namespace(&self, name: &str) {
+        let text = format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}");
+        self.cluster.apply_yaml(&text).await;
+    }
+
+    /// Makes a namespace with a group for itself.
+    pub(crate) async fn team(&self, name: &str) -> Result<()> {
+        self.namespace(name).await;
+        let group = json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+            "metadata": {"name": "group", "namespace": name},
+            "spec": {"targetNamespaces": [name]},
+        });
+        self.apply(group).await.map(drop)
+    }
+
+    /// Makes a Subscription, with more fields for its spec.
+    pub(crate) async fn subscribe(
+        &self,
+        namespace: &str,
+        package: &str,
+        catalog: &str,
+        more: Value,
+    ) -> Result<()> {
+        let mut spec = json!({
+            "name": package, "channel": "stable", "source": catalog, "sourceNamespace": CATALOGS,
+        });
+        if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
+            spec.extend(more);
+        }
+        let subscription = Object::from_value(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": package, "namespace": namespace}, "spec": spec,
+        }))?;
+        self.cluster.cluster().create(&SUBSCRIPTION, &subscription).await?;
+        Ok(())
+    }
+
+    /// Waits for a version to run.
+    pub(crate) async fn succeeded(&self, namespace: &str, version: &str) {
+        let runs = |csv: &Object| csv.str(&["status", "phase"]) == Some("Succeeded");
+        self.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some(namespace), version, runs).await;
+    }
+}
+
+/// The cluster for the controllers: their requests are counted, and answered on other threads.
+fn counted(cluster: &TestCluster, requests: Arc<Requests>, answering: Handle) -> Cluster {
+    let service = cluster.server().service(Identity::admin());
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let count =
+            if request.method() == Method::GET { &requests.reads } else { &requests.writes };
+        count.fetch_add(1, Ordering::SeqCst);
+        let mut service = service.clone();
+        let answer = answering.spawn(async move { service.call(request).await });
+        async move {
+            match answer.await {
+                Ok(Ok(answer)) => Ok::<Response<_>, tokio::task::JoinError>(answer),
+                Ok(Err(never)) => match never {},
+                Err(ended) => Err(ended),
+            }
+        }
+    });
+    Cluster::new(kube::Client::new(service, "default"))
+}
+
+/// The processor time of the controllers' threads.
+fn processor() -> Result<Duration> {
+    let mut sum = Duration::ZERO;
+    for task in fs::read_dir("/proc/self/task").context("reading the threads")? {
+        let task = task.context("reading the threads")?.path();
+        // A thread may end between two looks.
+        let Ok(name) = fs::read_to_string(task.join("comm")) else { continue };
+        if name.trim() != THREADS {
+            continue;
+        }
+        let spent =
+            fs::read_to_string(task.join("schedstat")).context("reading a thread's time")?;
+        let nanos = spent.split_whitespace().next().and_then(|it| it.parse().ok());
+        sum += Duration::from_nanos(nanos.context("a thread without a time")?);
+    }
+    Ok(sum)
+}
