@@ -145,6 +145,9 @@ pub struct UpArguments {
     /// Names of the standard namespaces.
     #[arg(long, value_enum, default_value_t = Profile::Standard)]
     pub profile: Profile,
+    /// Where catalogs by image and by ConfigMap are served.
+    #[arg(long, value_enum, default_value_t = CatalogMode::InProcess, value_name = "MODE")]
+    pub catalog_mode: CatalogMode,
     /// Set damaged parts of the data folder aside, list what they held, and go on with the rest.
     #[arg(long, conflicts_with = "in_memory")]
     pub repair: bool,
@@ -162,6 +165,17 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     found
         .ok_or_else(|| "write it as ADDR:PORT, such as 127.0.0.1:6443 or localhost:6443".to_owned())
+}
+
+/// Where catalogs by image and by ConfigMap are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CatalogMode {
+    /// In this process, which reads them.
+    InProcess,
+    /// In pods, as OLM does; simulated pods serve nothing.
+    Pods,
+    /// In this process, and in pods what it cannot read.
+    Auto,
 }
 
 /// Which standard namespaces a new cluster gets.

@@ -1,6 +1,6 @@
 //! What the arguments mean, checked against the machine before anything is touched.
 
-use crate::args::{DemoArguments, Profile, UpArguments};
+use crate::args::{CatalogMode, DemoArguments, Profile, UpArguments};
 use mainstay_cause::{Cause, Place};
 use mainstay_image::reference::Reference;
 use std::net::SocketAddr;
@@ -52,6 +52,8 @@ pub struct Up {
     pub nodes: u32,
     /// Standard namespaces.
     pub profile: Profile,
+    /// Where catalogs by image and by ConfigMap are served.
+    pub catalog_mode: CatalogMode,
     /// Whether damaged parts of the store are set aside.
     pub repair: bool,
     /// Where requests are written down, if they are.
@@ -123,6 +125,7 @@ impl Up {
             registry: arguments.registry,
             nodes: arguments.nodes,
             profile: arguments.profile,
+            catalog_mode: arguments.catalog_mode,
             repair: arguments.repair,
             audit_log: arguments.audit_log,
         })

@@ -11,7 +11,7 @@ use crate::embedded::{Embedded, Settings};
 use crate::sample;
 use crate::stop::Stop;
 use mainstay_cause::{Cause, Place};
-use mainstay_cli::args::Profile;
+use mainstay_cli::args::{CatalogMode, Profile};
 use mainstay_cli::config::{CatalogFolder, Data, Demo, runtime_folder};
 use mainstay_cli::exit::Failure;
 use mainstay_cli::report::Report;
@@ -49,6 +49,7 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Failure> {
         registry: None,
         nodes: 1,
         profile: Profile::Standard,
+        catalog_mode: CatalogMode::InProcess,
         repair: false,
         audit_log: None,
     };

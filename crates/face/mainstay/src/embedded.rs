@@ -10,8 +10,8 @@ use crate::{catalogs, data, images, kubeconfig, layout};
 use mainstay_apiserver::pki::{Pki, PkiError};
 use mainstay_apiserver::{ApiServer, Identity, audit};
 use mainstay_cause::{Cause, Place};
-use mainstay_classic::{Classic, FolderCatalog};
-use mainstay_cli::args::Profile;
+use mainstay_classic::{CatalogPods, Classic, FolderCatalog};
+use mainstay_cli::args::{CatalogMode, Profile};
 use mainstay_cli::config::{CatalogFolder, Data, ImageSource, reason, runtime_folder};
 use mainstay_cli::exit::Failure;
 use mainstay_client::Cluster;
@@ -46,6 +46,8 @@ pub(crate) struct Settings {
     pub(crate) nodes: u32,
     /// Standard namespaces.
     pub(crate) profile: Profile,
+    /// Where catalogs by image and by ConfigMap are served.
+    pub(crate) catalog_mode: CatalogMode,
     /// Whether damaged parts of the store are set aside.
     pub(crate) repair: bool,
     /// Where requests are written down, if they are.
@@ -154,7 +156,15 @@ impl Embedded {
         let catalogs = remembered.settle(&cluster, namespace).await?;
         let ports = Ports::open(&cluster, namespace, &catalogs, &stop).await?;
         let by_image = images.sources(clock).map_err(Failure::usage)?;
-        let classic = Classic::start(
+        let pods = CatalogPods {
+            mode: match settings.catalog_mode {
+                CatalogMode::InProcess => mainstay_classic::CatalogMode::InProcess,
+                CatalogMode::Pods => mainstay_classic::CatalogMode::Pods,
+                CatalogMode::Auto => mainstay_classic::CatalogMode::Auto,
+            },
+            ..CatalogPods::default()
+        };
+        let classic = Classic::start_with(
             &cluster,
             mainstay_classic::Options {
                 clock,
@@ -175,6 +185,7 @@ impl Embedded {
                     Data::Memory => None,
                 },
             },
+            pods,
         );
         for name in catalogs.keys() {
             layout::catalog_source(&cluster, namespace, name).await?;

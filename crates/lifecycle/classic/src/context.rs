@@ -1,12 +1,13 @@
 //! What every controller here shares: the cluster, the clock, and one cache for each kind.
 
 use crate::catalog::CatalogStore;
+use crate::catalog::pods::SeenPod;
 use crate::facts;
 use crate::image::bundles::Bundles;
 use mainstay_api::{CatalogSource, OperatorGroup, Subscription, names, resources};
 use mainstay_client::{Cache, CacheBuilder, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, OwnerReference, Resource, known};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +40,10 @@ pub(crate) struct Caches {
     pub(crate) cluster_roles: Cache<facts::Role>,
     pub(crate) cluster_bindings: Cache<facts::Binding>,
     pub(crate) deployments: Cache<facts::Deployment>,
+    /// Pods and Services of catalogs; none if no catalog runs as a pod.
+    pub(crate) catalog_pods: Option<Cache<SeenPod>>,
+    pub(crate) catalog_services: Option<Cache<Vec<OwnerReference>>>,
+    pub(crate) catalog_policies: Option<Cache<Vec<OwnerReference>>>,
 }
 
 fn builder<T: PartialEq + Send + Sync + 'static>(
@@ -50,7 +55,7 @@ fn builder<T: PartialEq + Send + Sync + 'static>(
 
 impl Caches {
     /// Starts to list and watch.
-    pub(crate) fn start(cluster: &Cluster, stop: &CancellationToken) -> Self {
+    pub(crate) fn start(cluster: &Cluster, runs: bool, stop: &CancellationToken) -> Self {
         let stop = || stop.clone();
         let all = Selection::all;
         Self {
@@ -121,6 +126,18 @@ impl Caches {
                 |it| Some(facts::Deployment::of(it)),
                 stop(),
             ),
+            catalog_pods: runs.then(|| {
+                let selection = all(known::POD).labels(names::CATALOG_SOURCE);
+                Cache::start(cluster, selection, |it| Some(SeenPod::of(it)), stop())
+            }),
+            catalog_services: runs.then(|| {
+                let selection = all(known::SERVICE).labels(names::SERVICE_SPEC_HASH);
+                Cache::start(cluster, selection, |it| Some(it.owner_references()), stop())
+            }),
+            catalog_policies: runs.then(|| {
+                let selection = all(known::NETWORK_POLICY).labels(names::CATALOG_SOURCE);
+                Cache::start(cluster, selection, |it| Some(it.owner_references()), stop())
+            }),
         }
     }
 
@@ -139,6 +156,12 @@ impl Caches {
         self.cluster_roles.synced().await;
         self.cluster_bindings.synced().await;
         self.deployments.synced().await;
+        if let Some(pods) = &self.catalog_pods {
+            pods.synced().await;
+        }
+        for cache in [&self.catalog_services, &self.catalog_policies].into_iter().flatten() {
+            cache.synced().await;
+        }
     }
 
     /// The groups of a namespace, in order of their names, without those that are being deleted.

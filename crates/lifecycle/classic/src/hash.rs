@@ -85,6 +85,16 @@ pub(crate) fn deployment_spec(spec: &Value) -> String {
     base62_sha224(text.as_bytes())
 }
 
+/// Label `olm.pod-spec-hash`.
+pub(crate) fn pod_spec(spec: &Value) -> String {
+    base62_sha224((gojson::encode(Shape::PodSpec, spec) + "\n").as_bytes())
+}
+
+/// Label `olm.service-spec-hash`.
+pub(crate) fn service_spec(spec: &Value) -> String {
+    base62_sha224((gojson::encode(Shape::ServiceSpec, spec) + "\n").as_bytes())
+}
+
 /// `"name":"value",`, or nothing for an empty value.
 fn member(name: &str, value: &str) -> String {
     if value.is_empty() {

@@ -36,7 +36,7 @@
 //!
 //! # What this does not do yet
 //!
-//! Catalogs in `ConfigMaps`, and in images that are databases; dependencies;
+//! Catalogs in images that are databases; dependencies;
 //! webhooks and API services of operators; service accounts of `OperatorGroups`; copied
 //! `ClusterServiceVersions`; `OperatorConditions` and Operators; proxies. Each is refused in words
 //! where somebody asks for it.
@@ -58,6 +58,6 @@ mod steps;
 mod subscription;
 mod triggers;
 
-pub use catalog::{FOLDER_ADDRESS, FolderCatalog, Serve, ServedAt};
+pub use catalog::{CatalogMode, CatalogPods, FOLDER_ADDRESS, FolderCatalog, Serve, ServedAt};
 pub use image::{Images, LocalName, Named};
 pub use start::{Classic, Options};

@@ -1,6 +1,6 @@
 //! Puts the controllers together.
 
-use crate::catalog::{self, ByImage, CatalogStore, FolderCatalog, Serve};
+use crate::catalog::{self, ByImage, CatalogMode, CatalogPods, CatalogStore, FolderCatalog, Serve};
 use crate::context::{Caches, Context};
 use crate::image::bundles::Bundles;
 use crate::image::{Images, Puller};
@@ -65,11 +65,23 @@ impl Classic {
     /// Starts every controller. Must be called inside a tokio runtime. The custom resource
     /// definitions should be established: until they are, nothing is in sync.
     pub fn start(cluster: &Cluster, options: Options) -> Self {
+        Self::start_with(cluster, options, CatalogPods::default())
+    }
+
+    /// As [`Classic::start`], with catalogs that may run as pods.
+    pub fn start_with(cluster: &Cluster, options: Options, pods: CatalogPods) -> Self {
         let stop = CancellationToken::new();
         let Options { clock, global_namespace, catalogs, cache, images, serve } = options;
         let asks = cluster.clone().named(CATALOG_OPERATOR);
         let puller = images.map(|images| Puller::new(images, asks));
-        let by_image = ByImage { puller: puller.clone(), serve, stop: stop.clone() };
+        let runs = pods.mode != CatalogMode::InProcess;
+        let by_image = ByImage {
+            puller: puller.clone(),
+            serve,
+            cluster: Some(cluster.clone().named(CATALOG_OPERATOR)),
+            pods,
+            stop: stop.clone(),
+        };
         let store = CatalogStore::new(&catalogs, cache, clock, by_image);
         let context = Arc::new(Context {
             cluster: cluster.clone().named(OPERATOR),
@@ -78,7 +90,7 @@ impl Classic {
             store: store.clone(),
             bundles: Bundles::new(puller, clock, stop.clone()),
             global: global_namespace.into(),
-            caches: Arc::new(Caches::start(cluster, &stop)),
+            caches: Arc::new(Caches::start(cluster, runs, &stop)),
         });
         let controllers = Controllers::new();
         triggers::connect(&context, &controllers.queues());

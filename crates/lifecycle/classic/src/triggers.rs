@@ -3,6 +3,7 @@
 //! A key too many costs one look that finds nothing to do; a key too few costs an operator that is
 //! stuck until somebody touches it. In doubt a key is added.
 
+use crate::catalog::pods::catalog_of;
 use crate::context::Context;
 use crate::facts::{Binding, Role};
 use crate::subscription::controller::watchers;
@@ -51,7 +52,7 @@ impl Wires {
 /// Connects every cache with the queues.
 pub(crate) fn connect(context: &Arc<Context>, queues: &Queues) {
     let wires = || Wires { context: Arc::downgrade(context), queues: queues.clone() };
-    catalogs(context, wires(), wires(), wires());
+    catalogs(context, &wires);
     subscriptions(context, wires(), wires());
     versions(context, wires());
     groups(context, wires(), wires());
@@ -69,7 +70,8 @@ fn sides<'a, T>(change: &Changed<'a, T>) -> impl Iterator<Item = &'a Arc<T>> {
     change.before.into_iter().chain(change.after)
 }
 
-fn catalogs(context: &Arc<Context>, seen: Wires, loaded: Wires, unpacked: Wires) {
+fn catalogs(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
+    let (seen, loaded, unpacked) = (wires(), wires(), wires());
     let wake = |context: &Context, queues: &Queues, key: &NamespacedName| {
         queues.sources.add(key.clone());
         for namespace in watchers(context, key) {
@@ -80,9 +82,60 @@ fn catalogs(context: &Arc<Context>, seen: Wires, loaded: Wires, unpacked: Wires)
         seen.with(|context, queues| wake(context, queues, change.key));
     });
     context.store.subscribe(move |key| loaded.with(|context, queues| wake(context, queues, key)));
+    running(context, wires);
     context.bundles.subscribe(move |namespace| {
         unpacked.with(|_, queues| queues.namespaces.add(namespace.clone()));
     });
+}
+
+/// What catalogs need to run: whatever becomes of it is the business of its CatalogSource.
+fn running(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
+    let caches = &context.caches;
+    if let Some(pods) = &caches.catalog_pods {
+        let it = wires();
+        pods.subscribe(move |change| {
+            it.with(|_, queues| {
+                for pod in sides(change) {
+                    let at = Arc::clone(&change.key.namespace);
+                    queues.sources.add(NamespacedName::new(at, pod.catalog()));
+                }
+            });
+        });
+    }
+    for cache in [&caches.catalog_services, &caches.catalog_policies].into_iter().flatten() {
+        let it = wires();
+        cache.subscribe(move |change| {
+            it.with(|_, queues| sides(change).for_each(|it| of_catalog(queues, change.key, it)));
+        });
+    }
+    if caches.catalog_pods.is_none() {
+        return;
+    }
+    let it = wires();
+    caches.accounts.subscribe(move |change| {
+        it.with(|_, queues| {
+            sides(change).for_each(|it| of_catalog(queues, change.key, &it.owners));
+        });
+    });
+    let it = wires();
+    caches.roles.subscribe(move |change| {
+        it.with(|_, queues| {
+            sides(change).for_each(|it| of_catalog(queues, change.key, &it.owners));
+        });
+    });
+    let it = wires();
+    caches.bindings.subscribe(move |change| {
+        it.with(|_, queues| {
+            sides(change).for_each(|it| of_catalog(queues, change.key, &it.owners));
+        });
+    });
+}
+
+/// The CatalogSource that owns something.
+fn of_catalog(queues: &Queues, key: &NamespacedName, owners: &[OwnerReference]) {
+    if let Some(name) = catalog_of(owners) {
+        queues.sources.add(NamespacedName::new(Arc::clone(&key.namespace), name));
+    }
 }
 
 fn subscriptions(context: &Arc<Context>, asked: Wires, planned: Wires) {

@@ -1,72 +1,47 @@
 //! The content of a catalog, asked of its registry: what the original asks for, in the same order.
 
-use crate::embedded::chain;
-use futures::TryStreamExt;
 use mainstay_cause::Cause;
-use mainstay_registry::grpc::api::{
-    Bundle, GetPackageRequest, GroupVersionKind, ListBundlesRequest,
-    registry_client::RegistryClient,
-};
+use mainstay_registry::client::{Connection, Fault};
+use mainstay_registry::grpc::api::{Bundle, GroupVersionKind};
 use mainstay_resolver::universe::{
     ApiData, BundleData, CatalogData, ChannelData, EntryData, PackageData, PropertyData,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use tonic::transport::{Channel, Endpoint};
 
 /// How long a registry may take to tell everything, unless people are more patient.
 const WHOLE: Duration = Duration::from_mins(2);
-/// Most bytes of one message; bundles are by image or have manifests of a few megabytes.
-const MOST_BYTES: usize = 64 << 20;
-/// Most messages; ten times the largest published catalogs.
-const MOST_MESSAGES: usize = 1_000_000;
 
 /// Reads everything that a registry holds. It may take `patience` to accept the connection, and as
 /// long again for each further message.
 pub(super) async fn read(address: &str, patience: Duration) -> Result<CatalogData, Cause> {
     let whole = WHOLE.max(patience);
     match tokio::time::timeout(whole, ask(address, patience)).await {
-        Ok(answer) => answer,
+        Ok(answer) => answer.map_err(|fault| {
+            let late = fault.is_late();
+            let cause = Cause::new(fault.to_string());
+            if late { cause.remedy("give it longer with --timeout SECONDS") } else { cause }
+        }),
         Err(_) => {
             Err(Cause::new(format!("it did not tell everything within {} s", whole.as_secs())))
         }
     }
 }
 
-/// Waits for something, but not for long.
-async fn soon<T>(patience: Duration, what: impl Future<Output = T>) -> Result<T, Cause> {
-    tokio::time::timeout(patience, what).await.map_err(|_| {
-        let why = format!("it did not answer within {} s", patience.as_secs());
-        Cause::new(why).remedy("give it longer with --timeout SECONDS")
-    })
-}
-
-async fn ask(address: &str, patience: Duration) -> Result<CatalogData, Cause> {
-    let endpoint = Endpoint::from_shared(format!("http://{address}"))
-        .map_err(|_| Cause::new("this is no address of a host and a port"))?;
-    let channel: Channel =
-        soon(patience, endpoint.connect()).await?.map_err(|error| chain(&error))?;
-    let mut client = RegistryClient::new(channel).max_decoding_message_size(MOST_BYTES);
-    let refused = |status: tonic::Status| {
-        Cause::new(format!("{}: {}", status.code().description(), status.message()))
-    };
-    let asked = client.list_bundles(ListBundlesRequest {});
-    let mut bundles = soon(patience, asked).await?.map_err(refused)?.into_inner();
+async fn ask(address: &str, patience: Duration) -> Result<CatalogData, Fault> {
+    let connection = Connection::open(&address.parse()?, patience).await?;
+    let mut bundles = connection.bundles().await?;
     let mut content = Content::default();
-    while let Some(bundle) = soon(patience, bundles.try_next()).await?.map_err(refused)? {
-        content.messages += 1;
-        if content.messages > MOST_MESSAGES {
-            return Err(Cause::new(format!("it has more than {MOST_MESSAGES} entries")));
-        }
+    while let Some(bundle) = bundles.next().await? {
         content.add(bundle);
     }
     for package in content.packages.values_mut() {
-        let name = package.name.clone();
-        match soon(patience, client.get_package(GetPackageRequest { name })).await? {
-            Ok(answer) => package.default_channel = answer.into_inner().default_channel_name,
+        match connection.package(&package.name).await {
+            Ok(answer) => package.default_channel = answer.default_channel_name,
             // The original leaves such a package out, too.
-            Err(_) => package.get_package_fails = true,
+            Err(fault) if fault.is_answer() => package.get_package_fails = true,
+            Err(fault) => return Err(fault),
         }
     }
     Ok(content.finish())
@@ -75,7 +50,6 @@ async fn ask(address: &str, patience: Duration) -> Result<CatalogData, Cause> {
 /// What was told so far.
 #[derive(Default)]
 struct Content {
-    messages: usize,
     packages: BTreeMap<String, PackageData>,
     bundles: Vec<BundleData>,
     known: BTreeSet<(String, String)>,

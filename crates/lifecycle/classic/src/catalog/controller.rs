@@ -1,13 +1,21 @@
-//! Writes onto `CatalogSources` what the store knows, and tells news as events.
+//! Writes onto `CatalogSources` what the store knows, tells news as events, and makes the pods of
+//! catalogs that run as such.
 
-use super::source;
+use super::pods::{self, SeenPod};
+use super::{source, template};
 use crate::context::Context;
+use crate::csv::observe::server_version;
 use crate::error::{Doing, Error, settle};
 use crate::patch;
-use mainstay_api::{Time, resources};
-use mainstay_client::{Action, Reconciler};
-use mainstay_object::NamespacedName;
+use mainstay_api::{CatalogSource, CatalogSourceReason, CatalogSourceStatus, Time, resources};
+use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
+use mainstay_object::{NamespacedName, known};
+use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the version of the cluster is asked for, for images that follow it.
+const VERSION: Duration = Duration::from_mins(5);
 
 /// Reconciles `CatalogSources`.
 pub(crate) struct Controller(pub(crate) Arc<Context>);
@@ -28,20 +36,135 @@ impl Controller {
             context.store.leave(key);
             return Ok(Action::Done);
         };
-        context.store.attend(&source);
-        let state = context.store.state(key);
-        let status = source::status(&source, state.as_ref(), Time::new(context.clock.now()));
-        if let Some(patch) = patch::of_view(&source, &status)? {
+        if source.metadata.deletion_timestamp.is_some() {
+            return Ok(Action::Done);
+        }
+        let now = Time::new(context.clock.now());
+        let version = match template::template(&source) {
+            Some(_) => server_version(context).await,
+            None => None,
+        };
+        let (image, conditions) = template::apply(&source, version.as_deref(), now);
+        if let Some(image) = image {
+            let patch = Patch::Merge(json!({
+                "metadata": {"resourceVersion": source.metadata.resource_version},
+                "spec": {"image": image},
+            }));
             context
                 .cluster
-                .patch_status(&resources::CATALOG_SOURCE, key.namespace(), &key.name, &patch)
+                .patch(&resources::CATALOG_SOURCE, key.namespace(), &key.name, &patch)
                 .await
-                .doing("writing the status of a CatalogSource")?;
-            let failure = state.as_ref().and_then(|it| it.failure.as_deref());
-            if let Some((kind, reason, message)) = source::event(&source.status, &status, failure) {
-                context.recorder.publish(&source.to_object()?, kind, reason, message);
-            }
+                .doing("writing the image of a CatalogSource")?;
+            // What comes of it is looked at with the image that it has then.
+            return Ok(Action::Done);
         }
-        Ok(Action::Done)
+        context.store.attend(&source);
+        let refused = self.run(key, &source).await;
+        let state = context.store.state(key);
+        let mut status = source::status(&source, state.as_ref(), now);
+        status.conditions = conditions;
+        if let Err(error) = &refused
+            && !error.is_conflict()
+        {
+            status.reason = CatalogSourceReason::RegistryServer;
+            let said = error.said();
+            status.message = format!("couldn't ensure registry server - {error}: {said}");
+        }
+        let failure = state.as_ref().and_then(|it| it.failure.as_deref());
+        self.write(key, &source, &status, failure).await?;
+        refused.map(|()| match version {
+            // Nothing tells that the server is another one.
+            Some(_) => Action::After(VERSION),
+            None => Action::Done,
+        })
+    }
+
+    async fn write(
+        &self,
+        key: &NamespacedName,
+        source: &CatalogSource,
+        status: &CatalogSourceStatus,
+        failure: Option<&str>,
+    ) -> Result<(), Error> {
+        let context = &*self.0;
+        let Some(patch) = patch::of_view(source, status)? else { return Ok(()) };
+        context
+            .cluster
+            .patch_status(&resources::CATALOG_SOURCE, key.namespace(), &key.name, &patch)
+            .await
+            .doing("writing the status of a CatalogSource")?;
+        if let Some((kind, reason, message)) = source::event(&source.status, status, failure) {
+            context.recorder.publish(&source.to_object()?, kind, reason, message);
+        }
+        Ok(())
+    }
+
+    /// Makes what a catalog needs to run, if it runs, and says whose its ConfigMap is.
+    async fn run(&self, key: &NamespacedName, source: &CatalogSource) -> Result<(), Error> {
+        let context = &*self.0;
+        let cluster = &context.cluster;
+        let map = context.store.state(key).and_then(|it| it.config_map);
+        if let Some(map) = &map
+            && !(map.labelled && map.owners.contains(&source.metadata.uid))
+        {
+            let name = &source.spec.config_map;
+            let found = cluster.find(&known::CONFIG_MAP, key.namespace(), name).await;
+            let found = found.doing("reading the ConfigMap of a catalog")?;
+            if let Some(mut patch) = found.as_ref().and_then(|it| pods::claim(source, it)) {
+                let version = found.as_ref().map(|it| it.resource_version().to_owned());
+                patch["metadata"]["resourceVersion"] = json!(version);
+                let patch = Patch::Merge(patch);
+                cluster
+                    .patch(&known::CONFIG_MAP, key.namespace(), name, &patch)
+                    .await
+                    .doing("writing the owner of a ConfigMap")?;
+            }
+            // The watch brings what it is now.
+            return Ok(());
+        }
+        if !context.store.runs(source) || (map.is_none() && !source.spec.config_map.is_empty()) {
+            return Ok(());
+        }
+        let Some(cache) = &context.caches.catalog_pods else { return Ok(()) };
+        let namespace = NamespacedName::cluster(&*key.namespace);
+        let labels = context.caches.namespaces.get(&namespace);
+        let labels = labels.map(|it| it.labels.clone()).unwrap_or_default();
+        let version = map.as_ref().map(|it| it.version.as_str());
+        let Some(wanted) = pods::wanted(source, version, &labels, context.store.pods()) else {
+            return Ok(());
+        };
+        for (resource, object) in &wanted.before {
+            let what = "error ensuring what a catalog needs";
+            let mut object = object.clone();
+            if *resource == known::SERVICE_ACCOUNT {
+                // Some clusters add pull secrets of their own.
+                let found = cluster.find(resource, key.namespace(), object.name()).await;
+                pods::keep_pull_secrets(&mut object, found.doing(what)?.as_ref());
+            }
+            cluster.ensure(resource, &object).await.doing(what)?;
+        }
+        let seen: Vec<(NamespacedName, SeenPod)> = cache
+            .list(key.namespace())
+            .into_iter()
+            .filter(|(_, it)| *it.catalog == *key.name)
+            .map(|(key, it)| (key, SeenPod::clone(&it)))
+            .collect();
+        let (gone, make) = pods::exchange(&wanted.pod, &source.metadata.uid, &seen);
+        for (pod, it) in gone {
+            let mut options = DeleteOptions::uid(it.uid.as_str());
+            options.grace_period_seconds = Some(i64::from(!it.dead));
+            let deleted =
+                cluster.ensure_deleted(&known::POD, key.namespace(), &pod.name, &options).await;
+            deleted.doing("error deleting old pod")?;
+        }
+        if make {
+            let made = cluster.create(&known::POD, &wanted.pod).await;
+            let made = made.doing("error creating new pod")?;
+            // Whoever looks next shall see it.
+            cache.seen(made.resource_version()).await;
+        }
+        let service = cluster.ensure(&known::SERVICE, &wanted.service).await;
+        service.doing("error ensuring service")?;
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! CatalogSource asks for the same.
 
 use super::store::CatalogStore;
-use super::{FOLDER_ADDRESS, images};
+use super::{CatalogMode, FOLDER_ADDRESS, images, pods};
 use mainstay_api::{CatalogSource, LastObservedState, SourceType};
 use mainstay_object::NamespacedName;
 use parking_lot::Mutex;
@@ -14,6 +14,16 @@ use tokio_util::sync::CancellationToken;
 enum Request {
     Image(images::Request),
     Address(String),
+    ConfigMap(String),
+    /// A pod of ours: where it will listen, and what it serves.
+    Pod(String, Served),
+}
+
+/// What a pod serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Served {
+    Image(images::Request),
+    ConfigMap(String),
 }
 
 struct Follower {
@@ -25,6 +35,8 @@ struct Follower {
 #[derive(Default)]
 pub(super) struct Followers {
     all: Mutex<BTreeMap<NamespacedName, Follower>>,
+    /// Images that were found to be none that can be read here.
+    unreadable: Mutex<BTreeMap<NamespacedName, String>>,
 }
 
 /// Whether a CatalogSource is served from its image.
@@ -43,15 +55,53 @@ pub(super) fn is_by_address(source: &CatalogSource) -> bool {
         && spec.address != FOLDER_ADDRESS
 }
 
+/// Whether a CatalogSource names a ConfigMap.
+pub(super) fn is_by_config_map(source: &CatalogSource) -> bool {
+    let spec = &source.spec;
+    matches!(spec.source_type, SourceType::ConfigMap | SourceType::Internal)
+        && !spec.config_map.is_empty()
+}
+
 impl CatalogStore {
+    /// Whether a catalog runs as a pod.
+    pub(super) fn runs(&self, source: &CatalogSource) -> bool {
+        let able = is_by_image(source) || is_by_config_map(source);
+        able && match self.pods().mode {
+            CatalogMode::InProcess => false,
+            CatalogMode::Pods => true,
+            CatalogMode::Auto => {
+                self.followers().unreadable.lock().get(&source.key()) == Some(&source.spec.image)
+            }
+        }
+    }
+
+    /// Remembers that an image cannot be read here, and says whether it runs as a pod then.
+    pub(super) fn give_to_pods(&self, key: &NamespacedName, image: &str) -> bool {
+        let auto = self.pods().mode == CatalogMode::Auto;
+        if auto {
+            self.followers().unreadable.lock().insert(key.clone(), image.to_owned());
+        }
+        auto
+    }
+
     /// Follows what a CatalogSource names, if it names something, and nothing else any more.
     pub(crate) fn attend(&self, source: &CatalogSource) {
         let key = source.key();
         if self.is_folder(&key) {
             return;
         }
+        let spec = &source.spec;
         let request = if is_by_address(source) {
-            Request::Address(source.spec.address.clone())
+            Request::Address(spec.address.clone())
+        } else if self.runs(source) {
+            let served = if is_by_config_map(source) {
+                Served::ConfigMap(spec.config_map.clone())
+            } else {
+                Served::Image(images::Request::of(source))
+            };
+            Request::Pod(pods::address(source), served)
+        } else if is_by_config_map(source) {
+            Request::ConfigMap(spec.config_map.clone())
         } else if is_by_image(source) && self.puller().is_some() {
             Request::Image(images::Request::of(source))
         } else {
@@ -71,8 +121,8 @@ impl CatalogStore {
         }
         // What was served goes on until there is something new; where it comes from is known at once.
         let observed = match &request {
-            Request::Address(_) => Some(LastObservedState::Connecting),
-            Request::Image(_) => None,
+            Request::Address(_) | Request::Pod(..) => Some(LastObservedState::Connecting),
+            Request::Image(_) | Request::ConfigMap(_) => None,
         };
         self.begin(&key, observed);
         drop(followers);
@@ -83,6 +133,15 @@ impl CatalogStore {
                 match &request {
                     Request::Address(address) => store.run_address(&key, address).await,
                     Request::Image(request) => store.run_image(&key, request, before).await,
+                    Request::ConfigMap(name) => store.run_config_map(&key, name, true).await,
+                    Request::Pod(address, Served::Image(image)) => {
+                        let polling = store.run_poll(&key, image);
+                        tokio::join!(polling, store.run_address(&key, address));
+                    }
+                    Request::Pod(address, Served::ConfigMap(name)) => {
+                        let watching = store.run_config_map(&key, name, false);
+                        tokio::join!(watching, store.run_address(&key, address));
+                    }
                 }
             };
             stop.run_until_cancelled(Box::pin(run)).await;
@@ -93,6 +152,7 @@ impl CatalogStore {
     pub(crate) fn leave(&self, key: &NamespacedName) {
         let Some(follower) = self.followers().all.lock().remove(key) else { return };
         follower.stop.cancel();
+        self.followers().unreadable.lock().remove(key);
         self.forget(key);
         self.close(key);
         self.drop_copy(key);

@@ -10,10 +10,10 @@
 
 use super::store::{self, CatalogStore, State};
 use crate::image::{Asking, Puller};
-use mainstay_api::CatalogSource;
-use mainstay_client::Backoff;
+use mainstay_api::{CatalogSource, names};
+use mainstay_client::{Backoff, DeleteOptions, ListParams};
 use mainstay_formats::duration;
-use mainstay_object::NamespacedName;
+use mainstay_object::{NamespacedName, known};
 use std::time::Duration;
 
 /// The interval of a poll whose own cannot be read.
@@ -117,6 +117,40 @@ impl CatalogStore {
         }
     }
 
+    /// Looks at the image of a pod as often as its catalog asks for, and ends the pod when its tag is
+    /// another image: the next pod gets that one. There is no pod for the look itself.
+    pub(super) async fn run_poll(&self, key: &NamespacedName, request: &Request) {
+        let (Some(puller), Some(poll), Some(cluster)) =
+            (self.puller(), request.poll, self.cluster())
+        else {
+            return;
+        };
+        let mut known = None;
+        loop {
+            tokio::time::sleep(poll).await;
+            let found = puller.find(&request.image, &request.asking).await;
+            let digest = match found {
+                Ok(found) => found.digest,
+                Err(why) => {
+                    tracing::warn!(catalog = %key, why, "a catalog image cannot be looked at again");
+                    continue;
+                }
+            };
+            self.polled(key);
+            if known.replace(digest.clone()).is_none_or(|it| it == digest) {
+                continue;
+            }
+            let params = ListParams::labels(format!("{}={}", names::CATALOG_SOURCE, key.name));
+            let options = DeleteOptions::default();
+            let ended =
+                cluster.delete_collection(&known::POD, key.namespace(), &params, &options).await;
+            if let Err(error) = ended {
+                tracing::warn!(catalog = %key, %error, "the pod of a catalog is not exchanged");
+                known = None;
+            }
+        }
+    }
+
     /// Looks at the image once; what it is now, if it can be had and read.
     async fn load_image(
         &self,
@@ -140,10 +174,13 @@ impl CatalogStore {
         let modified = self.modified(key);
         let name = key.clone();
         let loaded = tokio::task::spawn_blocking(move || {
+            let mut there = false;
             let catalog = found.and_then(|found| {
+                there = true;
                 puller.catalog(&found, folder.as_deref()).map_err(|why| format!("{image}: {why}"))
             });
-            match catalog {
+            let unreadable = there && catalog.is_err();
+            let state = match catalog {
                 Ok(catalog) => {
                     if let Some(copy) = &copy {
                         store::keep_named(&name, &image, copy, &catalog);
@@ -158,12 +195,16 @@ impl CatalogStore {
                         copy.and_then(|copy| store::kept_named(&name, &image, &copy, modified));
                     State { content, failure: Some(failure), ..State::default() }
                 }
-            }
+            };
+            (state, unreadable)
         });
-        let state = loaded.await.unwrap_or_else(|error| State {
-            failure: Some(format!("loading the catalog ended unexpectedly: {error}")),
-            ..State::default()
+        let (state, unreadable) = loaded.await.unwrap_or_else(|error| {
+            let failure = Some(format!("loading the catalog ended unexpectedly: {error}"));
+            (State { failure, ..State::default() }, false)
         });
+        if unreadable && self.give_to_pods(key, &request.image) {
+            tracing::info!(catalog = %key, image = request.image, "an image that cannot be read here runs as a pod");
+        }
         let good = state.failure.is_none();
         self.take(key, State { polled, ..state }, None);
         digest.filter(|_| good)

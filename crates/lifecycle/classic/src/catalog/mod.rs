@@ -1,17 +1,63 @@
 //! Catalogs: where bundles come from, and what their CatalogSource says about that.
 //!
 //! A catalog is a folder that the process was told of, whose CatalogSource names it, or what a
-//! CatalogSource names: an image, or the address of a registry server. The store loads it, follows its
-//! changes and keeps the last good content; the controller writes what the store knows onto the
-//! CatalogSource. Catalogs in a ConfigMap are not served, and their `CatalogSources` say so.
+//! CatalogSource names: an image, a ConfigMap, or the address of a registry server. The store loads
+//! it, follows its changes and keeps the last good content; the controller writes what the store knows
+//! onto the CatalogSource.
+//!
+//! Images and `ConfigMaps` are read in the process ([`CatalogMode::InProcess`]), or run as pods as in
+//! the original and are read from there ([`CatalogMode::Pods`]), or the one or the other, by what is in
+//! the image ([`CatalogMode::Auto`]).
 
 mod address;
+mod config_map;
 pub(crate) mod controller;
 mod follow;
 pub(crate) mod images;
+pub(crate) mod pods;
 pub(crate) mod source;
 mod store;
+mod template;
 
 pub use source::FOLDER_ADDRESS;
 pub(crate) use store::{ByImage, CatalogStore, Content, State};
 pub use store::{FolderCatalog, Serve, ServedAt};
+
+/// Where catalogs by image and in `ConfigMaps` are served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CatalogMode {
+    /// In this process, which reads them.
+    #[default]
+    InProcess,
+    /// In pods, which this process makes and asks, as the original does.
+    Pods,
+    /// In this process, and in pods what it cannot read: images with a database, or with a server of
+    /// their own.
+    Auto,
+}
+
+/// How catalogs run as pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogPods {
+    /// When they do.
+    pub mode: CatalogMode,
+    /// The image that serves `ConfigMaps`.
+    pub config_map_image: String,
+    /// The image that serves content that was copied out of a catalog's image.
+    pub opm_image: String,
+    /// The image with the program that copies it.
+    pub util_image: String,
+}
+
+impl Default for CatalogPods {
+    /// No pods; the images are those of the original.
+    fn default() -> Self {
+        let image = |name: &str| format!("quay.io/operator-framework/{name}:latest");
+        Self {
+            mode: CatalogMode::default(),
+            config_map_image: image("configmap-operator-registry"),
+            opm_image: image("opm"),
+            util_image: image("olm"),
+        }
+    }
+}

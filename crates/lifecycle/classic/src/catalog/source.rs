@@ -15,11 +15,11 @@
 //! event, and to whoever resolves with it. It counts as healthy for Subscriptions whatever its state
 //! is, as in the original: what cannot be resolved without it says so itself.
 
-use super::follow::{is_by_address, is_by_image};
-use super::{Content, State, images};
+use super::follow::{is_by_address, is_by_config_map, is_by_image};
+use super::{Content, State, images, pods};
 use mainstay_api::{
-    CatalogSource, CatalogSourceReason, CatalogSourceSpec, CatalogSourceStatus, ConnectionState,
-    LastObservedState, RegistryService, SourceType, Time,
+    CatalogSource, CatalogSourceReason, CatalogSourceSpec, CatalogSourceStatus, ConfigMapReference,
+    ConnectionState, LastObservedState, RegistryService, SourceType, Time,
 };
 use mainstay_client::EventType;
 use std::sync::Arc;
@@ -46,16 +46,17 @@ fn invalid(spec: &CatalogSourceSpec) -> Option<String> {
 
 /// Why a catalog that nobody follows has no content.
 fn unserved(spec: &CatalogSourceSpec) -> String {
-    let what = if matches!(spec.source_type, SourceType::Grpc) {
-        if spec.address.is_empty() {
-            format!("catalog images are not served: {}", spec.image)
-        } else {
-            "no folder is known for this catalog".to_owned()
-        }
+    let what = if spec.address.is_empty() {
+        format!("catalog images are not served: {}", spec.image)
     } else {
-        format!("catalogs in ConfigMaps are not served: {}", spec.config_map)
+        "no folder is known for this catalog".to_owned()
     };
     format!("{what}; give the catalog as a folder (--catalog NAME=DIR)")
+}
+
+/// Whether a reason says that content cannot be had.
+fn is_bad(reason: &CatalogSourceReason) -> bool {
+    matches!(reason, CatalogSourceReason::RegistryServer | CatalogSourceReason::ConfigMap)
 }
 
 /// The status that a CatalogSource should have. `state` is what the store knows; none if it was
@@ -69,7 +70,7 @@ pub(crate) fn status(
     let mut new = old.clone();
     // After a restart, what was wrong is taken to be wrong until the folder has been read.
     let unread = state.is_some_and(State::is_loading);
-    if !unread || old.reason != CatalogSourceReason::RegistryServer {
+    if !unread || !is_bad(&old.reason) {
         (new.reason, new.message) = Default::default();
     }
     if let Some(message) = invalid(&source.spec) {
@@ -77,12 +78,35 @@ pub(crate) fn status(
         new.message = message;
         return new;
     }
+    if let Some(read) = state.and_then(|it| it.config_map.as_ref()) {
+        let known = old.config_map_reference.as_ref();
+        if known.is_none_or(|it| it.uid != read.uid || it.resource_version != read.version) {
+            new.config_map_reference = Some(ConfigMapReference {
+                name: source.spec.config_map.clone(),
+                namespace: source.metadata.namespace.clone(),
+                last_update_time: Some(now),
+                resource_version: read.version.clone(),
+                uid: read.uid.clone(),
+            });
+        }
+    }
+    let by_map = is_by_config_map(source);
+    let runs = by_map || is_by_image(source);
+    if let Some(State { missing: Some(missing), .. }) = state {
+        new.reason = CatalogSourceReason::ConfigMap;
+        new.message.clone_from(missing);
+        // Nothing else is known, or it stays as it was.
+        return new;
+    }
+    if by_map && state.is_some_and(|it| it.config_map.is_none()) {
+        // It is being looked for.
+        return old.clone();
+    }
     let served = state.and_then(|it| it.address.as_deref());
     let address = if let Some(served) = served {
         served.to_owned()
     } else if source.spec.address.is_empty() {
-        let metadata = &source.metadata;
-        format!("{}.{}.svc:50051", metadata.name, metadata.namespace)
+        pods::address(source)
     } else {
         source.spec.address.clone()
     };
@@ -91,7 +115,7 @@ pub(crate) fn status(
         Some(state) if state.is_loading() => (LastObservedState::Connecting, None),
         Some(State { observed: Some(observed), .. }) => (observed.clone(), None),
         Some(State { failure: Some(failure), content, .. }) => {
-            let serves = is_by_image(source) && content.is_some();
+            let serves = runs && content.is_some();
             let observed =
                 if serves { LastObservedState::Ready } else { LastObservedState::TransientFailure };
             (observed, Some(failure.clone()))
@@ -99,7 +123,11 @@ pub(crate) fn status(
         Some(_) => (LastObservedState::Ready, None),
     };
     if let Some(failure) = failure {
-        new.reason = CatalogSourceReason::RegistryServer;
+        new.reason = if by_map {
+            CatalogSourceReason::ConfigMap
+        } else {
+            CatalogSourceReason::RegistryServer
+        };
         new.message = failure;
     } else if let (_, Some(wrong)) = images::interval(source)
         && is_by_image(source)
@@ -122,10 +150,10 @@ pub(crate) fn status(
         new.registry_service = Some(RegistryService {
             protocol: "grpc".to_owned(),
             created_at: Some(now),
-            ..if is_by_image(source) {
+            ..if runs {
                 RegistryService {
                     port: "50051".to_owned(),
-                    service_name: metadata.name.replace('.', "-"),
+                    service_name: pods::service_name(source),
                     service_namespace: metadata.namespace.clone(),
                     ..RegistryService::default()
                 }
@@ -147,7 +175,7 @@ pub(crate) fn event(
     new: &CatalogSourceStatus,
     failure: Option<&str>,
 ) -> Option<(EventType, &'static str, String)> {
-    let bad = |it: &CatalogSourceStatus| it.reason == CatalogSourceReason::RegistryServer;
+    let bad = |it: &CatalogSourceStatus| is_bad(&it.reason);
     let lost = |it: &CatalogSourceStatus| {
         let failed = LastObservedState::TransientFailure;
         it.connection_state.as_ref().is_some_and(|it| it.last_observed_state == failed)
@@ -171,11 +199,12 @@ pub(crate) fn event(
     }
 }
 
-/// Whether Subscriptions count a catalog as healthy: it has content, be it the last good one; or it
-/// is behind an address, whose server is somebody else's.
+/// Whether Subscriptions count a catalog as healthy: it has content, be it the last good one; or a
+/// server has it, of which only the connection is ours.
 pub(crate) fn is_healthy(source: &CatalogSource, state: Option<&State>) -> bool {
-    invalid(&source.spec).is_none()
-        && (is_by_address(source) || state.is_some_and(|it| it.content.is_some()))
+    let has = state.is_some_and(|it| it.content.is_some());
+    let served = state.is_some_and(|it| it.observed.is_some() && it.missing.is_none());
+    invalid(&source.spec).is_none() && (has || served || is_by_address(source))
 }
 
 /// What a catalog offers, or why it offers nothing.

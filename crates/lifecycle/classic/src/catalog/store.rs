@@ -9,12 +9,15 @@
 //! content, after a restart too: that is what the copy on disk is for. What comes as an image takes
 //! the same way (`images`).
 
+use super::CatalogPods;
+use super::config_map::Read as ReadMap;
 use super::follow::Followers;
 use crate::image::Puller;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use mainstay_api::LastObservedState;
 use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_client::Cluster;
 use mainstay_clock::Clock;
 use mainstay_object::NamespacedName;
 use mainstay_registry::{Index, Served, reload};
@@ -83,6 +86,10 @@ pub(crate) struct State {
     pub(crate) polled: Option<Timestamp>,
     /// How the connection to a registry server is; none if the content comes without one.
     pub(crate) observed: Option<LastObservedState>,
+    /// The ConfigMap that the content is made of.
+    pub(crate) config_map: Option<ReadMap>,
+    /// That the ConfigMap is not there.
+    pub(crate) missing: Option<String>,
 }
 
 impl Content {
@@ -124,6 +131,8 @@ struct Inner {
     served: RwLock<BTreeMap<NamespacedName, Arc<Served>>>,
     puller: Option<Puller>,
     serve: Option<Arc<dyn Serve>>,
+    cluster: Option<Cluster>,
+    pods: CatalogPods,
     followers: Followers,
     stop: CancellationToken,
 }
@@ -132,6 +141,9 @@ struct Inner {
 pub(crate) struct ByImage {
     pub(crate) puller: Option<Puller>,
     pub(crate) serve: Option<Arc<dyn Serve>>,
+    /// Where `ConfigMaps` are.
+    pub(crate) cluster: Option<Cluster>,
+    pub(crate) pods: CatalogPods,
     /// Ends all followers.
     pub(crate) stop: CancellationToken,
 }
@@ -162,6 +174,8 @@ impl CatalogStore {
                 served: RwLock::default(),
                 puller: images.puller,
                 serve: images.serve,
+                cluster: images.cluster,
+                pods: images.pods,
                 followers: Followers::default(),
                 stop: images.stop,
             }),
@@ -180,6 +194,29 @@ impl CatalogStore {
         self.inner.serve.clone()
     }
 
+    pub(super) fn cluster(&self) -> Option<Cluster> {
+        self.inner.cluster.clone()
+    }
+
+    /// How catalogs run as pods.
+    pub(super) fn pods(&self) -> &CatalogPods {
+        &self.inner.pods
+    }
+
+    /// Notes what is on the ConfigMap of a catalog whose content is the same.
+    pub(super) fn note(&self, key: &NamespacedName, read: &ReadMap) {
+        let changed = {
+            let mut states = self.inner.states.write();
+            let Some(state) = states.get_mut(key) else { return };
+            let changed = state.missing.is_some() || state.config_map.as_ref() != Some(read);
+            state.config_map = Some(read.clone());
+            changed
+        };
+        if changed {
+            self.tell(key);
+        }
+    }
+
     pub(super) fn is_folder(&self, key: &NamespacedName) -> bool {
         self.inner.folders.contains(key)
     }
@@ -193,6 +230,14 @@ impl CatalogStore {
         self.inner.clock.now()
     }
 
+    /// Notes that an image was looked at again, and is what it was.
+    pub(super) fn polled(&self, key: &NamespacedName) {
+        if let Some(state) = self.inner.states.write().get_mut(key) {
+            state.polled = Some(self.now());
+        }
+        self.tell(key);
+    }
+
     /// Makes a catalog known, without content if it is new.
     pub(super) fn begin(&self, key: &NamespacedName, observed: Option<LastObservedState>) {
         let mut states = self.inner.states.write();
@@ -201,6 +246,7 @@ impl CatalogStore {
             state.failure = None;
         }
         state.observed = observed;
+        (state.config_map, state.missing) = (None, None);
     }
 
     /// Says how the connection to a registry server is.
@@ -308,7 +354,7 @@ impl CatalogStore {
     }
 
     /// Takes what loading brought, without what it did not bring, and tells of what is new.
-    pub(super) fn take(&self, key: &NamespacedName, new: State, served: Option<&Served>) {
+    pub(super) fn take(&self, key: &NamespacedName, mut new: State, served: Option<&Served>) {
         let place = self.inner.served.read().get(key).cloned();
         let served = served.or(place.as_deref());
         let changed = {
@@ -321,8 +367,19 @@ impl CatalogStore {
                 (Some(_), None) => true,
             };
             let polled = new.polled.is_some() && new.polled != state.polled;
+            // Of a pod that serves a ConfigMap, one tells of the pod, and another of the ConfigMap.
+            let map = new.missing.is_some() || new.config_map.is_some();
+            let of_map =
+                map && (new.config_map != state.config_map || new.missing != state.missing);
+            if map {
+                state.config_map = new.config_map;
+                state.missing = new.missing;
+            }
+            if map && state.observed.is_some() {
+                new.failure.clone_from(&state.failure);
+            }
             let observed = new.observed.is_some() && new.observed != state.observed;
-            let changed = content || observed || new.failure != state.failure;
+            let changed = content || observed || of_map || new.failure != state.failure;
             if content {
                 state.content = new.content;
             }

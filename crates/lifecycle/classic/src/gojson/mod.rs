@@ -29,6 +29,10 @@ pub(crate) enum Shape {
     ClusterServiceVersion,
     /// `apps.v1.DeploymentSpec`.
     DeploymentSpec,
+    /// `core.v1.PodSpec`.
+    PodSpec,
+    /// `core.v1.ServiceSpec`.
+    ServiceSpec,
     /// `core.v1.ServiceAccount`.
     ServiceAccount,
     /// `rbac.v1.Role`, which is also the form of `ClusterRole` without an aggregation rule.
@@ -60,13 +64,15 @@ impl Shape {
             Self::RoleRef => 7,
             Self::Subjects => 8,
             Self::Permission => 9,
+            Self::PodSpec => 10,
+            Self::ServiceSpec => 11,
         };
         &table.roots[at]
     }
 }
 
 /// In the order that [`Shape::of`] counts in.
-const ROOTS: [&str; 10] = [
+const ROOTS: [&str; 12] = [
     "operators.v1alpha1.ClusterServiceVersion",
     "apps.v1.DeploymentSpec",
     "core.v1.ServiceAccount",
@@ -77,6 +83,8 @@ const ROOTS: [&str; 10] = [
     "rbac.v1.RoleRef",
     "[rbac.v1.Subject",
     "operators.v1alpha1.StrategyDeploymentPermissions",
+    "core.v1.PodSpec",
+    "core.v1.ServiceSpec",
 ];
 
 #[derive(Debug)]

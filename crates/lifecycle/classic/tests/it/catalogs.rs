@@ -1,9 +1,11 @@
-//! Catalogs in folders and behind addresses.
+//! Catalogs in folders, behind addresses, in `ConfigMaps`, and as pods.
 
 use crate::registry::Registry;
-use crate::world::{CATALOGS, World};
+use crate::world::{CATALOGS, World, crd, csv};
 use mainstay_api::resources::CATALOG_SOURCE;
-use mainstay_object::Object;
+use mainstay_classic::CatalogMode;
+use mainstay_client::Selection;
+use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
 fn ready(source: &Object) -> bool {
@@ -155,4 +157,151 @@ async fn a_folder_that_nobody_knows_says_so() {
         it.str(&["status", "message"]).is_some_and(|it| it.contains("no folder is known"))
     };
     world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", unknown).await;
+}
+
+/// A ConfigMap with these versions of `anvil`.
+async fn content(world: &World, versions: &[&str]) {
+    let mut before = None;
+    let mut all = Vec::new();
+    for version in versions {
+        all.push(csv(version, before));
+        before = Some(*version);
+    }
+    let head = format!("anvil.v{}", versions.last().unwrap());
+    let packages = json!([{
+        "packageName": "anvil", "channels": [{"name": "stable", "currentCSV": head}],
+    }]);
+    let text = |value: Value| Value::from(value.to_string());
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "content", "namespace": "team"},
+        "data": {
+            "packages": text(packages), "clusterServiceVersions": text(all.into()),
+            "customResourceDefinitions": text(json!([crd()])),
+        },
+    });
+    world.cluster.apply(Object::from_value(map).unwrap()).await;
+}
+
+/// A CatalogSource `far` in the namespace `team`.
+async fn source(world: &World, annotations: &str, spec: &str) {
+    world
+        .cluster
+        .apply_yaml(&format!(
+            "
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {{name: far, namespace: team, annotations: {{{annotations}}}}}
+spec: {{{spec}}}
+"
+        ))
+        .await;
+}
+
+#[tokio::test]
+async fn a_config_map_is_a_catalog_that_follows_its_changes() {
+    let world = World::start(&["1.0.0"]).await;
+    source(&world, "", "sourceType: internal, configMap: content").await;
+    let said =
+        |words: &'static str| move |it: &Object| it.str(&["status", "message"]) == Some(words);
+    let missing = "failed to get catalog config map content: configmaps \"content\" not found";
+    let team = Some("team");
+    let it = world.cluster.wait_for(&CATALOG_SOURCE, team, "far", said(missing)).await;
+    assert_eq!(it.str(&["status", "reason"]), Some("ConfigMapError"));
+    assert!(it.get(&["status", "connectionState"]).is_none());
+    content(&world, &["1.0.0"]).await;
+    let status = observed(&world, "READY").await;
+    assert_eq!(status["configMapReference"]["name"], "content");
+    assert_eq!(status["registryService"]["serviceName"], "far");
+    assert_eq!(status["message"], Value::Null);
+    let owned =
+        |it: &Object| it.label("olm.managed") == Some("false") && it.owner_references().len() == 1;
+    world.cluster.wait_for(&known::CONFIG_MAP, team, "content", owned).await;
+    world.group("og").await;
+    world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    content(&world, &["1.0.0", "1.1.0"]).await;
+    world.succeeded("anvil.v1.1.0").await;
+    let gone = mainstay_client::DeleteOptions::default();
+    let cluster = world.cluster.cluster();
+    cluster.delete(&known::CONFIG_MAP, team, "content", &gone).await.unwrap();
+    world.cluster.wait_for(&CATALOG_SOURCE, team, "far", said(missing)).await;
+    let kept = "all available catalogsources are healthy; team/far serves its last good content";
+    let health = move |it: &Object| {
+        it.array(&["status", "conditions"]).iter().any(|it| it["message"] == kept)
+    };
+    world.subscription(health).await;
+}
+
+#[tokio::test]
+async fn an_image_follows_the_version_of_the_cluster() {
+    let world = World::start(&["1.0.0"]).await;
+    let version = world.cluster.cluster().get_raw("/version").await.unwrap();
+    let image = format!(
+        "localhost/c:v{}.{}",
+        version["major"].as_str().unwrap(),
+        version["minor"].as_str().unwrap()
+    );
+    let spec = "sourceType: grpc, image: 'localhost/c:v1'";
+    let template =
+        "olm.catalogImageTemplate: 'localhost/c:v{kube_major_version}.{kube_minor_version}'";
+    source(&world, template, spec).await;
+    let wanted = image.clone();
+    let it = world
+        .cluster
+        .wait_for(&CATALOG_SOURCE, Some("team"), "far", move |it| {
+            it.str(&["spec", "image"]) == Some(&wanted)
+                && it.array(&["status", "conditions"]).len() == 2
+        })
+        .await;
+    assert_eq!(it.array(&["status", "conditions"])[1]["message"], image);
+    source(&world, "olm.catalogImageTemplate: 'localhost/c:v{kube}'", spec).await;
+    world
+        .cluster
+        .wait_for(&CATALOG_SOURCE, Some("team"), "far", |it| {
+            it.array(&["status", "conditions"])
+                .iter()
+                .all(|it| it["status"] == "False" && it["reason"] == "UnableToResolve")
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn what_a_catalog_needs_to_run_is_there_and_comes_back() {
+    let mut world = World::start(&["1.0.0"]).await;
+    world.pause().await;
+    world.pods.mode = CatalogMode::Pods;
+    world.resume().await;
+    source(&world, "", "sourceType: grpc, image: 'registry.invalid/c:1', secrets: [pull]").await;
+    let cluster = world.cluster.cluster();
+    let team = Some("team");
+    let named = |name: &'static str| move |it: &Object| it.name() == name;
+    world.cluster.wait_for(&known::SERVICE, team, "far", named("far")).await;
+    let account = cluster.get(&known::SERVICE_ACCOUNT, team, "far").await.unwrap();
+    assert_eq!(account.array(&["imagePullSecrets"]).len(), 1);
+    for policy in ["far-grpc-server", "far-unpack-bundles"] {
+        cluster.get(&known::NETWORK_POLICY, team, policy).await.unwrap();
+    }
+    let status = observed(&world, "TRANSIENT_FAILURE").await;
+    assert_eq!(status["connectionState"]["address"], "far.team.svc:50051");
+    assert_eq!(status["registryService"]["port"], "50051");
+    let pods = || Selection::all(known::POD).namespace("team");
+    let one = |all: &[&Object]| all.len() == 1;
+    let pod = world.cluster.wait_for_all(pods(), one).await.remove(0);
+    assert_eq!(pod.label("olm.catalogSource"), Some("far"));
+    let gone = mainstay_client::DeleteOptions::default();
+    cluster.delete(&known::SERVICE, team, "far", &gone).await.unwrap();
+    cluster.delete(&known::POD, team, pod.name(), &gone).await.unwrap();
+    let uid = pod.uid().to_owned();
+    let other = move |all: &[&Object]| all.len() == 1 && all[0].uid() != uid;
+    let pod = world.cluster.wait_for_all(pods(), other).await.remove(0);
+    world.cluster.wait_for(&known::SERVICE, team, "far", named("far")).await;
+    // Another image is another pod, and nothing else changes.
+    source(&world, "", "sourceType: grpc, image: 'registry.invalid/c:2', secrets: [pull]").await;
+    let uid = pod.uid().to_owned();
+    let other = move |all: &[&Object]| all.iter().any(|it| it.uid() != uid);
+    let pods = world.cluster.wait_for_all(pods(), other).await;
+    assert!(
+        pods.iter()
+            .any(|it| it.to_value()["spec"]["containers"][0]["image"] == "registry.invalid/c:2")
+    );
 }

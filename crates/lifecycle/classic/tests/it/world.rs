@@ -4,7 +4,7 @@ use base64::Engine as _;
 use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
-use mainstay_classic::{Classic, FolderCatalog, Images, LocalName, Options};
+use mainstay_classic::{CatalogPods, Classic, FolderCatalog, Images, LocalName, Options};
 use mainstay_client::{Cluster, Selection};
 use mainstay_image::reference::Reference;
 use mainstay_image::registry::Settings;
@@ -29,6 +29,8 @@ pub(crate) struct World {
     pub(crate) cache: tempfile::TempDir,
     /// The folder of images.
     pub(crate) images: tempfile::TempDir,
+    /// How catalogs run as pods, from the next start on.
+    pub(crate) pods: CatalogPods,
 }
 
 impl World {
@@ -44,7 +46,8 @@ impl World {
         }
         let folder = tempfile::tempdir().unwrap();
         let (cache, images) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let mut world = Self { cluster, classic: None, folder, cache, images };
+        let pods = CatalogPods::default();
+        let mut world = Self { cluster, classic: None, folder, cache, images, pods };
         world.publish(versions);
         world.resume().await;
         world
@@ -70,7 +73,7 @@ spec: {{sourceType: grpc, address: '{}'}}
 
     /// Starts the controllers over a connection of their own.
     pub(crate) async fn resume_over(&mut self, cluster: &Cluster) {
-        let classic = Classic::start(
+        let classic = Classic::start_with(
             cluster,
             Options {
                 clock: self.cluster.clock(),
@@ -85,6 +88,7 @@ spec: {{sourceType: grpc, address: '{}'}}
                 images: Some(self.sources()),
                 serve: None,
             },
+            self.pods.clone(),
         );
         // Kept first: who stops waiting still has something to end.
         self.classic.insert(classic).synced().await;

@@ -1,0 +1,325 @@
+//! Catalogs in `ConfigMaps`: three keys with lists, as they were written before there were images.
+//!
+//! ```text
+//! packages                   ─► packages, channels ─┐
+//! clusterServiceVersions     ─► bundles, edges ─────┼─► documents ─► catalog
+//! customResourceDefinitions  ─► manifests ──────────┘
+//! ```
+//!
+//! A channel names its head; what is below it follows from what versions say that they replace. The
+//! ConfigMap is watched, so it is read again the moment it changes. One that goes, or that cannot be
+//! read, leaves what it last said.
+
+use super::store::{self, CatalogStore, State};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use mainstay_api::names;
+use mainstay_catalog::{Catalog, Declared, Origin};
+use mainstay_client::{Cache, Selection};
+use mainstay_object::{NamespacedName, Object, known};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+const PACKAGES: &str = "packages";
+const VERSIONS: &str = "clusterServiceVersions";
+const DEFINITIONS: &str = "customResourceDefinitions";
+
+/// What is known of the ConfigMap that a catalog is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Read {
+    pub(super) uid: String,
+    pub(super) version: String,
+    /// The uids of its owners.
+    pub(super) owners: Vec<String>,
+    pub(super) labelled: bool,
+}
+
+/// A ConfigMap as it was seen.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    read: Read,
+    data: BTreeMap<String, String>,
+}
+
+impl Seen {
+    fn of(object: &Object) -> Self {
+        let owners = object.owner_references();
+        Self {
+            read: Read {
+                uid: object.uid().to_owned(),
+                version: object.resource_version().to_owned(),
+                owners: owners.into_iter().map(|it| it.uid).collect(),
+                labelled: object.label(names::MANAGED).is_some(),
+            },
+            data: object.part(&["data"]).unwrap_or_default(),
+        }
+    }
+}
+
+impl CatalogStore {
+    /// Follows a ConfigMap, and reads it unless a pod does; never returns.
+    pub(super) async fn run_config_map(&self, key: &NamespacedName, name: &str, reads: bool) {
+        let Some(cluster) = self.cluster() else { return };
+        let changed = Arc::new(Notify::new());
+        let (hear, stop) = (Arc::clone(&changed), CancellationToken::new());
+        let _stop = stop.clone().drop_guard();
+        let selection = Selection::all(known::CONFIG_MAP)
+            .namespace(&*key.namespace)
+            .fields(format!("metadata.name={name}"));
+        let cache = Cache::builder(selection, |it| Some(Seen::of(it)))
+            .subscribe(move |_| hear.notify_one())
+            .start(&cluster, stop);
+        cache.synced().await;
+        let at = NamespacedName::new(&*key.namespace, name);
+        let mut last = None;
+        loop {
+            match cache.get(&at) {
+                None => {
+                    last = None;
+                    let why = format!(
+                        "failed to get catalog config map {name}: configmaps {} not found",
+                        mainstay_formats::quote(name)
+                    );
+                    let missing = Some(why.clone());
+                    let lost = State { failure: Some(why), missing, ..State::default() };
+                    self.take(key, lost, None);
+                }
+                Some(seen) => {
+                    // Labels and owners are no content.
+                    let same = last.as_ref() == Some(&seen.data);
+                    let state = if same || !reads {
+                        State::default()
+                    } else {
+                        self.read_config_map(key, name, &seen).await
+                    };
+                    if same {
+                        self.note(key, &seen.read);
+                    } else {
+                        last = Some(seen.data.clone());
+                        let config_map = Some(seen.read.clone());
+                        self.take(key, State { config_map, ..state }, None);
+                    }
+                }
+            }
+            changed.notified().await;
+        }
+    }
+
+    async fn read_config_map(&self, key: &NamespacedName, name: &str, seen: &Arc<Seen>) -> State {
+        let (seen, modified) = (Arc::clone(seen), self.modified(key));
+        let made = tokio::task::spawn_blocking(move || {
+            catalog(&seen.data).map(|catalog| store::content(catalog, modified))
+        });
+        match made.await {
+            Ok(Ok(content)) => State { content: Some(content), ..State::default() },
+            Ok(Err(why)) => {
+                let failure = Some(format!("the catalog config map {name} cannot be read: {why}"));
+                State { failure, ..State::default() }
+            }
+            Err(error) => State { failure: Some(error.to_string()), ..State::default() },
+        }
+    }
+}
+
+/// The catalog that the keys of a ConfigMap make.
+fn catalog(data: &BTreeMap<String, String>) -> Result<Arc<Catalog>, String> {
+    let documents = documents(data)?.into_iter().map(|it| {
+        let origin = Origin { file: PACKAGES.into(), line: 1 };
+        (origin, it)
+    });
+    Declared::of(documents).and_then(Declared::check).map_err(|error| error.headline())
+}
+
+/// The list in a key; empty if the key is not there.
+fn list(data: &BTreeMap<String, String>, key: &str) -> Result<Vec<Value>, String> {
+    let text = data.get(key).map(String::as_str).unwrap_or_default();
+    let read = mainstay_yaml::one(text.as_bytes(), &mainstay_yaml::Options::default());
+    match read.map_err(|error| format!("the key {key}: {error}"))? {
+        Value::Array(items) => Ok(items),
+        Value::Null => Ok(Vec::new()),
+        _ => Err(format!("the key {key} is no list")),
+    }
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field].as_str().unwrap_or_default()
+}
+
+fn items<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
+    value[field].as_array().into_iter().flatten()
+}
+
+/// The documents of a file-based catalog with the same content.
+fn documents(data: &BTreeMap<String, String>) -> Result<Vec<Value>, String> {
+    if !data.contains_key(PACKAGES) {
+        return Err(format!("it has no key {PACKAGES}"));
+    }
+    let versions = list(data, VERSIONS)?;
+    let versions: BTreeMap<&str, &Value> =
+        versions.iter().map(|it| (text(&it["metadata"], "name"), it)).collect();
+    let definitions = list(data, DEFINITIONS)?;
+    let definitions: BTreeMap<&str, &Value> =
+        definitions.iter().map(|it| (text(&it["metadata"], "name"), it)).collect();
+    let mut documents = Vec::new();
+    for package in &list(data, PACKAGES)? {
+        let name = text(package, "packageName");
+        let only = items(package, "channels").map(|it| text(it, "name")).next();
+        let default = match text(package, "defaultChannel") {
+            "" => only.unwrap_or_default(),
+            named => named,
+        };
+        documents.push(json!({"schema": "olm.package", "name": name, "defaultChannel": default}));
+        let mut bundles = BTreeSet::new();
+        for channel in items(package, "channels") {
+            let entries = entries(channel, &versions)?;
+            bundles.extend(entries.iter().map(|it| text(it, "name").to_owned()));
+            documents.push(json!({
+                "schema": "olm.channel", "package": name, "name": text(channel, "name"),
+                "entries": entries,
+            }));
+        }
+        for bundle in &bundles {
+            if let Some(csv) = versions.get(bundle.as_str()) {
+                documents.push(document(name, bundle, csv, &definitions)?);
+            }
+        }
+    }
+    Ok(documents)
+}
+
+/// What stands in a channel: its head, and what is replaced from there on, as far as it is told.
+fn entries(channel: &Value, versions: &BTreeMap<&str, &Value>) -> Result<Vec<Value>, String> {
+    let head = text(channel, "currentCSV");
+    if !versions.contains_key(head) {
+        let channel = text(channel, "name");
+        return Err(format!(
+            "the head {head} of the channel {channel} is not in the key {VERSIONS}"
+        ));
+    }
+    let (mut entries, mut known) = (Vec::new(), BTreeSet::new());
+    let mut at = head;
+    while let Some(csv) = versions.get(at).filter(|_| known.insert(at)) {
+        let mut entry = json!({"name": at});
+        let next = text(&csv["spec"], "replaces");
+        if !next.is_empty() {
+            entry["replaces"] = next.into();
+        }
+        let skips: Vec<&Value> = items(&csv["spec"], "skips").collect();
+        if !skips.is_empty() {
+            entry["skips"] = json!(skips);
+        }
+        if let Some(range) = csv["metadata"]["annotations"].get(names::SKIP_RANGE) {
+            entry["skipRange"] = range.clone();
+        }
+        entries.push(entry);
+        at = next;
+    }
+    Ok(entries)
+}
+
+/// A bundle: the version, the definitions that it owns, and what it says of APIs.
+fn document(
+    package: &str,
+    name: &str,
+    csv: &Value,
+    definitions: &BTreeMap<&str, &Value>,
+) -> Result<Value, String> {
+    let spec = &csv["spec"];
+    let version = text(spec, "version");
+    let mut properties =
+        vec![json!({"type": "olm.package", "value": {"packageName": package, "version": version}})];
+    let mut add = |property: Value| {
+        if !properties.contains(&property) {
+            properties.push(property);
+        }
+    };
+    for (list, kind) in [("owned", "olm.gvk"), ("required", "olm.gvk.required")] {
+        for it in items(&spec["customresourcedefinitions"], list) {
+            let group = text(it, "name").split_once('.').map_or("", |it| it.1);
+            let api =
+                json!({"group": group, "kind": text(it, "kind"), "version": text(it, "version")});
+            add(json!({"type": kind, "value": api}));
+        }
+        for it in items(&spec["apiservicedefinitions"], list) {
+            let api = json!({
+                "group": text(it, "group"), "kind": text(it, "kind"),
+                "version": text(it, "version"),
+            });
+            add(json!({"type": kind, "value": api}));
+        }
+    }
+    let owned: BTreeSet<&str> =
+        items(&spec["customresourcedefinitions"], "owned").map(|it| text(it, "name")).collect();
+    let missing = owned.iter().find(|it| !definitions.contains_key(*it));
+    if let Some(missing) = missing {
+        return Err(format!("{name} owns {missing}, which is not in the key {DEFINITIONS}"));
+    }
+    let manifests =
+        std::iter::once(csv).chain(owned.iter().filter_map(|it| definitions.get(it).copied()));
+    for manifest in manifests {
+        let data = STANDARD.encode(manifest.to_string());
+        add(json!({"type": "olm.bundle.object", "value": {"data": data}}));
+    }
+    Ok(json!({"schema": "olm.bundle", "package": package, "name": name, "properties": properties}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(packages: &str, versions: &str, definitions: &str) -> BTreeMap<String, String> {
+        [(PACKAGES, packages), (VERSIONS, versions), (DEFINITIONS, definitions)]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into()
+    }
+
+    const ONE: &str = "
+- packageName: anvil
+  channels: [{name: stable, currentCSV: anvil.v2}]
+";
+    const TWO: &str = "
+- {metadata: {name: anvil.v1}, spec: {version: 1.0.0}}
+- metadata: {name: anvil.v2, annotations: {olm.skipRange: <2.0.0}}
+  spec:
+    version: 2.0.0
+    replaces: anvil.v1
+    skips: [anvil.v1.5]
+    customresourcedefinitions:
+      owned: [{name: anvils.forge.example.com, kind: Anvil, version: v1}]
+      required: [{name: fires.forge.example.com, kind: Fire, version: v1}]
+";
+    const DEFINED: &str =
+        "[{kind: CustomResourceDefinition, metadata: {name: anvils.forge.example.com}}]";
+
+    #[test]
+    fn lists_make_a_catalog_whose_channels_follow_what_versions_replace() {
+        let catalog = catalog(&data(ONE, TWO, DEFINED)).unwrap();
+        let package = catalog.package("anvil").unwrap();
+        assert_eq!(&*package.default_channel, "stable");
+        let channel = package.channel("stable").unwrap();
+        assert_eq!(&*channel.head().name, "anvil.v2");
+        assert_eq!(channel.head().skip_range.as_deref(), Some("<2.0.0"));
+        assert_eq!(channel.entries().len(), 2);
+        let bundle = package.bundle("anvil.v2").unwrap();
+        assert_eq!(bundle.objects().unwrap().len(), 2);
+        let apis: Vec<String> = bundle.provided_apis().map(|it| format!("{it:?}")).collect();
+        assert!(apis[0].contains("forge.example.com"), "{apis:?}");
+        assert_eq!(bundle.required_apis().count(), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_names_the_key() {
+        for (data, words) in [
+            (data("{", "", ""), "the key packages: "),
+            (data("a: 1", "", ""), "the key packages is no list"),
+            (data(ONE, "", ""), "the head anvil.v2 of the channel stable is not in the key"),
+            (data(ONE, TWO, ""), "owns anvils.forge.example.com, which is not in the key"),
+            (BTreeMap::new(), "it has no key packages"),
+        ] {
+            let why = catalog(&data).unwrap_err();
+            assert!(why.contains(words), "{why}");
+        }
+    }
+}

@@ -1,0 +1,670 @@
+//! The objects of a catalog that runs as a pod: what they are, without asking the cluster.
+//!
+//! ```text
+//! CatalogSource ─┬─ image ─────► account, policies, Pod of the image, Service
+//!                └─ ConfigMap ─► account, role, binding, policies, Pod that serves it, Service
+//! ```
+//!
+//! Names, labels, owner references, hashes and the Pod itself are those of the original, field by
+//! field: clusters that it managed go on with the pods that are there, and what people select by
+//! label is still found. The hashes are over what is wanted, so they tell when it is something else.
+
+use super::{CatalogPods, follow};
+use crate::gojson::{self, Shape};
+use crate::hash;
+use mainstay_api::{CatalogSource, names};
+use mainstay_object::{Object, Resource, known};
+use mainstay_quantity::Quantity;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Where registries listen in pods.
+const PORT: u16 = 50051;
+/// Who runs restricted pods.
+const USER: i64 = 1001;
+/// Label of what serves a ConfigMap: which version of it.
+const CONFIG_MAP_VERSION: &str = "olm.configMapResourceVersion";
+/// Annotation: the node may be drained although nobody makes the Pod anew there.
+const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+/// Label of namespaces: the level of pods that they take.
+const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
+
+/// What a catalog needs to run.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Wanted {
+    /// What is there before the Pod.
+    pub(super) before: Vec<(Resource, Object)>,
+    /// The Pod, which has no name yet.
+    pub(super) pod: Object,
+    /// What leads to the Pod.
+    pub(super) service: Object,
+}
+
+/// What is known of a Pod of a catalog.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SeenPod {
+    pub(super) uid: String,
+    /// Name of the CatalogSource.
+    pub(super) catalog: String,
+    /// Uid of the CatalogSource.
+    pub(super) owner: String,
+    pub(super) hash: String,
+    /// The version of the ConfigMap that it serves.
+    pub(super) version: String,
+    /// It will not serve any more: it has ended, or its node was taken from it.
+    pub(super) dead: bool,
+    pub(super) deleting: bool,
+}
+
+impl SeenPod {
+    /// The name of its CatalogSource.
+    pub(crate) fn catalog(&self) -> &str {
+        &self.catalog
+    }
+
+    pub(crate) fn of(pod: &Object) -> Self {
+        let label = |key: &str| pod.label(key).unwrap_or_default().to_owned();
+        let phase = pod.str(&["status", "phase"]).unwrap_or_default();
+        let disrupted = pod
+            .array(&["status", "conditions"])
+            .iter()
+            .any(|it| it["type"] == "DisruptionTarget" && it["status"] == "True");
+        let owner = pod.owner_references().into_iter().find(|it| it.kind == "CatalogSource");
+        Self {
+            uid: pod.uid().to_owned(),
+            catalog: label(names::CATALOG_SOURCE),
+            owner: owner.map(|it| it.uid).unwrap_or_default(),
+            hash: label(names::POD_SPEC_HASH),
+            version: label(CONFIG_MAP_VERSION),
+            dead: matches!(phase, "Failed" | "Succeeded") || disrupted,
+            deleting: pod.is_terminating(),
+        }
+    }
+}
+
+/// Which pods of a catalog go, and whether a new one is made.
+pub(super) fn exchange<'p, P>(
+    wanted: &Object,
+    owner: &str,
+    pods: &'p [(P, SeenPod)],
+) -> (Vec<&'p (P, SeenPod)>, bool) {
+    let label = |key: &str| wanted.label(key).unwrap_or_default();
+    let serves = |it: &SeenPod| {
+        !it.dead
+            && !it.deleting
+            && it.owner == owner
+            && it.hash == label(names::POD_SPEC_HASH)
+            && it.version == label(CONFIG_MAP_VERSION)
+    };
+    let keep = pods.iter().position(|(_, it)| serves(it));
+    let gone = pods.iter().enumerate().filter(|(at, (_, it))| {
+        // What is on its way out and dead is never heard of again: its node is gone.
+        Some(*at) != keep && (!it.deleting || it.dead)
+    });
+    (gone.map(|(_, it)| it).collect(), keep.is_none())
+}
+
+/// The name of the Service of a catalog.
+pub(super) fn service_name(source: &CatalogSource) -> String {
+    let name = &source.metadata.name;
+    if follow::is_by_image(source) { name.replace('.', "-") } else { name.clone() }
+}
+
+/// Where the Service of a catalog is.
+pub(super) fn address(source: &CatalogSource) -> String {
+    format!("{}.{}.svc:{PORT}", service_name(source), source.metadata.namespace)
+}
+
+/// The objects of a catalog. `version` is that of its ConfigMap, `labels` are those of its namespace.
+pub(super) fn wanted(
+    source: &CatalogSource,
+    version: Option<&str>,
+    labels: &BTreeMap<String, String>,
+    pods: &CatalogPods,
+) -> Option<Wanted> {
+    let by_image = follow::is_by_image(source);
+    let restricted = match source.spec.grpc_pod_config.as_ref() {
+        Some(it) if !it.security_context_config.is_empty() => {
+            it.security_context_config == "restricted"
+        }
+        _ => labels.get(ENFORCE).map(String::as_str) == Some("restricted"),
+    };
+    let name = &source.metadata.name;
+    let mut selected = json!({names::CATALOG_SOURCE: name, names::MANAGED: names::MANAGED_VALUE});
+    if let Some(version) = version {
+        selected[CONFIG_MAP_VERSION] = version.into();
+    }
+    let (spec, hash) = if by_image {
+        let spec = image_pod(source, restricted, pods);
+        let hash = hash::pod_spec(&spec);
+        (spec, hash)
+    } else {
+        let image = &pods.config_map_image;
+        let mut spec = pod(source, ("configmap-registry-server", image), 5, pods);
+        restrict(&mut spec, restricted);
+        prioritise(source, &mut spec);
+        let hash = hash::pod_spec(&spec);
+        spec["serviceAccountName"] = format!("{name}-configmap-server").into();
+        let command =
+            ["configmap-server", "-c", &source.spec.config_map, "-n", &source.metadata.namespace];
+        spec["containers"][0]["command"] = json!(command);
+        (spec, hash)
+    };
+    let mut annotations = source.metadata.annotations.clone();
+    annotations.remove(names::LAST_APPLIED);
+    annotations.insert(SAFE_TO_EVICT.to_owned(), "true".to_owned());
+    let mut pod_labels = selected.clone();
+    pod_labels[names::POD_SPEC_HASH] = hash.into();
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "generateName": format!("{name}-"), "namespace": source.metadata.namespace,
+            "labels": pod_labels, "annotations": annotations,
+            "ownerReferences": [owner(source, true, false)],
+        },
+        "spec": spec,
+    });
+    let mut before =
+        if by_image { vec![(known::SERVICE_ACCOUNT, account(source))] } else { reader(source) };
+    for policy in policies(source, by_image, &selected) {
+        before.push((known::NETWORK_POLICY, policy));
+    }
+    let made: Option<Vec<(Resource, Object)>> = before
+        .into_iter()
+        .map(|(resource, value)| Some((resource, Object::from_value(value).ok()?)))
+        .collect();
+    Some(Wanted {
+        before: made?,
+        pod: Object::from_value(pod).ok()?,
+        service: Object::from_value(service(source, by_image)).ok()?,
+    })
+}
+
+fn owner(source: &CatalogSource, controller: bool, block: bool) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "name": source.metadata.name, "uid": source.metadata.uid,
+        "controller": controller, "blockOwnerDeletion": block,
+    })
+}
+
+/// The metadata of what is there for a catalog.
+fn metadata(source: &CatalogSource, name: &str) -> Value {
+    json!({
+        "name": name, "namespace": source.metadata.namespace,
+        "labels": {names::MANAGED: names::MANAGED_VALUE},
+        "ownerReferences": [owner(source, false, false)],
+    })
+}
+
+fn pull_secrets(source: &CatalogSource) -> Vec<Value> {
+    let named = source.spec.secrets.iter().filter(|it| !it.is_empty());
+    named.map(|name| json!({"name": name})).collect()
+}
+
+fn account(source: &CatalogSource) -> Value {
+    let mut metadata = metadata(source, &source.metadata.name);
+    metadata["ownerReferences"] = json!([owner(source, true, true)]);
+    let mut account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
+    let secrets = pull_secrets(source);
+    if !secrets.is_empty() {
+        account["imagePullSecrets"] = secrets.into();
+    }
+    account
+}
+
+/// The account of what serves a ConfigMap, and its right to read it.
+fn reader(source: &CatalogSource) -> Vec<(Resource, Value)> {
+    let name = &source.metadata.name;
+    let (account, role) = (format!("{name}-configmap-server"), format!("{name}-configmap-reader"));
+    let rbac = "rbac.authorization.k8s.io";
+    let group = format!("{rbac}/v1");
+    let binding = format!("{name}-server-configmap-reader");
+    vec![
+        (
+            known::SERVICE_ACCOUNT,
+            json!({
+                "apiVersion": "v1", "kind": "ServiceAccount",
+                "metadata": metadata(source, &account),
+            }),
+        ),
+        (
+            known::ROLE,
+            json!({
+                "apiVersion": group, "kind": "Role", "metadata": metadata(source, &role),
+                "rules": [{
+                    "verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"],
+                    "resourceNames": [source.spec.config_map],
+                }],
+            }),
+        ),
+        (
+            known::ROLE_BINDING,
+            json!({
+                "apiVersion": group, "kind": "RoleBinding", "metadata": metadata(source, &binding),
+                "roleRef": {"apiGroup": rbac, "kind": "Role", "name": role},
+                "subjects": [{
+                    "kind": "ServiceAccount", "name": account,
+                    "namespace": source.metadata.namespace,
+                }],
+            }),
+        ),
+    ]
+}
+
+/// Who may reach the registry, and what pods that unpack bundles may reach.
+fn policies(source: &CatalogSource, by_image: bool, selected: &Value) -> [Value; 2] {
+    let policy = |suffix: &str, spec: Value| {
+        let mut metadata = metadata(source, &format!("{}-{suffix}", source.metadata.name));
+        metadata["labels"][names::CATALOG_SOURCE] = source.metadata.name.as_str().into();
+        json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+            "metadata": metadata, "spec": spec,
+        })
+    };
+    let name_servers: Vec<Value> = [53, 5353]
+        .iter()
+        .flat_map(|port| ["TCP", "UDP"].map(|it| json!({"port": port, "protocol": it})))
+        .collect();
+    let outward = json!([{}, {"ports": name_servers}]);
+    let both = json!(["Ingress", "Egress"]);
+    let mut server = json!({
+        "podSelector": {"matchLabels": selected}, "policyTypes": both,
+        "ingress": [{"ports": [{"port": PORT, "protocol": "TCP"}]}],
+    });
+    if !by_image {
+        // It reads the ConfigMap from the API.
+        server["egress"] = outward.clone();
+    }
+    let unpack = json!({
+        "podSelector": {"matchExpressions": [
+            {"key": names::BUNDLE_UNPACK_REF, "operator": "Exists"},
+            {"key": names::MANAGED, "operator": "In", "values": [names::MANAGED_VALUE]},
+        ]},
+        "policyTypes": both, "egress": outward,
+    });
+    [policy("grpc-server", server), policy("unpack-bundles", unpack)]
+}
+
+fn service(source: &CatalogSource, by_image: bool) -> Value {
+    let mut selector = json!({names::CATALOG_SOURCE: source.metadata.name});
+    if by_image {
+        selector[names::MANAGED] = names::MANAGED_VALUE.into();
+    }
+    let spec = json!({"ports": [{"name": "grpc", "port": PORT, "targetPort": PORT}], "selector": selector});
+    let mut metadata = metadata(source, &service_name(source));
+    metadata["labels"][names::SERVICE_SPEC_HASH] = hash::service_spec(&spec).into();
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+}
+
+/// Whether an image can change under its reference.
+fn pull_policy(image: &str) -> &'static str {
+    if image.contains('@') { "IfNotPresent" } else { "Always" }
+}
+
+/// A Pod with a registry, and what the CatalogSource says about it.
+fn pod(
+    source: &CatalogSource,
+    (name, image): (&str, &str),
+    alive: u32,
+    pods: &CatalogPods,
+) -> Value {
+    let probe = || {
+        json!({
+            "exec": {"command": ["grpc_health_probe", format!("-addr=:{PORT}"), "-rpc-timeout=5s"]},
+            "timeoutSeconds": 5,
+        })
+    };
+    let (mut ready, mut live, mut started) = (probe(), probe(), probe());
+    ready["initialDelaySeconds"] = 5.into();
+    live["initialDelaySeconds"] = alive.into();
+    started["failureThreshold"] = 10.into();
+    started["periodSeconds"] = 10.into();
+    let mut spec = json!({
+        "containers": [{
+            "name": name, "image": image, "imagePullPolicy": pull_policy(image),
+            "ports": [{"name": "grpc", "containerPort": PORT}],
+            "readinessProbe": ready, "livenessProbe": live, "startupProbe": started,
+            "resources": {"requests": {"cpu": "10m", "memory": "50Mi"}},
+            "securityContext": {"readOnlyRootFilesystem": false},
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+        }],
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+    });
+    let Some(config) = &source.spec.grpc_pod_config else { return spec };
+    if !config.node_selector.is_empty() {
+        spec["nodeSelector"] = json!(config.node_selector);
+    }
+    if let Some(class) = &config.priority_class_name {
+        spec["priorityClassName"] = class.as_str().into();
+    }
+    if !config.tolerations.is_empty() {
+        spec["tolerations"] = json!(config.tolerations);
+    }
+    if let Some(affinity) = &config.affinity {
+        spec["affinity"] = affinity.clone();
+    }
+    if let Some(target) = &config.memory_target {
+        let container = &mut spec["containers"][0];
+        container["resources"]["requests"]["memory"] = target.clone();
+        container["env"] = json!([{"name": "GOMEMLIMIT", "value": binary(target) + "B"}]);
+    }
+    if let Some(extract) = &config.extract_content {
+        extracted(&mut spec, image, (&extract.catalog_dir, &extract.cache_dir), pods);
+    }
+    spec
+}
+
+/// The content is copied out of the image, and served by a server from elsewhere.
+fn extracted(spec: &mut Value, image: &str, (catalog, cache): (&str, &str), pods: &CatalogPods) {
+    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
+    let utilities = || mount("utilities", "/utilities");
+    let content = || mount("catalog-content", "/extracted-catalog");
+    let (catalog_to, cache_to) = ("/extracted-catalog/catalog", "/extracted-catalog/cache");
+    let mut copy = vec![format!("--catalog.from={catalog}"), format!("--catalog.to={catalog_to}")];
+    let mut serve = vec!["serve".to_owned(), catalog_to.to_owned()];
+    let mut volumes = vec!["utilities", "catalog-content"];
+    let mut mounts = Vec::new();
+    if cache.is_empty() {
+        // Without a cache of its own, the server makes one there.
+        volumes.push("tmpdir");
+        mounts.push(mount("tmpdir", "/tmp/"));
+    } else {
+        copy.extend([format!("--cache.from={cache}"), format!("--cache.to={cache_to}")]);
+        serve.push(format!("--cache-dir={cache_to}"));
+    }
+    mounts.push(content());
+    let volumes = volumes.into_iter().map(|name| json!({"name": name, "emptyDir": {}}));
+    spec["volumes"] = volumes.collect();
+    let locked = json!({"readOnlyRootFilesystem": true});
+    spec["initContainers"] = json!([
+        {
+            "name": "extract-utilities", "image": pods.util_image, "command": ["cp"],
+            "args": ["/bin/copy-content", "/utilities/copy-content"],
+            "volumeMounts": [utilities()],
+            "terminationMessagePolicy": "FallbackToLogsOnError", "securityContext": locked,
+        },
+        {
+            "name": "extract-content", "image": image, "imagePullPolicy": pull_policy(image),
+            "command": ["/utilities/copy-content"], "args": copy,
+            "volumeMounts": [utilities(), content()],
+            "terminationMessagePolicy": "FallbackToLogsOnError", "securityContext": locked,
+        },
+    ]);
+    let container = &mut spec["containers"][0];
+    container["securityContext"] = locked.clone();
+    container["image"] = pods.opm_image.as_str().into();
+    container["imagePullPolicy"] = pull_policy(&pods.opm_image).into();
+    container["command"] = json!(["/bin/opm"]);
+    container["args"] = json!(serve);
+    container["volumeMounts"] = mounts.into();
+}
+
+/// What the Pod Security level `restricted` asks for.
+fn restrict(spec: &mut Value, restricted: bool) {
+    if !restricted {
+        return;
+    }
+    spec["securityContext"] = json!({
+        "runAsNonRoot": true, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"},
+    });
+    for list in ["initContainers", "containers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            let context = &mut container["securityContext"];
+            context["allowPrivilegeEscalation"] = false.into();
+            context["capabilities"] = json!({"drop": ["ALL"]});
+        }
+    }
+}
+
+/// The annotation is older than the field, and counts more.
+fn prioritise(source: &CatalogSource, spec: &mut Value) {
+    let class = source.metadata.annotations.get(names::PRIORITY_CLASS);
+    if let Some(class) = class.filter(|it| !it.is_empty()) {
+        spec["priorityClassName"] = class.as_str().into();
+    }
+}
+
+fn image_pod(source: &CatalogSource, restricted: bool, pods: &CatalogPods) -> Value {
+    let mut spec = pod(source, ("registry-server", &source.spec.image), 10, pods);
+    spec["serviceAccountName"] = source.metadata.name.as_str().into();
+    let secrets = pull_secrets(source);
+    if !secrets.is_empty() {
+        spec["imagePullSecrets"] = secrets.into();
+    }
+    restrict(&mut spec, restricted);
+    prioritise(source, &mut spec);
+    // As the original's types write it: quantities in canonical form, what is empty left out.
+    let spec = gojson::normalize(Shape::PodSpec, &spec);
+    match spec {
+        Value::Object(mut fields) => {
+            fields.retain(|_, value| !value.is_null());
+            Value::Object(fields)
+        }
+        other => other,
+    }
+}
+
+/// A quantity with the largest binary suffix that leaves it whole.
+fn binary(target: &Value) -> String {
+    let text = target.as_str().map_or_else(|| target.to_string(), str::to_owned);
+    let Some(bytes) = Quantity::parse(&text).ok().and_then(|it| it.as_integer()) else {
+        return text;
+    };
+    let mut whole = bytes;
+    let mut suffix = "";
+    for next in ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"] {
+        if whole == 0 || whole % 1024 != 0 {
+            break;
+        }
+        (whole, suffix) = (whole / 1024, next);
+    }
+    format!("{whole}{suffix}")
+}
+
+/// Adds the pull secrets that an account has already to those that it should have.
+pub(super) fn keep_pull_secrets(wanted: &mut Object, live: Option<&Object>) {
+    let mut all = wanted.array(&["imagePullSecrets"]).to_vec();
+    let had = live.map(|it| it.array(&["imagePullSecrets"])).unwrap_or_default();
+    let more: Vec<Value> = had.iter().filter(|it| !all.contains(it)).cloned().collect();
+    if !more.is_empty() {
+        all.splice(0..0, more);
+        wanted.set(&["imagePullSecrets"], all.into());
+    }
+}
+
+/// The owner of an object, if it is a CatalogSource.
+pub(crate) fn catalog_of(owners: &[mainstay_object::OwnerReference]) -> Option<&str> {
+    owners.iter().find(|it| it.kind == "CatalogSource").map(|it| &*it.name)
+}
+
+/// The patch of a ConfigMap that a catalog is made of: whose it is, and that it is not ours.
+pub(super) fn claim(source: &CatalogSource, config_map: &Object) -> Option<Value> {
+    let mut owners: Vec<Value> = config_map.array(&["metadata", "ownerReferences"]).to_vec();
+    let owned = owners.iter().any(|it| it["uid"] == source.metadata.uid.as_str());
+    let labelled = config_map.label(names::MANAGED).is_some();
+    if owned && labelled {
+        return None;
+    }
+    let mut metadata = Map::new();
+    if !labelled {
+        metadata.insert("labels".to_owned(), json!({names::MANAGED: "false"}));
+    }
+    if !owned {
+        owners.push(owner(source, false, false));
+        metadata.insert("ownerReferences".to_owned(), owners.into());
+    }
+    Some(json!({"metadata": metadata}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainstay_api::{ExtractContent, GrpcPodConfig, SourceType};
+
+    fn source(name: &str, image: &str) -> CatalogSource {
+        let mut source = CatalogSource::new("c217", name);
+        source.spec.source_type = SourceType::Grpc;
+        source.spec.image = image.to_owned();
+        source
+    }
+
+    fn of(source: &CatalogSource) -> Wanted {
+        wanted(source, None, &BTreeMap::new(), &CatalogPods::default()).unwrap()
+    }
+
+    fn config(edit: impl FnOnce(&mut GrpcPodConfig)) -> CatalogSource {
+        let mut it = source("cat", "registry.invalid/catalog@sha256:1");
+        edit(it.spec.grpc_pod_config.insert(GrpcPodConfig::default()));
+        it
+    }
+
+    #[test]
+    fn hashes_of_recorded_pods_and_services_come_out_the_same() {
+        let image = "registry.invalid/catalog:2";
+        let mut legacy = source("legacy", image);
+        legacy.spec.grpc_pod_config = Some(GrpcPodConfig {
+            security_context_config: "legacy".to_owned(),
+            ..GrpcPodConfig::default()
+        });
+        let mut restricted = source("restricted", image);
+        restricted.spec.grpc_pod_config = Some(GrpcPodConfig {
+            security_context_config: "restricted".to_owned(),
+            ..GrpcPodConfig::default()
+        });
+        let mut plain = source("plain", image);
+        plain.spec.secrets = vec!["pull-a".to_owned(), "pull-b".to_owned()];
+        let mut extract = source("extract", image);
+        let content =
+            ExtractContent { catalog_dir: "/configs".to_owned(), cache_dir: String::new() };
+        extract.spec.grpc_pod_config =
+            Some(GrpcPodConfig { extract_content: Some(content), ..GrpcPodConfig::default() });
+        for (source, pod, service) in [
+            (
+                source("cat", "registry.invalid/catalog:1"),
+                "93KA4NALoIGKKCRp0WHJvKbyPuhJZIsakdQ54Q",
+                "6eq0PqHqOP4OCC98EjWI1EyhhK0m880EIA3lob",
+            ),
+            (
+                legacy,
+                "3JqwwwxBVxQkDU7kPKVi8KtYMwK7wIdFzGMCRU",
+                "9IeRRqdkpJiGHUBAYCdZGBoA3YbQe0zGTuDHou",
+            ),
+            (
+                restricted,
+                "Tdg1jGVhhTic7LuF70ECup6rlwsRmo13KX7zu",
+                "4kIVYujd5YUZr9VompQgIyLUvsbynN0AmAieNd",
+            ),
+            (
+                plain,
+                "cUHCaXrqSlCLx1fhJLmACpgdV2SLJwNwLCe7js",
+                "Lg1McRosJYsgnlHgVABX5MvfXswrMOZeryMU4",
+            ),
+            (
+                extract,
+                "bpEDW4leJtnr09xKY4trZNrgfkz9uPp6L45nuu",
+                "49JRaSfESIZUPKmD3qkoXoZPsceQyzbZNrDE7C",
+            ),
+        ] {
+            let it = of(&source);
+            assert_eq!(it.pod.label(names::POD_SPEC_HASH), Some(pod), "{}", source.metadata.name);
+            assert_eq!(it.service.label(names::SERVICE_SPEC_HASH), Some(service));
+        }
+        let mut map = CatalogSource::new("c219", "cat");
+        map.spec.source_type = SourceType::ConfigMap;
+        map.spec.config_map = "content".to_owned();
+        let it = wanted(&map, Some("2660"), &BTreeMap::new(), &CatalogPods::default()).unwrap();
+        assert_eq!(
+            it.pod.label(names::POD_SPEC_HASH),
+            Some("bDoxNu6hzuagAw0SftsYea2AvJVmRq7g68gRDF")
+        );
+        assert_eq!(
+            it.service.label(names::SERVICE_SPEC_HASH),
+            Some("9EFw2rIrCKvrKCI4nsVnCDV2shtI3GnlPvCr5r")
+        );
+        assert_eq!(it.pod.label(CONFIG_MAP_VERSION), Some("2660"));
+    }
+
+    #[test]
+    fn what_the_catalog_asks_of_its_pod_replaces_what_is_usual() {
+        let spec = |it: &CatalogSource| of(it).pod.to_value()["spec"].clone();
+        let usual = spec(&source("cat", "registry.invalid/catalog:1"));
+        assert_eq!(usual["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
+        assert_eq!(usual["containers"][0]["imagePullPolicy"], "Always");
+        assert!(usual.get("tolerations").is_none() && usual.get("priorityClassName").is_none());
+        let it = config(|it| {
+            it.node_selector = BTreeMap::from([("disk".to_owned(), "fast".to_owned())]);
+            it.priority_class_name = Some("system-node-critical".to_owned());
+            it.tolerations = vec![json!({"operator": "Exists"})];
+            it.affinity = Some(json!({"nodeAffinity": {}}));
+            it.memory_target = Some(json!("1024Mi"));
+        });
+        let asked = spec(&it);
+        assert_eq!(asked["nodeSelector"], json!({"disk": "fast"}));
+        assert_eq!(asked["priorityClassName"], "system-node-critical");
+        assert_eq!(asked["tolerations"], json!([{"operator": "Exists"}]));
+        let container = &asked["containers"][0];
+        assert_eq!(container["imagePullPolicy"], "IfNotPresent");
+        assert_eq!(container["resources"]["requests"]["memory"], "1Gi");
+        assert_eq!(container["env"][0]["value"], "1GiB");
+        let mut it = it;
+        let class = "system-cluster-critical".to_owned();
+        it.metadata.annotations.insert(names::PRIORITY_CLASS.to_owned(), class.clone());
+        assert_eq!(spec(&it)["priorityClassName"], class);
+        let cached = config(|it| {
+            it.extract_content = Some(ExtractContent {
+                catalog_dir: "/configs".to_owned(),
+                cache_dir: "/cache".to_owned(),
+            });
+        });
+        let cached = spec(&cached);
+        assert_eq!(
+            cached["containers"][0]["args"],
+            json!(["serve", "/extracted-catalog/catalog", "--cache-dir=/extracted-catalog/cache"])
+        );
+        assert_eq!(cached["volumes"].as_array().unwrap().len(), 2);
+        let labels = BTreeMap::from([(ENFORCE.to_owned(), "restricted".to_owned())]);
+        let source = source("cat", "registry.invalid/catalog:1");
+        let it = wanted(&source, None, &labels, &CatalogPods::default()).unwrap();
+        assert_eq!(it.pod.to_value()["spec"]["securityContext"]["runAsUser"], USER);
+    }
+
+    #[test]
+    fn one_pod_serves_and_what_does_not_goes() {
+        let it = source("cat", "registry.invalid/catalog:1");
+        let wanted = of(&it).pod;
+        let good = SeenPod {
+            hash: wanted.label(names::POD_SPEC_HASH).unwrap().to_owned(),
+            owner: "u".to_owned(),
+            ..SeenPod::default()
+        };
+        let other = SeenPod { hash: "x".to_owned(), ..good.clone() };
+        let dead = SeenPod { dead: true, ..good.clone() };
+        let leaving = SeenPod { deleting: true, ..good.clone() };
+        let lost = SeenPod { deleting: true, dead: true, ..good.clone() };
+        for (pods, gone, make) in [
+            (vec![], vec![], true),
+            (vec![good.clone()], vec![], false),
+            (vec![good.clone(), good.clone()], vec![1], false),
+            (vec![other.clone(), good], vec![0], false),
+            (vec![other], vec![0], true),
+            (vec![dead], vec![0], true),
+            (vec![leaving], vec![], true),
+            (vec![lost], vec![0], true),
+        ] {
+            let pods: Vec<(usize, SeenPod)> = pods.into_iter().enumerate().collect();
+            let (deleted, made) = exchange(&wanted, "u", &pods);
+            let deleted: Vec<usize> = deleted.iter().map(|it| it.0).collect();
+            assert_eq!((deleted, made), (gone, make), "{pods:?}");
+        }
+    }
+
+    #[test]
+    fn memory_limits_are_whole_binary_numbers() {
+        for (given, wanted) in
+            [("50Mi", "50Mi"), ("1024Mi", "1Gi"), ("100M", "100000000"), ("2048", "2Ki")]
+        {
+            assert_eq!(binary(&json!(given)), wanted);
+        }
+    }
+}

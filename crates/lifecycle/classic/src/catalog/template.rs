@@ -1,0 +1,171 @@
+//! Images whose reference follows the version of the cluster.
+//!
+//! The annotation `olm.catalogImageTemplate` has placeholders; filled in, it takes the place of
+//! `spec.image`. What cannot be filled in leaves the image as it is, and conditions say why.
+
+use mainstay_api::{CatalogSource, Condition, ConditionStatus, Time, names};
+use mainstay_image::reference::Reference;
+
+const RESOLVED: &str = "TemplatesHaveResolved";
+const IMAGE: &str = "ResolvedImage";
+
+/// What a template comes to.
+#[derive(Debug, PartialEq, Eq)]
+struct Filled {
+    image: String,
+    /// Why it is no image; none if it is one.
+    why: Option<String>,
+}
+
+/// The parts of a version as Kubernetes tells it: `v1.35.0+build`.
+fn parts(version: &str) -> Option<[&str; 3]> {
+    let bare = version.strip_prefix('v').unwrap_or(version);
+    let mut parts = bare.splitn(3, '.');
+    let (major, minor, rest) = (parts.next()?, parts.next()?, parts.next()?);
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    Some([major, minor, &rest[..end]])
+}
+
+fn fill(template: &str, version: Option<&str>) -> Filled {
+    let parts = version.and_then(parts);
+    let mut image = template.to_owned();
+    let mut unknown: Vec<String> = Vec::new();
+    for (at, name) in ["{kube_major_version}", "{kube_minor_version}", "{kube_patch_version}"]
+        .into_iter()
+        .enumerate()
+    {
+        if !image.contains(name) {
+            continue;
+        }
+        match parts.map(|it| it[at]).filter(|it| !it.is_empty()) {
+            Some(part) => image = image.replace(name, part),
+            None => unknown.push(name.to_owned()),
+        }
+    }
+    // Fields of objects: the original knows them, and fills in none.
+    let mut rest = image.as_str();
+    while let Some((_, behind)) = rest.split_once("{group:") {
+        let Some((inner, behind)) = behind.split_once('}') else { break };
+        unknown.push(format!("{{group:{inner}}}"));
+        rest = behind;
+    }
+    let sound = Reference::parse(&image).is_ok();
+    let start = "cannot construct catalog image reference, because";
+    let syntax = "one or more template(s) has improper syntax";
+    let names = unknown.iter().map(|it| format!("\"{it}\"")).collect::<Vec<_>>().join(", ");
+    let why = match (unknown.is_empty(), sound) {
+        (true, true) => None,
+        (true, false) => Some(format!("{start} {syntax}")),
+        (false, true) => Some(format!("{start} variable(s) {names} could not be resolved")),
+        (false, false) => {
+            Some(format!("{start} variable(s) {names} could not be resolved and {syntax}"))
+        }
+    };
+    Filled { image, why }
+}
+
+/// What becomes of a CatalogSource by its template: the image that it should have, if that is
+/// another one, and its conditions.
+pub(super) fn apply(
+    source: &CatalogSource,
+    version: Option<&str>,
+    now: Time,
+) -> (Option<String>, Vec<Condition>) {
+    let old = &source.status.conditions;
+    let others = old.iter().filter(|it| it.kind != RESOLVED && it.kind != IMAGE).cloned();
+    let mut conditions: Vec<Condition> = others.collect();
+    let Some(template) = template(source) else { return (None, conditions) };
+    let Filled { image, why } = fill(template, version);
+    let good = why.is_none();
+    let (status, reason) = if good {
+        (ConditionStatus::True, "AllTemplatesResolved")
+    } else {
+        (ConditionStatus::False, "UnableToResolve")
+    };
+    let said = why.unwrap_or_else(|| "catalog image reference was successfully resolved".into());
+    let mut set = |kind: &str, message: &str| {
+        let before = old.iter().find(|it| it.kind == kind && it.status == status);
+        conditions.push(Condition {
+            kind: kind.to_owned(),
+            status: status.clone(),
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            last_transition_time: before.map_or(Some(now), |it| it.last_transition_time),
+            ..Condition::default()
+        });
+    };
+    set(RESOLVED, &said);
+    set(IMAGE, &image);
+    let other = (good && image != source.spec.image).then_some(image);
+    (other, conditions)
+}
+
+/// The template of a CatalogSource, if it has one.
+pub(super) fn template(source: &CatalogSource) -> Option<&str> {
+    let template = source.metadata.annotations.get(names::CATALOG_IMAGE_TEMPLATE);
+    template.map(String::as_str).filter(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(template: &str, image: &str) -> CatalogSource {
+        let mut source = CatalogSource::new("ns", "cat");
+        let key = names::CATALOG_IMAGE_TEMPLATE.to_owned();
+        source.metadata.annotations.insert(key, template.to_owned());
+        source.spec.image = image.to_owned();
+        source
+    }
+
+    fn time(second: i64) -> Time {
+        Time::new(jiff::Timestamp::from_second(second).unwrap())
+    }
+
+    #[test]
+    fn placeholders_are_parts_of_the_version_and_what_is_none_is_told() {
+        let start = "cannot construct catalog image reference, because";
+        let names = "variable(s) \"{kube_minor_version}\" could not be resolved";
+        for (template, version, image, why) in [
+            ("q.io/c:v{kube_major_version}.{kube_minor_version}", "v1.23.4", "q.io/c:v1.23", None),
+            (
+                "q.io/c:v{kube_major_version}.{kube_minor_version}.{kube_patch_version}",
+                "1.24.3-rc.1+x",
+                "q.io/c:v1.24.3",
+                None,
+            ),
+            ("q.io/c:v1", "", "q.io/c:v1", None),
+            (
+                "q.io/c:v{kube_minor_version}",
+                "",
+                "q.io/c:v{kube_minor_version}",
+                Some(format!("{start} {names} and one or more template(s) has improper syntax")),
+            ),
+            (
+                "q.io/c:{other}",
+                "v1.23.4",
+                "q.io/c:{other}",
+                Some(format!("{start} one or more template(s) has improper syntax")),
+            ),
+        ] {
+            let version = Some(version).filter(|it| !it.is_empty());
+            let filled = Filled { image: image.to_owned(), why };
+            assert_eq!(fill(template, version), filled, "{template}");
+        }
+    }
+
+    #[test]
+    fn the_image_follows_the_template_and_settles() {
+        let mut it = source("q.io/c:v{kube_major_version}.{kube_minor_version}", "q.io/c:old");
+        let (image, conditions) = apply(&it, Some("v1.23.4"), time(1));
+        assert_eq!(image.as_deref(), Some("q.io/c:v1.23"));
+        assert_eq!(conditions[1].message, "q.io/c:v1.23");
+        it.spec.image = "q.io/c:v1.23".to_owned();
+        it.status.conditions = conditions.clone();
+        assert_eq!(apply(&it, Some("v1.23.4"), time(9)), (None, conditions));
+        let (image, conditions) = apply(&it, None, time(9));
+        assert_eq!((image, conditions[0].status.clone()), (None, ConditionStatus::False));
+        it.metadata.annotations.clear();
+        assert_eq!(apply(&it, None, time(9)), (None, Vec::new()));
+    }
+}
