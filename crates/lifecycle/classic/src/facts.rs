@@ -72,6 +72,15 @@ impl Csv {
         self.copied_from.is_some()
     }
 
+    /// The package that its properties name.
+    pub(crate) fn package(&self) -> Option<String> {
+        let properties: Value = serde_json::from_str(self.properties.as_deref()?).ok()?;
+        let list = properties.get("properties")?.as_array()?;
+        let package = list.iter().find(|it| text(it, "type") == "olm.package")?;
+        let name = text(package.get("value")?, "packageName");
+        (!name.is_empty()).then(|| name.to_owned())
+    }
+
     pub(crate) fn of(object: &Object) -> Self {
         let crds = |which: &str| -> Vec<Value> {
             object.array(&["spec", "customresourcedefinitions", which]).to_vec()
@@ -165,12 +174,57 @@ pub(crate) struct Plan {
     pub(crate) installed: Option<[String; 3]>,
     /// Definitions that its steps wait for.
     pub(crate) waits_for: Vec<Arc<str>>,
+    /// Subscriptions that it is yet to make.
+    pub(crate) makes: Vec<Planned>,
+    /// Whether nobody asked for its versions: it makes a Subscription for each of them.
+    pub(crate) only_dependencies: bool,
+}
+
+/// A Subscription that a plan makes for a dependency.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) name: String,
+    pub(crate) package: String,
+    pub(crate) channel: String,
+    /// Name and namespace of its CatalogSource.
+    pub(crate) source: (String, String),
+    /// The version that the plan brings.
+    pub(crate) version: String,
+}
+
+impl Planned {
+    fn of(step: &Value) -> Option<Self> {
+        let manifest: Value = serde_json::from_str(text(step.get("resource")?, "manifest")).ok()?;
+        let spec = manifest.get("spec")?;
+        let field = |name: &str| text(spec, name).to_owned();
+        Some(Self {
+            name: text(step.get("resource")?, "name").to_owned(),
+            package: field("name"),
+            channel: field("channel"),
+            source: (field("source"), field("sourceNamespace")),
+            version: field("startingCSV"),
+        })
+    }
 }
 
 impl Plan {
     pub(crate) fn of(object: &Object) -> Self {
         let steps = object.array(&["status", "plan"]);
+        let phase: InstallPlanPhase = object.str(&["status", "phase"]).unwrap_or_default().into();
+        let of_kind = |kind: &'static str| {
+            let is =
+                move |it: &&Value| it.get("resource").is_some_and(|it| text(it, "kind") == kind);
+            steps.iter().filter(is)
+        };
+        let over = matches!(phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed);
+        let undone = |it: &&Value| !over && !matches!(text(it, "status"), "Created" | "Present");
+        let subscribed: Vec<&str> =
+            of_kind("Subscription").map(|it| text(it, "resolving")).collect();
         Self {
+            makes: of_kind("Subscription").filter(undone).filter_map(Planned::of).collect(),
+            only_dependencies: !subscribed.is_empty()
+                && of_kind("ClusterServiceVersion")
+                    .all(|it| subscribed.contains(&text(it, "resolving"))),
             uid: object.uid().to_owned(),
             created: object.str(&["metadata", "creationTimestamp"]).unwrap_or_default().to_owned(),
             deleting: object.is_terminating(),
@@ -183,7 +237,7 @@ impl Plan {
                 .filter_map(Value::as_str)
                 .map(str::to_owned)
                 .collect(),
-            phase: object.str(&["status", "phase"]).unwrap_or_default().into(),
+            phase,
             has_steps: !steps.is_empty(),
             subscriptions: object
                 .owner_references()

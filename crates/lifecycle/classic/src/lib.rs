@@ -24,8 +24,13 @@
 //! * A failure that lasts is told once. The original leaves `Failed` and comes back several times
 //!   a second when an API refuses a Deployment, when definitions collide, or after the install
 //!   timeout.
-//! * While one version replaces another, the namespace is not resolved; the original reports a
-//!   contradiction between the two that nobody can act on.
+//! * While one version replaces another, only the newer counts, and nothing more is chosen of its
+//!   package; the original reports a contradiction between the two that nobody can act on. The rest
+//!   of the namespace goes on.
+//! * A dependency that is deleted with its Subscription is installed again while somebody needs it.
+//! * A plan that is deleted before it has brought everything that its version needs is made again,
+//!   also when the version itself is there.
+//! * A Subscription to what the plan of another one brings has part in that plan.
 //! * A Subscription that waits because its namespace has no OperatorGroup, or several, says so in
 //!   its condition `ResolutionFailed`.
 //! * A version that is deleted while its Subscription stays is installed again at once. The original
@@ -36,10 +41,9 @@
 //!
 //! # What this does not do yet
 //!
-//! Catalogs in images that are databases; dependencies;
-//! webhooks and API services of operators; service accounts of `OperatorGroups`; copied
-//! `ClusterServiceVersions`; `OperatorConditions` and Operators; proxies. Each is refused in words
-//! where somebody asks for it.
+//! Catalogs in images that are databases; webhooks and API services of operators; service accounts of
+//! `OperatorGroups`; copied `ClusterServiceVersions`; `OperatorConditions` and Operators; proxies. Each
+//! is refused in words where somebody asks for it.
 
 mod catalog;
 mod context;

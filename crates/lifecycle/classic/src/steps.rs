@@ -4,6 +4,7 @@ use crate::gojson::{self, Shape};
 use crate::permissions;
 use mainstay_api::{Step, StepResource, StepStatus, names, resources};
 use mainstay_object::{NamespacedName, Object, gotext};
+use mainstay_resolver::NewSubscription;
 use serde_json::{Value, json};
 
 /// The kind of a step for a Secret that a bundle carries; a step of kind `Secret` would copy a pull
@@ -86,6 +87,38 @@ pub(crate) fn of_bundle(namespace: &str, chosen: &Chosen<'_>) -> Vec<Step> {
     steps
 }
 
+/// The step that makes the Subscription of a dependency.
+///
+/// Its manifest is that of the original, down to the order of fields.
+pub(crate) fn of_dependency(namespace: &str, new: &NewSubscription) -> Step {
+    let text = |it: &str| gotext::json(&Value::from(it));
+    let resource = resources::SUBSCRIPTION;
+    let manifest = format!(
+        "{{\"metadata\":{{\"name\":{},\"namespace\":{}}},\"spec\":{{\"source\":{},\"sourceNamespace\":{},\"name\":{},\"channel\":{},\"startingCSV\":{},\"installPlanApproval\":\"Automatic\"}},\"status\":{{\"lastUpdated\":null}}}}\n",
+        text(&new.name),
+        text(namespace),
+        text(&new.catalog.name),
+        text(&new.catalog.namespace),
+        text(&new.package),
+        text(&new.channel),
+        text(&new.starting_csv),
+    );
+    Step {
+        resolving: new.starting_csv.clone(),
+        resource: StepResource {
+            group: resource.group.to_string(),
+            version: resource.version.to_string(),
+            kind: resource.kind.to_string(),
+            name: new.name.clone(),
+            source_name: new.catalog.name.clone(),
+            source_namespace: new.catalog.namespace.clone(),
+            manifest,
+        },
+        status: StepStatus::Unknown,
+        optional: false,
+    }
+}
+
 /// Versions first, so that everything else can name them as owner; then definitions, so that their
 /// kinds are served; then the rest as it came.
 pub(crate) fn ordered(mut steps: Vec<Step>) -> Vec<Step> {
@@ -103,6 +136,30 @@ mod tests {
 
     fn object(value: Value) -> Object {
         Object::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_dependency_gets_a_subscription_that_starts_with_what_was_chosen() {
+        let step = of_dependency(
+            "ns",
+            &NewSubscription {
+                name: "b-beta-cat-olm".to_owned(),
+                package: "b".to_owned(),
+                channel: "beta".to_owned(),
+                catalog: mainstay_resolver::CatalogKey::new("cat", "olm"),
+                starting_csv: "b.v1".to_owned(),
+            },
+        );
+        assert_eq!(
+            step.resource.manifest,
+            concat!(
+                r#"{"metadata":{"name":"b-beta-cat-olm","namespace":"ns"},"spec":{"source":"cat","#,
+                r#""sourceNamespace":"olm","name":"b","channel":"beta","startingCSV":"b.v1","#,
+                r#""installPlanApproval":"Automatic"},"status":{"lastUpdated":null}}"#,
+                "\n"
+            )
+        );
+        assert_eq!((&*step.resolving, &*step.resource.kind), ("b.v1", "Subscription"));
     }
 
     #[test]

@@ -51,7 +51,9 @@ impl Controller {
     }
 
     async fn run(&self, live: &Object, plan: &InstallPlan) -> Result<Action, Error> {
-        let runner = Runner { context: &self.0, namespace: &plan.metadata.namespace };
+        let metadata = &plan.metadata;
+        let runner =
+            Runner { context: &self.0, namespace: &metadata.namespace, plan: &metadata.name };
         let (steps, outcome) = runner.run(&plan.status.plan).await;
         let now = Time::new(self.0.clock.now());
         let (status, pause) = decide::after(&plan.status, &steps, &outcome, now);

@@ -32,6 +32,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) context: &'a Context,
     /// The namespace of the plan.
     pub(crate) namespace: &'a str,
+    /// The name of the plan.
+    pub(crate) plan: &'a str,
 }
 
 /// An answer of the API as people read it, behind words of ours unless these are empty.
@@ -103,7 +105,11 @@ impl Runner<'_> {
                 self.create_only(&resources::CLUSTER_SERVICE_VERSION, csv, "csv").await
             }
             "Subscription" => {
-                let subscription = self.owned(step, manifest(step)?, Owner::None).await?;
+                let mut subscription = self.owned(step, manifest(step)?, Owner::None).await?;
+                // The manifests of generated ones leave out what everybody knows.
+                subscription.set(&["apiVersion"], resources::SUBSCRIPTION.api_version().into());
+                subscription.set(&["kind"], resources::SUBSCRIPTION.kind.as_ref().into());
+                subscription.set_annotation(names::GENERATED_BY, self.plan);
                 self.create_only(&resources::SUBSCRIPTION, subscription, "subscription").await
             }
             "ServiceAccount" => {

@@ -4,11 +4,14 @@
 //! (the plan, its steps, the reference on the Subscriptions); each look first finds what an
 //! interrupted one left behind and goes on from there.
 
-use super::conditions::{resolved, unresolved};
+use super::conditions::resolved;
+use super::course::{self, Course};
+use super::input::{Input, Visible};
 use super::plan::{self, Plans};
-use super::resolution::{self, Input, Resolved, Visible};
+use super::resolution::{self, Resolved};
 use super::standing::{self, VisibleCatalog, World};
-use super::unpack::{self, Waiting};
+use super::tell::News;
+use super::unpack;
 use crate::catalog::State;
 use crate::catalog::source::{content, is_healthy};
 use crate::context::Context;
@@ -17,14 +20,13 @@ use crate::error::{Doing, Error, settle};
 use crate::facts;
 use crate::patch;
 use mainstay_api::{
-    CatalogSource, CsvPhase, InstallPlan, InstallPlanPhase, InstallPlanStatus, ObjectReference,
+    CatalogSource, InstallPlan, InstallPlanPhase, InstallPlanStatus, ObjectReference,
     OperatorGroup, Subscription, SubscriptionReason, SubscriptionStatus, Time, UpgradeStrategy,
     resources,
 };
-use mainstay_client::{Action, DeleteOptions, EventType, Patch, Reconciler};
+use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
 use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,12 +37,12 @@ const ATTEMPTS: u8 = 8;
 
 /// Reconciles namespaces with Subscriptions. Keys are names of namespaces.
 pub(crate) struct Controller {
-    context: Arc<Context>,
+    pub(super) context: Arc<Context>,
     /// What each namespace was last resolved from, and what came of it: it is not resolved again
     /// before something of that changes.
     last: Mutex<HashMap<NamespacedName, (String, Arc<Resolved>)>>,
     /// What was told on versions without Subscription, by namespace.
-    told: Mutex<HashMap<NamespacedName, BTreeSet<(String, String)>>>,
+    pub(super) told: Mutex<HashMap<NamespacedName, BTreeSet<(String, String)>>>,
 }
 
 impl Reconciler for Controller {
@@ -84,25 +86,30 @@ impl Controller {
         let groups = context.caches.groups_in(namespace);
         let sources = sources(context, namespace);
         let csvs = csvs(context, namespace);
-        let now = Time::new(context.clock.now());
+        let fail_forward = matches!(
+            groups.as_slice(),
+            [one] if one.spec.upgrade_strategy == UpgradeStrategy::FailForward
+        );
         let world = World {
             catalogs: &visible(context, &sources),
             plans: &plans,
             csvs: &csvs,
-            fail_forward: matches!(
-                groups.as_slice(),
-                [one] if one.spec.upgrade_strategy == UpgradeStrategy::FailForward
-            ),
-            now,
+            makers: &self.makers(namespace, &subscriptions, &plans).await?,
+            fail_forward,
+            now: Time::new(context.clock.now()),
         };
         let standing: Vec<SubscriptionStatus> =
             subscriptions.iter().map(|it| standing::status(it, &world)).collect();
         self.write_all(&mut subscriptions, standing).await?;
-        if let Some(name) = plan::unassigned(&subscriptions, &plans) {
-            return self.take_up(namespace, name, &mut subscriptions).await;
+        if let Some(name) = plan::unassigned(&subscriptions, &plans)
+            && self.take_up(namespace, name, &mut subscriptions).await?
+        {
+            return Ok(Action::Done);
         }
-        if subscriptions.iter().all(|it| standing::waits(&it.status))
-            && !self.lost(namespace, &subscriptions, &plans).await?
+        let arrived = self.arrived(namespace, &subscriptions, &plans).await?;
+        let in_flight = in_flight(&subscriptions, &plans, &arrived);
+        if in_flight.len() == subscriptions.len()
+            || (arrived.some_lost && self.lasting(namespace).await?.is_none())
         {
             return Ok(Action::Done);
         }
@@ -110,15 +117,20 @@ impl Controller {
             let message = format!("found {} operatorGroups, expected 1", groups.len());
             return self.refuse(namespace, &mut subscriptions, &message).await;
         };
-        if upgrading(&csvs) || loading(context, &sources) {
+        if loading(context, &sources) {
             return Ok(Action::Done);
         }
-        let version = server_version(context).await;
+        let undone =
+            subscriptions.iter().filter(|it| standing::is_undone(&it.status, &world)).map(name_of);
+        let found = Found {
+            undone: undone.collect(),
+            in_flight,
+            course: course::of(&csvs, &subscriptions, fail_forward),
+            server_version: server_version(context).await,
+        };
         let patience = unpack::patience(group);
         let (resolved, unpacking) = loop {
-            let csvs = csvs.clone();
-            let mut input = self.input(namespace, group, &sources, &subscriptions, &plans, csvs);
-            input.server_version.clone_from(&version);
+            let mut input = self.input(group, &sources, &subscriptions, &plans, &found);
             input.unpacked = context.bundles.ready(key);
             let resolved = self.resolve(key, input).await?;
             let unpacking = unpack::ask(context, key, &resolved, patience);
@@ -128,9 +140,15 @@ impl Controller {
             }
         };
         let (hold, after) = (unpacking.hold, unpacking.after);
-        self.tell(namespace, &mut subscriptions, &resolved.failures, &unpacking.waiting).await?;
+        let news = News {
+            failures: &resolved.failures,
+            waiting: &unpacking.waiting,
+            held: &resolved.held,
+        };
+        self.tell(namespace, &mut subscriptions, &news).await?;
         self.tell_versions(namespace, &resolved.failures);
-        if !hold && !resolved.steps.is_empty() {
+        self.join(&mut subscriptions, &resolved.joining).await?;
+        if !hold && !resolved.steps.is_empty() && !self.is_behind(namespace, &resolved).await? {
             match self.plan(namespace, &mut subscriptions, &plans, &resolved).await {
                 Err(error) if error.is_too_large() => {
                     return Ok(self.unplanned(key, &resolved, &error));
@@ -142,30 +160,104 @@ impl Controller {
         Ok(after.map_or(Action::Done, Action::After))
     }
 
-    /// Whether a version that a finished plan brought is gone, so that nobody brings it any more
-    /// and waiting for the plan would never end.
-    ///
-    /// The plan may be seen before its version is, so the API is asked.
-    async fn lost(
+    /// The plans that made Subscriptions which do not refer to them yet.
+    async fn makers(
         &self,
         namespace: &str,
         subscriptions: &[Subscription],
         plans: &Plans,
-    ) -> Result<bool, Error> {
+    ) -> Result<BTreeMap<String, ObjectReference>, Error> {
+        let mut makers = BTreeMap::new();
+        for name in subscriptions.iter().filter_map(standing::maker) {
+            if makers.contains_key(name) || !plans.contains_key(name) {
+                continue;
+            }
+            // Whoever asked for what has the dependency knows the plan already.
+            let known = subscriptions.iter().filter_map(|it| it.status.install_plan_ref.as_ref());
+            let reference = match known.clone().find(|it| it.name == name) {
+                Some(known) => known.clone(),
+                None => {
+                    let found = self.context.cluster.find(PLAN, Some(namespace), name).await;
+                    let Some(found) = found.doing("reading a plan")? else { continue };
+                    ObjectReference::to(&found)
+                }
+            };
+            makers.insert(name.to_owned(), reference);
+        }
+        Ok(makers)
+    }
+
+    /// Looks for the versions that finished plans brought and that were not seen yet.
+    ///
+    /// The plan may be seen before its version is, so the API is asked. What it does not have was
+    /// deleted: nobody brings it any more, and waiting for the plan would never end.
+    async fn arrived(
+        &self,
+        namespace: &str,
+        subscriptions: &[Subscription],
+        plans: &Plans,
+    ) -> Result<Arrived, Error> {
         let version = &resources::CLUSTER_SERVICE_VERSION;
+        let mut arrived = Arrived::default();
         for it in subscriptions.iter().filter(|it| standing::is_brought(&it.status, plans)) {
             let name = &it.status.current_csv;
             let found = self.context.cluster.find(version, Some(namespace), name).await;
-            if found.doing("reading a version")?.is_none() {
-                return Ok(self.lasting(namespace).await?.is_some());
+            if found.doing("reading a version")?.is_some() {
+                arrived.names.insert(it.metadata.name.clone());
+            } else {
+                arrived.some_lost = true;
+            }
+        }
+        Ok(arrived)
+    }
+
+    /// Whether a dependency that steps would bring is there and was only not seen yet.
+    async fn is_behind(&self, namespace: &str, resolved: &Resolved) -> Result<bool, Error> {
+        let (cluster, caches) = (&self.context.cluster, &self.context.caches);
+        let (version, subscription) =
+            (&resources::CLUSTER_SERVICE_VERSION, &resources::SUBSCRIPTION);
+        for step in resolved.steps.iter().filter(|it| it.resource.kind == *subscription.kind) {
+            let key = NamespacedName::new(namespace, &*step.resource.name);
+            if caches.subscriptions.get(&key).is_none() {
+                let found = cluster.find(subscription, Some(namespace), &key.name).await;
+                if found.doing("reading a Subscription")?.is_some() {
+                    return Ok(true);
+                }
+            }
+            let key = NamespacedName::new(namespace, &*step.resolving);
+            if caches.csvs.get(&key).is_none() {
+                let found = cluster.find(version, Some(namespace), &key.name).await;
+                if found.doing("reading a version")?.is_some() {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
     }
 
+    /// Gives Subscriptions the plans of others that bring what they ask for.
+    async fn join(
+        &self,
+        subscriptions: &mut [Subscription],
+        joining: &BTreeMap<String, String>,
+    ) -> Result<(), Error> {
+        let now = Time::new(self.context.clock.now());
+        let statuses = subscriptions.iter().map(|it| {
+            let mut status = it.status.clone();
+            let other = joining.get(&it.metadata.name);
+            if let Some(other) = subscriptions.iter().find(|it| Some(&it.metadata.name) == other) {
+                resolved(&mut status);
+                plan::join(&mut status, &other.status, now);
+            }
+            status
+        });
+        let statuses = statuses.collect();
+        self.write_all(subscriptions, statuses).await
+    }
+
     /// The namespace, if it is there and stays. The API is asked: what goes with a namespace may be
     /// seen to go before it.
-    async fn lasting(&self, namespace: &str) -> Result<Option<Object>, Error> {
+    pub(super) async fn lasting(&self, namespace: &str) -> Result<Option<Object>, Error> {
         let found = self.context.cluster.find(&known::NAMESPACE, None, namespace).await;
         Ok(found.doing("reading a namespace")?.filter(|it| !it.is_terminating()))
     }
@@ -189,7 +281,7 @@ impl Controller {
 
     /// Writes every status that differs, and waits until the cache has them: the next decision is
     /// made from what was written.
-    async fn write_all(
+    pub(super) async fn write_all(
         &self,
         subscriptions: &mut [Subscription],
         statuses: Vec<SubscriptionStatus>,
@@ -218,19 +310,20 @@ impl Controller {
         Ok(())
     }
 
-    /// Gives the Subscriptions the plan that was made for them before the process ended.
+    /// Gives the Subscriptions the plan that was made for them before the process ended. Tells
+    /// whether any of them is still there.
     async fn take_up(
         &self,
         namespace: &str,
         name: &str,
         subscriptions: &mut [Subscription],
-    ) -> Result<Action, Error> {
-        let live = self.context.cluster.get(PLAN, Some(namespace), name).await;
-        let live = live.doing("reading a plan")?;
+    ) -> Result<bool, Error> {
+        let live = self.context.cluster.find(PLAN, Some(namespace), name).await;
+        let Some(live) = live.doing("reading a plan")? else { return Ok(false) };
         let plan = InstallPlan::from_object(&live)?;
         let updates = plan::assignments(&plan, subscriptions);
         self.assign(subscriptions, &updates, &live, plan.spec.generation).await?;
-        Ok(Action::Done)
+        Ok(!updates.is_empty())
     }
 
     async fn assign(
@@ -271,126 +364,30 @@ impl Controller {
             csvs: Vec::new(),
             explanation: None,
         };
-        self.tell(namespace, subscriptions, &[failure], &BTreeMap::new()).await?;
+        let (waiting, held) = Default::default();
+        let news = News { failures: &[failure], waiting: &waiting, held: &held };
+        self.tell(namespace, subscriptions, &news).await?;
         Ok(Action::Done)
-    }
-
-    /// Writes failures onto the Subscriptions that they concern, and forgets those that are over.
-    ///
-    /// News are also events: on the namespace as in the original, and on each Subscription, where
-    /// people look first.
-    async fn tell(
-        &self,
-        namespace: &str,
-        subscriptions: &mut [Subscription],
-        failures: &[resolution::Failure],
-        waiting: &BTreeMap<String, Waiting>,
-    ) -> Result<(), Error> {
-        let now = Time::new(self.context.clock.now());
-        let statuses: Vec<SubscriptionStatus> = subscriptions
-            .iter()
-            .map(|it| {
-                let mut status = it.status.clone();
-                let mine = failures
-                    .iter()
-                    .find(|failure| failure.subscriptions.contains(&it.metadata.name));
-                match mine {
-                    Some(failure) => {
-                        unresolved(&mut status, failure.reason.clone(), &failure.message, now);
-                    }
-                    None => unpack::write(&mut status, waiting.get(&it.metadata.name), now),
-                }
-                if status != it.status {
-                    status.last_updated = Some(now);
-                }
-                status
-            })
-            .collect();
-        let news: Vec<Object> = subscriptions
-            .iter()
-            .zip(&statuses)
-            .filter(|(it, status)| it.status != **status)
-            .map(|(it, _)| it.to_object())
-            .collect::<Result<_, _>>()?;
-        let first = failures.iter().find(|it| !it.subscriptions.is_empty());
-        let place = match first {
-            Some(failure) if !news.is_empty() => {
-                let Some(place) = self.lasting(namespace).await? else { return Ok(()) };
-                Some((place, failure))
-            }
-            _ => None,
-        };
-        self.write_all(subscriptions, statuses).await?;
-        for it in &news {
-            if let Some(Waiting::Failed(message)) = waiting.get(it.name()) {
-                let recorder = &self.context.recorder;
-                recorder.publish(it, EventType::Warning, "BundleUnpackFailed", message);
-            }
-        }
-        let Some((place, first)) = place else { return Ok(()) };
-        self.announce(&place, &first.message);
-        for it in &news {
-            let mine = failures
-                .iter()
-                .find(|failure| failure.subscriptions.iter().any(|name| name == it.name()));
-            if let Some(failure) = mine {
-                self.announce(it, failure.explanation.as_ref().unwrap_or(&failure.message));
-            }
-        }
-        Ok(())
-    }
-
-    /// Says on versions that no Subscription has what is wrong with them, once for as long as it
-    /// stays so: they have no condition for it.
-    fn tell_versions(&self, namespace: &str, failures: &[resolution::Failure]) {
-        let key = NamespacedName::cluster(namespace);
-        let mut now: BTreeSet<(String, String)> = BTreeSet::new();
-        for failure in failures {
-            let text = failure.explanation.as_ref().unwrap_or(&failure.message);
-            now.extend(failure.csvs.iter().map(|it| (it.clone(), text.clone())));
-        }
-        let before = {
-            let mut told = self.told.lock();
-            if now.is_empty() { told.remove(&key) } else { told.insert(key, now.clone()) }
-        };
-        let before = before.unwrap_or_default();
-        for (name, text) in now.difference(&before) {
-            let found = self.context.caches.csvs.get(&NamespacedName::new(namespace, &**name));
-            let Some(found) = found else { continue };
-            let resource = &resources::CLUSTER_SERVICE_VERSION;
-            let about = Object::from_value(json!({
-                "apiVersion": resource.api_version(), "kind": resource.kind,
-                "metadata": {"namespace": namespace, "name": name, "uid": found.uid},
-            }));
-            if let Ok(about) = about {
-                self.announce(&about, text);
-            }
-        }
-    }
-
-    fn announce(&self, about: &Object, message: &str) {
-        self.context.recorder.publish(about, EventType::Warning, "ResolutionFailed", message);
     }
 
     fn input(
         &self,
-        namespace: &str,
         group: &Arc<OperatorGroup>,
         sources: &[(Arc<CatalogSource>, NamespacedName)],
         subscriptions: &[Subscription],
         plans: &Plans,
-        csvs: BTreeMap<String, Arc<facts::Csv>>,
+        found: &Found,
     ) -> Input {
         let context = &*self.context;
-        let runs = |it: &&Subscription| {
+        let failed = |it: &&Subscription| {
             let plan = it.status.install_plan_ref.as_ref().and_then(|it| plans.get(&it.name));
-            standing::waits(&it.status)
-                && plan.is_some_and(|it| {
-                    !matches!(it.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed)
-                })
+            plan.is_some_and(|it| it.phase == InstallPlanPhase::Failed)
+        };
+        let is_there = |it: &facts::Planned| {
+            subscriptions.iter().any(|subscription| subscription.metadata.name == it.name)
         };
         Input {
-            namespace: namespace.to_owned(),
+            namespace: group.metadata.namespace.clone(),
             global: context.global.to_string(),
             group: Arc::clone(group),
             catalogs: sources
@@ -401,20 +398,25 @@ impl Controller {
                     content: content(source, context.store.state(key)),
                 })
                 .collect(),
-            in_flight: subscriptions
-                .iter()
-                .filter(runs)
-                .map(|it| it.metadata.name.clone())
+            in_flight: found.in_flight.clone(),
+            failed: subscriptions.iter().filter(failed).map(name_of).collect(),
+            planned: plans
+                .values()
+                .filter(|it| !it.deleting)
+                .flat_map(|it| it.makes.iter().cloned())
+                .filter(|it| !is_there(it))
                 .collect(),
+            undone: found.undone.clone(),
             subscriptions: subscriptions.to_vec(),
-            server_version: None,
+            server_version: found.server_version.clone(),
             unpacked: BTreeMap::new(),
-            csvs: csvs.into_iter().filter(|(_, it)| !it.is_copy()).collect(),
+            csvs: found.course.csvs.clone(),
+            pinned: found.course.pinned.clone(),
         }
     }
 
     async fn resolve(&self, key: &NamespacedName, input: Input) -> Result<Arc<Resolved>, Error> {
-        let print = resolution::fingerprint(&input);
+        let print = input.fingerprint();
         if let Some((last, resolved)) = self.last.lock().get(key)
             && *last == print
         {
@@ -558,6 +560,7 @@ fn visible(
             healthy: state.as_ref().is_some_and(State::is_loading)
                 || is_healthy(source, state.as_ref()),
             stale: state.as_ref().is_some_and(State::is_stale),
+            content: state.and_then(|it| it.content),
         })
         .collect()
 }
@@ -567,16 +570,37 @@ fn loading(context: &Context, sources: &[(Arc<CatalogSource>, NamespacedName)]) 
     sources.iter().any(|(_, key)| context.store.state(key).is_some_and(|it| it.is_loading()))
 }
 
-/// Whether a version is on its way out: until it is gone, the namespace holds two versions of one
-/// package, which no resolution can make sense of.
-fn upgrading(csvs: &BTreeMap<String, Arc<facts::Csv>>) -> bool {
-    csvs.iter().filter(|(_, it)| !it.is_copy()).any(|(name, it)| {
-        it.deleting
-            || matches!(it.phase, CsvPhase::Replacing | CsvPhase::Deleting)
-            || csvs
-                .iter()
-                .any(|(other, peer)| peer.replaces == *name && other != name && !peer.is_copy())
-    })
+/// What is known of versions that finished plans brought and that were not seen yet.
+#[derive(Default)]
+struct Arrived {
+    /// The Subscriptions whose version is there.
+    names: BTreeSet<String>,
+    /// Whether the version of some Subscription is gone.
+    some_lost: bool,
+}
+
+/// What was found before a resolution.
+struct Found {
+    undone: BTreeSet<String>,
+    in_flight: BTreeSet<String>,
+    course: Course,
+    server_version: Option<String>,
+}
+
+fn name_of(it: &Subscription) -> String {
+    it.metadata.name.clone()
+}
+
+/// The Subscriptions whose plan has not brought their version yet.
+fn in_flight(subscriptions: &[Subscription], plans: &Plans, arrived: &Arrived) -> BTreeSet<String> {
+    subscriptions
+        .iter()
+        .filter(|it| standing::waits(&it.status))
+        .filter(|it| {
+            arrived.names.contains(&it.metadata.name) || !standing::is_brought(&it.status, plans)
+        })
+        .map(name_of)
+        .collect()
 }
 
 /// Namespaces whose Subscriptions see a catalog.

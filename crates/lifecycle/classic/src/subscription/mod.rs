@@ -2,7 +2,11 @@
 
 pub(crate) mod conditions;
 pub(crate) mod controller;
+mod course;
+mod deprecation;
+mod input;
 pub(crate) mod plan;
 pub(crate) mod resolution;
 pub(crate) mod standing;
+mod tell;
 mod unpack;

@@ -64,7 +64,10 @@ fn left_over<'a>(
 
 /// A plan with steps that no Subscription refers to: the third write of its making is missing.
 pub(crate) fn unassigned<'a>(subscriptions: &[Subscription], plans: &'a Plans) -> Option<&'a str> {
-    left_over(subscriptions, plans, |it| it.has_steps && it.phase != InstallPlanPhase::Failed)
+    // What only brings dependencies makes the Subscriptions that refer to it.
+    left_over(subscriptions, plans, |it| {
+        it.has_steps && it.phase != InstallPlanPhase::Failed && !it.only_dependencies
+    })
 }
 
 /// A plan without steps for the same versions: the second write of its making is missing.
@@ -220,17 +223,29 @@ pub(crate) fn assign(
     csv: &str,
     now: Time,
 ) {
-    let reference = ObjectReference::to(plan);
-    status.install_plan = Some(InstallPlanReference {
-        api_version: reference.api_version.clone(),
-        kind: reference.kind.clone(),
-        name: reference.name.clone(),
-        uuid: reference.uid.clone(),
-    });
-    status.install_plan_ref = Some(reference);
+    refer(status, ObjectReference::to(plan), csv);
     status.install_plan_generation = generation;
+    status.last_updated = Some(now);
+}
+
+/// Makes a Subscription wait for a version that a plan brings.
+pub(crate) fn refer(status: &mut SubscriptionStatus, plan: ObjectReference, csv: &str) {
+    status.install_plan = Some(InstallPlanReference {
+        api_version: plan.api_version.clone(),
+        kind: plan.kind.clone(),
+        name: plan.name.clone(),
+        uuid: plan.uid.clone(),
+    });
+    status.install_plan_ref = Some(plan);
     status.state = SubscriptionState::UpgradePending;
     status.current_csv = csv.into();
+}
+
+/// Gives a Subscription the plan of another one.
+pub(crate) fn join(status: &mut SubscriptionStatus, other: &SubscriptionStatus, now: Time) {
+    let Some(plan) = &other.install_plan_ref else { return };
+    refer(status, plan.clone(), &other.current_csv);
+    status.install_plan_generation = other.install_plan_generation;
     status.last_updated = Some(now);
 }
 
@@ -300,6 +315,10 @@ mod tests {
             assert_eq!(empty(&mine, &plans, &csvs, false), without);
             assert_eq!(empty(&mine, &plans, &csvs, true), None);
         }
+        let dependencies =
+            facts::Plan { only_dependencies: true, ..facts::Plan::clone(&plan(2, "uid-s", true)) };
+        let plans = named(vec![Arc::new(dependencies)]);
+        assert_eq!(unassigned(&mine, &plans), None, "nobody is to be given it");
     }
 
     #[test]

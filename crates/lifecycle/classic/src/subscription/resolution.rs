@@ -2,50 +2,18 @@
 //!
 //! Everything here burns CPU and runs on a thread of its own: it works on copies of what was seen.
 
-use crate::catalog::Content;
+use super::input::Input;
 use crate::csv::phase::refusals;
-use crate::facts;
-use crate::hash;
 use crate::image::bundles::Key;
 use crate::steps::{self, Chosen};
 use mainstay_api::{
-    BundleLookup, ClusterServiceVersion, ObjectReference, OperatorGroup, Step, Subscription,
-    SubscriptionConditionType, SubscriptionReason, UpgradeStrategy, names,
+    BundleLookup, ClusterServiceVersion, ObjectReference, Step, Subscription,
+    SubscriptionConditionType, SubscriptionReason,
 };
-use mainstay_catalog::Bundle;
 use mainstay_object::{NamespacedName, Object};
 use mainstay_resolver as resolver;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-/// Properties by which a bundle says that it needs others.
-const REQUIRED: [&str; 4] =
-    ["olm.package.required", "olm.gvk.required", "olm.constraint", "olm.label.required"];
-
-/// A catalog of the namespace.
-pub(crate) struct Visible {
-    pub(crate) key: NamespacedName,
-    pub(crate) priority: i64,
-    /// Its content, or why it has none.
-    pub(crate) content: Result<Arc<Content>, String>,
-}
-
-/// What is resolved.
-pub(crate) struct Input {
-    pub(crate) namespace: String,
-    pub(crate) global: String,
-    pub(crate) group: Arc<OperatorGroup>,
-    pub(crate) catalogs: Vec<Visible>,
-    pub(crate) subscriptions: Vec<Subscription>,
-    pub(crate) csvs: BTreeMap<String, Arc<facts::Csv>>,
-    /// `gitVersion` of the server; none if it does not say, which excludes nothing.
-    pub(crate) server_version: Option<String>,
-    /// The Subscriptions whose plan has not come to an end.
-    pub(crate) in_flight: BTreeSet<String>,
-    /// The objects of bundles by image.
-    pub(crate) unpacked: BTreeMap<Key, Arc<Vec<Object>>>,
-}
 
 /// A bundle that was chosen and must be unpacked before there can be steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,13 +81,27 @@ pub(crate) struct Resolved {
     pub(crate) lookups: Vec<BundleLookup>,
     /// Bundles that were unpacked and cannot be installed all the same.
     pub(crate) refused: BTreeSet<Key>,
-    /// What this was resolved from, as [`fingerprint`] tells it.
+    /// What this was resolved from, as [`Input::fingerprint`] tells it.
     pub(crate) print: String,
     /// Why no plan can be made for the steps that there were, by Subscription.
     pub(crate) unplanned: BTreeMap<String, String>,
+    /// Subscriptions that wait for something under way before more can be said of them.
+    pub(crate) held: BTreeSet<String>,
+    /// Subscriptions that get the plan of another one, which brings what they ask for.
+    pub(crate) joining: BTreeMap<String, String>,
 }
 
 impl Resolved {
+    /// Adds the steps for what Subscriptions get.
+    fn add(&mut self, (steps, lookup): Made, chosen: &resolver::Chosen, asking: &[String]) {
+        self.steps.extend(steps);
+        if let Some((key, lookup)) = lookup {
+            self.used.insert(key);
+            self.lookups.push(lookup);
+        }
+        self.updates.extend(asking.iter().map(|it| (it.clone(), chosen.name.clone())));
+    }
+
     /// The same without steps, because a plan for them is refused.
     pub(crate) fn without_plan(&self, message: &str) -> Self {
         let unplanned = self.updates.keys().map(|name| (name.clone(), message.to_owned()));
@@ -130,6 +112,8 @@ impl Resolved {
             refused: self.refused.union(&self.used).cloned().collect(),
             print: self.print.clone(),
             unplanned: unplanned.collect(),
+            held: self.held.clone(),
+            joining: self.joining.clone(),
             ..Self::default()
         }
     }
@@ -149,89 +133,97 @@ impl From<String> for Stop {
     }
 }
 
-/// Stands for everything that the outcome depends on.
-pub(crate) fn fingerprint(input: &Input) -> String {
-    let mut parts = vec![format!("{:?}{:?}", input.group.spec, input.group.metadata.annotations)];
-    parts.extend(input.catalogs.iter().map(|it| {
-        let content = it.content.as_ref().map(|it| it.catalog().digest().to_owned());
-        format!("{}{}{content:?}", it.key, it.priority)
-    }));
-    parts.extend(input.subscriptions.iter().map(|it| {
-        let status = &it.status;
-        format!(
-            "{}{:?}{}{}{:?}",
-            it.metadata.uid, it.spec, status.current_csv, status.installed_csv, status.state
-        )
-    }));
-    parts.extend(input.csvs.iter().map(|(name, it)| {
-        format!("{name}{}{}{}{:?}", it.uid, it.replaces, it.phase, it.properties)
-    }));
-    parts.extend(input.in_flight.iter().cloned());
-    parts.extend(input.server_version.clone());
-    parts.extend(input.unpacked.keys().map(|it| format!("{}{}", it.catalog, it.image)));
-    let text = parts.concat();
-    hash::base62_sha224(text.as_bytes())
-}
-
 /// Resolves and turns what was chosen into steps.
 pub(crate) fn run(input: &Input) -> Resolved {
-    let outcome = resolver::resolve_explaining(&world(input), |failure| is_news(input, failure));
-    let mut out = Resolved {
-        failures: outcome
-            .failures
-            .iter()
-            // What is broken and in nobody's way is told where it is broken.
-            .filter(|it| !it.subscriptions.is_empty() || !it.csvs.is_empty())
-            .map(|it| Failure {
-                reason: it.kind.reason().into(),
-                message: it.message.clone(),
-                subscriptions: it.subscriptions.clone(),
-                csvs: if it.subscriptions.is_empty() { it.csvs.clone() } else { Vec::new() },
-                explanation: is_news(input, it).then(|| told(it)),
-            })
-            .collect(),
-        ..Resolved::default()
-    };
-    let Parts { unusable, waiting, refused } = parts(input, &outcome);
+    let outcome = resolver::resolve_explaining(&input.world(), |failure| is_news(input, failure));
+    let mut out = Resolved::default();
+    // What is broken and in nobody's way is told where it is broken.
+    let told = |it: &&resolver::Failure| !it.subscriptions.is_empty() || !it.csvs.is_empty();
+    for it in outcome.failures.iter().filter(told) {
+        // It will be something else, or nothing, when what is under way has come to an end.
+        if input.pinned.values().any(|why| it.message.contains(why)) {
+            out.held.extend(it.subscriptions.iter().cloned());
+            continue;
+        }
+        out.failures.push(Failure {
+            reason: it.kind.reason().into(),
+            message: it.message.clone(),
+            subscriptions: it.subscriptions.clone(),
+            csvs: if it.subscriptions.is_empty() { it.csvs.clone() } else { Vec::new() },
+            explanation: is_news(input, it).then(|| self::told(it)),
+        });
+    }
+    let members = |part: &usize| outcome.parts.get(*part).cloned().unwrap_or_default();
+    let Parts { unusable, waiting, refused, held } = parts(input, &outcome);
     out.refused = refused;
+    out.held.extend(held.iter().flat_map(members));
     for (part, keys) in &waiting {
-        let subscriptions = outcome.parts.get(*part).cloned().unwrap_or_default();
-        out.needed.extend(
-            keys.iter()
-                .map(|key| Needed { key: key.clone(), subscriptions: subscriptions.clone() }),
-        );
+        let needed = |key: &Key| Needed { key: key.clone(), subscriptions: members(part) };
+        out.needed.extend(keys.iter().map(needed));
     }
     for (part, message) in &unusable {
         out.failures.push(Failure {
             reason: SubscriptionReason::ErrorPreventedResolution,
             message: message.clone(),
-            subscriptions: outcome.parts.get(*part).cloned().unwrap_or_default(),
+            subscriptions: members(part),
             csvs: Vec::new(),
             explanation: None,
         });
     }
     for install in &outcome.installs {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
-        if is_under_way(input, &install.subscriptions, &chosen.name) {
-            continue;
-        }
         // Half of what belongs together is worse than nothing: a part was chosen as a whole.
-        if unusable.contains_key(&install.part) || waiting.contains_key(&install.part) {
+        if unusable.contains_key(&install.part)
+            || waiting.contains_key(&install.part)
+            || held.contains(&install.part)
+        {
             continue;
         }
-        if let Ok((steps, lookup)) = steps_of(input, chosen) {
-            out.steps.extend(steps);
-            if let Some((key, lookup)) = lookup {
-                out.used.insert(key);
-                out.lookups.push(lookup);
+        match way(input, &install.subscriptions, &chosen.name) {
+            Way::Go => {}
+            Way::UnderWay(joining) => {
+                out.joining.extend(joining);
+                continue;
             }
-            for name in &install.subscriptions {
-                out.updates.insert(name.clone(), chosen.name.clone());
+            Way::Wait => continue,
+        }
+        if let Ok(made) = steps_of(input, chosen) {
+            out.add(made, chosen, &install.subscriptions);
+            if install.subscriptions.is_empty() {
+                out.steps.extend(subscription_step(input, &outcome, chosen));
             }
         }
     }
+    again(input, &mut out);
     out.steps = steps::ordered(out.steps);
     out
+}
+
+/// Adds the steps for versions that are there without the rest of their bundles.
+fn again(input: &Input, out: &mut Resolved) {
+    for name in &input.undone {
+        let Some(it) = input.subscription(name).filter(|_| !out.updates.contains_key(name)) else {
+            continue;
+        };
+        let version = &it.status.current_csv;
+        let replaced = input.csvs.get(version).map(|it| it.replaces.clone()).unwrap_or_default();
+        let chosen = resolver::Chosen {
+            catalog: resolver::CatalogKey::new(&*it.spec.source, &*it.spec.source_namespace),
+            package: it.spec.package.clone(),
+            channel: it.spec.channel.clone(),
+            name: version.clone(),
+            version: None,
+            replaces: Some(replaced).filter(|it| !it.is_empty()),
+        };
+        match steps_of(input, &chosen) {
+            Ok(made) => out.add(made, &chosen, std::slice::from_ref(name)),
+            Err(Stop::Image(key)) => {
+                out.needed.push(Needed { key, subscriptions: vec![name.clone()] });
+            }
+            // The catalog has it no more, or not like that; what is missing was said before.
+            Err(Stop::Refused(_)) => {}
+        }
+    }
 }
 
 /// Parts that get no steps, or not yet.
@@ -243,13 +235,14 @@ struct Parts {
     waiting: BTreeMap<usize, BTreeSet<Key>>,
     /// The unpacked bundles of parts that get no steps.
     refused: BTreeSet<Key>,
+    /// With Subscriptions that wait for something else.
+    held: BTreeSet<usize>,
 }
 
 /// The image that a bundle is unpacked from, if it was.
 fn unpacked(input: &Input, chosen: &resolver::Chosen) -> Option<Key> {
     let catalog = NamespacedName::new(&*chosen.catalog.namespace, &*chosen.catalog.name);
-    let content = input.catalogs.iter().find(|it| it.key == catalog)?.content.as_ref().ok()?;
-    let bundle = content.catalog().bundle(&chosen.package, &chosen.name)?;
+    let bundle = input.content(&catalog)?.catalog().bundle(&chosen.package, &chosen.name)?;
     let key = Key { catalog, image: bundle.image.to_string() };
     (bundle.object_count() == 0 && input.unpacked.contains_key(&key)).then_some(key)
 }
@@ -258,8 +251,13 @@ fn parts(input: &Input, outcome: &resolver::Outcome) -> Parts {
     let mut parts = Parts::default();
     for install in &outcome.installs {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
-        if is_under_way(input, &install.subscriptions, &chosen.name) {
-            continue;
+        match way(input, &install.subscriptions, &chosen.name) {
+            Way::Go => {}
+            Way::UnderWay(_) => continue,
+            Way::Wait => {
+                parts.held.insert(install.part);
+                continue;
+            }
         }
         match steps_of(input, chosen) {
             Ok(_) => {}
@@ -273,10 +271,14 @@ fn parts(input: &Input, outcome: &resolver::Outcome) -> Parts {
     }
     // What will not be installed need not be unpacked.
     parts.waiting.retain(|part, _| !parts.unusable.contains_key(part));
+    parts.held.retain(|part| !parts.unusable.contains_key(part));
+    let held = &parts.held;
+    parts.waiting.retain(|part, _| !held.contains(part));
     for install in &outcome.installs {
         // Forgetting them would mean to unpack them again for the same answer.
-        let stopped =
-            parts.unusable.contains_key(&install.part) || parts.waiting.contains_key(&install.part);
+        let stopped = parts.unusable.contains_key(&install.part)
+            || parts.waiting.contains_key(&install.part)
+            || parts.held.contains(&install.part);
         if let Some(chosen) = outcome.resolved.get(install.chosen).filter(|_| stopped) {
             parts.refused.extend(unpacked(input, chosen));
         }
@@ -284,88 +286,50 @@ fn parts(input: &Input, outcome: &resolver::Outcome) -> Parts {
     parts
 }
 
-/// Whether everybody who asks for a version waits for a plan that brings it: a second plan for the
-/// same would only get in the way of the first.
-fn is_under_way(input: &Input, asking: &[String], version: &str) -> bool {
-    !asking.is_empty()
-        && asking.iter().all(|name| {
-            input.in_flight.contains(name)
-                && input
-                    .subscriptions
-                    .iter()
-                    .any(|it| it.metadata.name == *name && it.status.current_csv == version)
-        })
+/// What becomes of something that was chosen.
+enum Way {
+    /// It gets steps.
+    Go,
+    /// Plans that bring it are on their way; these Subscriptions have part in that of the other.
+    UnderWay(Vec<(String, String)>),
+    /// Some who ask for it wait for something else, which has to come first.
+    Wait,
 }
 
-fn world(input: &Input) -> resolver::World<'_> {
-    let group = &input.group;
-    let annotations = &group.metadata.annotations;
-    let excluded = annotations.get(names::EXCLUDE_GLOBAL_NAMESPACE_RESOLUTION);
-    resolver::World {
-        namespace: input.namespace.clone(),
-        global_namespace: input.global.clone(),
-        operator_groups: vec![resolver::OperatorGroup {
-            name: group.metadata.name.clone(),
-            fail_forward: group.spec.upgrade_strategy == UpgradeStrategy::FailForward,
-            exclude_global: excluded.map(String::as_str) == Some("true"),
-        }],
-        catalogs: input
-            .catalogs
-            .iter()
-            .map(|it| resolver::CatalogView {
-                key: resolver::CatalogKey::new(&*it.key.name, &*it.key.namespace),
-                priority: it.priority,
-                content: match &it.content {
-                    Ok(content) => resolver::Content::Ready(&content.snapshot),
-                    Err(why) => resolver::Content::Failed(why.clone()),
-                },
-            })
-            .collect(),
-        subscriptions: input.subscriptions.iter().map(subscription).collect(),
-        csvs: input.csvs.iter().map(|(name, it)| csv(name, it)).collect(),
-        kube_version: input
-            .server_version
-            .as_deref()
-            .and_then(|text| mainstay_version::parse_tolerant(text).ok()),
-        ..resolver::World::default()
-    }
-}
-
-fn subscription(it: &Subscription) -> resolver::Subscription {
-    resolver::Subscription {
-        name: it.metadata.name.clone(),
-        package: it.spec.package.clone(),
-        channel: it.spec.channel.clone(),
-        catalog: resolver::CatalogKey::new(&*it.spec.source, &*it.spec.source_namespace),
-        starting_csv: it.spec.starting_csv.clone(),
-        installed_csv: it.status.installed_csv.clone(),
-        current_csv: it.status.current_csv.clone(),
-    }
-}
-
-fn csv(name: &str, it: &facts::Csv) -> resolver::Csv {
-    let apis = |list: &[facts::Api]| -> Vec<resolver::Api> {
-        list.iter()
-            .map(|it| resolver::Api {
-                group: it.group.clone(),
-                version: it.version.clone(),
-                kind: it.kind.clone(),
-            })
-            .collect()
+/// A second plan for what a plan brings already would only get in the way of the first.
+fn way(input: &Input, asking: &[String], version: &str) -> Way {
+    let brought = |name: &&String| {
+        let planned = input.planned.iter().any(|it| it.name == **name && it.version == version);
+        let waits = input.in_flight.contains(*name)
+            && input.subscription(name).is_some_and(|it| it.status.current_csv == version);
+        planned || waits
     };
-    resolver::Csv {
-        name: name.to_owned(),
-        version: mainstay_version::parse_strict(&it.version).ok(),
-        replaces: it.replaces.clone(),
-        phase: it.phase.to_string(),
-        copied: it.is_copy(),
-        properties: it.properties.clone(),
-        // Definitions and API services are told apart only when properties are inferred, and there
-        // only their kinds count.
-        owned_apis: apis(&it.provides),
-        required_apis: apis(&it.requires),
-        ..resolver::Csv::default()
+    if let Some(carrier) = asking.iter().find(brought) {
+        let others = asking.iter().filter(|it| !brought(it));
+        // What is planned has no plan to refer to before it is there.
+        let is_there = input.in_flight.contains(carrier);
+        let joining = others.filter(|_| is_there).map(|it| (it.clone(), carrier.clone()));
+        return Way::UnderWay(joining.collect());
     }
+    let busy = |it: &String| {
+        input.planned.iter().any(|planned| planned.name == *it)
+            || (input.in_flight.contains(it) && !input.failed.contains(it))
+    };
+    if asking.iter().any(busy) { Way::Wait } else { Way::Go }
+}
+
+/// The step that makes the Subscription of a dependency.
+fn subscription_step(
+    input: &Input,
+    outcome: &resolver::Outcome,
+    chosen: &resolver::Chosen,
+) -> Option<Step> {
+    let new = outcome.new_subscriptions.iter().find(|it| {
+        it.catalog == chosen.catalog
+            && it.package == chosen.package
+            && it.starting_csv == chosen.name
+    })?;
+    Some(steps::of_dependency(&input.namespace, new))
 }
 
 /// The steps for a bundle, and, if it comes as an image, which one and what the plan says of that.
@@ -375,18 +339,8 @@ fn steps_of(input: &Input, chosen: &resolver::Chosen) -> Result<Made, Stop> {
     let key = NamespacedName::new(&*chosen.catalog.namespace, &*chosen.catalog.name);
     let name = &chosen.name;
     let gone = || format!("bundle {name} is not in catalog {key} any more");
-    let content = input
-        .catalogs
-        .iter()
-        .find(|it| it.key == key)
-        .and_then(|it| it.content.as_ref().ok())
-        .ok_or_else(gone)?;
+    let content = input.content(&key).ok_or_else(gone)?;
     let bundle = content.catalog().bundle(&chosen.package, name).ok_or_else(gone)?;
-    if let Some(dependencies) = dependencies(bundle) {
-        return Err(Stop::Refused(format!(
-            "bundle {name} has dependencies, which are not supported: {dependencies}"
-        )));
-    }
     let properties: Vec<Value> =
         bundle.properties.iter().map(|it| json!({"type": *it.kind, "value": it.value()})).collect();
     let replaces = chosen.replaces.as_deref().unwrap_or_default();
@@ -429,20 +383,4 @@ fn steps_of(input: &Input, chosen: &resolver::Chosen) -> Result<Made, Stop> {
     }
     let chosen = Chosen { csv, objects: &others, properties: &properties, replaces, catalog: &key };
     Ok((steps::of_bundle(&input.namespace, &chosen), lookup))
-}
-
-/// What a bundle needs from others, by name.
-fn dependencies(bundle: &Bundle) -> Option<String> {
-    let packages = bundle
-        .required_packages()
-        .map(|it| format!("package {} {}", it.package_name, it.version_range));
-    let apis =
-        bundle.required_apis().map(|it| format!("API {} ({}/{})", it.kind, it.group, it.version));
-    let others = bundle
-        .properties
-        .iter()
-        .filter(|it| REQUIRED[2..].contains(&&*it.kind))
-        .map(|it| format!("{} {}", it.kind, it.json));
-    let all: Vec<String> = packages.chain(apis).chain(others).collect();
-    (!all.is_empty()).then(|| all.join(", "))
 }

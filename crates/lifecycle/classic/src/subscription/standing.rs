@@ -1,11 +1,13 @@
 //! Where a Subscription stands, before anything new is resolved.
 
 use super::conditions::{remove, set};
+use super::{deprecation, plan::refer};
+use crate::catalog::Content;
 use crate::facts;
 use mainstay_api::{
-    CatalogHealth, InstallPlanPhase, ObjectReference, Subscription,
+    CatalogHealth, CsvReason, InstallPlanPhase, ObjectReference, Subscription,
     SubscriptionConditionType as Type, SubscriptionReason as Why, SubscriptionState,
-    SubscriptionStatus, Time,
+    SubscriptionStatus, Time, names,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +20,8 @@ pub(crate) struct VisibleCatalog {
     pub(crate) healthy: bool,
     /// Whether the content is not what its folder holds, because that cannot be read.
     pub(crate) stale: bool,
+    /// What it has.
+    pub(crate) content: Option<Arc<Content>>,
 }
 
 /// What was seen around a Subscription.
@@ -28,6 +32,8 @@ pub(crate) struct World<'a> {
     pub(crate) plans: &'a BTreeMap<String, Arc<facts::Plan>>,
     /// The versions of its namespace, copies included.
     pub(crate) csvs: &'a BTreeMap<String, Arc<facts::Csv>>,
+    /// Plans that made Subscriptions which do not refer to them yet, by name.
+    pub(crate) makers: &'a BTreeMap<String, ObjectReference>,
     /// Whether versions that failed may be replaced.
     pub(crate) fail_forward: bool,
     pub(crate) now: Time,
@@ -38,12 +44,39 @@ pub(crate) fn status(subscription: &Subscription, world: &World<'_>) -> Subscrip
     let old = &subscription.status;
     let mut new = old.clone();
     health(subscription, world, &mut new);
+    made(subscription, world, &mut new);
     plan(world, &mut new);
     version(world, &mut new);
+    // While the catalog has no content, what it said last stands.
+    if let Some(content) = target(subscription, world).and_then(|it| it.content.as_ref()) {
+        deprecation::write(subscription, content, &mut new, world.now);
+    }
     if new != *old {
         new.last_updated = Some(world.now);
     }
     new
+}
+
+/// The catalog that the Subscription names.
+fn target<'a>(subscription: &Subscription, world: &World<'a>) -> Option<&'a VisibleCatalog> {
+    let spec = &subscription.spec;
+    world.catalogs.iter().find(|it| {
+        it.reference.name == spec.source && it.reference.namespace == spec.source_namespace
+    })
+}
+
+/// The plan that made a Subscription which does not refer to it, by name.
+pub(crate) fn maker(subscription: &Subscription) -> Option<&str> {
+    let name = subscription.metadata.annotations.get(names::GENERATED_BY)?;
+    subscription.status.install_plan_ref.is_none().then_some(name)
+}
+
+/// A Subscription that was made for a dependency has part in the plan that made it.
+fn made(subscription: &Subscription, world: &World<'_>, status: &mut SubscriptionStatus) {
+    let reference = maker(subscription).and_then(|it| world.makers.get(it));
+    if let Some(reference) = reference {
+        refer(status, reference.clone(), &subscription.spec.starting_csv);
+    }
 }
 
 fn health(subscription: &Subscription, world: &World<'_>, status: &mut SubscriptionStatus) {
@@ -54,7 +87,8 @@ fn health(subscription: &Subscription, world: &World<'_>, status: &mut Subscript
         .iter()
         .map(|it| (it.catalog_source_ref.as_ref().map_or("", |it| it.uid.as_str()), it.healthy))
         .collect();
-    if seen != told {
+    let (before, news) = (told.len(), seen != told);
+    if news {
         status.catalog_health = world
             .catalogs
             .iter()
@@ -66,17 +100,21 @@ fn health(subscription: &Subscription, world: &World<'_>, status: &mut Subscript
             .collect();
     }
     let (source, namespace) = (&subscription.spec.source, &subscription.spec.source_namespace);
-    let target = world
-        .catalogs
-        .iter()
-        .find(|it| it.reference.name == *source && it.reference.namespace == *namespace);
+    let target = target(subscription, world);
     let other = world.catalogs.iter().find(|it| !it.healthy).map(|it| &it.reference);
     let (holds, why, message) = if world.catalogs.is_empty() {
         let message = "dependency resolution requires at least one catalogsource".to_owned();
         (true, Why::NoCatalogSourcesFound, message)
     } else if target.is_none() {
         let message = format!("targeted catalogsource {namespace}/{source} missing");
-        (true, Why::UnhealthyCatalogSourceFound, message)
+        let said = status.conditions.iter().find(|it| it.kind == Type::CatalogSourcesUnhealthy);
+        let why = match said.filter(|it| !news && it.message == message) {
+            Some(said) => said.reason.clone(),
+            None if before > 0 && world.catalogs.len() > before => Why::CatalogSourcesAdded,
+            None if world.catalogs.len() < before => Why::CatalogSourcesDeleted,
+            None => Why::CatalogSourcesUpdated,
+        };
+        (true, why, message)
     } else if target.is_some_and(|it| !it.healthy) {
         let message = format!("targeted catalogsource {namespace}/{source} unhealthy");
         (true, Why::UnhealthyCatalogSourceFound, message)
@@ -161,6 +199,17 @@ fn version(world: &World<'_>, status: &mut SubscriptionStatus) {
     };
 }
 
+/// Whether the version of a Subscription lacks what its plan, which is gone, should have brought:
+/// it exists, and nothing but a new plan would bring the rest.
+pub(crate) fn is_undone(status: &SubscriptionStatus, world: &World<'_>) -> bool {
+    let gone =
+        status.install_plan_ref.as_ref().is_some_and(|it| !world.plans.contains_key(&it.name));
+    let lacks = |it: &Arc<facts::Csv>| {
+        !it.is_copy() && !it.deleting && it.reason == CsvReason::RequirementsNotMet
+    };
+    gone && world.csvs.get(&status.current_csv).is_some_and(lacks)
+}
+
 /// Whether a Subscription waits for its plan, so that nothing new is resolved for it.
 pub(crate) fn waits(status: &SubscriptionStatus) -> bool {
     status.install_plan_ref.is_some() && status.state == SubscriptionState::UpgradePending
@@ -215,8 +264,15 @@ mod tests {
         let plans = plan.map(|it| ("install-1".to_owned(), Arc::new(it))).into_iter().collect();
         let csvs =
             csvs.iter().map(|name| ((*name).to_owned(), Arc::new(facts::Csv::default()))).collect();
-        let world =
-            World { catalogs, plans: &plans, csvs: &csvs, fail_forward: false, now: time(now) };
+        let makers = BTreeMap::new();
+        let world = World {
+            catalogs,
+            plans: &plans,
+            csvs: &csvs,
+            makers: &makers,
+            fail_forward: false,
+            now: time(now),
+        };
         status(it, &world)
     }
 
@@ -242,7 +298,7 @@ mod tests {
             ),
             (
                 vec![catalog("other", true)],
-                "CatalogSourcesUnhealthy=True UnhealthyCatalogSourceFound targeted catalogsource ns/cat missing",
+                "CatalogSourcesUnhealthy=True CatalogSourcesUpdated targeted catalogsource ns/cat missing",
             ),
             (
                 vec![catalog("cat", false)],
@@ -254,6 +310,82 @@ mod tests {
             assert_eq!(told(&it.status), [wanted]);
             assert_eq!(it.status.catalog_health.len(), catalogs.len());
             assert_eq!(look(&it, &catalogs, None, &[], 9), it.status, "it settles");
+        }
+    }
+
+    #[test]
+    fn a_catalog_that_is_missing_is_told_with_what_happened_to_the_others() {
+        let mut it = subscription();
+        let reason = |it: &Subscription| it.status.conditions[0].reason.to_string();
+        let (one, two) = (vec![catalog("x", true)], vec![catalog("x", true), catalog("y", true)]);
+        for (catalogs, wanted) in [
+            (&one, "CatalogSourcesUpdated"),
+            (&two, "CatalogSourcesAdded"),
+            (&two, "CatalogSourcesAdded"),
+            (&one, "CatalogSourcesDeleted"),
+        ] {
+            it.status = look(&it, catalogs, None, &[], 1);
+            assert_eq!(reason(&it), wanted);
+            assert_eq!(look(&it, catalogs, None, &[], 9), it.status, "it settles");
+        }
+    }
+
+    #[test]
+    fn a_subscription_made_by_a_plan_refers_to_it() {
+        let mut it = subscription();
+        it.metadata.annotations.insert(names::GENERATED_BY.to_owned(), "install-1".to_owned());
+        it.spec.starting_csv = "a.v1".to_owned();
+        let plans = BTreeMap::from([("install-1".to_owned(), Arc::default())]);
+        let reference =
+            ObjectReference { name: "install-1".to_owned(), ..ObjectReference::default() };
+        let makers = BTreeMap::from([("install-1".to_owned(), reference)]);
+        let csvs = BTreeMap::new();
+        let world = World {
+            catalogs: &[],
+            plans: &plans,
+            csvs: &csvs,
+            makers: &makers,
+            fail_forward: false,
+            now: time(1),
+        };
+        it.status = status(&it, &world);
+        assert!(waits(&it.status) && maker(&it).is_none());
+        assert_eq!((&*it.status.current_csv, it.status.install_plan_generation), ("a.v1", 0));
+        assert_eq!(status(&it, &world), it.status, "it settles");
+    }
+
+    #[test]
+    fn a_version_without_the_rest_of_its_deleted_plan_is_undone() {
+        let plans = BTreeMap::from([("install-2".to_owned(), Arc::default())]);
+        let lacking = facts::Csv { reason: CsvReason::RequirementsNotMet, ..facts::Csv::default() };
+        let csvs = BTreeMap::from([
+            ("a.v1".to_owned(), Arc::new(lacking)),
+            ("b.v1".to_owned(), Arc::default()),
+        ]);
+        let makers = BTreeMap::new();
+        let world = World {
+            catalogs: &[],
+            plans: &plans,
+            csvs: &csvs,
+            makers: &makers,
+            fail_forward: false,
+            now: time(1),
+        };
+        for (plan, version, wanted) in [
+            ("install-1", "a.v1", true),
+            ("install-2", "a.v1", false),
+            ("install-1", "b.v1", false),
+            ("install-1", "c.v1", false),
+        ] {
+            let status = SubscriptionStatus {
+                current_csv: version.to_owned(),
+                install_plan_ref: Some(ObjectReference {
+                    name: plan.to_owned(),
+                    ..ObjectReference::default()
+                }),
+                ..SubscriptionStatus::default()
+            };
+            assert_eq!(is_undone(&status, &world), wanted, "{plan} {version}");
         }
     }
 

@@ -130,6 +130,11 @@ spec: {{sourceType: grpc, address: '{}'}}
         write_catalog(self.folder.path(), versions, edit);
     }
 
+    /// Writes the catalog with this text.
+    pub(crate) fn publish_text(&self, text: &str) {
+        write(self.folder.path(), text);
+    }
+
     /// An OperatorGroup of the namespace `team` for itself.
     pub(crate) async fn group(&self, name: &str) {
         self.group_for(name, &["team"]).await;
@@ -267,9 +272,13 @@ pub(crate) fn condition(object: &Object, kind: &str) -> Option<(String, String)>
 }
 
 fn write_catalog(folder: &Path, versions: &[&str], edit: impl Fn(&str, &mut Value)) {
+    write(folder, &catalog(versions, edit));
+}
+
+fn write(folder: &Path, text: &str) {
     // As a whole and at once, as careful writers do.
     let new = folder.join(".new");
-    std::fs::write(&new, catalog(versions, edit)).unwrap();
+    std::fs::write(&new, text).unwrap();
     std::fs::rename(&new, folder.join("catalog.json")).unwrap();
 }
 

@@ -1,0 +1,183 @@
+//! What is on its way in a namespace, so that resolution neither trips over it nor gets in its way.
+//!
+//! While one version replaces another, both are there, which no resolution can make sense of. What
+//! is replaced is left out of what is resolved, and nothing is chosen of its package until it is
+//! gone. Everything else in the namespace goes on.
+
+use crate::facts;
+use mainstay_api::{CsvPhase, Subscription};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The versions of a namespace by name.
+type Csvs = BTreeMap<String, Arc<facts::Csv>>;
+
+/// A namespace as it is resolved.
+#[derive(Debug, Default)]
+pub(super) struct Course {
+    /// The versions that count as installed.
+    pub(super) csvs: Csvs,
+    /// Packages of which nothing is chosen for now, with the reason.
+    pub(super) pinned: BTreeMap<String, String>,
+}
+
+/// Tells what counts as installed, and what must come to an end first.
+///
+/// With `fail_forward`, what failed while it replaced something may itself be replaced.
+pub(super) fn of(csvs: &Csvs, subscriptions: &[Subscription], fail_forward: bool) -> Course {
+    let own: BTreeMap<&str, &facts::Csv> = csvs
+        .iter()
+        .filter(|(_, it)| !it.is_copy())
+        .map(|(name, it)| (name.as_str(), &**it))
+        .collect();
+    let successors: BTreeMap<&str, &str> = own
+        .iter()
+        .filter(|(name, it)| it.replaces != **name && own.contains_key(it.replaces.as_str()))
+        .map(|(name, it)| (it.replaces.as_str(), *name))
+        .collect();
+    let mut course = Course::default();
+    for (&name, csv) in &own {
+        let kept = match last(name, &successors) {
+            Some(end) if end != name => {
+                let failed = own.get(end).is_some_and(|it| it.phase == CsvPhase::Failed);
+                if !(fail_forward && failed) {
+                    let why = format!("{name} is being replaced by {end}");
+                    course.pin(name, csv, subscriptions, &why);
+                    if let Some(csv) = own.get(end) {
+                        course.pin(end, csv, subscriptions, &why);
+                    }
+                }
+                false
+            }
+            // A version that nobody asks for any more, and that is about to be gone.
+            _ if csv.deleting && asking(name, subscriptions).next().is_none() => {
+                !course.pin(name, csv, subscriptions, &format!("{name} is being deleted"))
+            }
+            _ => true,
+        };
+        if kept && let Some(csv) = csvs.get(name) {
+            course.csvs.insert(name.to_owned(), Arc::clone(csv));
+        }
+    }
+    course
+}
+
+/// The last of those that replace a version, one after the other; itself if none does. There is no
+/// last one in a circle.
+fn last<'a>(name: &'a str, successors: &BTreeMap<&'a str, &'a str>) -> Option<&'a str> {
+    let mut seen = BTreeSet::new();
+    let mut at = name;
+    while let Some(next) = successors.get(at) {
+        if !seen.insert(at) {
+            return None;
+        }
+        at = next;
+    }
+    Some(at)
+}
+
+/// The Subscriptions that a version is there for.
+fn asking<'a>(
+    version: &'a str,
+    subscriptions: &'a [Subscription],
+) -> impl Iterator<Item = &'a Subscription> {
+    subscriptions
+        .iter()
+        .filter(move |it| it.status.installed_csv == version || it.status.current_csv == version)
+}
+
+impl Course {
+    /// Keeps the packages of a version as they are. Tells whether any is known.
+    fn pin(
+        &mut self,
+        name: &str,
+        csv: &facts::Csv,
+        subscriptions: &[Subscription],
+        why: &str,
+    ) -> bool {
+        let mut packages: BTreeSet<String> =
+            asking(name, subscriptions).map(|it| it.spec.package.clone()).collect();
+        packages.extend(csv.package());
+        let known = !packages.is_empty();
+        for package in packages {
+            self.pinned.entry(package).or_insert_with(|| why.to_owned());
+        }
+        known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn csv(replaces: &str, phase: CsvPhase) -> facts::Csv {
+        let properties = r#"{"properties":[{"type":"olm.package","value":{"packageName":"a"}}]}"#;
+        facts::Csv {
+            replaces: replaces.to_owned(),
+            phase,
+            properties: Some(properties.to_owned()),
+            ..facts::Csv::default()
+        }
+    }
+
+    fn look(
+        csvs: Vec<(&str, facts::Csv)>,
+        installed: &str,
+        fail_forward: bool,
+    ) -> (Vec<String>, Vec<String>) {
+        let mut it = Subscription::new("ns", "s");
+        it.spec.package = "p".to_owned();
+        it.status.installed_csv = installed.to_owned();
+        let csvs = csvs.into_iter().map(|(name, it)| (name.to_owned(), Arc::new(it))).collect();
+        let course = of(&csvs, &[it], fail_forward);
+        let pinned = course.pinned.iter().map(|(package, why)| format!("{package}: {why}"));
+        (course.csvs.into_keys().collect(), pinned.collect())
+    }
+
+    #[test]
+    fn what_is_replaced_does_not_count_and_its_packages_stay_as_they_are() {
+        use CsvPhase::{Failed, Installing, Replacing, Succeeded};
+        let chain = || {
+            vec![
+                ("a.v1", csv("", Replacing)),
+                ("a.v2", csv("a.v1", Replacing)),
+                ("a.v3", csv("a.v2", Installing)),
+                ("b.v1", csv("", Succeeded)),
+            ]
+        };
+        let (kept, pinned) = look(chain(), "a.v3", true);
+        assert_eq!(kept, ["a.v3", "b.v1"]);
+        assert_eq!(
+            pinned,
+            ["a: a.v1 is being replaced by a.v3", "p: a.v1 is being replaced by a.v3"]
+        );
+        let failed = || vec![("a.v1", csv("", Replacing)), ("a.v2", csv("a.v1", Failed))];
+        let (kept, pinned) = look(failed(), "a.v2", false);
+        assert_eq!((kept.len(), pinned.len()), (1, 2));
+        let (kept, pinned) = look(failed(), "a.v2", true);
+        assert_eq!((kept, pinned), (vec!["a.v2".to_owned()], vec![]), "it may be replaced");
+    }
+
+    #[test]
+    fn versions_in_a_circle_or_on_their_own_all_count() {
+        use CsvPhase::Succeeded;
+        let (kept, pinned) =
+            look(vec![("a", csv("b", Succeeded)), ("b", csv("a", Succeeded))], "", false);
+        assert_eq!((kept.len(), pinned.len()), (2, 0));
+        let (kept, _) = look(vec![("a", csv("a", Succeeded))], "", false);
+        assert_eq!(kept, ["a"]);
+        let copy = facts::Csv { copied_from: Some("x".to_owned()), ..csv("", Succeeded) };
+        assert!(look(vec![("a", copy)], "", false).0.is_empty());
+    }
+
+    #[test]
+    fn what_goes_and_nobody_asks_for_does_not_count() {
+        let going = || facts::Csv { deleting: true, ..csv("", CsvPhase::Succeeded) };
+        let (kept, pinned) = look(vec![("a.v1", going())], "", false);
+        assert_eq!((kept.len(), pinned), (0, vec!["a: a.v1 is being deleted".to_owned()]));
+        let (kept, pinned) = look(vec![("a.v1", going())], "a.v1", false);
+        assert_eq!((kept.len(), pinned.len()), (1, 0), "its successor may come meanwhile");
+        let unknown = facts::Csv { properties: None, ..going() };
+        assert_eq!(look(vec![("a.v1", unknown)], "", false).0, ["a.v1"]);
+    }
+}

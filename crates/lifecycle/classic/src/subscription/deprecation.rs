@@ -1,0 +1,98 @@
+//! What a catalog says of things at their end, as conditions of the Subscriptions that have them.
+
+use super::conditions::{remove, set};
+use crate::catalog::Content;
+use mainstay_api::{
+    Subscription, SubscriptionConditionType as Type, SubscriptionReason as Why, SubscriptionStatus,
+    Time,
+};
+
+/// The deprecations that concern a Subscription, each with its text.
+type Told = [(Type, Option<String>); 3];
+
+/// Writes what the content of its catalog says of the package and channel of a Subscription, and of
+/// the version that it has installed.
+pub(super) fn write(
+    subscription: &Subscription,
+    content: &Content,
+    status: &mut SubscriptionStatus,
+    now: Time,
+) {
+    state(told(subscription, content, &status.installed_csv), status, now);
+}
+
+fn told(subscription: &Subscription, content: &Content, installed: &str) -> Told {
+    let name = &subscription.spec.package;
+    let package = content.catalog().package(name);
+    let channel = package.and_then(|it| match &*subscription.spec.channel {
+        "" => it.channel(&it.default_channel),
+        channel => it.channel(channel),
+    });
+    let bundle = package.and_then(|it| it.bundle(installed));
+    [
+        (
+            Type::PackageDeprecated,
+            package
+                .and_then(|it| it.deprecation.as_ref())
+                .map(|text| format!("olm.package/{name}: {text}")),
+        ),
+        (
+            Type::ChannelDeprecated,
+            channel.and_then(|it| {
+                Some(format!("olm.channel/{}: {}", it.name, it.deprecation.as_ref()?))
+            }),
+        ),
+        (
+            Type::BundleDeprecated,
+            bundle.and_then(|it| {
+                Some(format!("olm.bundle/{}: {}", it.name, it.deprecation.as_ref()?))
+            }),
+        ),
+    ]
+}
+
+/// One condition for each, and one that has them all.
+fn state(told: Told, status: &mut SubscriptionStatus, now: Time) {
+    let texts: Vec<String> = told.iter().filter_map(|(_, text)| text.clone()).collect();
+    let all = (!texts.is_empty()).then(|| texts.join("; "));
+    for (kind, text) in told.into_iter().chain([(Type::Deprecated, all)]) {
+        match text {
+            Some(text) => set(status, kind, true, Why::default(), text, now),
+            None => remove(status, &[kind]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_deprecated_is_told_one_by_one_and_together_until_it_is_over() {
+        let now = Time::new(jiff::Timestamp::UNIX_EPOCH);
+        let mut status = SubscriptionStatus::default();
+        let of = |texts: [Option<&str>; 3]| {
+            let [package, channel, bundle] = texts.map(|it| it.map(str::to_owned));
+            [
+                (Type::PackageDeprecated, package),
+                (Type::ChannelDeprecated, channel),
+                (Type::BundleDeprecated, bundle),
+            ]
+        };
+        let told = |status: &SubscriptionStatus| {
+            let text = |it: &mainstay_api::SubscriptionCondition| {
+                format!("{}={} {}{}", it.kind, it.status, it.reason, it.message)
+            };
+            status.conditions.iter().map(text).collect::<Vec<_>>()
+        };
+        state(of([Some("a"), None, Some("c")]), &mut status, now);
+        assert_eq!(
+            told(&status),
+            ["PackageDeprecated=True a", "BundleDeprecated=True c", "Deprecated=True a; c"]
+        );
+        state(of([None, Some("b"), None]), &mut status, now);
+        assert_eq!(told(&status), ["Deprecated=True b", "ChannelDeprecated=True b"]);
+        state(of([None, None, None]), &mut status, now);
+        assert!(status.conditions.is_empty());
+    }
+}

@@ -1,0 +1,183 @@
+//! What a namespace is resolved from, and the world that the resolver makes of it.
+
+use crate::catalog::Content;
+use crate::facts;
+use crate::hash;
+use crate::image::bundles::Key;
+use mainstay_api::{OperatorGroup, Subscription, UpgradeStrategy, names};
+use mainstay_object::{NamespacedName, Object};
+use mainstay_resolver as resolver;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A catalog of the namespace.
+pub(crate) struct Visible {
+    pub(crate) key: NamespacedName,
+    pub(crate) priority: i64,
+    /// Its content, or why it has none.
+    pub(crate) content: Result<Arc<Content>, String>,
+}
+
+/// What is resolved.
+pub(crate) struct Input {
+    pub(crate) namespace: String,
+    pub(crate) global: String,
+    pub(crate) group: Arc<OperatorGroup>,
+    pub(crate) catalogs: Vec<Visible>,
+    pub(crate) subscriptions: Vec<Subscription>,
+    /// The versions that count as installed.
+    pub(crate) csvs: BTreeMap<String, Arc<facts::Csv>>,
+    /// Packages of which nothing is chosen for now, with the reason.
+    pub(crate) pinned: BTreeMap<String, String>,
+    /// `gitVersion` of the server; none if it does not say, which excludes nothing.
+    pub(crate) server_version: Option<String>,
+    /// The Subscriptions whose plan has not brought their version yet.
+    pub(crate) in_flight: BTreeSet<String>,
+    /// Those of them whose plan has failed.
+    pub(crate) failed: BTreeSet<String>,
+    /// Subscriptions that plans are going to make.
+    pub(crate) planned: Vec<facts::Planned>,
+    /// Subscriptions whose version is there without what else its plan, which is gone, should have
+    /// brought.
+    pub(crate) undone: BTreeSet<String>,
+    /// The objects of bundles by image.
+    pub(crate) unpacked: BTreeMap<Key, Arc<Vec<Object>>>,
+}
+
+impl Input {
+    /// Stands for everything that the outcome depends on.
+    pub(crate) fn fingerprint(&self) -> String {
+        let group = &self.group;
+        let mut parts = vec![format!("{:?}{:?}", group.spec, group.metadata.annotations)];
+        parts.extend(self.catalogs.iter().map(|it| {
+            let content = it.content.as_ref().map(|it| it.catalog().digest().to_owned());
+            format!("{}{}{content:?}", it.key, it.priority)
+        }));
+        parts.extend(self.subscriptions.iter().map(|it| {
+            let status = &it.status;
+            format!(
+                "{}{:?}{}{}{:?}",
+                it.metadata.uid, it.spec, status.current_csv, status.installed_csv, status.state
+            )
+        }));
+        parts.extend(self.csvs.iter().map(|(name, it)| {
+            format!("{name}{}{}{}{:?}", it.uid, it.replaces, it.phase, it.properties)
+        }));
+        parts.push(format!(
+            "{:?}{:?}{:?}{:?}{:?}{:?}",
+            self.pinned,
+            self.in_flight,
+            self.failed,
+            self.planned,
+            self.undone,
+            self.server_version
+        ));
+        parts.extend(self.unpacked.keys().map(|it| format!("{}{}", it.catalog, it.image)));
+        hash::base62_sha224(parts.concat().as_bytes())
+    }
+
+    /// The content of a catalog, if it has any.
+    pub(super) fn content(&self, key: &NamespacedName) -> Option<&Arc<Content>> {
+        self.catalogs.iter().find(|it| it.key == *key)?.content.as_ref().ok()
+    }
+
+    /// The Subscription of that name.
+    pub(super) fn subscription(&self, name: &str) -> Option<&Subscription> {
+        self.subscriptions.iter().find(|it| it.metadata.name == name)
+    }
+
+    /// The namespace as the resolver sees it.
+    pub(super) fn world(&self) -> resolver::World<'_> {
+        let group = &self.group;
+        let annotations = &group.metadata.annotations;
+        let excluded = annotations.get(names::EXCLUDE_GLOBAL_NAMESPACE_RESOLUTION);
+        let planned = self.planned.iter().map(|it| self.planned(it));
+        resolver::World {
+            namespace: self.namespace.clone(),
+            global_namespace: self.global.clone(),
+            operator_groups: vec![resolver::OperatorGroup {
+                name: group.metadata.name.clone(),
+                fail_forward: group.spec.upgrade_strategy == UpgradeStrategy::FailForward,
+                exclude_global: excluded.map(String::as_str) == Some("true"),
+            }],
+            catalogs: self
+                .catalogs
+                .iter()
+                .map(|it| resolver::CatalogView {
+                    key: resolver::CatalogKey::new(&*it.key.name, &*it.key.namespace),
+                    priority: it.priority,
+                    content: match &it.content {
+                        Ok(content) => resolver::Content::Ready(&content.snapshot),
+                        Err(why) => resolver::Content::Failed(why.clone()),
+                    },
+                })
+                .collect(),
+            subscriptions: self.subscriptions.iter().map(subscription).chain(planned).collect(),
+            csvs: self.csvs.iter().map(|(name, it)| csv(name, it)).collect(),
+            prohibitions: self
+                .pinned
+                .iter()
+                .map(|(package, why)| resolver::Prohibition {
+                    what: resolver::Prohibited::Package(package.clone()),
+                    message: why.clone(),
+                })
+                .collect(),
+            kube_version: self
+                .server_version
+                .as_deref()
+                .and_then(|text| mainstay_version::parse_tolerant(text).ok()),
+            ..resolver::World::default()
+        }
+    }
+
+    /// A Subscription that is as good as there.
+    fn planned(&self, it: &facts::Planned) -> resolver::Subscription {
+        let is_there = self.csvs.contains_key(&it.version);
+        resolver::Subscription {
+            name: it.name.clone(),
+            package: it.package.clone(),
+            channel: it.channel.clone(),
+            catalog: resolver::CatalogKey::new(&*it.source.0, &*it.source.1),
+            starting_csv: it.version.clone(),
+            installed_csv: if is_there { it.version.clone() } else { String::new() },
+            current_csv: it.version.clone(),
+        }
+    }
+}
+
+fn subscription(it: &Subscription) -> resolver::Subscription {
+    resolver::Subscription {
+        name: it.metadata.name.clone(),
+        package: it.spec.package.clone(),
+        channel: it.spec.channel.clone(),
+        catalog: resolver::CatalogKey::new(&*it.spec.source, &*it.spec.source_namespace),
+        starting_csv: it.spec.starting_csv.clone(),
+        installed_csv: it.status.installed_csv.clone(),
+        current_csv: it.status.current_csv.clone(),
+    }
+}
+
+fn csv(name: &str, it: &facts::Csv) -> resolver::Csv {
+    let apis = |list: &[facts::Api]| -> Vec<resolver::Api> {
+        list.iter()
+            .map(|it| resolver::Api {
+                group: it.group.clone(),
+                version: it.version.clone(),
+                kind: it.kind.clone(),
+            })
+            .collect()
+    };
+    resolver::Csv {
+        name: name.to_owned(),
+        version: mainstay_version::parse_strict(&it.version).ok(),
+        replaces: it.replaces.clone(),
+        phase: it.phase.to_string(),
+        copied: it.is_copy(),
+        properties: it.properties.clone(),
+        // Definitions and API services are told apart only when properties are inferred, and there
+        // only their kinds count.
+        owned_apis: apis(&it.provides),
+        required_apis: apis(&it.requires),
+        ..resolver::Csv::default()
+    }
+}

@@ -1,0 +1,445 @@
+//! Several operators in a namespace: what needs what, what stands in whose way.
+
+use crate::world::{CATALOGS, World, condition, csv};
+use base64::Engine as _;
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
+use mainstay_client::{DeleteOptions, Patch};
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+
+/// A version of a package in a channel of the same name as its kind.
+struct Version<'a> {
+    package: &'a str,
+    channel: &'a str,
+    version: &'a str,
+    replaces: Option<&'a str>,
+    /// The kind that it brings.
+    owns: &'a str,
+    /// A kind that it needs.
+    needs: Option<&'a str>,
+}
+
+const ANVIL: Version<'_> = Version {
+    package: "anvil",
+    channel: "stable",
+    version: "1.0.0",
+    replaces: None,
+    owns: "Anvil",
+    needs: None,
+};
+const CHISEL: Version<'_> = Version { package: "chisel", owns: "Chisel", ..ANVIL };
+const NEEDY: Version<'_> = Version { needs: Some("Chisel"), ..ANVIL };
+
+impl Version<'_> {
+    fn name(&self) -> String {
+        format!("{}.v{}", self.package, self.version)
+    }
+
+    fn reference(kind: &str) -> Value {
+        let plural = format!("{}s", kind.to_lowercase());
+        json!({"name": format!("{plural}.forge.example.com"), "kind": kind, "version": "v1"})
+    }
+
+    fn csv(&self) -> Value {
+        let mut csv = csv(self.version, None);
+        csv["metadata"]["name"] = self.name().into();
+        let replaces = self.replaces.map(|it| format!("{}.v{it}", self.package));
+        csv["spec"]["replaces"] = replaces.into();
+        csv["spec"]["customresourcedefinitions"] = json!({
+            "owned": [Self::reference(self.owns)],
+            "required": self.needs.iter().map(|it| Self::reference(it)).collect::<Vec<_>>(),
+        });
+        let deployment = &mut csv["spec"]["install"]["spec"]["deployments"][0];
+        deployment["name"] = self.package.into();
+        csv
+    }
+
+    fn crd(&self) -> Value {
+        let (kind, small) = (self.owns, self.owns.to_lowercase());
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{small}s.forge.example.com")},
+            "spec": {
+                "group": "forge.example.com", "scope": "Namespaced",
+                "names": {
+                    "kind": kind, "listKind": format!("{kind}List"),
+                    "plural": format!("{small}s"), "singular": small,
+                },
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                }}],
+            },
+        })
+    }
+
+    fn bundle(&self, edit: &dyn Fn(&str, &mut Value)) -> Value {
+        let mut csv = self.csv();
+        edit(&self.name(), &mut csv);
+        let object = |object: Value| {
+            let data = base64::engine::general_purpose::STANDARD.encode(object.to_string());
+            json!({"type": "olm.bundle.object", "value": {"data": data}})
+        };
+        let api = |kind: &str| json!({"group": "forge.example.com", "kind": kind, "version": "v1"});
+        let mut properties = vec![
+            json!({"type": "olm.package", "value": {"packageName": self.package, "version": self.version}}),
+            json!({"type": "olm.gvk", "value": api(self.owns)}),
+            object(csv),
+            object(self.crd()),
+        ];
+        properties
+            .extend(self.needs.map(|it| json!({"type": "olm.gvk.required", "value": api(it)})));
+        json!({
+            "schema": "olm.bundle", "name": self.name(), "package": self.package,
+            "properties": properties,
+        })
+    }
+}
+
+/// A catalog of these versions and further documents; the channel of a package's first version is
+/// its default.
+fn catalog(versions: &[Version<'_>], edit: &dyn Fn(&str, &mut Value), more: &[Value]) -> String {
+    let mut documents: Vec<Value> = Vec::new();
+    let mut channels: Vec<(&str, &str)> = Vec::new();
+    for it in versions {
+        if !channels.iter().any(|(package, _)| *package == it.package) {
+            documents.push(json!({
+                "schema": "olm.package", "name": it.package, "defaultChannel": it.channel,
+            }));
+        }
+        if !channels.contains(&(it.package, it.channel)) {
+            channels.push((it.package, it.channel));
+        }
+        if !documents.iter().any(|other| other["name"] == it.name()) {
+            documents.push(it.bundle(edit));
+        }
+    }
+    for (package, channel) in channels {
+        let entries = versions.iter().filter(|it| (it.package, it.channel) == (package, channel));
+        let entry = |it: &Version<'_>| {
+            let replaces = it.replaces.map(|before| format!("{package}.v{before}"));
+            json!({"name": it.name(), "replaces": replaces})
+        };
+        documents.push(json!({
+            "schema": "olm.channel", "package": package, "name": channel,
+            "entries": entries.map(entry).collect::<Vec<_>>(),
+        }));
+    }
+    documents.extend_from_slice(more);
+    documents.iter().map(|it| format!("{it}\n")).collect()
+}
+
+async fn world(versions: &[Version<'_>]) -> World {
+    let world = World::start(&[]).await;
+    world.publish_text(&catalog(versions, &|_, _| (), &[]));
+    world.group("og").await;
+    world
+}
+
+async fn subscribe(world: &World, name: &str, spec: Value) {
+    let mut all = json!({"source": "cat", "sourceNamespace": CATALOGS});
+    all.as_object_mut().unwrap().extend(spec.as_object().cloned().unwrap());
+    let object = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": {"name": name, "namespace": "team"}, "spec": all,
+    });
+    world.cluster.apply(Object::from_value(object).unwrap()).await;
+}
+
+async fn latest(world: &World, name: &str, version: &'static str) -> Object {
+    let latest = move |it: &Object| {
+        it.str(&["status", "state"]) == Some("AtLatestKnown")
+            && it.str(&["status", "installedCSV"]) == Some(version)
+            && condition(it, "InstallPlanPending").is_none()
+    };
+    world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, latest).await
+}
+
+async fn unsatisfiable(world: &World, name: &str) -> String {
+    let told = |it: &Object| {
+        condition(it, "ResolutionFailed").is_some_and(|it| it.0 == "ConstraintsNotSatisfiable")
+    };
+    let it = world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, told).await;
+    condition(&it, "ResolutionFailed").unwrap().1
+}
+
+async fn delete(world: &World, resource: &mainstay_object::Resource, name: &str) {
+    let params = DeleteOptions::default();
+    world.cluster.cluster().delete(resource, Some("team"), name, &params).await.unwrap();
+}
+
+async fn settled(world: &World) -> Vec<Object> {
+    let over = |all: &[&Object]| {
+        !all.is_empty() && all.iter().all(|it| it.str(&["status", "phase"]) == Some("Complete"))
+    };
+    world.plans(over).await
+}
+
+#[tokio::test]
+async fn a_dependency_comes_in_the_same_plan_with_a_subscription_of_its_own() {
+    let world = world(&[NEEDY, Version { channel: "beta", ..CHISEL }]).await;
+    subscribe(&world, "anvil", json!({"name": "anvil", "channel": "stable"})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    world.succeeded("chisel.v1.0.0").await;
+    let made = latest(&world, "chisel-beta-cat-olm", "chisel.v1.0.0").await;
+    let anvil = latest(&world, "anvil", "anvil.v1.0.0").await;
+    let plans = settled(&world).await;
+    assert_eq!(plans.len(), 1);
+    assert_eq!(
+        plans[0].array(&["spec", "clusterServiceVersionNames"]),
+        ["anvil.v1.0.0", "chisel.v1.0.0"]
+    );
+    assert_eq!(plans[0].owner_references().len(), 1, "the dependency was not there yet");
+    assert_eq!(made.label("olm.managed"), Some("true"));
+    assert_eq!(made.annotation("olm.generated-by"), Some(plans[0].name()));
+    assert_eq!(
+        made.get(&["spec"]),
+        Some(&json!({
+            "name": "chisel", "channel": "beta", "source": "cat", "sourceNamespace": "olm",
+            "startingCSV": "chisel.v1.0.0", "installPlanApproval": "Automatic",
+        }))
+    );
+    for path in [&["status", "installPlanRef"], &["status", "installplan"]] {
+        assert_eq!(made.get(path), anvil.get(path));
+    }
+    assert_eq!(made.i64(&["status", "installPlanGeneration"]), None);
+    let before = world.written().await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    assert_eq!(before, world.written().await, "nothing is written while nothing happens");
+}
+
+#[tokio::test]
+async fn a_dependency_that_is_deleted_comes_back_while_somebody_needs_it() {
+    let world = world(&[NEEDY, CHISEL]).await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    let old = world.succeeded("chisel.v1.0.0").await;
+    latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    settled(&world).await;
+    delete(&world, &SUBSCRIPTION, "chisel-stable-cat-olm").await;
+    delete(&world, &CLUSTER_SERVICE_VERSION, "chisel.v1.0.0").await;
+    let uid = old.uid().to_owned();
+    let back =
+        move |it: &Object| it.uid() != uid && it.str(&["status", "phase"]) == Some("Succeeded");
+    world.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), "chisel.v1.0.0", back).await;
+    latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
+    assert_eq!(settled(&world).await.len(), 2, "one plan brought it back");
+}
+
+#[tokio::test]
+async fn what_needs_something_that_nobody_has_waits_for_it_and_for_nothing_else() {
+    let world = world(&[NEEDY, Version { package: "saw", owns: "Saw", ..ANVIL }]).await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    let message = unsatisfiable(&world, "anvil").await;
+    let start = "constraints not satisfiable: bundle anvil.v1.0.0 requires an operator providing an API with group: forge.example.com, version: v1, kind: Chisel, ";
+    assert!(message.starts_with(start), "{message}");
+    subscribe(&world, "saw", json!({"name": "saw"})).await;
+    latest(&world, "saw", "saw.v1.0.0").await;
+    world.publish_text(&catalog(&[NEEDY, CHISEL], &|_, _| (), &[]));
+    let anvil = latest(&world, "anvil", "anvil.v1.0.0").await;
+    assert_eq!(condition(&anvil, "ResolutionFailed"), None);
+    world.succeeded("chisel.v1.0.0").await;
+}
+
+#[tokio::test]
+async fn a_subscription_whose_rival_is_deleted_is_resolved_again() {
+    let newer = Version { channel: "beta", version: "2.0.0", ..ANVIL };
+    let world = world(&[ANVIL, newer]).await;
+    for (name, channel) in [("first", "stable"), ("second", "beta")] {
+        subscribe(&world, name, json!({"name": "anvil", "channel": channel})).await;
+    }
+    for name in ["first", "second"] {
+        let message = unsatisfiable(&world, name).await;
+        assert!(message.contains(" originate from package anvil, "), "{message}");
+    }
+    delete(&world, &SUBSCRIPTION, "second").await;
+    let first = latest(&world, "first", "anvil.v1.0.0").await;
+    assert_eq!(condition(&first, "ResolutionFailed"), None);
+}
+
+#[tokio::test]
+async fn an_upgrade_that_hangs_is_no_contradiction_and_holds_nobody_else_up() {
+    let saw = || Version { package: "saw", owns: "Saw", ..ANVIL };
+    let world = world(&[ANVIL, saw()]).await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    // It needs what is on no cluster, and does not say so in its properties.
+    let lacks = |name: &str, csv: &mut Value| {
+        if name == "anvil.v2.0.0" {
+            csv["spec"]["customresourcedefinitions"]["required"] =
+                json!([Version::reference("Gone")]);
+        }
+    };
+    let second = || Version { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
+    let third = Version { version: "3.0.0", replaces: Some("2.0.0"), ..ANVIL };
+    world.publish_text(&catalog(&[ANVIL, second(), saw()], &lacks, &[]));
+    world.version("anvil.v1.0.0", "Replacing", "BeingReplaced").await;
+    world.version("anvil.v2.0.0", "Pending", "RequirementsNotMet").await;
+    world.publish_text(&catalog(&[ANVIL, second(), third, saw()], &lacks, &[]));
+    subscribe(&world, "saw", json!({"name": "saw"})).await;
+    let saw = latest(&world, "saw", "saw.v1.0.0").await;
+    let anvil = latest(&world, "anvil", "anvil.v2.0.0").await;
+    for it in [&saw, &anvil] {
+        assert_eq!(condition(it, "ResolutionFailed"), None);
+    }
+    let plans = settled(&world).await;
+    let has_third = |it: &Object| {
+        it.array(&["spec", "clusterServiceVersionNames"]).contains(&"anvil.v3.0.0".into())
+    };
+    assert!(!plans.iter().any(has_third), "one upgrade after the other");
+}
+
+#[tokio::test]
+async fn an_upgrade_that_failed_is_replaced_by_a_good_one_where_that_is_allowed() {
+    let world = World::start(&[]).await;
+    world.publish_text(&catalog(&[ANVIL], &|_, _| (), &[]));
+    world
+        .cluster
+        .apply_yaml(
+            "
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: og, namespace: team}
+spec: {targetNamespaces: [team], upgradeStrategy: TechPreviewUnsafeFailForward}
+",
+        )
+        .await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let broken = |name: &str, csv: &mut Value| {
+        if name == "anvil.v2.0.0" {
+            csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["metadata"] =
+                json!({"labels": {"app": "other"}});
+        }
+    };
+    let second = || Version { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
+    world.publish_text(&catalog(&[ANVIL, second()], &broken, &[]));
+    world.version("anvil.v2.0.0", "Failed", "InstallComponentFailed").await;
+    let third = Version { version: "3.0.0", replaces: Some("2.0.0"), ..ANVIL };
+    world.publish_text(&catalog(&[ANVIL, second(), third], &broken, &[]));
+    world.succeeded("anvil.v3.0.0").await;
+    let anvil = latest(&world, "anvil", "anvil.v3.0.0").await;
+    assert_eq!(condition(&anvil, "ResolutionFailed"), None);
+    for gone in ["anvil.v1.0.0", "anvil.v2.0.0"] {
+        world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), gone).await;
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_lost_its_plan_and_what_it_needs_gets_a_fresh_plan() {
+    let world = world(&[ANVIL]).await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let plan = settled(&world).await.remove(0);
+    let params = DeleteOptions::default();
+    let cluster = world.cluster.cluster();
+    let definition = &known::CUSTOM_RESOURCE_DEFINITION;
+    cluster.delete(definition, None, "anvils.forge.example.com", &params).await.unwrap();
+    let lacks = |it: &Object| it.str(&["status", "reason"]) == Some("RequirementsNotMet");
+    let version = &CLUSTER_SERVICE_VERSION;
+    world.cluster.wait_for(version, Some("team"), "anvil.v1.0.0", lacks).await;
+    delete(&world, &INSTALL_PLAN, plan.name()).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let anvil = latest(&world, "anvil", "anvil.v1.0.0").await;
+    assert_eq!(anvil.i64(&["status", "installPlanGeneration"]), Some(2));
+    assert_eq!(condition(&anvil, "InstallPlanMissing"), None);
+}
+
+#[tokio::test]
+async fn who_asks_for_what_a_waiting_plan_brings_has_part_in_it() {
+    let world = world(&[NEEDY, CHISEL, Version { package: "saw", owns: "Saw", ..ANVIL }]).await;
+    let manual = json!({"name": "anvil", "installPlanApproval": "Manual"});
+    subscribe(&world, "anvil", manual).await;
+    let pending = |it: &Object| {
+        condition(it, "InstallPlanPending").is_some_and(|it| it.0 == "RequiresApproval")
+    };
+    let wait =
+        |name: &'static str| world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, pending);
+    let first = wait("anvil").await;
+    subscribe(&world, "again", json!({"name": "anvil"})).await;
+    let again = wait("again").await;
+    let plan = |it: &Object| it.str(&["status", "installPlanRef", "name"]).unwrap().to_owned();
+    assert_eq!(plan(&again), plan(&first));
+    // What has nothing to do with it gets a plan of its own, and the dependency is not forgotten.
+    subscribe(&world, "saw", json!({"name": "saw"})).await;
+    let saw = wait("saw").await;
+    assert_ne!(plan(&saw), plan(&first));
+    let plans = world.plans(|all| all.len() == 2).await;
+    for it in &plans {
+        let names = it.array(&["spec", "clusterServiceVersionNames"]);
+        let wanted = if it.name() == plan(&saw) { 1 } else { 2 };
+        assert_eq!(names.len(), wanted, "{names:?}");
+    }
+    let approve = Patch::Merge(json!({"spec": {"approved": true}}));
+    for it in &plans {
+        let cluster = world.cluster.cluster();
+        cluster.patch(&INSTALL_PLAN, Some("team"), it.name(), &approve).await.unwrap();
+    }
+    latest(&world, "saw", "saw.v1.0.0").await;
+    latest(&world, "again", "anvil.v1.0.0").await;
+    latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
+    assert_eq!(settled(&world).await.len(), 2);
+}
+
+#[tokio::test]
+async fn deprecations_are_conditions_while_they_hold() {
+    let world = world(&[ANVIL]).await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let deprecations = |entries: &[(&str, Option<&str>)]| {
+        let entry = |(kind, name): &(&str, Option<&str>)| {
+            let mut reference = json!({"schema": format!("olm.{kind}")});
+            if let Some(name) = name {
+                reference["name"] = (*name).into();
+            }
+            json!({"reference": reference, "message": format!("the {kind} ends")})
+        };
+        json!({
+            "schema": "olm.deprecations", "package": "anvil",
+            "entries": entries.iter().map(entry).collect::<Vec<_>>(),
+        })
+    };
+    let all = [("package", None), ("channel", Some("stable")), ("bundle", Some("anvil.v1.0.0"))];
+    world.publish_text(&catalog(&[ANVIL], &|_, _| (), &[deprecations(&all)]));
+    let whole = "olm.package/anvil: the package ends; olm.channel/stable: the channel ends; olm.bundle/anvil.v1.0.0: the bundle ends";
+    let told = move |it: &Object| {
+        condition(it, "Deprecated").is_some_and(|it| it == (String::new(), whole.to_owned()))
+    };
+    let anvil = world.subscription(told).await;
+    let bundle = condition(&anvil, "BundleDeprecated").unwrap().1;
+    assert_eq!(bundle, "olm.bundle/anvil.v1.0.0: the bundle ends");
+    let second = Version { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
+    world.publish_text(&catalog(&[ANVIL, second], &|_, _| (), &[deprecations(&all[2..])]));
+    let anvil = latest(&world, "anvil", "anvil.v2.0.0").await;
+    for kind in ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated", "Deprecated"] {
+        assert_eq!(condition(&anvil, kind), None, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_group_may_leave_global_catalogs_out() {
+    let world = World::start(&[]).await;
+    world.publish_text(&catalog(&[ANVIL], &|_, _| (), &[]));
+    world
+        .cluster
+        .apply_yaml(
+            "
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata:
+  name: og
+  namespace: team
+  annotations: {olm.operatorframework.io/exclude-global-namespace-resolution: 'true'}
+spec: {targetNamespaces: [team]}
+",
+        )
+        .await;
+    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
+    let message = unsatisfiable(&world, "anvil").await;
+    assert!(message.contains("no operators found from catalog cat in namespace olm"), "{message}");
+    let cluster = world.cluster.cluster();
+    let annotation = "olm.operatorframework.io/exclude-global-namespace-resolution";
+    let allow = Patch::Merge(json!({"metadata": {"annotations": {annotation: null}}}));
+    let group = &mainstay_api::resources::OPERATOR_GROUP;
+    cluster.patch(group, Some("team"), "og", &allow).await.unwrap();
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+}
