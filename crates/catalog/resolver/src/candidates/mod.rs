@@ -546,12 +546,14 @@ impl<'a> Candidates<'a> {
         let mut packages: Vec<_> =
             packages.into_iter().filter(|(_, vars)| vars.len() > 1).collect();
         packages.sort_unstable_by_key(|(package, _)| *package);
-        for (api, vars) in apis {
-            let reason = Reason::OneProvider(api.clone());
-            self.problem.constrain(None, Rule::AtMostOne(vars), reason);
-        }
+        // Where both stand in the way, the package is what people asked for, and what the original
+        // nearly always names.
         for (package, vars) in packages {
             let reason = Reason::OneOfPackage(package.to_owned());
+            self.problem.constrain(None, Rule::AtMostOne(vars), reason);
+        }
+        for (api, vars) in apis {
+            let reason = Reason::OneProvider(api.clone());
             self.problem.constrain(None, Rule::AtMostOne(vars), reason);
         }
     }

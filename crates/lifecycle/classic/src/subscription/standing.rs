@@ -240,7 +240,7 @@ mod tests {
             uid: format!("uid-{name}"),
             ..ObjectReference::default()
         };
-        VisibleCatalog { reference, healthy, stale: false }
+        VisibleCatalog { reference, healthy, stale: false, content: None }
     }
 
     fn stale(name: &str) -> VisibleCatalog {
