@@ -4,7 +4,6 @@
 //! (the plan, its steps, the reference on the Subscriptions); each look first finds what an
 //! interrupted one left behind and goes on from there.
 
-use super::conditions::resolved;
 use super::course::{self, Course};
 use super::input::{Input, Visible};
 use super::plan::{self, Plans};
@@ -20,11 +19,10 @@ use crate::error::{Doing, Error, settle};
 use crate::facts;
 use crate::patch;
 use mainstay_api::{
-    CatalogSource, InstallPlan, InstallPlanPhase, InstallPlanStatus, ObjectReference,
-    OperatorGroup, Subscription, SubscriptionReason, SubscriptionStatus, Time, UpgradeStrategy,
-    resources,
+    CatalogSource, InstallPlanPhase, ObjectReference, OperatorGroup, Subscription,
+    SubscriptionReason, SubscriptionStatus, Time, UpgradeStrategy, resources,
 };
-use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
+use mainstay_client::{Action, DeleteOptions, Reconciler};
 use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,8 +30,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
-/// How many names are tried for a plan when others have them.
-const ATTEMPTS: u8 = 8;
 
 /// Reconciles namespaces with Subscriptions. Keys are names of namespaces.
 pub(crate) struct Controller {
@@ -211,50 +207,6 @@ impl Controller {
         Ok(arrived)
     }
 
-    /// Whether a dependency that steps would bring is there and was only not seen yet.
-    async fn is_behind(&self, namespace: &str, resolved: &Resolved) -> Result<bool, Error> {
-        let (cluster, caches) = (&self.context.cluster, &self.context.caches);
-        let (version, subscription) =
-            (&resources::CLUSTER_SERVICE_VERSION, &resources::SUBSCRIPTION);
-        for step in resolved.steps.iter().filter(|it| it.resource.kind == *subscription.kind) {
-            let key = NamespacedName::new(namespace, &*step.resource.name);
-            if caches.subscriptions.get(&key).is_none() {
-                let found = cluster.find(subscription, Some(namespace), &key.name).await;
-                if found.doing("reading a Subscription")?.is_some() {
-                    return Ok(true);
-                }
-            }
-            let key = NamespacedName::new(namespace, &*step.resolving);
-            if caches.csvs.get(&key).is_none() {
-                let found = cluster.find(version, Some(namespace), &key.name).await;
-                if found.doing("reading a version")?.is_some() {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
-    }
-
-    /// Gives Subscriptions the plans of others that bring what they ask for.
-    async fn join(
-        &self,
-        subscriptions: &mut [Subscription],
-        joining: &BTreeMap<String, String>,
-    ) -> Result<(), Error> {
-        let now = Time::new(self.context.clock.now());
-        let statuses = subscriptions.iter().map(|it| {
-            let mut status = it.status.clone();
-            let other = joining.get(&it.metadata.name);
-            if let Some(other) = subscriptions.iter().find(|it| Some(&it.metadata.name) == other) {
-                resolved(&mut status);
-                plan::join(&mut status, &other.status, now);
-            }
-            status
-        });
-        let statuses = statuses.collect();
-        self.write_all(subscriptions, statuses).await
-    }
-
     /// The namespace, if it is there and stays. The API is asked: what goes with a namespace may be
     /// seen to go before it.
     pub(super) async fn lasting(&self, namespace: &str) -> Result<Option<Object>, Error> {
@@ -308,45 +260,6 @@ impl Controller {
             context.caches.subscriptions.seen(&revision).await;
         }
         Ok(())
-    }
-
-    /// Gives the Subscriptions the plan that was made for them before the process ended. Tells
-    /// whether any of them is still there.
-    async fn take_up(
-        &self,
-        namespace: &str,
-        name: &str,
-        subscriptions: &mut [Subscription],
-    ) -> Result<bool, Error> {
-        let live = self.context.cluster.find(PLAN, Some(namespace), name).await;
-        let Some(live) = live.doing("reading a plan")? else { return Ok(false) };
-        let plan = InstallPlan::from_object(&live)?;
-        let updates = plan::assignments(&plan, subscriptions);
-        self.assign(subscriptions, &updates, &live, plan.spec.generation).await?;
-        Ok(!updates.is_empty())
-    }
-
-    async fn assign(
-        &self,
-        subscriptions: &mut [Subscription],
-        updates: &BTreeMap<String, String>,
-        plan: &Object,
-        generation: i64,
-    ) -> Result<(), Error> {
-        let now = Time::new(self.context.clock.now());
-        let statuses = subscriptions
-            .iter()
-            .map(|it| {
-                let mut status = it.status.clone();
-                // Others may wait for something else.
-                if let Some(csv) = updates.get(&it.metadata.name) {
-                    resolved(&mut status);
-                    plan::assign(&mut status, plan, generation, csv, now);
-                }
-                status
-            })
-            .collect();
-        self.write_all(subscriptions, statuses).await
     }
 
     /// Says on every Subscription why nothing can be resolved.
@@ -444,73 +357,6 @@ impl Controller {
         let without = resolved.without_plan(&message);
         self.last.lock().insert(key.clone(), (resolved.print.clone(), Arc::new(without)));
         Action::After(Duration::ZERO)
-    }
-
-    /// Makes the plan for the steps of a resolution.
-    async fn plan(
-        &self,
-        namespace: &str,
-        subscriptions: &mut [Subscription],
-        plans: &Plans,
-        resolved: &Resolved,
-    ) -> Result<(), Error> {
-        let csvs = plan::versions(&resolved.steps);
-        let manual = plan::is_manual(subscriptions);
-        let live = match plan::empty(subscriptions, plans, &csvs, manual) {
-            Some(name) => {
-                let live = self.context.cluster.get(PLAN, Some(namespace), name).await;
-                live.doing("reading a plan")?
-            }
-            None => self.create(namespace, subscriptions, plans, resolved).await?,
-        };
-        let generation = live.i64(&["spec", "generation"]).unwrap_or_default();
-        let status = plan::status(manual, &resolved.steps, &resolved.lookups);
-        let live = self.fill(&live, &status).await?;
-        self.assign(subscriptions, &resolved.updates, &live, generation).await
-    }
-
-    async fn create(
-        &self,
-        namespace: &str,
-        subscriptions: &[Subscription],
-        plans: &Plans,
-        resolved: &Resolved,
-    ) -> Result<Object, Error> {
-        let generation = plan::generation(subscriptions, plans);
-        let draft = plan::draft(namespace, generation, subscriptions, &resolved.steps);
-        let mut object = draft.to_object()?;
-        object.remove(&["status"]);
-        let csvs = &draft.spec.cluster_service_version_names;
-        let cluster = &self.context.cluster;
-        let mut attempt = 0;
-        loop {
-            let name = plan::name(subscriptions, csvs, attempt);
-            object.set(&["metadata", "name"], name.as_str().into());
-            let made = match cluster.create(PLAN, &object).await {
-                Err(error) if error.is_already_exists() && attempt < ATTEMPTS => error,
-                made => return made.doing("creating a plan"),
-            };
-            let found = cluster.find(PLAN, Some(namespace), &name).await;
-            match found.doing("reading a plan")? {
-                Some(found) if plan::is_same(&found, &object) => return Ok(found),
-                Some(_) => attempt += 1,
-                None => return Err(made).doing("creating a plan"),
-            }
-        }
-    }
-
-    /// Writes the steps of a plan, and waits until the cache has them: without that, the next look
-    /// would find the plan missing and make another.
-    async fn fill(&self, plan: &Object, status: &InstallPlanStatus) -> Result<Object, Error> {
-        let body = plan::first_status(plan, status)?;
-        let written = self
-            .context
-            .cluster
-            .patch_status(PLAN, Some(plan.namespace()), plan.name(), &Patch::Merge(body))
-            .await
-            .doing("writing the steps of a plan")?;
-        self.context.caches.plans.seen(written.resource_version()).await;
-        Ok(written)
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod controller;
 mod course;
 mod deprecation;
 mod input;
+mod making;
 pub(crate) mod plan;
 pub(crate) mod resolution;
 pub(crate) mod standing;
