@@ -169,14 +169,14 @@ impl Controller {
                 continue;
             }
             // Whoever asked for what has the dependency knows the plan already.
-            let known = subscriptions.iter().filter_map(|it| it.status.install_plan_ref.as_ref());
-            let reference = match known.clone().find(|it| it.name == name) {
-                Some(known) => known.clone(),
-                None => {
-                    let found = self.context.cluster.find(PLAN, Some(namespace), name).await;
-                    let Some(found) = found.doing("reading a plan")? else { continue };
-                    ObjectReference::to(&found)
-                }
+            let mut known =
+                subscriptions.iter().filter_map(|it| it.status.install_plan_ref.as_ref());
+            let reference = if let Some(known) = known.find(|it| it.name == name) {
+                known.clone()
+            } else {
+                let found = self.context.cluster.find(PLAN, Some(namespace), name).await;
+                let Some(found) = found.doing("reading a plan")? else { continue };
+                ObjectReference::to(&found)
             };
             makers.insert(name.to_owned(), reference);
         }

@@ -181,7 +181,7 @@ pub(crate) fn run(input: &Input) -> Resolved {
         }
         match way(input, &install.subscriptions, &chosen.name) {
             Way::Go => {}
-            Way::UnderWay(joining) => {
+            Way::Coming(joining) => {
                 out.joining.extend(joining);
                 continue;
             }
@@ -253,7 +253,7 @@ fn parts(input: &Input, outcome: &resolver::Outcome) -> Parts {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
         match way(input, &install.subscriptions, &chosen.name) {
             Way::Go => {}
-            Way::UnderWay(_) => continue,
+            Way::Coming(_) => continue,
             Way::Wait => {
                 parts.held.insert(install.part);
                 continue;
@@ -291,7 +291,7 @@ enum Way {
     /// It gets steps.
     Go,
     /// Plans that bring it are on their way; these Subscriptions have part in that of the other.
-    UnderWay(Vec<(String, String)>),
+    Coming(Vec<(String, String)>),
     /// Some who ask for it wait for something else, which has to come first.
     Wait,
 }
@@ -309,7 +309,7 @@ fn way(input: &Input, asking: &[String], version: &str) -> Way {
         // What is planned has no plan to refer to before it is there.
         let is_there = input.in_flight.contains(carrier);
         let joining = others.filter(|_| is_there).map(|it| (it.clone(), carrier.clone()));
-        return Way::UnderWay(joining.collect());
+        return Way::Coming(joining.collect());
     }
     let busy = |it: &String| {
         input.planned.iter().any(|planned| planned.name == *it)
