@@ -8,7 +8,7 @@ use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
 /// A version of a package in a channel of the same name as its kind.
-struct Version<'a> {
+struct Release<'a> {
     package: &'a str,
     channel: &'a str,
     version: &'a str,
@@ -19,7 +19,7 @@ struct Version<'a> {
     needs: Option<&'a str>,
 }
 
-const ANVIL: Version<'_> = Version {
+const ANVIL: Release<'_> = Release {
     package: "anvil",
     channel: "stable",
     version: "1.0.0",
@@ -27,10 +27,10 @@ const ANVIL: Version<'_> = Version {
     owns: "Anvil",
     needs: None,
 };
-const CHISEL: Version<'_> = Version { package: "chisel", owns: "Chisel", ..ANVIL };
-const NEEDY: Version<'_> = Version { needs: Some("Chisel"), ..ANVIL };
+const CHISEL: Release<'_> = Release { package: "chisel", owns: "Chisel", ..ANVIL };
+const NEEDY: Release<'_> = Release { needs: Some("Chisel"), ..ANVIL };
 
-impl Version<'_> {
+impl Release<'_> {
     fn name(&self) -> String {
         format!("{}.v{}", self.package, self.version)
     }
@@ -97,7 +97,7 @@ impl Version<'_> {
 
 /// A catalog of these versions and further documents; the channel of a package's first version is
 /// its default.
-fn catalog(versions: &[Version<'_>], edit: &dyn Fn(&str, &mut Value), more: &[Value]) -> String {
+fn catalog(versions: &[Release<'_>], edit: &dyn Fn(&str, &mut Value), more: &[Value]) -> String {
     let mut documents: Vec<Value> = Vec::new();
     let mut channels: Vec<(&str, &str)> = Vec::new();
     for it in versions {
@@ -115,7 +115,7 @@ fn catalog(versions: &[Version<'_>], edit: &dyn Fn(&str, &mut Value), more: &[Va
     }
     for (package, channel) in channels {
         let entries = versions.iter().filter(|it| (it.package, it.channel) == (package, channel));
-        let entry = |it: &Version<'_>| {
+        let entry = |it: &Release<'_>| {
             let replaces = it.replaces.map(|before| format!("{package}.v{before}"));
             json!({"name": it.name(), "replaces": replaces})
         };
@@ -125,10 +125,10 @@ fn catalog(versions: &[Version<'_>], edit: &dyn Fn(&str, &mut Value), more: &[Va
         }));
     }
     documents.extend_from_slice(more);
-    documents.iter().map(|it| format!("{it}\n")).collect()
+    documents.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
 }
 
-async fn world(versions: &[Version<'_>]) -> World {
+async fn world(versions: &[Release<'_>]) -> World {
     let world = World::start(&[]).await;
     world.publish_text(&catalog(versions, &|_, _| (), &[]));
     world.group("og").await;
@@ -176,7 +176,7 @@ async fn settled(world: &World) -> Vec<Object> {
 
 #[tokio::test]
 async fn a_dependency_comes_in_the_same_plan_with_a_subscription_of_its_own() {
-    let world = world(&[NEEDY, Version { channel: "beta", ..CHISEL }]).await;
+    let world = world(&[NEEDY, Release { channel: "beta", ..CHISEL }]).await;
     subscribe(&world, "anvil", json!({"name": "anvil", "channel": "stable"})).await;
     world.succeeded("anvil.v1.0.0").await;
     world.succeeded("chisel.v1.0.0").await;
@@ -227,7 +227,7 @@ async fn a_dependency_that_is_deleted_comes_back_while_somebody_needs_it() {
 
 #[tokio::test]
 async fn what_needs_something_that_nobody_has_waits_for_it_and_for_nothing_else() {
-    let world = world(&[NEEDY, Version { package: "saw", owns: "Saw", ..ANVIL }]).await;
+    let world = world(&[NEEDY, Release { package: "saw", owns: "Saw", ..ANVIL }]).await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     let message = unsatisfiable(&world, "anvil").await;
     let start = "constraints not satisfiable: bundle anvil.v1.0.0 requires an operator providing an API with group: forge.example.com, version: v1, kind: Chisel, ";
@@ -242,7 +242,7 @@ async fn what_needs_something_that_nobody_has_waits_for_it_and_for_nothing_else(
 
 #[tokio::test]
 async fn a_subscription_whose_rival_is_deleted_is_resolved_again() {
-    let newer = Version { channel: "beta", version: "2.0.0", ..ANVIL };
+    let newer = Release { channel: "beta", version: "2.0.0", ..ANVIL };
     let world = world(&[ANVIL, newer]).await;
     for (name, channel) in [("first", "stable"), ("second", "beta")] {
         subscribe(&world, name, json!({"name": "anvil", "channel": channel})).await;
@@ -258,7 +258,7 @@ async fn a_subscription_whose_rival_is_deleted_is_resolved_again() {
 
 #[tokio::test]
 async fn an_upgrade_that_hangs_is_no_contradiction_and_holds_nobody_else_up() {
-    let saw = || Version { package: "saw", owns: "Saw", ..ANVIL };
+    let saw = || Release { package: "saw", owns: "Saw", ..ANVIL };
     let world = world(&[ANVIL, saw()]).await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     latest(&world, "anvil", "anvil.v1.0.0").await;
@@ -266,11 +266,11 @@ async fn an_upgrade_that_hangs_is_no_contradiction_and_holds_nobody_else_up() {
     let lacks = |name: &str, csv: &mut Value| {
         if name == "anvil.v2.0.0" {
             csv["spec"]["customresourcedefinitions"]["required"] =
-                json!([Version::reference("Gone")]);
+                json!([Release::reference("Gone")]);
         }
     };
-    let second = || Version { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
-    let third = Version { version: "3.0.0", replaces: Some("2.0.0"), ..ANVIL };
+    let second = || Release { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
+    let third = Release { version: "3.0.0", replaces: Some("2.0.0"), ..ANVIL };
     world.publish_text(&catalog(&[ANVIL, second(), saw()], &lacks, &[]));
     world.version("anvil.v1.0.0", "Replacing", "BeingReplaced").await;
     world.version("anvil.v2.0.0", "Pending", "RequirementsNotMet").await;
@@ -311,10 +311,10 @@ spec: {targetNamespaces: [team], upgradeStrategy: TechPreviewUnsafeFailForward}
                 json!({"labels": {"app": "other"}});
         }
     };
-    let second = || Version { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
+    let second = || Release { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
     world.publish_text(&catalog(&[ANVIL, second()], &broken, &[]));
     world.version("anvil.v2.0.0", "Failed", "InstallComponentFailed").await;
-    let third = Version { version: "3.0.0", replaces: Some("2.0.0"), ..ANVIL };
+    let third = Release { version: "3.0.0", replaces: Some("2.0.0"), ..ANVIL };
     world.publish_text(&catalog(&[ANVIL, second(), third], &broken, &[]));
     world.succeeded("anvil.v3.0.0").await;
     let anvil = latest(&world, "anvil", "anvil.v3.0.0").await;
@@ -346,7 +346,7 @@ async fn a_version_that_lost_its_plan_and_what_it_needs_gets_a_fresh_plan() {
 
 #[tokio::test]
 async fn who_asks_for_what_a_waiting_plan_brings_has_part_in_it() {
-    let world = world(&[NEEDY, CHISEL, Version { package: "saw", owns: "Saw", ..ANVIL }]).await;
+    let world = world(&[NEEDY, CHISEL, Release { package: "saw", owns: "Saw", ..ANVIL }]).await;
     let manual = json!({"name": "anvil", "installPlanApproval": "Manual"});
     subscribe(&world, "anvil", manual).await;
     let pending = |it: &Object| {
@@ -407,7 +407,7 @@ async fn deprecations_are_conditions_while_they_hold() {
     let anvil = world.subscription(told).await;
     let bundle = condition(&anvil, "BundleDeprecated").unwrap().1;
     assert_eq!(bundle, "olm.bundle/anvil.v1.0.0: the bundle ends");
-    let second = Version { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
+    let second = Release { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
     world.publish_text(&catalog(&[ANVIL, second], &|_, _| (), &[deprecations(&all[2..])]));
     let anvil = latest(&world, "anvil", "anvil.v2.0.0").await;
     for kind in ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated", "Deprecated"] {
