@@ -21,14 +21,30 @@ mod convert;
 mod documents;
 mod edges;
 mod error;
+#[cfg(feature = "fixture")]
+pub mod fixture;
 mod levels;
 mod open;
 mod rows;
 
 pub use error::DatabaseError;
 
-use mainstay_catalog::Declared;
+use mainstay_catalog::{Catalog, Declared};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
+
+/// What the file of every database begins with.
+const BEGINNING: [u8; 16] = *b"SQLite format 3\0";
+
+/// Whether a file says of itself that it is a database. Nothing else of it is looked at.
+pub fn is_database(path: &Path) -> bool {
+    let mut start = [0; BEGINNING.len()];
+    // A pipe would not give its first bytes again.
+    let opened = || path.is_file().then(|| File::open(path).ok()).flatten();
+    opened().is_some_and(|mut file| file.read_exact(&mut start).is_ok() && start == BEGINNING)
+}
 
 /// Reads a database of any level and gives the documents of the catalog in it: packages, channels and
 /// bundles with their manifests. Blocks on the file and takes as long as its size makes it.
@@ -37,4 +53,22 @@ use std::path::Path;
 /// A file that is no sound database, or what upstream finds wrong with the catalog in it.
 pub fn read(path: &Path) -> Result<Declared, DatabaseError> {
     documents::all(&rows::Reader::open(path)?)
+}
+
+/// Reads a database and puts its documents together to a catalog. Blocks, as [`read`] does.
+///
+/// # Errors
+/// A file that is no sound database, or does not hold a sound catalog.
+pub fn load(path: &Path) -> Result<Arc<Catalog>, DatabaseError> {
+    read(path)?.check().map_err(|error| {
+        let more = match error.problems.len().saturating_sub(1) {
+            0 => String::new(),
+            1 => "; and 1 more problem".to_owned(),
+            more => format!("; and {more} more problems"),
+        };
+        // Documents of a database stand on no line.
+        let first = error.problems.first().map(|it| it.message.replace('\n', " "));
+        let message = format!("{}{more}", first.unwrap_or_default());
+        DatabaseError::Content { file: path.to_owned(), message }
+    })
 }

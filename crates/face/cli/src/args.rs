@@ -128,12 +128,13 @@ pub struct UpArguments {
     /// Where to write the kubeconfig [default: `kubeconfig` in the data folder].
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
-    /// Serve the file-based catalog in this folder as a CatalogSource (repeatable).
-    #[arg(long = "catalog", value_name = "NAME=DIR")]
+    /// Serve the file-based catalog in this folder, or the one in the SQLite database of an index, as
+    /// a CatalogSource (repeatable).
+    #[arg(long = "catalog", value_name = "NAME=DIR|DATABASE")]
     pub catalogs: Vec<String>,
-    /// Have an image: a bundle folder, a catalog folder, an OCI layout or an image archive, under
-    /// a reference (repeatable).
-    #[arg(long = "image", value_name = "REF=DIR|LAYOUT|ARCHIVE")]
+    /// Have an image: a bundle folder, a catalog folder or database, an OCI layout or an image
+    /// archive, under a reference (repeatable).
+    #[arg(long = "image", value_name = "REF=DIR|DATABASE|LAYOUT|ARCHIVE")]
     pub images: Vec<String>,
     /// Loopback address to serve images at, for push and pull without TLS; port 0 picks a free one
     /// [default: where they were served before, or a free port].

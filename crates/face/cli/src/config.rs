@@ -15,12 +15,12 @@ pub enum Data {
     Folder(PathBuf),
 }
 
-/// A catalog folder to serve.
+/// A catalog to serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogFolder {
     /// Name of its CatalogSource.
     pub name: String,
-    /// The folder; it existed when the configuration was checked.
+    /// The folder, or the file with its database; it existed when the configuration was checked.
     pub folder: PathBuf,
 }
 
@@ -147,8 +147,10 @@ impl Demo {
 }
 
 fn parse_catalog(text: &str) -> Result<CatalogFolder, Cause> {
-    let wanted =
-        || Cause::new(format!("--catalog {text}")).remedy("write it as --catalog NAME=DIR");
+    let wanted = || {
+        Cause::new(format!("--catalog {text}"))
+            .remedy("write it as --catalog NAME=DIR or NAME=DATABASE")
+    };
     let Some((name, folder)) = text.split_once('=') else {
         return Err(wanted().because(Cause::new("there is no `=` in it")));
     };
@@ -166,13 +168,22 @@ fn parse_catalog(text: &str) -> Result<CatalogFolder, Cause> {
             "`{name}` cannot name a CatalogSource: at most 63 lower case letters, digits, `-` and `.`, beginning and ending with a letter or digit"
         ))));
     }
-    Ok(CatalogFolder { name: name.to_owned(), folder: check_catalog_folder(Path::new(folder))? })
+    let path = Path::new(folder);
+    let folder = if mainstay_database::is_database(path) {
+        path.canonicalize().map_err(|error| {
+            Cause::new(format!("the database cannot be opened: {}", reason(&error)))
+                .at(Place::file(path))
+        })?
+    } else {
+        check_catalog_folder(path)?
+    };
+    Ok(CatalogFolder { name: name.to_owned(), folder })
 }
 
 fn parse_image(text: &str) -> Result<ImageSource, Cause> {
     let refuse = |why: String| {
         Cause::new(format!("--image {text}")).because(Cause::new(why)).remedy(
-            "write it as --image REF=DIR|LAYOUT|ARCHIVE, such as --image localhost/kiwi:v1=./kiwi",
+            "write it as --image REF=DIR|DATABASE|LAYOUT|ARCHIVE, such as --image localhost/kiwi:v1=./kiwi",
         )
     };
     let Some((reference, path)) = text.split_once('=') else {
@@ -186,7 +197,7 @@ fn parse_image(text: &str) -> Result<ImageSource, Cause> {
     let path = Path::new(path).canonicalize().map_err(|error| {
         Cause::new(format!("the image {reference} cannot be opened: {}", reason(&error)))
             .at(Place::file(path))
-            .remedy("name a bundle folder, a catalog folder, an OCI layout or an image archive")
+            .remedy("name a bundle folder, a catalog folder or database, an OCI layout or an image archive")
     })?;
     Ok(ImageSource { reference, path })
 }
@@ -323,7 +334,7 @@ mod tests {
             ),
             (
                 &["--catalog", "x"],
-                "--catalog x: there is no `=` in it (write it as --catalog NAME=DIR)",
+                "--catalog x: there is no `=` in it (write it as --catalog NAME=DIR or NAME=DATABASE)",
             ),
             (
                 &["--catalog", "x=/dev/null"],
@@ -335,15 +346,15 @@ mod tests {
             ),
             (
                 &["--image", "localhost/kiwi:v1=/no/such/folder"],
-                "/no/such/folder: the image localhost/kiwi:v1 cannot be opened: no such file or directory (name a bundle folder, a catalog folder, an OCI layout or an image archive)",
+                "/no/such/folder: the image localhost/kiwi:v1 cannot be opened: no such file or directory (name a bundle folder, a catalog folder or database, an OCI layout or an image archive)",
             ),
             (
                 &["--image", "localhost/kiwi:v1"],
-                "--image localhost/kiwi:v1: there is no `=` in it (write it as --image REF=DIR|LAYOUT|ARCHIVE, such as --image localhost/kiwi:v1=./kiwi)",
+                "--image localhost/kiwi:v1: there is no `=` in it (write it as --image REF=DIR|DATABASE|LAYOUT|ARCHIVE, such as --image localhost/kiwi:v1=./kiwi)",
             ),
             (
                 &["--image", "localhost/Kiwi=/"],
-                "--image localhost/Kiwi=/: `localhost/Kiwi` names no image: invalid reference format: repository name (Kiwi) must be lowercase (write it as --image REF=DIR|LAYOUT|ARCHIVE, such as --image localhost/kiwi:v1=./kiwi)",
+                "--image localhost/Kiwi=/: `localhost/Kiwi` names no image: invalid reference format: repository name (Kiwi) must be lowercase (write it as --image REF=DIR|DATABASE|LAYOUT|ARCHIVE, such as --image localhost/kiwi:v1=./kiwi)",
             ),
             (
                 &["--registry", "0.0.0.0:5000"],
@@ -369,6 +380,16 @@ mod tests {
                 .unwrap_err()
                 .contains("cannot name a CatalogSource")
         );
+    }
+
+    #[test]
+    fn a_catalog_may_be_a_database() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("index.db");
+        std::fs::write(&file, "SQLite format 3\0 and more").unwrap();
+        let text = format!("old={}", file.display());
+        let up = up(&["--in-memory", "--catalog", &text]).unwrap();
+        assert_eq!(up.catalogs[0].folder, file.canonicalize().unwrap());
     }
 
     #[test]

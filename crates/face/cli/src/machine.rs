@@ -8,7 +8,7 @@ use mainstay_image::{
     credentials::{self, Keyring},
     mirror::{self, Rules},
     policy::Policy,
-    registry::{Proxies, Settings},
+    registry::{CertFolders, Proxies, Settings},
 };
 use std::{
     fs, io,
@@ -22,14 +22,15 @@ pub type Lookup<'l> = &'l dyn Fn(&str) -> Option<String>;
 /// How long a file of a machine's configuration may be, in bytes.
 const LONGEST: u64 = 4 << 20;
 
-/// How registries are talked to from here: the machine's proxies and credentials.
+/// How registries are talked to from here: the machine's proxies, credentials and certificates.
 ///
 /// # Errors
 /// Which variable or file cannot be read, and why.
 pub fn settings(lookup: Lookup<'_>, clock: Clock) -> Result<Settings, String> {
     let proxies = Proxies::from_environment(lookup).map_err(|error| error.to_string())?;
     let keyring = Arc::new(keyring(lookup)?);
-    Ok(Settings { proxies, keyring, ..Settings::new(clock) })
+    let certificates = CertFolders::usual(lookup);
+    Ok(Settings { proxies, keyring, certificates, ..Settings::new(clock) })
 }
 
 /// Names and passwords for registries. Docker's file comes before those of containers' tools, as

@@ -1,35 +1,14 @@
 //! A small catalog in a database.
 
 use mainstay_catalog::Declared;
+use mainstay_database::fixture::{TABLES, make};
 use mainstay_database::{DatabaseError, read};
-use rusqlite::Connection;
 use serde_json::Value;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// The tables of the last level, with one package, one channel and two bundles.
-const TABLES: &str = r#"
-CREATE TABLE schema_migrations (version bigint NOT NULL, timestamp DATETIME);
-INSERT INTO schema_migrations(version) VALUES (13);
-CREATE TABLE operatorbundle (name TEXT PRIMARY KEY, csv TEXT, bundle TEXT, bundlepath TEXT,
-    skiprange TEXT, version TEXT, replaces TEXT, skips TEXT, substitutesfor TEXT);
-CREATE TABLE package (name TEXT PRIMARY KEY, default_channel TEXT);
-CREATE TABLE channel (name TEXT, package_name TEXT, head_operatorbundle_name TEXT,
-    PRIMARY KEY(name, package_name));
-CREATE TABLE channel_entry (entry_id INTEGER PRIMARY KEY, channel_name TEXT, package_name TEXT,
-    operatorbundle_name TEXT, replaces INTEGER, depth INTEGER);
-CREATE TABLE api (group_name TEXT, version TEXT, kind TEXT, plural TEXT NOT NULL);
-CREATE TABLE api_provider (group_name TEXT, version TEXT, kind TEXT, operatorbundle_name TEXT,
-    operatorbundle_version TEXT, operatorbundle_path TEXT);
-CREATE TABLE api_requirer (group_name TEXT, version TEXT, kind TEXT, operatorbundle_name TEXT,
-    operatorbundle_version TEXT, operatorbundle_path TEXT);
-CREATE TABLE related_image (image TEXT, operatorbundle_name TEXT);
-CREATE TABLE dependencies (type TEXT, value TEXT, operatorbundle_name TEXT,
-    operatorbundle_version TEXT, operatorbundle_path TEXT);
-CREATE TABLE properties (type TEXT, value TEXT, operatorbundle_name TEXT,
-    operatorbundle_version TEXT, operatorbundle_path TEXT);
-CREATE TABLE deprecated (operatorbundle_name TEXT PRIMARY KEY);
-
+/// One package, one channel and two bundles.
+const ROWS: &str = r#"
 INSERT INTO package VALUES ('kiwi', 'stable');
 INSERT INTO channel VALUES ('stable', 'kiwi', 'kiwi.v2');
 INSERT INTO channel_entry VALUES (1, 'stable', 'kiwi', 'kiwi.v2', 2, 0), (2, 'stable', 'kiwi', 'kiwi.v1', NULL, 1);
@@ -68,8 +47,7 @@ impl Fixture {
     /// The small catalog, after more was done to it.
     pub(crate) fn with(changes: &str) -> Self {
         let fixture = Self::none();
-        let connection = Connection::open(&fixture.path).unwrap();
-        connection.execute_batch(&format!("BEGIN; {TABLES} {changes} COMMIT;")).unwrap();
+        make(&fixture.path, &format!("{TABLES} {ROWS} {changes}")).unwrap();
         fixture
     }
 

@@ -3,10 +3,12 @@
 //! All are read into a [`Store`] and written from one. What is read is verified on the way; what is
 //! written depends on nothing but the images and their names.
 
+mod add;
 mod archive;
 mod docker;
 mod write;
 
+pub use add::put_folder;
 pub use write::{write_archive, write_docker_archive, write_folder};
 
 use crate::{
@@ -168,10 +170,10 @@ impl Parts for Folder {
 
     fn open(&self, name: &str) -> Result<Option<Content<'_>>, LayoutError> {
         let path = self.0.join(name);
-        let opened = File::open(&path).and_then(|file| {
-            let about = file.metadata()?;
+        // Opening a pipe would wait for somebody to write to it.
+        let opened = fs::metadata(&path).and_then(|about| {
             if about.is_file() {
-                Ok((file, about.len()))
+                Ok((File::open(&path)?, about.len()))
             } else {
                 Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"))
             }
@@ -197,6 +199,10 @@ pub fn read(store: &Store, path: &Path) -> Result<Vec<Named>, LayoutError> {
     if about.is_dir() {
         return read_parts(store, &Folder(path.to_owned()));
     }
+    if !about.is_file() {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, "it is neither file nor folder");
+        return Err(LayoutError::Io { what: "cannot read", path: path.to_owned(), source });
+    }
     read_parts(store, &archive::Archive::open(store, path)?)
 }
 
@@ -206,18 +212,23 @@ struct Version {
     version: String,
 }
 
+/// Whether it is a layout; one of a later format is refused.
+fn is_layout(parts: &dyn Parts) -> Result<bool, LayoutError> {
+    let Some(version) = parts.bytes("oci-layout", 4096)? else { return Ok(false) };
+    let version: Version = serde_json::from_slice(&version)
+        .map_err(|error| document(parts.path(), "oci-layout")(error.into()))?;
+    if version.version == "1.0.0" {
+        return Ok(true);
+    }
+    Err(LayoutError::Version { path: parts.path().to_owned(), version: version.version })
+}
+
 fn read_parts(store: &Store, parts: &dyn Parts) -> Result<Vec<Named>, LayoutError> {
-    let Some(version) = parts.bytes("oci-layout", 4096)? else {
+    if !is_layout(parts)? {
         let Some(list) = parts.bytes("manifest.json", manifest::LONGEST_MANIFEST)? else {
             return Err(LayoutError::Unknown(parts.path().to_owned()));
         };
         return docker::read(store, parts, &list);
-    };
-    let version: Version = serde_json::from_slice(&version)
-        .map_err(|error| document(parts.path(), "oci-layout")(error.into()))?;
-    if version.version != "1.0.0" {
-        let path = parts.path().to_owned();
-        return Err(LayoutError::Version { path, version: version.version });
     }
     let index = parts.needed("index.json", manifest::LONGEST_MANIFEST)?;
     let index: Index = serde_json::from_slice(&index)

@@ -17,9 +17,9 @@ use std::{
 };
 use tar::{Builder, EntryType};
 
-const VERSION: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
+pub(super) const VERSION: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
 
-fn failed<'p>(
+pub(super) fn failed<'p>(
     what: &'static str,
     path: &'p Path,
 ) -> impl FnOnce(io::Error) -> LayoutError + use<'p> {
@@ -27,7 +27,10 @@ fn failed<'p>(
 }
 
 /// Every blob of some images, with its length, in the order of digests.
-fn blobs(store: &Store, images: &[&Descriptor]) -> Result<BTreeMap<Digest, u64>, LayoutError> {
+pub(super) fn blobs(
+    store: &Store,
+    images: &[&Descriptor],
+) -> Result<BTreeMap<Digest, u64>, LayoutError> {
     let mut found = BTreeMap::new();
     let mut open: Vec<(Descriptor, usize)> =
         images.iter().map(|image| ((*image).clone(), 0)).collect();
@@ -49,23 +52,25 @@ fn blobs(store: &Store, images: &[&Descriptor]) -> Result<BTreeMap<Digest, u64>,
     Ok(found)
 }
 
-/// The index of a layout. A whole reference is also given as containerd's name, its tag being the
-/// one in the layout.
-fn index(images: &[(String, Descriptor)]) -> Result<Vec<u8>, LayoutError> {
-    let mut manifests = Vec::new();
-    for (name, descriptor) in images {
-        let mut descriptor = descriptor.clone();
-        if !name.is_empty() {
-            let whole = name.contains('/').then(|| name.parse::<Reference>().ok()).flatten();
-            let short = whole.as_ref().and_then(|whole| whole.tag_or_default());
-            let short = short.unwrap_or(name).to_owned();
-            descriptor.annotations.insert(REF_NAME.to_owned(), short);
-            if let Some(whole) = whole {
-                descriptor.annotations.insert(IMAGE_NAME.to_owned(), whole.to_string());
-            }
+/// An image as the index of a layout names it. A whole reference is also given as containerd's name,
+/// its tag being the one in the layout.
+pub(super) fn described(name: &str, descriptor: &Descriptor) -> Descriptor {
+    let mut descriptor = descriptor.clone();
+    if !name.is_empty() {
+        let whole = name.contains('/').then(|| name.parse::<Reference>().ok()).flatten();
+        let short = whole.as_ref().and_then(|whole| whole.tag_or_default());
+        let short = short.unwrap_or(name).to_owned();
+        descriptor.annotations.insert(REF_NAME.to_owned(), short);
+        if let Some(whole) = whole {
+            descriptor.annotations.insert(IMAGE_NAME.to_owned(), whole.to_string());
         }
-        manifests.push(descriptor);
     }
+    descriptor
+}
+
+/// The index of a layout.
+fn index(images: &[(String, Descriptor)]) -> Result<Vec<u8>, LayoutError> {
+    let manifests = images.iter().map(|(name, descriptor)| described(name, descriptor)).collect();
     serde_json::to_vec(&Index::oci(manifests)).map_err(|source| LayoutError::Document {
         path: "index.json".into(),
         name: String::new(),

@@ -11,6 +11,7 @@
 //! without credentials and never to other protocols. No error and no log has a password, a token or
 //! the query of an address (which often is a token) in it.
 
+mod certs;
 mod challenge;
 mod progress;
 mod pull;
@@ -18,6 +19,7 @@ mod push;
 mod send;
 mod transport;
 
+pub use certs::CertFolders;
 pub use progress::{Counted, Progress};
 pub use pull::{Pulled, Want};
 pub use transport::{Dial, NoProxy, Proxies, Proxy, ProxyError, Stream, TcpDial};
@@ -54,6 +56,8 @@ pub struct Settings {
     pub authorities: Vec<CertificateDer<'static>>,
     /// Whether the machine's are trusted.
     pub system_authorities: bool,
+    /// Certificates of single registries, and those to show to them.
+    pub certificates: CertFolders,
     /// Proxies.
     pub proxies: Proxies,
     /// Names and passwords.
@@ -83,6 +87,7 @@ impl Settings {
             dial: Arc::new(TcpDial),
             authorities: Vec::new(),
             system_authorities: true,
+            certificates: CertFolders::default(),
             proxies: Proxies::default(),
             keyring: Arc::default(),
             stall: Duration::from_mins(1),

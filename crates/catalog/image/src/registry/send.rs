@@ -25,6 +25,8 @@ use std::{
 
 /// How many other places one request may be sent to.
 const HOPS: usize = 5;
+/// How often nothing may come for long before a short answer is there.
+const DROPS: u32 = 5;
 /// How often one request may be asked who it is from: once for a token that has ended, and once more.
 const CHALLENGES: usize = 2;
 
@@ -240,6 +242,7 @@ impl Inner {
     ) -> Result<(Response<Incoming>, String), Trip> {
         let mut url = call.url.clone();
         let home: Uri = url.parse().map_err(|_| wrong(&url, "the address cannot be read"))?;
+        self.transport.prepare(&home).await.map_err(Trip::Final)?;
         // Whether this is the registry itself, whatever an upload's location says.
         let own = format!("{}://{}/", home.scheme_str().unwrap_or_default(), repository.host);
         let own: Option<Uri> = own.parse().ok();
@@ -483,13 +486,22 @@ impl Inner {
         };
         let mut body = answer.into_body();
         let mut bytes = Vec::new();
-        while let Some(piece) = self.piece(url, &mut body).await? {
-            if (bytes.len() + piece.len()) as u64 > limit {
-                return Err(too_long());
+        let read = async {
+            while let Some(piece) = self.piece(url, &mut body).await? {
+                if (bytes.len() + piece.len()) as u64 > limit {
+                    return Err(too_long());
+                }
+                bytes.extend_from_slice(&piece);
             }
-            bytes.extend_from_slice(&piece);
-        }
-        Ok(bytes)
+            Ok(bytes)
+        };
+        // A drop now and then keeps it moving, and is still no answer.
+        let patience = self.settings.stall.saturating_mul(DROPS);
+        let in_time = tokio::time::timeout(patience, read).await;
+        in_time.unwrap_or_else(|_| {
+            let why = format!("the answer was not there after {} s", patience.as_secs());
+            Err(RegistryError::Answer { url: shown(url), why })
+        })
     }
 
     /// The next piece of an answer, which must come in time.

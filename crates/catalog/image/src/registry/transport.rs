@@ -1,6 +1,8 @@
 //! Connections: proxies, TLS, HTTP/1.1 and HTTP/2.
 
+use super::certs::{CertFolders, Certificates};
 use super::{RegistryError, Secret, Security, Settings};
+use crate::reference::DEFAULT_DOMAIN;
 use base64::Engine as _;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -16,8 +18,10 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo},
 };
 use mainstay_tls::Anybody;
-use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+use parking_lot::Mutex;
+use rustls::{RootCertStore, pki_types::ServerName};
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
     io,
     net::IpAddr,
@@ -199,6 +203,65 @@ pub(super) type Outgoing = BoxBody<Bytes, io::Error>;
 pub(super) struct Transport {
     verified: legacy::Client<Connector, Outgoing>,
     unverified: legacy::Client<Connector, Outgoing>,
+    special: Special,
+}
+
+/// Whose certificates are taken.
+#[derive(Clone)]
+enum Judgement {
+    Roots(Arc<RootCertStore>),
+    Anybody,
+}
+
+impl Judgement {
+    /// Settings of TLS, for a registry with certificates of its own or for all others.
+    fn connector(&self, special: Option<&Certificates>) -> Result<TlsConnector, rustls::Error> {
+        let builder = match self {
+            Self::Anybody => mainstay_tls::judged(Anybody)?,
+            Self::Roots(roots) => {
+                let mut roots = RootCertStore::clone(roots);
+                let more = special.map(|special| special.authorities.clone());
+                roots.add_parsable_certificates(more.unwrap_or_default());
+                mainstay_tls::builder()?.with_root_certificates(roots)
+            }
+        };
+        let mut config = match special.and_then(|special| special.client.as_ref()) {
+            Some((chain, key)) => builder.with_client_auth_cert(chain.clone(), key.clone_key())?,
+            None => builder.with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(TlsConnector::from(Arc::new(config)))
+    }
+}
+
+/// Certificates of single registries, read once.
+#[derive(Clone)]
+struct Special {
+    folders: CertFolders,
+    known: Arc<Mutex<BTreeMap<String, Option<Arc<Certificates>>>>>,
+}
+
+impl Special {
+    /// Those for the host that an address leads to.
+    async fn of(&self, uri: &Uri) -> Result<Option<Arc<Certificates>>, String> {
+        if self.folders.is_empty() {
+            return Ok(None);
+        }
+        let host = uri.host().unwrap_or_default();
+        let name = match uri.port_u16() {
+            Some(port) => format!("{host}:{port}"),
+            None if host == "registry-1.docker.io" => DEFAULT_DOMAIN.to_owned(),
+            None => host.to_owned(),
+        };
+        if let Some(known) = self.known.lock().get(&name) {
+            return Ok(known.clone());
+        }
+        let (folders, asked) = (self.folders.clone(), name.clone());
+        let read = tokio::task::spawn_blocking(move || folders.of(&asked)).await;
+        let found = read.map_err(|error| error.to_string())??.map(Arc::new);
+        self.known.lock().insert(name, found.clone());
+        Ok(found)
+    }
 }
 
 impl Transport {
@@ -211,26 +274,37 @@ impl Transport {
         for authority in &settings.authorities {
             roots.add(authority.clone()).map_err(failed)?;
         }
-        let verified = mainstay_tls::builder().map_err(failed)?;
-        let verified = verified.with_root_certificates(roots).with_no_client_auth();
-        let unverified = mainstay_tls::judged(Anybody).map_err(failed)?.with_no_client_auth();
-        let client = |mut config: ClientConfig| {
-            config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let special = Special { folders: settings.certificates.clone(), known: Arc::default() };
+        let client = |judgement: Judgement| -> Result<_, RegistryError> {
             let connector = Connector {
                 dial: Arc::clone(&settings.dial),
-                tls: TlsConnector::from(Arc::new(config)),
+                tls: judgement.connector(None).map_err(failed)?,
+                judgement,
+                special: special.clone(),
                 proxies: settings.proxies.clone(),
                 patience: settings.stall,
             };
-            legacy::Client::builder(TokioExecutor::new())
+            Ok(legacy::Client::builder(TokioExecutor::new())
                 .pool_max_idle_per_host(settings.parallel)
                 .http1_max_buf_size(1 << 18)
                 .http2_max_header_list_size(1 << 16)
                 .http2_initial_stream_window_size(1 << 20)
                 .http2_initial_connection_window_size(4 << 20)
-                .build(connector)
+                .build(connector))
         };
-        Ok(Self { verified: client(verified), unverified: client(unverified) })
+        Ok(Self {
+            verified: client(Judgement::Roots(Arc::new(roots)))?,
+            unverified: client(Judgement::Anybody)?,
+            special,
+        })
+    }
+
+    /// Makes sure that the certificates of a registry can be used, if there are some.
+    pub(super) async fn prepare(&self, uri: &Uri) -> Result<(), RegistryError> {
+        if uri.scheme_str() == Some("https") {
+            self.special.of(uri).await.map_err(RegistryError::Tls)?;
+        }
+        Ok(())
     }
 
     pub(super) async fn request(
@@ -249,7 +323,10 @@ impl Transport {
 #[derive(Clone)]
 struct Connector {
     dial: Arc<dyn Dial>,
+    /// For all but the special ones.
     tls: TlsConnector,
+    judgement: Judgement,
+    special: Special,
     proxies: Proxies,
     patience: Duration,
 }
@@ -265,7 +342,8 @@ impl Connector {
         };
         let mut http2 = false;
         if tls {
-            let secured = self.secure(stream, &host).await?;
+            let special = self.special.of(&uri).await.map_err(io::Error::other)?;
+            let secured = self.secure(stream, &host, special.as_deref()).await?;
             http2 = secured.get_ref().1.alpn_protocol() == Some(b"h2");
             stream = Box::new(secured);
         }
@@ -276,10 +354,17 @@ impl Connector {
         &self,
         stream: Box<dyn Stream>,
         host: &str,
+        special: Option<&Certificates>,
     ) -> io::Result<tokio_rustls::client::TlsStream<Box<dyn Stream>>> {
         let name = host.trim_matches(['[', ']']).to_owned();
         let name = ServerName::try_from(name).map_err(io::Error::other)?;
-        self.tls.connect(name, stream).await
+        match special {
+            None => self.tls.connect(name, stream).await,
+            Some(special) => {
+                let own = self.judgement.connector(Some(special)).map_err(io::Error::other)?;
+                own.connect(name, stream).await
+            }
+        }
     }
 
     /// A tunnel. Plain HTTP takes one, too: nothing in it is for the proxy to read.

@@ -2,12 +2,11 @@
 
 use super::validate::{folder, judge};
 use crate::{
-    catalog::{Io, plain},
+    catalog::Io,
     exit::Failure,
     image::building::{self, Common},
 };
 use clap::Args;
-use mainstay_cause::{Cause, Place};
 
 const EXAMPLES: &str = "Examples:
   mainstay bundle build ./kiwi oci:kiwi-v1:v1.0.0
@@ -30,16 +29,8 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     let order = arguments.common.read()?;
     let path = folder(io, typed)?;
     let findings = judge(typed, &path);
-    let [errors, warnings] = findings.counts();
-    if errors + warnings > 0 {
-        let text = findings.text(false);
-        let _ = io.stderr.write_all(text.as_bytes());
-    }
-    if errors > 0 && !order.force {
-        let cause = Cause::new("the bundle has errors").at(Place::file(plain(typed)));
-        let cause = cause.remedy("correct them").remedy("build the image anyway with --force");
-        return Err(cause.into());
-    }
+    let counts = findings.counts();
+    building::judged(&order, io, "bundle", typed, counts, || findings.text(false))?;
     building::run(&arguments.common, &order, io, |store| {
         crate::image::content::bundle(store, &path, typed, &order.wishes)
     })

@@ -112,6 +112,11 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
 pub(super) fn judge(typed: &str, path: &Path) -> Findings {
     let mut findings = Findings::default();
     look(&mut findings, typed, path, &[], &Settings::default());
+    for finding in format::of_bundle(path, typed) {
+        if !findings.list.iter().any(|known| known.says_the_same(&finding)) {
+            findings.list.push(finding);
+        }
+    }
     findings.sort();
     findings
 }

@@ -36,16 +36,8 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
         ));
     }
     let findings = findings_of(std::slice::from_ref(&opened));
-    let [errors, warnings] = findings.counts();
-    if errors + warnings > 0 {
-        let text = findings.text(false);
-        let _ = io.stderr.write_all(text.as_bytes());
-    }
-    if errors > 0 && !order.force {
-        let cause = Cause::new("the catalog has errors").at(Place::file(plain(typed)));
-        let cause = cause.remedy("correct them").remedy("build the image anyway with --force");
-        return Err(cause.into());
-    }
+    let counts = findings.counts();
+    building::judged(&order, io, "catalog", typed, counts, || findings.text(false))?;
     building::run(&arguments.common, &order, io, |store| {
         crate::image::content::catalog(store, &opened.path, typed, &order.wishes)
     })

@@ -14,7 +14,7 @@ use mainstay_image::{
     mirror::{self, Rules},
     policy::Policy,
     reference::Reference,
-    registry::{Client, Proxies, Security, Settings},
+    registry::{CertFolders, Client, Proxies, Security, Settings},
     store::Store,
 };
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
@@ -130,6 +130,7 @@ impl Reach {
             Failure::usage(cause.remedy("correct HTTPS_PROXY and HTTP_PROXY"))
         })?;
         settings.keyring = Arc::new(self.keyring(io)?);
+        settings.certificates = CertFolders::usual(io.variable);
         for file in &self.ca_file {
             let remedy = "name a file with certificates in PEM";
             let bytes = read(&io.folder.join(file), remedy)?;

@@ -15,7 +15,7 @@ use crate::{
     exit::Failure,
 };
 use clap::Args;
-use mainstay_cause::Cause;
+use mainstay_cause::{Cause, Place};
 use mainstay_image::{platform::Platform, store::Store};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ pub(crate) struct Common {
 /// What the arguments mean.
 pub(crate) struct Order {
     target: Location,
-    pub(crate) force: bool,
+    force: bool,
     pub(crate) wishes: Wishes,
 }
 
@@ -73,6 +73,28 @@ impl Common {
         }
         Ok(Order { target, force: self.force, wishes: Wishes { labels, platforms } })
     }
+}
+
+/// Tells what was found in a folder; one with errors is no image, unless that is forced. `counts` are
+/// the errors and the warnings, `text` says them.
+pub(crate) fn judged(
+    order: &Order,
+    io: &mut Io<'_>,
+    what: &str,
+    typed: &str,
+    [errors, warnings]: [usize; 2],
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    if errors + warnings > 0 {
+        // Who does not listen is told by the exit code.
+        let _ = io.stderr.write_all(text().as_bytes());
+    }
+    if errors > 0 && !order.force {
+        let cause = Cause::new(format!("the {what} has errors")).at(Place::file(plain(typed)));
+        let cause = cause.remedy("correct them").remedy("build the image anyway with --force");
+        return Err(cause.into());
+    }
+    Ok(())
 }
 
 /// Builds an image, brings it where it shall be and says what it is.

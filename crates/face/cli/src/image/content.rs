@@ -4,6 +4,7 @@
 //! | Content | Below | Labels | Platforms |
 //! |---|---|---|---|
 //! | bundle | `/manifests`, `/metadata`, `/tests/…` if its annotations name it | all annotations | one image, `linux/amd64` as published bundles are |
+//! | catalog in a database | `/database/index.db` | where it is | as for a catalog |
 //! | catalog | `/configs`: the files that are read of the folder | where it is | an index of the architectures that operators are published for |
 //!
 //! The labels of a bundle are `classic.md` BND-07 and BND-08, that of a catalog FBC-29.
@@ -33,9 +34,12 @@ const LARGEST: u64 = 4 << 30;
 
 /// The label that says where the catalog is in an image.
 pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+/// The label that says where the database of a catalog is in an image.
+pub const DATABASE_LABEL: &str = "operators.operatorframework.io.index.database.v1";
 /// The label that names the package of a bundle in an image.
 pub const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1";
 const CONFIGS: &str = "configs";
+const DATABASE: &str = "database/index.db";
 const OF_BUNDLES: &str = "operators.operatorframework.io.bundle.";
 const TESTS: &str = "operators.operatorframework.io.test.config.v1";
 
@@ -144,13 +148,33 @@ pub fn catalog(
         return Err(refused("there is no file in it".to_owned()));
     }
     let labels = BTreeMap::from([(CONFIGS_LABEL.to_owned(), format!("/{CONFIGS}"))]);
+    of_catalog(store, &files, labels, wishes)
+}
+
+/// Makes the image of a catalog in a database, in a store. It is not judged here.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn database(store: &Store, file: &Path, wishes: &Wishes) -> Result<Built, Failure> {
+    let files = BTreeMap::from([(DATABASE.to_owned(), file.to_owned())]);
+    let labels = BTreeMap::from([(DATABASE_LABEL.to_owned(), format!("/{DATABASE}"))]);
+    of_catalog(store, &files, labels, wishes)
+}
+
+/// The image of a catalog: for everything that operators are published for, if nobody says otherwise.
+fn of_catalog(
+    store: &Store,
+    files: &BTreeMap<String, PathBuf>,
+    labels: BTreeMap<String, String>,
+    wishes: &Wishes,
+) -> Result<Built, Failure> {
     let labels = with(labels, wishes)?;
     let platforms = if wishes.platforms.is_empty() {
         ["amd64", "arm64", "ppc64le", "s390x"].map(Platform::linux).to_vec()
     } else {
         wishes.platforms.clone()
     };
-    assemble(store, &files, labels, platforms)
+    assemble(store, files, labels, platforms)
 }
 
 /// The labels with those that were asked for.

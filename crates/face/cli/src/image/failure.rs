@@ -111,9 +111,9 @@ pub(super) fn layout(what: &str, error: &LayoutError) -> Failure {
     };
     let cause = failed(what, &why);
     match error {
-        LayoutError::Exists(_) => {
-            Failure::usage(cause.remedy("name one that is not there, or remove it"))
-        }
+        LayoutError::Exists(_) => Failure::usage(
+            cause.remedy("name one that is not there, or a folder with an OCI layout to add to"),
+        ),
         LayoutError::Unknown(_) => Failure::usage(
             cause.remedy("name an OCI layout, or an archive of one or of `docker save`"),
         ),

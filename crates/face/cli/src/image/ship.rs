@@ -186,7 +186,7 @@ fn write(
     image: Descriptor,
 ) -> Result<(), layout::LayoutError> {
     if form == Form::Layout {
-        return layout::write_folder(store, &[(name, image)], path);
+        return layout::put_folder(store, &[(name, image)], path);
     }
     if path.symlink_metadata().is_ok() {
         return Err(layout::LayoutError::Exists(path.to_owned()));

@@ -20,7 +20,7 @@ use mainstay_image::{
     platform::Platform,
     policy::Policy,
     reference::Reference,
-    registry::{Client, RegistryError, Security, Settings, Want},
+    registry::{CertFolders, Client, RegistryError, Security, Settings, Want},
     store::Store,
     unpack,
 };
@@ -270,13 +270,19 @@ impl Puller {
             Way::Containers => Vec::new(),
             Way::Containerd(authorities) => authorities.clone(),
         };
+        let machine = machine::settings(lookup, io.clock)?;
+        let certificates = match way {
+            Way::Containers => machine.certificates.clone(),
+            Way::Containerd(_) => CertFolders::default(),
+        };
         let settings = Settings {
             authorities,
+            certificates,
             // Somebody waits.
             attempts: 3,
             backoff: Duration::from_millis(200),
             longest_wait: Duration::from_secs(20),
-            ..machine::settings(lookup, io.clock)?
+            ..machine
         };
         let failed = |error: std::io::Error| format!("create tempdir: {}", go::reason(&error));
         let folder =
@@ -290,6 +296,27 @@ impl Puller {
         let fetcher = Fetcher { client, rules, policy, store, security };
         Ok(Self { runtime, fetcher, _folder: folder })
     }
+}
+
+/// What a registry says to a code if it has nothing of its own to say.
+fn usual(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "unknown" => "unknown error",
+        "unsupported" => "The operation is unsupported.",
+        "unauthorized" => "authentication required",
+        "denied" => "requested access to the resource is denied",
+        "unavailable" => "service unavailable",
+        "toomanyrequests" => "too many requests",
+        "name invalid" => "invalid repository name",
+        "name unknown" => "repository name not known to registry",
+        "manifest unknown" => "manifest unknown",
+        "manifest invalid" => "manifest invalid",
+        "manifest unverified" => "manifest failed signature verification",
+        "manifest blob unknown" | "blob unknown" => "blob unknown to registry",
+        "tag invalid" => "manifest tag did not match URI",
+        "digest invalid" => "provided digest did not match uploaded content",
+        _ => return None,
+    })
 }
 
 /// Why a registry does not give an image, as far as upstream tells it apart.
@@ -344,7 +371,8 @@ impl Trouble {
             Self::Status(status, _, code, text) => {
                 let code = code.to_ascii_lowercase().replace('_', " ");
                 let why = match (&*code, &**text) {
-                    ("manifest unknown", _) => code,
+                    // Registries say what the code means, or something of their own.
+                    (_, text) if Some(text) == usual(&code) => text.to_owned(),
                     (_, "") if code.is_empty() && status.is_client_error() => {
                         format!("StatusCode: {}, \"\"", status.as_u16())
                     }
@@ -440,7 +468,17 @@ mod tests {
         for (trouble, containers, containerd) in [
             (
                 status(404, ": MANIFEST_UNKNOWN there is none; X y"),
+                format!("{reading}manifest unknown: there is none"),
+                "a.example/b:v1: not found".to_owned(),
+            ),
+            (
+                status(404, ": MANIFEST_UNKNOWN manifest unknown"),
                 format!("{reading}manifest unknown"),
+                "a.example/b:v1: not found".to_owned(),
+            ),
+            (
+                status(404, ": NAME_UNKNOWN repository name not known to registry"),
+                format!("{reading}repository name not known to registry"),
                 "a.example/b:v1: not found".to_owned(),
             ),
             (

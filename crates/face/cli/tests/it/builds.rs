@@ -5,7 +5,8 @@ use crate::{Place, SOUND, loopback::Loopback};
 use serde_json::Value;
 use std::fs;
 
-const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
+/// A ClusterServiceVersion of which nobody has anything to say.
+pub(crate) const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
 metadata:
   name: kiwi.v1.0.0
@@ -20,7 +21,8 @@ spec:
     strategy: deployment
     spec: {deployments: []}
 ";
-const ANNOTATIONS: &str = "annotations:
+/// What it says of itself.
+pub(crate) const ANNOTATIONS: &str = "annotations:
   operators.operatorframework.io.bundle.mediatype.v1: registry+v1
   operators.operatorframework.io.bundle.manifests.v1: manifests/
   operators.operatorframework.io.bundle.metadata.v1: metadata/
@@ -188,6 +190,32 @@ fn a_catalog_with_errors_is_refused_unless_it_is_forced() {
     let answer = bundle().catalog("build b oci:out");
     assert_eq!(answer.code, 2);
     assert!(answer.err.contains("mainstay bundle build b"), "{}", answer.err);
+}
+
+#[test]
+fn a_layout_holds_several_images_and_a_name_means_the_last_one() {
+    let place = bundle().file("c/catalog.yaml", SOUND);
+    let digest = |answer: &crate::Answer| json(answer)["digest"].as_str().unwrap().to_owned();
+    let kiwi = digest(&place.bundle("build b oci:out:kiwi -o json"));
+    let first = digest(&place.catalog("build c oci:out:catalog -o json"));
+    // The same again changes nothing.
+    let index = || fs::read(place.path().join("out/index.json")).unwrap();
+    let before = index();
+    assert_eq!(digest(&place.catalog("build c oci:out:catalog -o json")), first);
+    assert!(index() == before);
+    let place = place.file("c/more.yaml", "");
+    let second = digest(&place.catalog("build c oci:out:catalog -o json"));
+    assert_ne!(first, second);
+    for (name, wanted) in [("kiwi", &kiwi), ("catalog", &second)] {
+        let seen = json(&place.image(&format!("inspect oci:out:{name} -o json")));
+        assert_eq!(seen["digest"], **wanted);
+    }
+    // What is no layout is left alone.
+    let place = place.file("other/notes.txt", "mine");
+    let answer = place.bundle("build b oci:other");
+    assert_eq!(answer.code, 2);
+    assert!(answer.err.contains("exists already"), "{}", answer.err);
+    assert_eq!(fs::read_dir(place.path().join("other")).unwrap().count(), 1);
 }
 
 #[test]

@@ -234,7 +234,7 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
         ("copy oci:dir oci:out".to_owned(), 2, "neither an oci-layout nor a manifest.json"),
         ("copy oci-archive:there oci:out".to_owned(), 1, "oci-archive:there cannot be read"),
         ("copy oci:layout:v9 oci:out".to_owned(), 2, "name one of them: v1"),
-        ("copy oci:layout oci:layout".to_owned(), 2, "name one that is not there, or remove it"),
+        ("copy oci:layout oci:c".to_owned(), 2, "name one that is not there, or a folder with"),
         ("copy oci:layout oci-archive:there".to_owned(), 2, "there exists already"),
         ("copy oci:layout docker-archive:x.tar".to_owned(), 2, "choose one with --platform"),
         ("copy --platform linux/riscv64 oci:layout oci:out".to_owned(), 2, "it has linux/amd64,"),

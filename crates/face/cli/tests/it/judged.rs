@@ -1,23 +1,7 @@
 //! `mainstay bundle validate`: what it finds, and what it prints.
 
-use crate::Place;
+use crate::{Place, builds::CSV};
 use serde_json::Value;
-
-const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
-kind: ClusterServiceVersion
-metadata:
-  name: kiwi.v1.0.0
-  annotations: {alm-examples: '[]'}
-spec:
-  displayName: Kiwi
-  version: 1.0.0
-  minKubeVersion: 1.25.0
-  installModes:
-  - {type: AllNamespaces, supported: true}
-  install:
-    strategy: deployment
-    spec: {deployments: []}
-";
 
 fn bundle(csv: &str) -> Place {
     Place::new().file("b/manifests/csv.yaml", csv).file(

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod acceptance;
 mod builds;
 mod bundles;
 mod drawn;
@@ -118,6 +119,21 @@ impl Place {
 
     /// `opm …`; the arguments are separated by blanks.
     fn opm(&self, arguments: &str) -> Answer {
+        self.opm_with(arguments, &|_| None)
+    }
+
+    /// `opm …` by somebody whose policy takes every image.
+    fn opm_pulling(&self, arguments: &str) -> Answer {
+        let policy = self.path().join("policy.json");
+        fs::write(&policy, r#"{"default":[{"type":"insecureAcceptAnything"}]}"#).unwrap();
+        self.opm_with(arguments, &|name| match name {
+            "CONTAINERS_POLICY_JSON" => Some(policy.display().to_string()),
+            "CONTAINERS_REGISTRIES_CONF" => Some("/dev/null".to_owned()),
+            _ => None,
+        })
+    }
+
+    fn opm_with(&self, arguments: &str, environment: &dyn Fn(&str) -> Option<String>) -> Answer {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
         let code = opm::run(
@@ -130,7 +146,7 @@ impl Place {
                 alpha: false,
                 terminal: false,
                 clock: Clock::system(),
-                environment: &|_| None,
+                environment,
             },
         );
         answer(code, out, err)

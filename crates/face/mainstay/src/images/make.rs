@@ -1,4 +1,4 @@
-//! From a path to an image: a bundle folder, a catalog folder, a layout or an archive.
+//! From a path to an image: a bundle folder, a catalog folder or database, a layout or an archive.
 
 use crate::embedded::chain;
 use mainstay_bundle::Folder;
@@ -25,6 +25,12 @@ pub(super) fn image(store: &Store, reference: &Reference, path: &Path) -> Result
             .at(Place::file(path))
             .because(cause)
     };
+    if mainstay_database::is_database(path) {
+        mainstay_database::load(path).map_err(|error| refused(chain(&error)))?;
+        let built = content::database(store, path, &Wishes::default());
+        let built = built.map_err(|failure| refused(failure.cause))?;
+        return Ok(Made { descriptor: built.image, what: "catalog" });
+    }
     if path.is_file() || path.join("oci-layout").exists() {
         let named = layout::read(store, path).map_err(|error| {
             refused(chain(&error))

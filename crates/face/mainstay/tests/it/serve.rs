@@ -1,6 +1,7 @@
 //! `opm serve` as pods run it: a process with a port, a log and an end.
 
 use crate::harness::{http_get, mainstay};
+use mainstay_registry::grpc::api::{GetPackageRequest, registry_client::RegistryClient};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -108,6 +109,55 @@ fn it_serves_follows_its_folder_and_ends_when_asked() {
     assert!(names(&address) > before);
     let (well, said) = serving.stop("TERM");
     assert!(well && said.contains("msg=\"shutting down server\""), "{said}");
+}
+
+/// AT-FBC-15: the image of a catalog is labelled, and what it is made to run answers over gRPC, at
+/// port 50051 if nobody says otherwise.
+#[test]
+fn the_image_of_a_catalog_is_labelled_and_what_it_runs_answers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    catalog(&folder.path().join("kiwi-index"));
+    let run = |arguments: &[&str]| {
+        let output =
+            mainstay().args(arguments).current_dir(folder.path()).output().expect("it runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {error}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    run(&["opm", "generate", "dockerfile", "kiwi-index"]);
+    let dockerfile = std::fs::read_to_string(folder.path().join("kiwi-index.Dockerfile"));
+    let dockerfile = dockerfile.expect("the Dockerfile");
+    for line in [
+        "ENTRYPOINT [\"/bin/opm\"]\n",
+        "CMD [\"serve\", \"/configs\", ",
+        "ADD kiwi-index /configs\n",
+        "LABEL operators.operatorframework.io.index.configs.v1=/configs\n",
+    ] {
+        assert!(dockerfile.contains(line), "{dockerfile}");
+    }
+    run(&["catalog", "build", "kiwi-index", "oci:image:v1"]);
+    let seen = run(&["image", "inspect", "oci:image:v1", "-o", "json"]);
+    let seen: serde_json::Value = serde_json::from_str(&seen).expect("JSON");
+    assert_eq!(seen["labels"]["operators.operatorframework.io.index.configs.v1"], "/configs");
+    run(&["image", "unpack", "oci:image:v1", "root", "--only", "configs"]);
+    let help = run(&["opm", "serve", "--help"]);
+    let port = help.lines().find(|line| line.contains("--port ")).expect("its port");
+    assert!(port.contains("50051"), "{port}");
+
+    let mut serving =
+        Serving::start(&folder.path().join("root"), &["configs", "-p", "0", "--pprof-addr", ""]);
+    let said = serving.until("serving registry");
+    let port = said.trim_end().rsplit('=').next().expect("a port");
+    let address = format!("http://127.0.0.1:{port}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let heads = runtime.expect("a runtime").block_on(async {
+        let endpoint = tonic::transport::Endpoint::from_shared(address).expect("an address");
+        let mut client = RegistryClient::new(endpoint.connect().await.expect("a connection"));
+        let package = client.get_package(GetPackageRequest { name: "kiwi".into() }).await;
+        let channels = package.expect("the package").into_inner().channels;
+        channels.into_iter().map(|channel| channel.csv_name).collect::<Vec<_>>()
+    });
+    assert_eq!(heads, ["kiwi.v1.0.0"]);
 }
 
 #[test]

@@ -29,14 +29,14 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use tokio_util::sync::CancellationToken;
 
-/// A catalog in a folder, and the CatalogSource that names it.
+/// A catalog in a folder or a database, and the CatalogSource that names it.
 #[derive(Clone, Debug)]
 pub struct FolderCatalog {
     /// Namespace of the CatalogSource.
     pub namespace: String,
     /// Name of the CatalogSource.
     pub name: String,
-    /// The folder with the catalog.
+    /// The folder with the catalog, or the file with its database.
     pub folder: PathBuf,
     /// Where others get its content, if they do.
     pub served: Option<ServedAt>,
@@ -406,7 +406,8 @@ impl CatalogStore {
     }
 }
 
-/// Reads a folder, or, if that fails for the first time, the copy of what it last was. Blocks.
+/// Reads a folder or a database, or, if that fails for the first time, the copy of what it last was.
+/// Blocks.
 fn read(
     key: &NamespacedName,
     folder: &Path,
@@ -416,19 +417,29 @@ fn read(
 ) -> State {
     // Problems name files as people find them on the disk, not only below the folder.
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    match Catalog::load(&folder, &LoadOptions::default()) {
+    let loaded = if folder.is_file() {
+        mainstay_database::load(&folder).map_err(|error| {
+            tracing::warn!(catalog = %key, %error, "a catalog has a problem");
+            error.to_string()
+        })
+    } else {
+        Catalog::load(&folder, &LoadOptions::default()).map_err(|mut error| {
+            for problem in &mut error.problems {
+                problem.file = folder.join(&*problem.file).display().to_string().into();
+                tracing::warn!(catalog = %key, %problem, "a catalog has a problem");
+            }
+            error.headline()
+        })
+    };
+    match loaded {
         Ok(catalog) => {
             if let Some(copy) = copy {
                 keep(key, &catalog, copy);
             }
             State { content: Some(content(catalog, modified)), ..State::default() }
         }
-        Err(mut error) => {
-            for problem in &mut error.problems {
-                problem.file = folder.join(&*problem.file).display().to_string().into();
-                tracing::warn!(catalog = %key, %problem, "a catalog has a problem");
-            }
-            let failure = Some(error.headline());
+        Err(failure) => {
+            let failure = Some(failure);
             let content = copy.filter(|_| first).and_then(|copy| kept(key, copy, modified));
             State { content, failure, ..State::default() }
         }

@@ -1,6 +1,7 @@
 //! What is in an image: a catalog, or the objects of a bundle.
 
 use super::find::Found;
+use super::index::Place;
 use super::{Puller, line};
 use mainstay_bundle::Bundle;
 use mainstay_catalog::{Catalog, LoadOptions};
@@ -10,10 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where an image says that its catalog is.
-const CONFIGS: &str = "operators.operatorframework.io.index.configs.v1";
-/// Where an older one says that its database is.
-const DATABASE: &str = "operators.operatorframework.io.index.database.v1";
 /// Where a bundle says that its parts are.
 const MANIFESTS: (&str, &str) = ("operators.operatorframework.io.bundle.manifests.v1", "manifests");
 const METADATA: (&str, &str) = ("operators.operatorframework.io.bundle.metadata.v1", "metadata");
@@ -39,18 +36,15 @@ impl Puller {
         found: &Found,
         folder: Option<&str>,
     ) -> Result<Arc<Catalog>, String> {
-        let labels = &found.config.config.labels;
-        let folder = match folder.or(labels.get(CONFIGS).map(String::as_str)) {
-            Some(folder) => within(folder),
-            None if labels.contains_key(DATABASE) => {
-                return Err("the image holds a database, and databases are not served: migrate it with `opm migrate`".to_owned());
-            }
-            None => {
-                return Err(format!("the image is no catalog: it has no label {CONFIGS}"));
-            }
-        };
-        let aside = self.unpack(found, vec![folder.clone()])?;
-        let place = aside.0.join(&folder);
+        match Place::of(&found.config.config, folder)? {
+            Place::Folder(folder) => self.files(found, &folder),
+            Place::Database(file) => self.database(found, &file),
+        }
+    }
+
+    fn files(&self, found: &Found, folder: &str) -> Result<Arc<Catalog>, String> {
+        let aside = self.unpack(found, vec![folder.to_owned()])?;
+        let place = aside.0.join(folder);
         if !place.is_dir() {
             return Err(format!("the image is no catalog: it has no folder /{folder}"));
         }
@@ -59,6 +53,20 @@ impl Puller {
                 problem.file = format!("/{folder}/{}", problem.file).into();
             }
             error.headline()
+        })
+    }
+
+    fn database(&self, found: &Found, file: &str) -> Result<Arc<Catalog>, String> {
+        // A log beside it that was not worked in says that the database is not all.
+        let only = ["", "-wal", "-journal"].map(|end| format!("{file}{end}"));
+        let aside = self.unpack(found, only.into())?;
+        let place = aside.0.join(file);
+        if !place.is_file() {
+            return Err(format!("the image is no catalog: it has no database /{file}"));
+        }
+        mainstay_database::load(&place).map_err(|error| {
+            let folder = format!("{}/", aside.0.display());
+            flat(&line(&error).replace(&folder, "/"))
         })
     }
 
@@ -106,8 +114,23 @@ impl Puller {
     }
 }
 
+/// A tree of what is wrong in one line.
+fn flat(text: &str) -> String {
+    let mut flat = String::with_capacity(text.len());
+    for line in text.lines() {
+        let line = line.trim_start_matches([' ', '│', '├', '└', '─']).trim_end();
+        flat.push_str(match flat.as_bytes().last() {
+            None => "",
+            Some(b':') => " ",
+            Some(_) => "; ",
+        });
+        flat.push_str(line);
+    }
+    flat
+}
+
 /// A folder of an image by its path in it, which cannot lead out.
-fn within(folder: &str) -> String {
+pub(super) fn within(folder: &str) -> String {
     let parts = Path::new(folder).components().filter_map(|part| match part {
         std::path::Component::Normal(part) => part.to_str(),
         _ => None,
@@ -117,7 +140,15 @@ fn within(folder: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::within;
+    use super::{flat, within};
+
+    #[test]
+    fn a_tree_becomes_one_line() {
+        let tree = "x: invalid index:\n├── invalid package \"a\":\n│   └── no channel\n└── invalid package \"b\":\n    └── no name";
+        let wanted =
+            "x: invalid index: invalid package \"a\": no channel; invalid package \"b\": no name";
+        assert_eq!(flat(tree), wanted);
+    }
 
     #[test]
     fn folders_of_an_image_stay_in_it() {

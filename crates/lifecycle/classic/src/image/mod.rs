@@ -14,6 +14,7 @@
 pub(crate) mod bundles;
 pub(crate) mod content;
 mod find;
+mod index;
 
 use mainstay_client::Cluster;
 use mainstay_image::reference::Reference;

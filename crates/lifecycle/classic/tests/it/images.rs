@@ -2,6 +2,7 @@
 
 use crate::world::{CATALOGS, World, catalog, condition, crd, csv};
 use mainstay_api::resources::CATALOG_SOURCE;
+use mainstay_database::fixture::TABLES;
 use mainstay_image::build::{self, Files};
 use mainstay_image::manifest::{Config, Run};
 use mainstay_image::platform::Platform;
@@ -9,14 +10,20 @@ use mainstay_image::reference::Reference;
 use mainstay_image::store::Store;
 use mainstay_object::Object;
 use serde_json::{Value, json};
+use std::path::Path;
 
 fn put(store: &Store, name: &str, files: &[(&str, String)], labels: &[(&str, &str)]) {
-    let mut content = Files::default();
-    for (name, text) in files {
-        content.add(name, text.as_bytes()).unwrap();
-    }
+    let files: Vec<_> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
     let labels = labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-    let config = Config { config: Run { labels, ..Run::default() }, ..Config::default() };
+    put_run(store, name, &files, Run { labels, ..Run::default() });
+}
+
+fn put_run(store: &Store, name: &str, files: &[(&str, &[u8])], run: Run) {
+    let mut content = Files::default();
+    for (name, bytes) in files {
+        content.add(name, bytes.to_vec()).unwrap();
+    }
+    let config = Config { config: run, ..Config::default() };
     let layer = build::layer(store, &content).unwrap();
     let image = build::image(store, Platform::host(), config, &[layer]).unwrap();
     store.set(&Reference::parse(name).unwrap(), &image).unwrap();
@@ -59,11 +66,15 @@ fn put_bundle(store: &Store, version: &str, replaces: Option<&str>) {
 }
 
 async fn source(world: &World, image: &str, more: &str) {
+    source_named(world, "far.away", image, more).await;
+}
+
+async fn source_named(world: &World, name: &str, image: &str, more: &str) {
     let yaml = format!(
         "
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
-metadata: {{name: far.away, namespace: {CATALOGS}}}
+metadata: {{name: {name}, namespace: {CATALOGS}}}
 spec: {{sourceType: grpc, image: '{image}'{more}}}
 "
     );
@@ -181,7 +192,7 @@ async fn what_is_wrong_with_an_image_is_told_and_mended_by_putting_another() {
     assert_eq!(
         bad.str(&["status", "message"]),
         Some(
-            "localhost/catalog:v1: the image is no catalog: it has no label operators.operatorframework.io.index.configs.v1"
+            "localhost/catalog:v1: the image is no catalog: it has neither a label operators.operatorframework.io.index.configs.v1 nor operators.operatorframework.io.index.database.v1, and does not start a program that serves one"
         )
     );
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
@@ -201,4 +212,100 @@ async fn what_is_wrong_with_an_image_is_told_and_mended_by_putting_another() {
     put_bundle(&store, "1.0.0", None);
     world.succeeded("anvil.v1.0.0").await;
     world.subscription(|it| condition(it, "BundleUnpackFailed").is_none()).await;
+}
+
+/// A database with versions of the package: the first has its manifests in it, the others are images.
+fn database(folder: &Path, versions: &[&str]) -> Vec<u8> {
+    let path = folder.join(format!("{}.db", versions.len()));
+    let head = versions.last().unwrap();
+    let mut rows = format!(
+        "INSERT INTO package VALUES ('anvil', 'stable');
+         INSERT INTO channel VALUES ('stable', 'anvil', 'anvil.v{head}');"
+    );
+    let mut before: Option<&str> = None;
+    for (at, version) in versions.iter().enumerate() {
+        let (csv, crd) = (csv(version, before).to_string(), crd().to_string());
+        let (manifests, image) = match before {
+            None => (format!("'{crd}{csv}'"), "''".to_owned()),
+            Some(_) => ("NULL".to_owned(), format!("'localhost/anvil-bundle:v{version}'")),
+        };
+        let replaced = if at == 0 { "NULL".to_owned() } else { at.to_string() };
+        rows += &format!(
+            "INSERT INTO operatorbundle(name, csv, bundle, bundlepath, version) VALUES
+                 ('anvil.v{version}', '{csv}', {manifests}, {image}, '{version}');
+             INSERT INTO channel_entry VALUES ({}, 'stable', 'anvil', 'anvil.v{version}', {replaced}, {});",
+            at + 1,
+            versions.len() - 1 - at,
+        );
+        before = Some(version);
+    }
+    mainstay_database::fixture::make(&path, &format!("{TABLES}{rows}")).unwrap();
+    std::fs::read(path).unwrap()
+}
+
+#[tokio::test]
+async fn a_database_in_an_image_is_served_and_what_follows_from_the_next_one_is_installed() {
+    let world = World::start(&["0.1.0"]).await;
+    let (store, folder) = (world.store(), tempfile::tempdir().unwrap());
+    let label = "operators.operatorframework.io.index.database.v1";
+    let labelled = Run {
+        labels: [(label.to_owned(), "/database/index.db".to_owned())].into(),
+        ..Run::default()
+    };
+    let name = "localhost/catalog:v1";
+    let first = database(folder.path(), &["1.0.0"]);
+    put_run(&store, name, &[("database/index.db", &first)], labelled.clone());
+    source(&world, name, ", updateStrategy: {registryPoll: {interval: 1s}}").await;
+    until(&world, |it| state(it) == Some("READY")).await;
+    world.group("og").await;
+    world.subscribe(json!({"source": "far.away"})).await;
+    world.succeeded("anvil.v1.0.0").await;
+
+    // As programs from before there were labels have it.
+    put_bundle(&store, "1.1.0", Some("1.0.0"));
+    let second = database(folder.path(), &["1.0.0", "1.1.0"]);
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let started = Run {
+        entrypoint: words("/bin/registry-server"),
+        cmd: words("--database bundles.db"),
+        working_dir: "/registry".to_owned(),
+        ..Run::default()
+    };
+    put_run(&store, name, &[("registry/bundles.db", &second)], started);
+    world.succeeded("anvil.v1.1.0").await;
+
+    // What is broken is told as it stands in the image.
+    let headless = folder.path().join("headless.db");
+    let rows = "INSERT INTO package VALUES ('anvil', 'stable');
+        INSERT INTO channel VALUES ('stable', 'anvil', 'anvil.v9');
+        INSERT INTO operatorbundle(name, csv, version) VALUES ('anvil.v9', '{}', '9.0.0');";
+    mainstay_database::fixture::make(&headless, &format!("{TABLES}{rows}")).unwrap();
+    let headless = std::fs::read(headless).unwrap();
+    let cases: [(&[(&str, &[u8])], &str); 4] = [
+        (&[("database/index.db", &second[..4096])], "the database cannot be read: "),
+        (
+            &[("database/index.db", &headless)],
+            "invalid index: invalid package \"anvil\": invalid channel \"stable\": channel must contain at least one bundle",
+        ),
+        // A log that was not worked in: the database is not what its writer thought.
+        (
+            &[("database/index.db", &second), ("database/index.db-wal", b"changes")],
+            "changes that are not in /database/index.db yet",
+        ),
+        (&[("database/other.db", &second)], "it has no database /database/index.db"),
+    ];
+    for (number, (files, says)) in cases.into_iter().enumerate() {
+        let image = format!("localhost/broken:{number}");
+        put_run(&store, &image, files, labelled.clone());
+        let name = format!("broken-{number}");
+        source_named(&world, &name, &image, "").await;
+        let told = |it: &Object| state(it) == Some("TRANSIENT_FAILURE");
+        let told = world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), &name, told).await;
+        let message = told.str(&["status", "message"]).unwrap();
+        assert!(message.starts_with(&image) && message.contains(says), "{message}");
+        assert!(
+            message.contains("/database/index.db") && !message.contains("unpacked"),
+            "{message}"
+        );
+    }
 }

@@ -1,7 +1,7 @@
 //! What is drawn: for each channel its bundles, the updates between them, and the way.
 
 use mainstay_updates::{Channel, Edge, End, Entry, Graph, Semantics, View};
-use mainstay_version::Version;
+use mainstay_version::{IntervalSet, Version};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is installed.
@@ -224,6 +224,7 @@ impl<'g> Lane<'g> {
     fn updates(&mut self, channel: &Channel) {
         let places = self.bundles.iter().enumerate().map(|(at, bundle)| (bundle.name.as_str(), at));
         let places: BTreeMap<&str, usize> = places.collect();
+        let versions = Versions::of(self.bundles.iter().map(|bundle| bundle.version.as_ref()));
         let mut updates = Vec::new();
         for entry in channel.entries() {
             let Some(&to) = places.get(&*entry.name) else { continue };
@@ -237,14 +238,14 @@ impl<'g> Lane<'g> {
             };
             entry.replaces.iter().for_each(|name| add(name, Edge::Replaces));
             entry.skips.iter().for_each(|name| add(name, Edge::Skips));
-            let is_held = |bundle: &Bundle| {
-                bundle.version.as_ref().is_some_and(|version| entry.skips_version(version))
-            };
-            let held = (0..self.bundles.len()).filter(|at| is_held(&self.bundles[*at]));
-            let held: Vec<usize> = held.filter(|at| !covered.contains(at)).collect();
-            if let Some(&from) = held.first() {
-                let (edge, count) = (Edge::SkipRange, held.len());
-                updates.push(Update { from, to, edge, count, on_way: false });
+            let Some(range) = &entry.skip_range else { continue };
+            let (mut first, mut count) = (None, 0);
+            for at in versions.held(&range.set).filter(|at| !covered.contains(at)) {
+                first = Some(first.map_or(at, |first: usize| first.min(at)));
+                count += 1;
+            }
+            if let Some(from) = first {
+                updates.push(Update { from, to, edge: Edge::SkipRange, count, on_way: false });
             }
         }
         updates.sort_by_key(|update| (update.to, update.from, update.edge));
@@ -308,6 +309,32 @@ fn version_of(bundle: &Bundle) -> String {
     bundle.version.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
+/// Versions in their order: a range is held against its ends, not against each of them.
+struct Versions<'v>(Vec<(&'v Version, usize)>);
+
+impl<'v> Versions<'v> {
+    /// Versions, known by their places from now on.
+    fn of(all: impl Iterator<Item = Option<&'v Version>>) -> Self {
+        let known = all.enumerate().filter_map(|(at, version)| Some((version?, at)));
+        let mut versions: Vec<_> = known.collect();
+        versions.sort_unstable();
+        Self(versions)
+    }
+
+    /// The places of those in a set, in the order of versions.
+    fn held(&self, set: &IntervalSet) -> impl Iterator<Item = usize> {
+        set.intervals().iter().flat_map(|interval| {
+            let start = self.0.partition_point(|(version, _)| **version < interval.from);
+            let rest = &self.0[start..];
+            let end = interval
+                .to
+                .as_ref()
+                .map_or(rest.len(), |to| rest.partition_point(|(version, _)| *version < to));
+            rest[..end].iter().map(|(_, at)| *at)
+        })
+    }
+}
+
 /// The entries of a channel, oldest first.
 fn bundles(channel: &Channel) -> Vec<Bundle> {
     let head = channel.head().map(|entry| &*entry.name);
@@ -317,16 +344,14 @@ fn bundles(channel: &Channel) -> Vec<Bundle> {
             skippers.entry(skip).or_insert(&entry.name);
         }
     }
+    let entries = channel.entries();
+    let versions = Versions::of(entries.iter().map(|entry| entry.bundle().version.as_ref()));
     let bundle = |entry: &Entry| {
         let bundle = entry.bundle();
-        let is_in = |other: &&Entry| {
-            let version = other.bundle().version.as_ref();
-            other.name != entry.name && version.is_some_and(|it| entry.skips_version(it))
-        };
-        let range = entry
-            .skip_range
-            .as_ref()
-            .map(|range| (range.text.to_string(), channel.entries().iter().filter(is_in).count()));
+        let range = entry.skip_range.as_ref().map(|range| {
+            let others = versions.held(&range.set).filter(|at| entries[*at].name != entry.name);
+            (range.text.to_string(), others.count())
+        });
         let gone = entry.skips.iter().filter(|skip| channel.entry(skip).is_none());
         let role = match skippers.get(&*entry.name) {
             Some(by) => Role::Skipped { by: (*by).to_owned() },

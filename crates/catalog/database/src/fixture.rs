@@ -1,0 +1,38 @@
+//! Databases for tests of those who read them. Nothing else writes any.
+
+use rusqlite::Connection;
+use std::path::Path;
+
+/// The tables of the last level, without rows.
+pub const TABLES: &str = "
+CREATE TABLE schema_migrations (version bigint NOT NULL, timestamp DATETIME);
+INSERT INTO schema_migrations(version) VALUES (13);
+CREATE TABLE operatorbundle (name TEXT PRIMARY KEY, csv TEXT, bundle TEXT, bundlepath TEXT,
+    skiprange TEXT, version TEXT, replaces TEXT, skips TEXT, substitutesfor TEXT);
+CREATE TABLE package (name TEXT PRIMARY KEY, default_channel TEXT);
+CREATE TABLE channel (name TEXT, package_name TEXT, head_operatorbundle_name TEXT,
+    PRIMARY KEY(name, package_name));
+CREATE TABLE channel_entry (entry_id INTEGER PRIMARY KEY, channel_name TEXT, package_name TEXT,
+    operatorbundle_name TEXT, replaces INTEGER, depth INTEGER);
+CREATE TABLE api (group_name TEXT, version TEXT, kind TEXT, plural TEXT NOT NULL);
+CREATE TABLE api_provider (group_name TEXT, version TEXT, kind TEXT, operatorbundle_name TEXT,
+    operatorbundle_version TEXT, operatorbundle_path TEXT);
+CREATE TABLE api_requirer (group_name TEXT, version TEXT, kind TEXT, operatorbundle_name TEXT,
+    operatorbundle_version TEXT, operatorbundle_path TEXT);
+CREATE TABLE related_image (image TEXT, operatorbundle_name TEXT);
+CREATE TABLE dependencies (type TEXT, value TEXT, operatorbundle_name TEXT,
+    operatorbundle_version TEXT, operatorbundle_path TEXT);
+CREATE TABLE properties (type TEXT, value TEXT, operatorbundle_name TEXT,
+    operatorbundle_version TEXT, operatorbundle_path TEXT);
+CREATE TABLE deprecated (operatorbundle_name TEXT PRIMARY KEY);
+";
+
+/// Makes a database in a file that is not there yet.
+///
+/// # Errors
+/// What SQLite says against the statements.
+pub fn make(path: &Path, statements: &str) -> Result<(), String> {
+    let made = Connection::open(path)
+        .and_then(|it| it.execute_batch(&format!("BEGIN; {statements} COMMIT;")));
+    made.map_err(|error| error.to_string())
+}

@@ -1,0 +1,299 @@
+//! Acceptance tests of the specification: what a bundle is, and a catalog that is made of others.
+
+use crate::{
+    Answer, Place,
+    builds::{ANNOTATIONS, CSV},
+    loopback::Loopback,
+};
+use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_image::{
+    build::{self, Files},
+    manifest::{Config, Run},
+    platform::Platform,
+};
+use mainstay_resolver::{
+    CatalogKey, CatalogView, Content, OperatorGroup, Snapshot, Subscription, World, resolve,
+};
+use serde_json::Value;
+use std::fs;
+
+const CRD: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: etcdclusters.etcd.database.coreos.com}
+spec:
+  group: etcd.database.coreos.com
+  names: {kind: EtcdCluster, listKind: EtcdClusterList, plural: etcdclusters, singular: etcdcluster}
+  scope: Namespaced
+  versions:
+  - {name: v1beta2, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+";
+
+/// The six lines of the specification.
+const SIX_LINES: &str = "annotations:
+  operators.operatorframework.io.bundle.mediatype.v1: \"registry+v1\"
+  operators.operatorframework.io.bundle.manifests.v1: \"manifests/\"
+  operators.operatorframework.io.bundle.metadata.v1: \"metadata/\"
+  operators.operatorframework.io.bundle.package.v1: \"test-operator\"
+  operators.operatorframework.io.bundle.channels.v1: \"beta,stable\"
+  operators.operatorframework.io.bundle.channel.default.v1: \"stable\"
+";
+
+const DEPENDENCIES: &str = "dependencies:
+- {type: olm.package, value: {packageName: prometheus, version: \">0.27.0\"}}
+- {type: olm.gvk, value: {group: etcd.database.coreos.com, kind: EtcdCluster, version: v1beta2}}
+";
+
+/// A ClusterServiceVersion that owns the definition.
+fn csv() -> String {
+    CSV.replace("kiwi.v1.0.0", "etcdoperator.v1.0.0")
+        + "  customresourcedefinitions:\n    owned:\n    - {name: etcdclusters.etcd.database.coreos.com, version: v1beta2, kind: EtcdCluster, description: A cluster}\n"
+}
+
+/// The folder of the specification, as it is published.
+fn etcd() -> Place {
+    let map = |kind: &str| format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: etcd}}\n");
+    Place::new()
+        .file("etcd/manifests/etcdcluster.crd.yaml", CRD)
+        .file("etcd/manifests/etcdoperator.clusterserviceversion.yaml", csv())
+        .file("etcd/manifests/secret.yaml", map("Secret"))
+        .file("etcd/manifests/configmap.yaml", map("ConfigMap"))
+        .file("etcd/metadata/annotations.yaml", SIX_LINES)
+        .file("etcd/metadata/dependencies.yaml", DEPENDENCIES)
+}
+
+fn json(answer: &Answer) -> Value {
+    assert_eq!(answer.code, 0, "{answer:?}");
+    serde_json::from_str(&answer.out).unwrap()
+}
+
+/// The properties of a type.
+fn properties(blob: &Value, kind: &str) -> Vec<Value> {
+    let all = blob["properties"].as_array().unwrap().iter();
+    all.filter(|it| it["type"] == kind).map(|it| it["value"].clone()).collect()
+}
+
+/// AT-BND-01.
+#[test]
+fn a_folder_of_manifests_and_metadata_is_one_bundle() {
+    let place = etcd();
+    let answer = place.opm("render etcd -o json");
+    // One document: anything behind it would be an error.
+    let blob = json(&answer);
+    assert_eq!([&blob["schema"], &blob["name"]], ["olm.bundle", "etcdoperator.v1.0.0"]);
+    assert_eq!(properties(&blob, "olm.bundle.object").len(), 4);
+    let answer = place.bundle("validate etcd -o json");
+    let found: Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!(found["errors"], 0, "{answer:?}");
+    assert_eq!(json(&place.bundle("build etcd oci:out -o json"))["platforms"][0], "linux/amd64");
+}
+
+/// AT-BND-02, AT-BND-03, AT-BND-04: where a bundle is taken in, it is held to what a bundle is.
+#[test]
+fn without_channels_with_no_or_two_versions_or_without_an_owned_definition_it_is_refused() {
+    let no_channels = SIX_LINES.lines().filter(|line| !line.contains("channel"));
+    let no_channels = no_channels.collect::<Vec<_>>().join("\n");
+    let second = csv().replace("etcdoperator.v1.0.0", "etcdoperator.v2.0.0");
+    let of = |place: Place, name: &str| {
+        fs::remove_file(place.path().join("etcd/manifests").join(name)).unwrap();
+        place
+    };
+    for (row, place, says) in [
+        (
+            "AT-BND-02",
+            etcd().file("etcd/metadata/annotations.yaml", no_channels),
+            "operators.operatorframework.io.bundle.channels.v1",
+        ),
+        (
+            "AT-BND-03, none",
+            of(etcd(), "etcdoperator.clusterserviceversion.yaml"),
+            "no csv in bundle",
+        ),
+        (
+            "AT-BND-03, two",
+            etcd().file("etcd/manifests/second.clusterserviceversion.yaml", second),
+            "second.clusterserviceversion.yaml",
+        ),
+        ("AT-BND-04", of(etcd(), "etcdcluster.crd.yaml"), "EtcdCluster"),
+    ] {
+        let judged = place.bundle("validate etcd");
+        assert_eq!(judged.code, 1, "{row}: {judged:?}");
+        assert!(judged.out.contains(says), "{row}: {judged:?}");
+        let built = place.bundle("build etcd oci:out");
+        assert_eq!((built.code, built.out.as_str()), (1, ""), "{row}: {built:?}");
+        assert!(built.err.contains(says), "{row}: {built:?}");
+        assert!(!place.path().join("out").exists(), "{row}");
+    }
+}
+
+/// AT-BND-05.
+#[test]
+fn six_lines_say_what_a_bundle_is_and_where_it_belongs() {
+    let place = etcd();
+    let labels = &json(&place.bundle("build etcd oci:out -o json"))["labels"];
+    let label =
+        |name: &str| labels[format!("operators.operatorframework.io.bundle.{name}.v1")].clone();
+    assert_eq!(
+        ["mediatype", "manifests", "metadata", "package", "channels", "channel.default"].map(label),
+        ["registry+v1", "manifests/", "metadata/", "test-operator", "beta,stable", "stable"]
+    );
+    let bundle = mainstay_bundle::Bundle::read(&place.path().join("etcd")).unwrap();
+    let annotations = bundle.annotations();
+    assert_eq!(annotations.package, "test-operator");
+    assert_eq!(annotations.channel_names().collect::<Vec<_>>(), ["beta", "stable"]);
+    assert_eq!(annotations.default_channel, "stable");
+}
+
+/// AT-BND-06.
+#[test]
+fn the_annotations_file_counts_where_labels_of_the_image_say_something_else() {
+    let place = Place::new();
+    let registry = Loopback::open(place.path());
+    let mut files = Files::default();
+    for (name, text) in [
+        ("manifests/csv.yaml", CSV.to_owned()),
+        ("metadata/annotations.yaml", ANNOTATIONS.replace("v1: kiwi", "v1: b")),
+    ] {
+        files.add(name, text.into_bytes()).unwrap();
+    }
+    let labels = [("operators.operatorframework.io.bundle.package.v1".to_owned(), "a".to_owned())];
+    let run = Run { labels: labels.into(), ..Run::default() };
+    let layer = build::layer(&registry.store, &files).unwrap();
+    let config = Config { config: run, ..Config::default() };
+    let image = build::image(&registry.store, Platform::host(), config, &[layer]).unwrap();
+    let name = format!("{}/org/kiwi:v1", registry.domain);
+    registry.store.set(&name.parse().unwrap(), &image).unwrap();
+    let blob = json(&place.opm_pulling(&format!("render {name} --use-http -o json")));
+    assert_eq!([&blob["package"], &blob["image"]], ["b", &*name]);
+}
+
+/// AT-BND-07.
+#[test]
+fn both_dependencies_are_read_and_both_are_needed() {
+    let place = etcd().file(
+        // What is provided is not required from others.
+        "etcd/manifests/etcdoperator.clusterserviceversion.yaml",
+        CSV.replace("kiwi.v1.0.0", "test-operator.v1.0.0"),
+    );
+    fs::remove_file(place.path().join("etcd/manifests/etcdcluster.crd.yaml")).unwrap();
+    let blob = json(&place.opm("render etcd -o json"));
+    assert_eq!(
+        properties(&blob, "olm.package.required"),
+        [serde_json::json!({"packageName": "prometheus", "versionRange": ">0.27.0"})]
+    );
+    assert_eq!(
+        properties(&blob, "olm.gvk.required"),
+        [
+            serde_json::json!({"group": "etcd.database.coreos.com", "kind": "EtcdCluster", "version": "v1beta2"})
+        ]
+    );
+    let api = "{type: olm.gvk, value: {group: etcd.database.coreos.com, kind: EtcdCluster, version: v1beta2}}";
+    let other_api = api.replace("v1beta2", "v1");
+    for (prometheus, provided, resolves) in [
+        ("0.28.0", api, true),
+        ("0.27.0", api, false),
+        ("0.28.0", &*other_api, false),
+        ("0.27.0", &*other_api, false),
+    ] {
+        let package = |name: &str, bundle: &str| {
+            format!(
+                "---\nschema: olm.package\nname: {name}\ndefaultChannel: stable\n---\nschema: olm.channel\n\
+                 package: {name}\nname: stable\nentries: [{{name: {bundle}}}]\n"
+            )
+        };
+        let of = |name: &str, version: &str, more: &str| {
+            let own = format!(
+                "{{type: olm.package, value: {{packageName: {name}, version: {version}}}}}"
+            );
+            package(name, &format!("{name}.v{version}"))
+                + &format!(
+                    "---\nschema: olm.bundle\npackage: {name}\nname: {name}.v{version}\nimage: x/{name}\n\
+                     properties: [{own}{more}]\n"
+                )
+        };
+        let catalog = package("test-operator", "test-operator.v1.0.0")
+            + &format!("---\n{blob}\n")
+            + &of("prometheus", prometheus, "")
+            + &of("etcd", "0.9.4", &format!(", {provided}"));
+        let place = place_of(&catalog);
+        let catalog = Catalog::load(&place.path().join("c"), &LoadOptions::default()).unwrap();
+        let snapshot = Snapshot::of(&catalog);
+        let key = CatalogKey::new("cat", "ns");
+        let world = World {
+            namespace: "ns".to_owned(),
+            operator_groups: vec![OperatorGroup::default()],
+            catalogs: vec![CatalogView {
+                key: key.clone(),
+                priority: 0,
+                content: Content::Ready(&snapshot),
+            }],
+            subscriptions: vec![Subscription {
+                name: "mine".to_owned(),
+                package: "test-operator".to_owned(),
+                catalog: key,
+                ..Subscription::default()
+            }],
+            ..World::default()
+        };
+        let outcome = resolve(&world);
+        let mut names: Vec<&str> = outcome.resolved.iter().map(|it| &*it.name).collect();
+        names.sort_unstable();
+        let wanted: &[&str] = match resolves {
+            true => &["etcd.v0.9.4", "prometheus.v0.28.0", "test-operator.v1.0.0"],
+            false => &[],
+        };
+        assert_eq!(names, wanted, "{prometheus} {provided}");
+        assert_eq!(outcome.failures.is_empty(), resolves, "{prometheus} {provided}");
+    }
+}
+
+fn place_of(catalog: &str) -> Place {
+    Place::with(catalog)
+}
+
+/// AT-33: the steps of the script, with what it reads from its configuration.
+#[test]
+fn a_composite_catalog_has_a_folder_for_each_catalog_that_it_is_made_of() {
+    let place = Place::new();
+    let registry = Loopback::open(place.path());
+    let domain = &registry.domain;
+    let mut references = String::new();
+    for name in ["etcd-operator", "prometheus-operator"] {
+        let folder = format!("theirs/{name}");
+        let content = crate::SOUND.replace("foo", name);
+        let path = place.path().join(&folder);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("catalog.yaml"), content).unwrap();
+        let image = format!("{domain}/community/{name}-index:latest");
+        assert_eq!(place.catalog(&format!("build {folder} {image}")).code, 0);
+        references += &format!("- {{name: {name}, image: '{image}'}}\n");
+    }
+    let config = format!(
+        "name: community-operators\nrepo: {domain}/community-operators/catalog\ntag: latest\nreferences:\n{references}"
+    );
+    let config = mainstay_yaml::one(config.as_bytes(), &mainstay_yaml::Options::default()).unwrap();
+    let text = |value: &Value, key: &str| value[key].as_str().unwrap().to_owned();
+    let name = text(&config, "name");
+    for reference in config["references"].as_array().unwrap() {
+        let image = text(reference, "image");
+        let rendered = place.opm_pulling(&format!("render {image} --use-http -o yaml"));
+        assert_eq!(rendered.code, 0, "{rendered:?}");
+        let folder = place.path().join(&name).join(text(reference, "name"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("index.yaml"), rendered.out).unwrap();
+    }
+    assert_eq!(place.opm(&format!("validate {name}")).code, 0);
+    assert_eq!(place.opm(&format!("generate dockerfile {name}")).code, 0);
+    assert!(place.path().join("community-operators.Dockerfile").is_file());
+    let image = format!("{}:{}", text(&config, "repo"), text(&config, "tag"));
+    assert_eq!(image, format!("{domain}/community-operators/catalog:latest"));
+    assert_eq!(place.catalog(&format!("build {name} {image}")).code, 0);
+    assert_eq!(place.image(&format!("unpack {image} files --only configs")).code, 0);
+    for part in ["etcd-operator", "prometheus-operator"] {
+        let file = format!("{part}/index.yaml");
+        let ours = fs::read_to_string(place.path().join(&name).join(&file)).unwrap();
+        let served = fs::read_to_string(place.path().join("files/configs").join(&file)).unwrap();
+        assert!(ours == served && ours.contains(&format!("name: {part}")), "{ours}");
+    }
+    let listed = json(&place.catalog("list packages files/configs -o json"));
+    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+}
