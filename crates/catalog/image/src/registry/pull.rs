@@ -434,13 +434,14 @@ pub(super) async fn tags(
     repository: &Repository,
 ) -> Result<Vec<String>, RegistryError> {
     const PAGES: usize = 1000;
+    /// Bytes of all names together.
+    const LONGEST: usize = 32 << 20;
     #[derive(serde::Deserialize)]
     struct Page {
         tags: Option<Vec<String>>,
     }
     let mut url = repository.url("tags/list");
-    let host = format!("://{}/", repository.host);
-    let mut tags = Vec::new();
+    let (mut tags, mut length): (Vec<String>, usize) = (Vec::new(), 0);
     for _ in 0..PAGES {
         let answer = inner.send(repository, &Call::get(url.clone())).await?;
         let link = answer.headers().get(header::LINK).and_then(|value| value.to_str().ok());
@@ -452,10 +453,16 @@ pub(super) async fn tags(
             why: "the list of tags cannot be read".to_owned(),
         })?;
         let before = tags.len();
-        tags.extend(page.tags.unwrap_or_default());
+        let page = page.tags.unwrap_or_default();
+        length += page.iter().map(String::len).sum::<usize>();
+        if length > LONGEST {
+            let why = format!("its tags have more than {LONGEST} bytes");
+            return Err(RegistryError::Answer { url: shown(&url), why });
+        }
+        tags.extend(page);
         let Some(next) = next.filter(|_| tags.len() > before) else { return Ok(tags) };
         url = follow(&url, &next)?;
-        if !url.contains(&host) {
+        if !repository.is_at(&url) {
             let why = "the list of tags goes on elsewhere".to_owned();
             return Err(RegistryError::Answer { url: shown(&url), why });
         }

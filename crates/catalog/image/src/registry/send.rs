@@ -45,6 +45,13 @@ impl Repository {
         let scheme = if self.security == Security::Plain { "http" } else { "https" };
         format!("{scheme}://{}/v2/{}/{rest}", self.host, self.path)
     }
+
+    /// Whether an address is one of the registry itself.
+    pub(super) fn is_at(&self, url: &str) -> bool {
+        let Ok(uri) = url.parse::<Uri>() else { return false };
+        let own = format!("{}://{}/", uri.scheme_str().unwrap_or_default(), self.host);
+        own.parse().is_ok_and(|own: Uri| authority(&own) == authority(&uri))
+    }
 }
 
 /// What is sent with a request; it can be sent again.
@@ -213,6 +220,11 @@ impl Inner {
             if call.fine.contains(&status.as_u16()) {
                 return Ok(answer);
             }
+            if status == StatusCode::UNAUTHORIZED && !repository.is_at(&url) {
+                // Who is not the registry does not say where its passwords go.
+                let why = "it is not the registry, and has no business with its credentials";
+                return Err(RegistryError::Unauthorized { url: shown(&url), why });
+            }
             if status == StatusCode::UNAUTHORIZED {
                 self.tokens.forget(&key);
                 challenges += 1;
@@ -244,9 +256,7 @@ impl Inner {
         let home: Uri = url.parse().map_err(|_| wrong(&url, "the address cannot be read"))?;
         self.transport.prepare(&home).await.map_err(Trip::Final)?;
         // Whether this is the registry itself, whatever an upload's location says.
-        let own = format!("{}://{}/", home.scheme_str().unwrap_or_default(), repository.host);
-        let own: Option<Uri> = own.parse().ok();
-        let registry = own.is_some_and(|own| authority(&own) == authority(&home));
+        let registry = repository.is_at(&url);
         for _ in 0..=HOPS {
             let uri: Uri = url.parse().map_err(|_| wrong(&url, "the address cannot be read"))?;
             let mut request = Request::builder().method(&call.method).uri(&uri);

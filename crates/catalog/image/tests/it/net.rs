@@ -23,10 +23,14 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
+use tokio::io::DuplexStream;
 use tokio_rustls::TlsAcceptor;
 
 pub(crate) type Body = BoxBody<Bytes, io::Error>;
 type Handler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
+
+/// What a host does with a connection that does not speak HTTP as it should.
+type Raw = Arc<dyn Fn(DuplexStream) -> BoxFuture<'static, ()> + Send + Sync>;
 
 #[derive(Clone)]
 struct Host {
@@ -38,6 +42,7 @@ struct Host {
 #[derive(Clone, Default)]
 pub(crate) struct Net {
     hosts: Arc<Mutex<BTreeMap<(String, u16), Host>>>,
+    raw: Arc<Mutex<BTreeMap<(String, u16), Raw>>>,
     log: Arc<Mutex<Vec<Asked>>>,
 }
 
@@ -56,16 +61,34 @@ impl Asked {
 
 /// A certificate for a host, and who signed it.
 pub(crate) fn certificate(host: &str) -> (TlsAcceptor, CertificateDer<'static>) {
+    certificate_asking(host, None)
+}
+
+/// The same of a host that wants to see a certificate of an authority.
+pub(crate) fn certificate_asking(
+    host: &str,
+    authority: Option<CertificateDer<'static>>,
+) -> (TlsAcceptor, CertificateDer<'static>) {
     let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+    let config = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.clone()], key)
         .unwrap();
+    let config = match authority {
+        None => config.with_no_client_auth(),
+        Some(authority) => {
+            let mut roots = rustls::RootCertStore::empty();
+            roots.add(authority).unwrap();
+            let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(
+                Arc::new(roots),
+                provider,
+            );
+            config.with_client_cert_verifier(verifier.build().unwrap())
+        }
+    };
+    let mut config = config.with_single_cert(vec![certificate.clone()], key).unwrap();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     (TlsAcceptor::from(Arc::new(config)), certificate)
 }
@@ -111,6 +134,21 @@ impl Net {
         self.hosts.lock().unwrap().insert((name.to_owned(), port), host);
     }
 
+    /// A host that does with connections what a function says.
+    pub(crate) fn raw(
+        &self,
+        name: &str,
+        port: u16,
+        serve: impl Fn(DuplexStream) -> BoxFuture<'static, ()> + Send + Sync + 'static,
+    ) {
+        let (log, line) = (Arc::clone(&self.log), format!("connection to {name}"));
+        let raw: Raw = Arc::new(move |stream| {
+            log.lock().unwrap().push(Asked { line: line.clone(), headers: HeaderMap::new() });
+            serve(stream)
+        });
+        self.raw.lock().unwrap().insert((name.to_owned(), port), raw);
+    }
+
     pub(crate) fn log(&self) -> Vec<Asked> {
         self.log.lock().unwrap().clone()
     }
@@ -136,8 +174,15 @@ impl Net {
 
 impl Dial for Net {
     fn dial(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
-        let found = self.hosts.lock().unwrap().get(&(host, port)).cloned();
+        let key = (host, port);
+        let raw = self.raw.lock().unwrap().get(&key).cloned();
+        let found = self.hosts.lock().unwrap().get(&key).cloned();
         Box::pin(async move {
+            if let Some(raw) = raw {
+                let (near, far) = tokio::io::duplex(1 << 12);
+                tokio::spawn(raw(far));
+                return Ok(Box::new(near) as Box<dyn Stream>);
+            }
             let Some(found) = found else { return Err(io::ErrorKind::ConnectionRefused.into()) };
             let (near, far) = tokio::io::duplex(1 << 16);
             tokio::spawn(async move {

@@ -18,22 +18,22 @@ use std::sync::{
 };
 use tokio::time::Duration;
 
-const PASSWORD: &str = "correct-horse-battery";
-const LAYER: &[u8] = b"0123456789";
+pub(crate) const PASSWORD: &str = "correct-horse-battery";
+pub(crate) const LAYER: &[u8] = b"0123456789";
 
 /// A manifest of one layer, without configuration worth the name.
-fn manifest() -> Vec<u8> {
+pub(crate) fn manifest() -> Vec<u8> {
     let config = Descriptor::of(media::OCI_EMPTY, b"{}");
     let layer = Descriptor::of(media::OCI_LAYER, LAYER);
     serde_json::to_vec(&Manifest::oci(config, vec![layer])).unwrap()
 }
 
-fn path(request: &Request<Incoming>) -> &str {
+pub(crate) fn path(request: &Request<Incoming>) -> &str {
     request.uri().path()
 }
 
 /// What an honest registry answers.
-fn honest(request: &Request<Incoming>) -> Response<Body> {
+pub(crate) fn honest(request: &Request<Incoming>) -> Response<Body> {
     let path = path(request);
     if path.contains("/manifests/") {
         answer(200, &[&format!("content-type: {}", media::OCI_MANIFEST)], manifest())
@@ -50,14 +50,14 @@ fn is_layer(request: &Request<Incoming>) -> bool {
     path(request).ends_with(Digest::of(LAYER).hex())
 }
 
-fn with_password(net: &Net) -> Settings {
+pub(crate) fn with_password(net: &Net) -> Settings {
     let mut keyring = Keyring::new();
     keyring.add("r.test", "somebody", Secret::new(PASSWORD));
     Settings { keyring: Arc::new(keyring), ..net.settings() }
 }
 
 /// Pulls `r.test/a:v1`, and says how it went; nothing unfinished or wrong may be left.
-async fn pull_with(settings: Settings, security: Security) -> Result<(), String> {
+pub(crate) async fn pull_with(settings: Settings, security: Security) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
     let client = Client::new(settings).unwrap();
@@ -291,7 +291,51 @@ fn cases() -> Vec<Case> {
                 honest(request)
             }
         }),
+        case("an index in an index in an index", Some("lie too deep"), 12, |request, _| {
+            let (documents, top) = crate::hostile::chain(40);
+            let name = path(request).rsplit('/').next().unwrap_or_default();
+            let name = if name == "v1" { top } else { name.to_owned() };
+            match documents.get(&name) {
+                Some(bytes) => {
+                    answer(200, &[&format!("content-type: {}", media::OCI_INDEX)], bytes.clone())
+                }
+                None => answer(404, &[], ""),
+            }
+        }),
+        case("a layer without an end", Some("is longer than"), 2, |request, _| {
+            let text = String::from_utf8(manifest())
+                .unwrap()
+                .replace("\"size\":10", "\"size\":1152921504606846976");
+            if path(request).contains("/manifests/") {
+                answer(200, &[&format!("content-type: {}", media::OCI_MANIFEST)], text)
+            } else {
+                honest(request)
+            }
+        }),
+        case("a configuration without an end", Some("is longer than"), 1, |request, _| {
+            let text = String::from_utf8(manifest())
+                .unwrap()
+                .replace("\"size\":2", "\"size\":1152921504606846976");
+            if path(request).contains("/manifests/") {
+                answer(200, &[&format!("content-type: {}", media::OCI_MANIFEST)], text)
+            } else {
+                honest(request)
+            }
+        }),
         // Layers.
+        case("a layer that somebody else has", Some("404"), 3, |request, _| {
+            if path(request).contains("/manifests/") {
+                let config = Descriptor::of(media::OCI_EMPTY, b"{}");
+                let mut layer = Descriptor::of(media::OCI_LAYER, LAYER);
+                layer.urls = vec!["http://nobody.test/layer".to_owned()];
+                let text = serde_json::to_vec(&Manifest::oci(config, vec![layer])).unwrap();
+                answer(200, &[&format!("content-type: {}", media::OCI_MANIFEST)], text)
+            } else if is_layer(request) {
+                answer(404, &[], "")
+            } else {
+                honest(request)
+            }
+        }),
         case(
             "another layer",
             Some("the content has digest"),
@@ -373,6 +417,7 @@ fn cases() -> Vec<Case> {
 
 #[tokio::test(start_paused = true)]
 async fn strangers_are_not_believed_and_not_asked_for_ever() {
+    let (heard, _listening) = crate::hostile::listen();
     let mut wrong = Vec::new();
     for Case { name, script, says, most } in cases() {
         let net = Net::default();
@@ -394,6 +439,7 @@ async fn strangers_are_not_believed_and_not_asked_for_ever() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    crate::hostile::nothing_secret(&heard);
 }
 
 #[tokio::test(start_paused = true)]

@@ -221,6 +221,46 @@ fn hostile_layers_are_refused_and_nothing_is_touched() {
             vec![archive(&[Entry { kind: b'x', ..file("p", "999 a=b\n") }])],
             "its PAX records",
         ),
+        ("a negative size", vec![with_size(&[0xff; 12])], "layer 1"),
+        (
+            "a size beyond all",
+            vec![with_size(b"\x80\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")],
+            "layer 1",
+        ),
+        ("a size that is no number", vec![with_size(b"12x45678901\0")], "layer 1"),
+        (
+            "a size by pax that is a lie",
+            vec![archive(&[pax("size", "99999999999"), file("a", "x")])],
+            "layer 1",
+        ),
+        (
+            "a name for all by pax",
+            vec![archive(&[Entry { kind: b'g', ..pax("path", "/evil") }, file("/a", "x")])],
+            "absolute name",
+        ),
+        (
+            "a window of terabytes",
+            // The smallest frame with a window descriptor, which names the largest window.
+            vec![b"\x28\xb5\x2f\xfd\x00\xff\x01\x00\x00".to_vec()],
+            "layer 1",
+        ),
+        (
+            "a frame to skip that is not there",
+            vec![b"\x50\x2a\x4d\x18\xff\xff\xff\xffabc".to_vec()],
+            "layer 1",
+        ),
+        (
+            "a name in gzip without an end",
+            vec![[&b"\x1f\x8b\x08\x08\0\0\0\0\0\x03"[..], &vec![b'n'; 1 << 20]].concat()],
+            "layer 1",
+        ),
+        (
+            "gzip in pieces that together are a bomb",
+            vec![
+                [gzip(&archive(&[file("a", &zeros)])), gzip(&zeros.as_bytes().repeat(4))].concat(),
+            ],
+            "more than",
+        ),
         ("xz", vec![b"\xfd7zXZ\0 and more".to_vec()], "compressed with xz"),
         ("no archive", vec![vec![b'x'; 2000]], "damaged header"),
     ];
@@ -236,6 +276,16 @@ fn hostile_layers_are_refused_and_nothing_is_touched() {
         let left = ["a/", "a/b/", "a/b/c/", "a/b/c/d/", "witness: untouched"];
         assert_eq!(listing(outside.path()), left, "{name}");
     }
+}
+
+/// An archive whose entry has these bytes as its size.
+fn with_size(size: &[u8; 12]) -> Vec<u8> {
+    let mut bytes = archive(&[file("a", "content")]);
+    bytes[124..136].copy_from_slice(size);
+    bytes[148..156].fill(b' ');
+    let sum: u32 = bytes[..512].iter().map(|byte| u32::from(*byte)).sum();
+    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    bytes
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn without_channels_with_no_or_two_versions_or_without_an_owned_definition_it_is
         (
             "AT-BND-03, none",
             of(etcd(), "etcdoperator.clusterserviceversion.yaml"),
-            "no csv in bundle",
+            "there is no ClusterServiceVersion",
         ),
         (
             "AT-BND-03, two",
