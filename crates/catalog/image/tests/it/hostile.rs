@@ -118,11 +118,11 @@ async fn what_is_logged_of_a_refusal_has_no_secret_in_it() {
 type Serve = fn(DuplexStream) -> BoxFuture<'static, ()>;
 
 /// Sends something once a request has begun, and then holds the line or lets it go.
-fn says(
-    text: impl AsRef<[u8]> + Send + 'static,
+fn says<T: Into<Vec<u8>>>(
+    text: T,
     holds: bool,
-) -> impl Fn(DuplexStream) -> BoxFuture<'static, ()> {
-    let text = Arc::new(text.as_ref().to_vec());
+) -> impl Fn(DuplexStream) -> BoxFuture<'static, ()> + use<T> {
+    let text: Arc<Vec<u8>> = Arc::new(text.into());
     move |mut stream| {
         let text = Arc::clone(&text);
         Box::pin(async move {
@@ -303,9 +303,12 @@ async fn lists_of_tags_end_and_stay_with_their_registry() {
     }
 }
 
+/// What is answered to a method: a status and a header.
+type Script = fn(&str) -> (u16, &'static str);
+
 #[tokio::test(start_paused = true)]
 async fn pushes_that_nobody_wants_end() {
-    let cases: [(&str, fn(&str) -> (u16, &'static str), &str); 6] = [
+    let cases: [(&str, Script, &str); 6] = [
         ("too many requests, for ever", |_| (429, "x: y"), "429"),
         (
             "trouble at the beginning",
@@ -358,6 +361,9 @@ async fn pushes_that_nobody_wants_end() {
     }
 }
 
+/// What is done to a layout.
+type Harm<'h> = Box<dyn Fn(&std::path::Path) + 'h>;
+
 #[test]
 fn folders_that_are_no_layouts_are_refused_without_waiting() {
     let place = tempfile::tempdir().unwrap();
@@ -386,7 +392,6 @@ fn folders_that_are_no_layouts_are_refused_without_waiting() {
         fs::remove_file(path).unwrap();
         std::os::unix::fs::symlink(&secret, path).unwrap();
     };
-    type Harm<'h> = Box<dyn Fn(&std::path::Path) + 'h>;
     let cases: Vec<(&str, Harm<'_>, &str)> = vec![
         ("a pipe as index", Box::new(|it| pipe(&it.join("index.json"))), "it is no file"),
         ("a pipe as version", Box::new(|it| pipe(&it.join("oci-layout"))), "it is no file"),

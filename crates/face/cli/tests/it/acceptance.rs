@@ -15,7 +15,7 @@ use mainstay_resolver::{
     CatalogKey, CatalogView, Content, OperatorGroup, Snapshot, Subscription, World, resolve,
 };
 use serde_json::Value;
-use std::fs;
+use std::{fmt::Write as _, fs};
 
 const CRD: &str = "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -136,7 +136,7 @@ fn six_lines_say_what_a_bundle_is_and_where_it_belongs() {
         ["mediatype", "manifests", "metadata", "package", "channels", "channel.default"].map(label),
         ["registry+v1", "manifests/", "metadata/", "test-operator", "beta,stable", "stable"]
     );
-    let bundle = mainstay_bundle::Bundle::read(&place.path().join("etcd")).unwrap();
+    let bundle = mainstay_bundle::Bundle::read(place.path().join("etcd")).unwrap();
     let annotations = bundle.annotations();
     assert_eq!(annotations.package, "test-operator");
     assert_eq!(annotations.channel_names().collect::<Vec<_>>(), ["beta", "stable"]);
@@ -214,7 +214,7 @@ fn both_dependencies_are_read_and_both_are_needed() {
             + &format!("---\n{blob}\n")
             + &of("prometheus", prometheus, "")
             + &of("etcd", "0.9.4", &format!(", {provided}"));
-        let place = place_of(&catalog);
+        let place = Place::with(&catalog);
         let catalog = Catalog::load(&place.path().join("c"), &LoadOptions::default()).unwrap();
         let snapshot = Snapshot::of(&catalog);
         let key = CatalogKey::new("cat", "ns");
@@ -237,17 +237,11 @@ fn both_dependencies_are_read_and_both_are_needed() {
         let outcome = resolve(&world);
         let mut names: Vec<&str> = outcome.resolved.iter().map(|it| &*it.name).collect();
         names.sort_unstable();
-        let wanted: &[&str] = match resolves {
-            true => &["etcd.v0.9.4", "prometheus.v0.28.0", "test-operator.v1.0.0"],
-            false => &[],
-        };
+        let all: &[&str] = &["etcd.v0.9.4", "prometheus.v0.28.0", "test-operator.v1.0.0"];
+        let wanted = if resolves { all } else { &[] };
         assert_eq!(names, wanted, "{prometheus} {provided}");
         assert_eq!(outcome.failures.is_empty(), resolves, "{prometheus} {provided}");
     }
-}
-
-fn place_of(catalog: &str) -> Place {
-    Place::with(catalog)
 }
 
 /// AT-33: the steps of the script, with what it reads from its configuration.
@@ -265,7 +259,7 @@ fn a_composite_catalog_has_a_folder_for_each_catalog_that_it_is_made_of() {
         fs::write(path.join("catalog.yaml"), content).unwrap();
         let image = format!("{domain}/community/{name}-index:latest");
         assert_eq!(place.catalog(&format!("build {folder} {image}")).code, 0);
-        references += &format!("- {{name: {name}, image: '{image}'}}\n");
+        let _ = writeln!(references, "- {{name: {name}, image: '{image}'}}");
     }
     let config = format!(
         "name: community-operators\nrepo: {domain}/community-operators/catalog\ntag: latest\nreferences:\n{references}"

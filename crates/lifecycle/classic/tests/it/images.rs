@@ -10,6 +10,7 @@ use mainstay_image::reference::Reference;
 use mainstay_image::store::Store;
 use mainstay_object::Object;
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use std::path::Path;
 
 fn put(store: &Store, name: &str, files: &[(&str, String)], labels: &[(&str, &str)]) {
@@ -18,7 +19,10 @@ fn put(store: &Store, name: &str, files: &[(&str, String)], labels: &[(&str, &st
     put_run(store, name, &files, Run { labels, ..Run::default() });
 }
 
-fn put_run(store: &Store, name: &str, files: &[(&str, &[u8])], run: Run) {
+/// Names and contents.
+type Named<'f> = &'f [(&'f str, &'f [u8])];
+
+fn put_run(store: &Store, name: &str, files: Named<'_>, run: Run) {
     let mut content = Files::default();
     for (name, bytes) in files {
         content.add(name, bytes.to_vec()).unwrap();
@@ -230,7 +234,8 @@ fn database(folder: &Path, versions: &[&str]) -> Vec<u8> {
             Some(_) => ("NULL".to_owned(), format!("'localhost/anvil-bundle:v{version}'")),
         };
         let replaced = if at == 0 { "NULL".to_owned() } else { at.to_string() };
-        rows += &format!(
+        let _ = write!(
+            rows,
             "INSERT INTO operatorbundle(name, csv, bundle, bundlepath, version) VALUES
                  ('anvil.v{version}', '{csv}', {manifests}, {image}, '{version}');
              INSERT INTO channel_entry VALUES ({}, 'stable', 'anvil', 'anvil.v{version}', {replaced}, {});",
@@ -281,7 +286,7 @@ async fn a_database_in_an_image_is_served_and_what_follows_from_the_next_one_is_
         INSERT INTO operatorbundle(name, csv, version) VALUES ('anvil.v9', '{}', '9.0.0');";
     mainstay_database::fixture::make(&headless, &format!("{TABLES}{rows}")).unwrap();
     let headless = std::fs::read(headless).unwrap();
-    let cases: [(&[(&str, &[u8])], &str); 4] = [
+    let cases: [(Named<'_>, &str); 4] = [
         (&[("database/index.db", &second[..4096])], "the database cannot be read: "),
         (
             &[("database/index.db", &headless)],
