@@ -1,10 +1,11 @@
 //! `opm serve` as pods run it: a process with a port, a log and an end.
 
 use crate::harness::{http_get, mainstay};
-use mainstay_registry::grpc::api::{GetPackageRequest, registry_client::RegistryClient};
+use mainstay_registry::client::Connection;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
 
 const PACKAGE: &str = "schema: olm.package\nname: kiwi\ndefaultChannel: stable\n";
 const CHANNEL: &str =
@@ -148,13 +149,13 @@ fn the_image_of_a_catalog_is_labelled_and_what_it_runs_answers() {
         Serving::start(&folder.path().join("root"), &["configs", "-p", "0", "--pprof-addr", ""]);
     let said = serving.until("serving registry");
     let port = said.trim_end().rsplit('=').next().expect("a port");
-    let address = format!("http://127.0.0.1:{port}");
+    let address = format!("127.0.0.1:{port}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let heads = runtime.expect("a runtime").block_on(async {
-        let endpoint = tonic::transport::Endpoint::from_shared(address).expect("an address");
-        let mut client = RegistryClient::new(endpoint.connect().await.expect("a connection"));
-        let package = client.get_package(GetPackageRequest { name: "kiwi".into() }).await;
-        let channels = package.expect("the package").into_inner().channels;
+        let address = address.parse().expect("an address");
+        let connection = Connection::open(&address, Duration::from_secs(30)).await;
+        let package = connection.expect("a connection").package("kiwi").await;
+        let channels = package.expect("the package").channels;
         channels.into_iter().map(|channel| channel.csv_name).collect::<Vec<_>>()
     });
     assert_eq!(heads, ["kiwi.v1.0.0"]);

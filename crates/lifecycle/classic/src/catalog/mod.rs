@@ -31,8 +31,7 @@ pub enum CatalogMode {
     InProcess,
     /// In pods, which this process makes and asks, as the original does.
     Pods,
-    /// In this process, and in pods what it cannot read: images with a database, or with a server of
-    /// their own.
+    /// In this process, and in pods what it cannot read, such as images with a server of their own.
     Auto,
 }
 
