@@ -23,6 +23,8 @@ use tower::Service;
 const MOST_BYTES: usize = 64 << 20;
 /// Most messages; ten times the largest published catalogs.
 const MOST_MESSAGES: usize = 1_000_000;
+/// How long a server may take to say that it tells of changes.
+const WATCH: Duration = Duration::from_secs(2);
 /// Bytes that may be on their way: a catalog is read in one go.
 const WINDOW: u32 = 4 << 20;
 /// When the system asks an idle connection whether the other end is there, how often, and until when.
@@ -201,11 +203,13 @@ impl Connection {
     /// missed in between.
     pub async fn watch(&self) -> Watch<'_> {
         let mut client = self.health.clone();
-        let stream = self.soon(client.watch(HealthCheckRequest::default())).await;
+        let asked = client.watch(HealthCheckRequest::default());
+        let asked = timeout(WATCH.min(self.patience), self.soon(asked)).await;
+        let stream = asked.unwrap_or_else(|_| Err(Fault::late()));
         let mut watch =
             Watch { connection: self, stream: stream.ok().map(tonic::Response::into_inner) };
         // The first message is how things stand.
-        watch.next(self.patience).await;
+        watch.next(WATCH.min(self.patience)).await;
         watch
     }
 }
