@@ -176,13 +176,18 @@ pub(crate) fn event(
     failure: Option<&str>,
 ) -> Option<(EventType, &'static str, String)> {
     let bad = |it: &CatalogSourceStatus| is_bad(&it.reason);
-    let lost = |it: &CatalogSourceStatus| {
-        let failed = LastObservedState::TransientFailure;
-        it.connection_state.as_ref().is_some_and(|it| it.last_observed_state == failed)
+    let is = |it: &CatalogSourceStatus, state: LastObservedState| {
+        it.connection_state.as_ref().is_some_and(|it| it.last_observed_state == state)
+    };
+    let lost = |it: &CatalogSourceStatus| is(it, LastObservedState::TransientFailure);
+    // A pod that is not up yet tells of itself.
+    let starts = |old: &CatalogSourceStatus, new: &CatalogSourceStatus| {
+        let service = new.registry_service.as_ref();
+        service.is_some_and(|it| !it.service_name.is_empty()) && !is(old, LastObservedState::Ready)
     };
     if bad(new) && (!bad(old) || old.message != new.message) {
         Some((EventType::Warning, "CatalogUnreadable", new.message.clone()))
-    } else if lost(new) && !lost(old) && !bad(new) {
+    } else if lost(new) && !lost(old) && !bad(new) && !starts(old, new) {
         let why = failure.unwrap_or("the registry cannot be reached");
         Some((EventType::Warning, "CatalogUnreadable", why.to_owned()))
     } else if (bad(old) || lost(old))
@@ -286,6 +291,7 @@ mod tests {
 
     #[test]
     fn becoming_bad_and_good_again_are_events() {
+        use LastObservedState::{Connecting, Ready, TransientFailure};
         let bad = |message: &str| CatalogSourceStatus {
             reason: CatalogSourceReason::RegistryServer,
             message: message.to_owned(),
@@ -293,7 +299,7 @@ mod tests {
         };
         let good = || CatalogSourceStatus {
             connection_state: Some(ConnectionState {
-                last_observed_state: LastObservedState::Ready,
+                last_observed_state: Ready,
                 address: "a:1".to_owned(),
                 last_connect: None,
             }),
@@ -302,8 +308,19 @@ mod tests {
         let lost = || {
             let mut status = good();
             if let Some(it) = &mut status.connection_state {
-                it.last_observed_state = LastObservedState::TransientFailure;
+                it.last_observed_state = TransientFailure;
             }
+            status
+        };
+        let runs = |state: LastObservedState| {
+            let mut status = good();
+            if let Some(it) = &mut status.connection_state {
+                it.last_observed_state = state;
+            }
+            status.registry_service = Some(RegistryService {
+                service_name: "cat".to_owned(),
+                ..RegistryService::default()
+            });
             status
         };
         let told = |it| Some((EventType::Warning, "CatalogUnreadable", it));
@@ -316,6 +333,8 @@ mod tests {
             (bad("no"), good(), Some((EventType::Normal, "CatalogReadable", again))),
             (good(), lost(), told("refused")),
             (lost(), lost(), None),
+            (runs(Connecting), runs(TransientFailure), None),
+            (runs(Ready), runs(TransientFailure), told("refused")),
             (lost(), good(), Some((EventType::Normal, "CatalogReadable", again))),
         ] {
             let event = event(&old, &new, Some("refused"));
