@@ -1,0 +1,162 @@
+//! What recorded pods are made of, and which pods stay.
+
+use super::*;
+use mainstay_api::{ExtractContent, GrpcPodConfig, SourceType};
+
+fn source(name: &str, image: &str) -> CatalogSource {
+    let mut source = CatalogSource::new("c217", name);
+    source.spec.source_type = SourceType::Grpc;
+    source.spec.image = image.to_owned();
+    source
+}
+
+fn of(source: &CatalogSource) -> Wanted {
+    wanted(source, None, &BTreeMap::new(), &CatalogPods::default()).unwrap()
+}
+
+fn config(edit: impl FnOnce(&mut GrpcPodConfig)) -> CatalogSource {
+    let mut it = source("cat", "registry.invalid/catalog@sha256:1");
+    edit(it.spec.grpc_pod_config.insert(GrpcPodConfig::default()));
+    it
+}
+
+#[test]
+fn hashes_of_recorded_pods_and_services_come_out_the_same() {
+    let image = "registry.invalid/catalog:2";
+    let mut legacy = source("legacy", image);
+    legacy.spec.grpc_pod_config = Some(GrpcPodConfig {
+        security_context_config: "legacy".to_owned(),
+        ..GrpcPodConfig::default()
+    });
+    let mut restricted = source("restricted", image);
+    restricted.spec.grpc_pod_config = Some(GrpcPodConfig {
+        security_context_config: "restricted".to_owned(),
+        ..GrpcPodConfig::default()
+    });
+    let mut plain = source("plain", image);
+    plain.spec.secrets = vec!["pull-a".to_owned(), "pull-b".to_owned()];
+    let mut extract = source("extract", image);
+    let content = ExtractContent { catalog_dir: "/configs".to_owned(), cache_dir: String::new() };
+    extract.spec.grpc_pod_config =
+        Some(GrpcPodConfig { extract_content: Some(content), ..GrpcPodConfig::default() });
+    for (source, pod, service) in [
+        (
+            source("cat", "registry.invalid/catalog:1"),
+            "93KA4NALoIGKKCRp0WHJvKbyPuhJZIsakdQ54Q",
+            "6eq0PqHqOP4OCC98EjWI1EyhhK0m880EIA3lob",
+        ),
+        (
+            legacy,
+            "3JqwwwxBVxQkDU7kPKVi8KtYMwK7wIdFzGMCRU",
+            "9IeRRqdkpJiGHUBAYCdZGBoA3YbQe0zGTuDHou",
+        ),
+        (
+            restricted,
+            "Tdg1jGVhhTic7LuF70ECup6rlwsRmo13KX7zu",
+            "4kIVYujd5YUZr9VompQgIyLUvsbynN0AmAieNd",
+        ),
+        (plain, "cUHCaXrqSlCLx1fhJLmACpgdV2SLJwNwLCe7js", "Lg1McRosJYsgnlHgVABX5MvfXswrMOZeryMU4"),
+        (
+            extract,
+            "bpEDW4leJtnr09xKY4trZNrgfkz9uPp6L45nuu",
+            "49JRaSfESIZUPKmD3qkoXoZPsceQyzbZNrDE7C",
+        ),
+    ] {
+        let it = of(&source);
+        assert_eq!(it.pod.label(names::POD_SPEC_HASH), Some(pod), "{}", source.metadata.name);
+        assert_eq!(it.service.label(names::SERVICE_SPEC_HASH), Some(service));
+    }
+    let mut map = CatalogSource::new("c219", "cat");
+    map.spec.source_type = SourceType::ConfigMap;
+    map.spec.config_map = "content".to_owned();
+    let it = wanted(&map, Some("2660"), &BTreeMap::new(), &CatalogPods::default()).unwrap();
+    assert_eq!(it.pod.label(names::POD_SPEC_HASH), Some("bDoxNu6hzuagAw0SftsYea2AvJVmRq7g68gRDF"));
+    assert_eq!(
+        it.service.label(names::SERVICE_SPEC_HASH),
+        Some("9EFw2rIrCKvrKCI4nsVnCDV2shtI3GnlPvCr5r")
+    );
+    assert_eq!(it.pod.label(CONFIG_MAP_VERSION), Some("2660"));
+}
+
+#[test]
+fn what_the_catalog_asks_of_its_pod_replaces_what_is_usual() {
+    let spec = |it: &CatalogSource| of(it).pod.to_value()["spec"].clone();
+    let usual = spec(&source("cat", "registry.invalid/catalog:1"));
+    assert_eq!(usual["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
+    assert_eq!(usual["containers"][0]["imagePullPolicy"], "Always");
+    assert!(usual.get("tolerations").is_none() && usual.get("priorityClassName").is_none());
+    let it = config(|it| {
+        it.node_selector = BTreeMap::from([("disk".to_owned(), "fast".to_owned())]);
+        it.priority_class_name = Some("system-node-critical".to_owned());
+        it.tolerations = vec![json!({"operator": "Exists"})];
+        it.affinity = Some(json!({"nodeAffinity": {}}));
+        it.memory_target = Some(json!("1024Mi"));
+    });
+    let asked = spec(&it);
+    assert_eq!(asked["nodeSelector"], json!({"disk": "fast"}));
+    assert_eq!(asked["priorityClassName"], "system-node-critical");
+    assert_eq!(asked["tolerations"], json!([{"operator": "Exists"}]));
+    let container = &asked["containers"][0];
+    assert_eq!(container["imagePullPolicy"], "IfNotPresent");
+    assert_eq!(container["resources"]["requests"]["memory"], "1Gi");
+    assert_eq!(container["env"][0]["value"], "1GiB");
+    let mut it = it;
+    let class = "system-cluster-critical".to_owned();
+    it.metadata.annotations.insert(names::PRIORITY_CLASS.to_owned(), class.clone());
+    assert_eq!(spec(&it)["priorityClassName"], class);
+    let cached = config(|it| {
+        it.extract_content = Some(ExtractContent {
+            catalog_dir: "/configs".to_owned(),
+            cache_dir: "/cache".to_owned(),
+        });
+    });
+    let cached = spec(&cached);
+    assert_eq!(
+        cached["containers"][0]["args"],
+        json!(["serve", "/extracted-catalog/catalog", "--cache-dir=/extracted-catalog/cache"])
+    );
+    assert_eq!(cached["volumes"].as_array().unwrap().len(), 2);
+    let labels = BTreeMap::from([(ENFORCE.to_owned(), "restricted".to_owned())]);
+    let source = source("cat", "registry.invalid/catalog:1");
+    let it = wanted(&source, None, &labels, &CatalogPods::default()).unwrap();
+    assert_eq!(it.pod.to_value()["spec"]["securityContext"]["runAsUser"], USER);
+}
+
+#[test]
+fn one_pod_serves_and_what_does_not_goes() {
+    let it = source("cat", "registry.invalid/catalog:1");
+    let wanted = of(&it).pod;
+    let good = SeenPod {
+        hash: wanted.label(names::POD_SPEC_HASH).unwrap().to_owned(),
+        owner: "u".to_owned(),
+        ..SeenPod::default()
+    };
+    let other = SeenPod { hash: "x".to_owned(), ..good.clone() };
+    let dead = SeenPod { dead: true, ..good.clone() };
+    let leaving = SeenPod { deleting: true, ..good.clone() };
+    let lost = SeenPod { deleting: true, dead: true, ..good.clone() };
+    for (pods, gone, make) in [
+        (vec![], vec![], true),
+        (vec![good.clone()], vec![], false),
+        (vec![good.clone(), good.clone()], vec![1], false),
+        (vec![other.clone(), good], vec![0], false),
+        (vec![other], vec![0], true),
+        (vec![dead], vec![0], true),
+        (vec![leaving], vec![], true),
+        (vec![lost], vec![0], true),
+    ] {
+        let pods: Vec<(usize, SeenPod)> = pods.into_iter().enumerate().collect();
+        let (deleted, made) = exchange(&wanted, "u", &pods);
+        let deleted: Vec<usize> = deleted.iter().map(|it| it.0).collect();
+        assert_eq!((deleted, made), (gone, make), "{pods:?}");
+    }
+}
+
+#[test]
+fn memory_limits_are_whole_binary_numbers() {
+    for (given, wanted) in
+        [("50Mi", "50Mi"), ("1024Mi", "1Gi"), ("100M", "100000000"), ("2048", "2Ki")]
+    {
+        assert_eq!(binary(&json!(given)), wanted);
+    }
+}
