@@ -6,7 +6,7 @@
 //! that upstream's tools share; output can be compared with theirs byte for byte.
 
 use crate::scalar::{go_float64, stays_text};
-use memchr::memchr2;
+use memchr::{memchr, memchr2, memchr3_iter};
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
 
@@ -16,6 +16,8 @@ const WIDTH: usize = 80;
 const SIMPLE_KEY: usize = 128;
 /// Columns per level.
 const INDENT: usize = 2;
+/// What lines begin with.
+const BLANKS: &str = "                                                                ";
 
 /// The value as one YAML document without a separator; ends with a line break.
 pub fn to_string(value: &Value) -> String {
@@ -88,25 +90,34 @@ impl Emitter {
     }
 
     fn mapping(&mut self, fields: &Map<String, Value>, indent: usize) {
-        for name in sorted(fields.keys().collect()) {
-            self.indent(indent);
-            if name.len() <= SIMPLE_KEY && !name.contains(is_break) {
-                self.string(name, deeper(Some(indent), true), true);
-                self.indicator(":", false, false);
-            } else {
-                self.indicator("?", true, true);
-                self.string(name, deeper(Some(indent), true), false);
-                self.indent(indent);
-                self.indicator(":", true, true);
+        // Letters alone are in upstream's order already.
+        if fields.keys().all(|name| name.bytes().all(|byte| byte.is_ascii_alphabetic())) {
+            fields.iter().for_each(|(name, value)| self.field(name, value, indent));
+        } else {
+            for (name, value) in sorted(fields.iter().collect()) {
+                self.field(name, value, indent);
             }
-            self.node(&fields[name], Some(indent), true);
         }
+    }
+
+    fn field(&mut self, name: &str, value: &Value, indent: usize) {
+        self.indent(indent);
+        if name.len() <= SIMPLE_KEY && !name.contains(is_break) {
+            self.string(name, deeper(Some(indent), true), true);
+            self.indicator(":", false, false);
+        } else {
+            self.indicator("?", true, true);
+            self.string(name, deeper(Some(indent), true), false);
+            self.indent(indent);
+            self.indicator(":", true, true);
+        }
+        self.node(value, Some(indent), true);
     }
 
     /// Writes a text in the style that fits it.
     fn string(&mut self, text: &str, indent: usize, key: bool) {
         let shape = Shape::of(text);
-        let wanted = if text.contains('\n') {
+        let wanted = if memchr(b'\n', text.as_bytes()).is_some() {
             Style::Literal
         } else if stays_text(text) && !(key && text == "<<") {
             Style::Plain
@@ -146,10 +157,12 @@ impl Emitter {
         if !text.is_empty()
             && memchr2(b' ', if quoted { b'\'' } else { b' ' }, text.as_bytes()).is_none()
         {
-            self.text.push_str(text);
-            self.column += text.chars().count();
+            self.put_all(text);
             self.indention = false;
             return;
+        }
+        if text.is_ascii() && (!quoted || memchr(b'\'', text.as_bytes()).is_none()) {
+            return self.folded_ascii(text, indent, fold, quoted);
         }
         let mut spaces = false;
         let mut rest = text.char_indices().peekable();
@@ -172,6 +185,36 @@ impl Emitter {
                 spaces = false;
             }
         }
+    }
+
+    /// The same for letters of one byte each, without quotes: whole lines at once.
+    fn folded_ascii(&mut self, text: &str, indent: usize, fold: bool, quoted: bool) {
+        let bytes = text.as_bytes();
+        let is_blank = |at: usize| bytes.get(at) == Some(&b' ');
+        let mut from = 0;
+        while fold {
+            // A blank behind the last column that is left alone, none beside it and, in quotes, not the
+            // first or last of all.
+            let mut at = from + (WIDTH + 1).saturating_sub(self.column);
+            let found = loop {
+                let rest = bytes.get(at..).unwrap_or_default();
+                let Some(next) = memchr(b' ', rest) else { break None };
+                at += next;
+                let alone = !(at > 0 && is_blank(at - 1)) && !is_blank(at + 1);
+                let inside = !quoted || (at > 0 && at + 1 < bytes.len());
+                if alone && inside {
+                    break Some(at);
+                }
+                at += 1;
+            };
+            let Some(end) = found else { break };
+            self.put_ascii(&text[from..end]);
+            self.indention &= bytes[from..end].iter().all(|&byte| byte == b' ');
+            self.indent(indent);
+            from = end + 1;
+        }
+        self.put_ascii(&text[from..]);
+        self.indention &= bytes[from..].iter().all(|&byte| byte == b' ');
     }
 
     fn double_quoted(&mut self, text: &str, indent: usize, fold: bool) {
@@ -245,20 +288,21 @@ impl Emitter {
             (true, Some(_)) => {}
         }
         self.line_break();
-        let mut fresh = true;
-        for c in text.chars() {
-            if c == '\n' {
-                self.line_break();
-                fresh = true;
-            } else {
-                if fresh {
-                    self.indent(indent);
-                }
-                self.put(c);
+        let mut rest = Some(text);
+        while let Some(lines) = rest {
+            let end = memchr(b'\n', lines.as_bytes());
+            let line = &lines[..end.unwrap_or(lines.len())];
+            if !line.is_empty() {
+                self.indent(indent);
+                // In bytes: a line break follows, whatever the column.
+                self.put_ascii(line);
                 self.whitespace = false;
                 self.indention = false;
-                fresh = false;
             }
+            if end.is_some() {
+                self.line_break();
+            }
+            rest = end.map(|end| &lines[end + 1..]);
         }
     }
 
@@ -272,7 +316,7 @@ impl Emitter {
         if separate {
             self.gap();
         }
-        indicator.chars().for_each(|c| self.put(c));
+        self.put_ascii(indicator);
         self.whitespace = false;
         self.indention = self.indention && indention;
     }
@@ -289,7 +333,8 @@ impl Emitter {
             self.line_break();
         }
         while self.column < indent {
-            self.put(' ');
+            let blanks = (indent - self.column).min(BLANKS.len());
+            self.put_ascii(&BLANKS[..blanks]);
         }
         self.whitespace = true;
         self.indention = true;
@@ -300,6 +345,16 @@ impl Emitter {
         self.column = 0;
         self.whitespace = true;
         self.indention = true;
+    }
+
+    fn put_ascii(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.column += text.len();
+    }
+
+    fn put_all(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.column += text.chars().count();
     }
 
     fn put(&mut self, c: char) {
@@ -325,6 +380,9 @@ impl Shape {
             return shape;
         }
         if harmless(text.as_bytes()) {
+            return shape;
+        }
+        if let Some(shape) = Self::of_ascii(text.as_bytes()) {
             return shape;
         }
         if text.starts_with("---") || text.starts_with("...") {
@@ -372,6 +430,47 @@ impl Shape {
         shape
     }
 
+    /// The same for a text of signs of one byte that can be printed, and line breaks. Only few signs
+    /// mean anything where they stand.
+    fn of_ascii(text: &[u8]) -> Option<Self> {
+        let usual = |byte: u8| matches!(byte, b'\n' | b' '..=b'~');
+        let all = |stride: &[u8]| stride.iter().fold(true, |all, &byte| all & usual(byte));
+        let (&[first, ..], &[.., last]) = (text, text) else { return None };
+        if !text.chunks(1024).all(all) {
+            return None;
+        }
+        let mut shape = Self { line_breaks: false, plain: true, single: true, block: true };
+        let blank_at = |at: usize| matches!(text.get(at), None | Some(b' '));
+        let opening = match first {
+            b',' | b'[' | b']' | b'{' | b'}' | b'&' | b'*' | b'!' | b'|' | b'>' | b'\'' | b'"'
+            | b'%' | b'@' | b'`' => true,
+            b'?' | b'-' => blank_at(1),
+            _ => false,
+        };
+        let marker = text.starts_with(b"---") || text.starts_with(b"...");
+        if opening || marker || first == b' ' || last == b' ' {
+            shape.plain = false;
+        }
+        shape.block &= last != b' ';
+        for at in memchr3_iter(b':', b'#', b'\n', text) {
+            match text[at] {
+                b':' => shape.plain &= !blank_at(at + 1),
+                b'#' => shape.plain &= at > 0 && !matches!(text[at - 1], b' ' | b'\n'),
+                _ => {
+                    shape.line_breaks = true;
+                    shape.plain = false;
+                    if text.get(at + 1) == Some(&b' ') {
+                        shape.single = false;
+                    }
+                    if at > 0 && text[at - 1] == b' ' {
+                        shape.special();
+                    }
+                }
+            }
+        }
+        Some(shape)
+    }
+
     /// Only escapes can write it.
     fn special(&mut self) {
         self.plain = false;
@@ -405,11 +504,16 @@ fn printable(c: char) -> bool {
 /// Whether `a` comes before `b` in upstream's order of keys, judged at the first character that
 /// differs: letters by code, digits as numbers, letters after everything else.
 fn comes_before(a: &str, b: &str) -> bool {
-    let (left, right): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let Some(at) = left.iter().zip(&right).position(|(a, b)| a != b) else {
+    let (left, right) = (a.as_bytes(), b.as_bytes());
+    let Some(mut at) = left.iter().zip(right).position(|(a, b)| a != b) else {
         return left.len() < right.len();
     };
-    let (l, r) = (left[at], right[at]);
+    // To the beginning of the characters, which is the same place in both.
+    while !a.is_char_boundary(at) {
+        at -= 1;
+    }
+    let first = |text: &str| text.get(at..).and_then(|rest| rest.chars().next());
+    let (Some(l), Some(r)) = (first(a), first(b)) else { return left.len() < right.len() };
     match (l.is_alphabetic(), r.is_alphabetic()) {
         (true, true) => return l < r,
         (false, false) => {}
@@ -417,31 +521,34 @@ fn comes_before(a: &str, b: &str) -> bool {
     }
     // A zero counts inside a number, but not at its beginning.
     let inside = (l == '0' || r == '0')
-        && left[..at].iter().rev().take_while(|c| c.is_ascii_digit()).any(|&c| c != '0');
-    let number = |chars: &[char]| {
-        let digits = chars[at..].iter().map_while(|c| c.to_digit(10));
-        let count = digits.clone().count();
+        && left[..at].iter().rev().take_while(|c| c.is_ascii_digit()).any(|&c| c != b'0');
+    let number = |text: &[u8]| {
+        let digits = text[at..].iter().take_while(|c| c.is_ascii_digit());
         let start = i64::from(inside);
-        (digits.fold(start, |sum, digit| sum.wrapping_mul(10).wrapping_add(digit.into())), count)
+        digits.fold(start, |sum, c| sum.wrapping_mul(10).wrapping_add((c - b'0').into()))
     };
-    match number(&left).cmp(&number(&right)) {
+    let count = |text: &[u8]| text[at..].iter().take_while(|c| c.is_ascii_digit()).count();
+    match (number(left), count(left)).cmp(&(number(right), count(right))) {
         Ordering::Equal => l < r,
         unequal => unequal == Ordering::Less,
     }
 }
 
-/// Sorts keys as upstream does. Its order has circles (`a1b`, `a2`, `a10`), which the sorting of
-/// the standard library may answer with a panic; merging does not mind.
-fn sorted(mut names: Vec<&String>) -> Vec<&String> {
-    if names.len() < 2 {
-        return names;
+/// A field of a mapping.
+type Field<'v> = (&'v String, &'v Value);
+
+/// Sorts fields by their names as upstream does. Its order has circles (`a1b`, `a2`, `a10`), which the
+/// sorting of the standard library may answer with a panic; merging does not mind.
+fn sorted(mut fields: Vec<Field<'_>>) -> Vec<Field<'_>> {
+    if fields.len() < 2 {
+        return fields;
     }
-    let right = names.split_off(names.len() / 2);
-    let mut left = sorted(names).into_iter().peekable();
+    let right = fields.split_off(fields.len() / 2);
+    let mut left = sorted(fields).into_iter().peekable();
     let mut right = sorted(right).into_iter().peekable();
     let mut all = Vec::with_capacity(left.len() + right.len());
     while let (Some(l), Some(r)) = (left.peek(), right.peek()) {
-        let next = if comes_before(r, l) { right.next() } else { left.next() };
+        let next = if comes_before(r.0, l.0) { right.next() } else { left.next() };
         all.extend(next);
     }
     all.extend(left);

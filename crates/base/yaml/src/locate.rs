@@ -1,6 +1,8 @@
 //! Where in a text a node stands: for errors that are noticed long after parsing.
 
+use crate::fast;
 use crate::parser::{Event, Mark, Parser};
+use memchr::memchr_iter;
 use std::collections::BTreeMap;
 
 /// One step from a node to a part of it.
@@ -15,7 +17,7 @@ pub enum Step<'a> {
 /// Line and column (both from 1) of the node at `path` in the first document of `text` (YAML or
 /// JSON), or of the deepest node on the way to it. `None` when the text does not parse that far.
 ///
-/// This parses again, and is meant for the rare case that something is wrong.
+/// This reads the text again, and is meant for the rare case that something is wrong.
 pub fn locate(text: &str, path: &[Step<'_>]) -> Option<(usize, usize)> {
     locate_all(text, &[path]).pop().flatten()
 }
@@ -24,12 +26,17 @@ pub fn locate(text: &str, path: &[Step<'_>]) -> Option<(usize, usize)> {
 pub fn locate_all<'a>(text: &str, paths: &[impl AsRef<[Step<'a>]>]) -> Vec<Option<(usize, usize)>> {
     let mut wanted = Wanted { nodes: vec![Wish::default()] };
     let ends: Vec<usize> = paths.iter().map(|path| wanted.add(path.as_ref())).collect();
-    wanted.find(text);
+    if fast::locate(text, &mut wanted) {
+        wanted.count(text);
+    } else {
+        wanted.nodes.iter_mut().for_each(|wish| wish.found = None);
+        wanted.find(text);
+    }
     ends.into_iter().map(|end| wanted.place(end)).collect()
 }
 
 /// The nodes that are looked for, as a tree of steps from the root.
-struct Wanted {
+pub(crate) struct Wanted {
     nodes: Vec<Wish>,
 }
 
@@ -86,16 +93,57 @@ impl Wanted {
         }
     }
 
+    /// What is looked for in the field of a node, if it was not found before.
+    pub(crate) fn field(&self, node: usize, name: &str) -> Option<usize> {
+        let fields = &self.nodes[node].fields;
+        let wish = fields.get(name).or_else(|| fields.get(&name.to_ascii_lowercase())).copied();
+        wish.filter(|&wish| self.nodes[wish].found.is_none())
+    }
+
+    /// The same in an item.
+    pub(crate) fn item(&self, node: usize, at: usize) -> Option<usize> {
+        let wish = self.nodes[node].items.get(&at).copied();
+        wish.filter(|&wish| self.nodes[wish].found.is_none())
+    }
+
+    /// Whether anything is looked for inside of a node.
+    pub(crate) fn has_parts(&self, node: usize) -> bool {
+        let Wish { fields, items, .. } = &self.nodes[node];
+        !fields.is_empty() || !items.is_empty()
+    }
+
+    /// A node begins at a byte, of which [`Wanted::count`] makes a line and a column.
+    pub(crate) fn note(&mut self, node: usize, byte: usize) {
+        self.nodes[node].found = Some(Mark { index: byte, ..Mark::default() });
+    }
+
+    /// Makes lines and columns of bytes.
+    fn count(&mut self, text: &str) {
+        let mut found: Vec<&mut Mark> =
+            self.nodes.iter_mut().filter_map(|wish| wish.found.as_mut()).collect();
+        found.sort_by_key(|mark| mark.index);
+        let (mut from, mut line, mut start) = (0, 0, 0);
+        for mark in found {
+            for at in memchr_iter(b'\n', &text.as_bytes()[from..mark.index]) {
+                line += 1;
+                start = from + at + 1;
+            }
+            from = mark.index;
+            mark.line = line;
+            mark.column = text[start..from].chars().count();
+        }
+    }
+
     /// What is looked for where the next node of a level stands, if it was not found before.
     fn next(&self, level: Option<&Level>) -> Option<usize> {
         let wish = match level {
             None => Some(0),
             Some(level) => {
-                let wish = &self.nodes[level.wish?];
+                let node = level.wish?;
                 match &level.inside {
-                    Inside::List(at) => wish.items.get(at).copied(),
+                    Inside::List(at) => self.item(node, *at),
                     Inside::Map(None) => None,
-                    Inside::Map(Some(name)) => wish.fields.get(&name.to_ascii_lowercase()).copied(),
+                    Inside::Map(Some(name)) => self.field(node, name),
                 }
             }
         };
@@ -148,5 +196,63 @@ fn finished(stack: &mut [Level]) {
         Some(Level { inside: Inside::List(at), .. }) => *at += 1,
         Some(Level { inside: Inside::Map(name), .. }) => *name = None,
         None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    /// All paths into a value.
+    fn paths<'v>(value: &'v Value, path: &mut Vec<Step<'v>>, all: &mut Vec<Vec<Step<'v>>>) {
+        all.push(path.clone());
+        let parts: Vec<(Step<'v>, &Value)> = match value {
+            Value::Object(fields) => {
+                fields.iter().map(|(name, value)| (Step::Field(name), value)).collect()
+            }
+            Value::Array(items) => {
+                items.iter().enumerate().map(|(at, value)| (Step::Item(at), value)).collect()
+            }
+            _ => Vec::new(),
+        };
+        for (step, value) in parts {
+            path.push(step);
+            paths(value, path, all);
+            path.pop();
+        }
+    }
+
+    #[test]
+    fn scanner_and_parser_find_the_same_places() {
+        for text in [
+            "a: b\nc:\n  d: 1\n  e:\n    - x\n    -\n    - - y\n      - z\n    - f: g\n      h: |\n        i\n",
+            "---\n# said\na:   # more\n- b\n-   c:\n    D: 'e'\n\"f g\": >-\n  h\n\n  i\n",
+            "- a\n-\n  b: c\n- yes: no\n  1.50: x\n",
+            "ä: ö\nü: {a: b, c: [d]}\nx: [1, 2]\ny:\nz: last\n---\nother: document\n",
+            "a:\n  b: c\n    d\n  a: e\na: twice\n",
+        ] {
+            let options = crate::Options::default();
+            let value = crate::documents(text.as_bytes(), &options).next().unwrap().unwrap().value;
+            let mut all = Vec::new();
+            paths(&value, &mut Vec::new(), &mut all);
+            all.push(vec![Step::Field("nowhere"), Step::Item(1)]);
+            let find = |parsed: bool| {
+                let mut wanted = Wanted { nodes: vec![Wish::default()] };
+                let ends: Vec<usize> = all.iter().map(|path| wanted.add(path)).collect();
+                if parsed {
+                    wanted.find(text);
+                } else if fast::locate(text, &mut wanted) {
+                    wanted.count(text);
+                } else {
+                    return None;
+                }
+                Some(ends.into_iter().map(|end| wanted.place(end)).collect::<Vec<_>>())
+            };
+            match find(false) {
+                Some(found) => assert_eq!(Some(found), find(true), "{text}"),
+                None => assert!(text.contains('{'), "{text}"),
+            }
+        }
     }
 }

@@ -6,21 +6,29 @@ use crate::{
 };
 use mainstay_gojson::{Html, Numbers};
 use serde_json::Value;
-use std::{borrow::Cow, sync::OnceLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 /// An object of the folder `manifests`: the first document of a file.
 #[derive(Debug)]
 pub struct Manifest {
     file: String,
     line: usize,
-    value: Value,
-    source: Vec<u8>,
+    value: Arc<Value>,
+    source: Arc<Vec<u8>>,
     json: OnceLock<String>,
 }
 
 impl Manifest {
-    pub(crate) fn new(file: String, line: usize, value: Value, source: Vec<u8>) -> Self {
-        Self { file, line, value, source, json: OnceLock::new() }
+    pub(crate) fn new(
+        file: String,
+        line: usize,
+        value: impl Into<Arc<Value>>,
+        source: impl Into<Arc<Vec<u8>>>,
+    ) -> Self {
+        Self { file, line, value: value.into(), source: source.into(), json: OnceLock::new() }
     }
 
     /// The file, below the bundle's folder.
@@ -35,6 +43,11 @@ impl Manifest {
 
     /// The object.
     pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The object, for who keeps it.
+    pub(crate) fn shared(&self) -> &Arc<Value> {
         &self.value
     }
 
@@ -77,15 +90,26 @@ impl Manifest {
 
     /// The line of a part of the object, or of what comes nearest to it.
     pub(crate) fn line_of(&self, path: &[Step]) -> Option<usize> {
-        let steps: Vec<mainstay_yaml::Step<'_>> = path
-            .iter()
-            .map(|step| match step {
-                Step::Field(name) => mainstay_yaml::Step::Field(name),
-                Step::Item(at) => mainstay_yaml::Step::Item(*at),
-            })
-            .collect();
-        let text = std::str::from_utf8(&self.source).ok()?;
-        mainstay_yaml::locate(text, &steps).map(|(line, _)| line).or(Some(self.line))
+        self.lines_of(std::iter::once(path)).pop().flatten()
+    }
+
+    /// As [`Manifest::line_of`], for many parts in one pass over the text.
+    pub(crate) fn lines_of<'p>(
+        &self,
+        paths: impl ExactSizeIterator<Item = &'p [Step]>,
+    ) -> Vec<Option<usize>> {
+        let step = |step: &'p Step| match step {
+            Step::Field(name) => mainstay_yaml::Step::Field(name),
+            Step::Item(at) => mainstay_yaml::Step::Item(*at),
+        };
+        let count = paths.len();
+        if count == 0 {
+            return Vec::new();
+        }
+        let paths: Vec<Vec<_>> = paths.map(|path| path.iter().map(step).collect()).collect();
+        let Ok(text) = std::str::from_utf8(&self.source) else { return vec![None; count] };
+        let places = mainstay_yaml::locate_all(text, &paths).into_iter();
+        places.map(|place| place.map(|(line, _)| line).or(Some(self.line))).collect()
     }
 
     /// A problem of the object as a whole.

@@ -108,17 +108,33 @@ enum Passed<'v> {
     Item(usize),
 }
 
+/// A struct, whose name is made when somebody has to read it.
+#[derive(Clone, Copy)]
+enum Owner {
+    Named(&'static str),
+    Kube(&'static Definition),
+}
+
+impl Owner {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Named(name) => name,
+            Self::Kube(definition) => definition.short_name(),
+        }
+    }
+}
+
 struct Walk<'v> {
     first: Option<Mismatch>,
     path: Vec<Passed<'v>>,
     /// The names of the fields that lead here.
     fields: Vec<&'static str>,
     /// The innermost struct.
-    owner: &'static str,
+    owner: Owner,
     /// Whether names of fields may be written in any case.
     any_case: bool,
     /// The struct that is named whatever is inside: of a type that reads itself by reading another.
-    outer: Option<&'static str>,
+    outer: Option<Owner>,
     /// The package whose type of schemas was asked for last, and that type.
     schema: Option<(&'static str, &'static Definition)>,
 }
@@ -129,7 +145,7 @@ impl<'v> Walk<'v> {
             first: None,
             path: Vec::new(),
             fields: Vec::new(),
-            owner: "",
+            owner: Owner::Named(""),
             any_case,
             outer: None,
             schema: None,
@@ -148,7 +164,7 @@ impl<'v> Walk<'v> {
         let message = if self.fields.is_empty() {
             format!("json: cannot unmarshal {found} into Go value of type {expected}")
         } else {
-            let (owner, path) = (self.outer.unwrap_or(self.owner), self.fields.join("."));
+            let (owner, path) = (self.outer.unwrap_or(self.owner).name(), self.fields.join("."));
             format!(
                 "json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {expected}"
             )
@@ -195,7 +211,7 @@ impl<'v> Walk<'v> {
             (Kind::One(shape), Value::Object(fields)) => {
                 for (key, value) in fields {
                     let Some((name, kind)) = named(shape.fields, key) else { continue };
-                    self.below(shape.name, name, key, |walk| walk.kind(value, kind))?;
+                    self.below(Owner::Named(shape.name), name, key, |walk| walk.kind(value, kind))?;
                 }
             }
             (Kind::Many(element), Value::Array(items)) => {
@@ -224,7 +240,7 @@ impl<'v> Walk<'v> {
 
     fn below(
         &mut self,
-        owner: &'static str,
+        owner: Owner,
         name: &'static str,
         key: &'v str,
         check: impl FnOnce(&mut Self) -> Result<(), Ended>,
@@ -278,7 +294,7 @@ impl<'v> Walk<'v> {
                 for (key, value) in fields {
                     let Some(field) = kube_field(definition, key, self.any_case) else { continue };
                     let name = field.type_name.as_deref();
-                    self.below(definition.short_name(), &field.name, key, |walk| {
+                    self.below(Owner::Kube(definition), &field.name, key, |walk| {
                         walk.kube_type(value, &field.ty, name, definition)
                     })?;
                 }

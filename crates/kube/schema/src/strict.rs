@@ -28,6 +28,7 @@ use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
+use std::sync::OnceLock;
 
 /// More findings than this are not reported, as in the original.
 const MOST_FINDINGS: usize = 100;
@@ -358,28 +359,32 @@ impl Decoder {
         let Value::Object(fields) = value else {
             return Err(at.refuse_struct(value, definition));
         };
-        let mut result = Ok(());
-        fields.retain(|key, value| {
-            if result.is_err() {
-                return true;
-            }
+        // Few fields go, so that the others are not moved about for it.
+        let mut gone: Vec<String> = Vec::new();
+        for (key, value) in fields.iter_mut() {
             let trail = at.trail.then(Step::Field(key));
             let Some(field) = definition.field(key) else {
                 if self.unknown.len() < MOST_FINDINGS {
                     self.unknown.push(trail.to_string());
                 }
-                return false;
+                gone.push(key.clone());
+                continue;
             };
             if value.is_null() {
-                return false;
+                gone.push(key.clone());
+                continue;
             }
             let embedded = at.trail.then(Step::Embedded(&field.embedded));
             let trail =
                 if field.embedded.is_empty() { trail } else { embedded.then(Step::Field(key)) };
-            result = self.value(&field.ty, value, &at.field_of(definition, field, &trail));
-            form::settle(field, value) || form::tells_empty(definition, value)
-        });
-        result?;
+            self.value(&field.ty, value, &at.field_of(definition, field, &trail))?;
+            if !form::settle(field, value) && !form::tells_empty(definition, value) {
+                gone.push(key.clone());
+            }
+        }
+        for key in gone {
+            fields.remove(&key);
+        }
         self.added += form::fill(definition, fields);
         if self.added > MOST_ADDED {
             return Err("the object has too many empty parts".to_owned());
@@ -441,8 +446,7 @@ impl Decoder {
 fn schema_part(definition: &Definition, value: &mut Value) -> Result<(), String> {
     let name = definition.short_name();
     let Some(package) = definition.name().strip_suffix(name) else { return Ok(()) };
-    let schema = |value: &mut Value| match builtin::definition(&format!("{package}JSONSchemaProps"))
-    {
+    let schema = |value: &mut Value| match schema_of(package) {
         Some(definition) => decode(definition, value).map(drop),
         None => Ok(()),
     };
@@ -459,6 +463,14 @@ fn schema_part(definition: &Definition, value: &mut Value) -> Result<(), String>
             Ok(())
         }
     }
+}
+
+/// The type of schemas of a package; that of the one nearly everybody uses is looked up once.
+fn schema_of(package: &str) -> Option<&'static Definition> {
+    const USUAL: &str = "apiextensions-apiserver.pkg.apis.apiextensions.v1.";
+    static FOUND: OnceLock<Option<&'static Definition>> = OnceLock::new();
+    let find = || builtin::definition(&format!("{package}JSONSchemaProps"));
+    if package == USUAL { *FOUND.get_or_init(find) } else { find() }
 }
 
 /// Bytes that are written as a list of numbers, which Go reads as well.

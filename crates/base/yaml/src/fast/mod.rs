@@ -20,7 +20,9 @@ mod text;
 
 use crate::{
     DuplicateKeys, Options, Repeated,
+    locate::Wanted,
     scalar::{self, Scalar},
+    section::sections,
 };
 use memchr::{memchr, memchr_iter, memchr3};
 use serde_json::{Map, Value};
@@ -46,17 +48,7 @@ pub(crate) fn section(text: &str, line: usize, options: &Options) -> Option<Foun
     if options.duplicate_keys == DuplicateKeys::Refuse || unusual_characters(bytes) {
         return None;
     }
-    let mut scanner = Scanner {
-        text,
-        bytes,
-        at: 0,
-        column: None,
-        tabs: memchr(b'\t', bytes).is_some(),
-        depth: 0,
-        deepest: options.max_depth.min(DEEPEST),
-        options,
-        repeated: Vec::new(),
-    };
+    let mut scanner = Scanner::new(text, options, None);
     let (value, start) = scanner.document().ok()?;
     let breaks = |part: &[u8]| memchr_iter(b'\n', part).count();
     // Each stands behind the one before.
@@ -67,6 +59,18 @@ pub(crate) fn section(text: &str, line: usize, options: &Options) -> Option<Foun
         Repeated { line: row, key }
     });
     Some((value, line + breaks(&bytes[..start]), repeated.collect()))
+}
+
+/// Finds nodes of the first document of a text, by the byte at which each begins. Nothing is said of a
+/// text that is unusual, or of nodes inside of brackets.
+pub(crate) fn locate(text: &str, wanted: &mut Wanted) -> bool {
+    let Some(Ok(section)) = sections(text).next() else { return false };
+    let text = crate::text::ended(&text[section.bytes.clone()]);
+    if section.bytes.start > 0 || unusual_characters(text.as_bytes()) {
+        return false;
+    }
+    let options = Options::default();
+    Scanner::new(&text, &options, Some(wanted)).document().is_ok()
 }
 
 /// Whether a text has characters that are no text of YAML, or that readers of YAML 1.1 and 1.2
@@ -115,6 +119,9 @@ struct Scanner<'t, 'o> {
     options: &'o Options,
     /// Where keys stand again, and which.
     repeated: Vec<(usize, String)>,
+    /// Nodes that are looked for, and which of them the present one is.
+    wanted: Option<&'o mut Wanted>,
+    wish: Option<usize>,
 }
 
 /// The key of a mapping, in quotes or not.
@@ -132,7 +139,39 @@ enum Head {
     Value(Value),
 }
 
-impl<'t> Scanner<'t, '_> {
+impl<'t, 'o> Scanner<'t, 'o> {
+    fn new(text: &'t str, options: &'o Options, wanted: Option<&'o mut Wanted>) -> Self {
+        let bytes = text.as_bytes();
+        Self {
+            text,
+            bytes,
+            at: 0,
+            column: None,
+            tabs: memchr(b'\t', bytes).is_some(),
+            depth: 0,
+            deepest: options.max_depth.min(DEEPEST),
+            options,
+            repeated: Vec::new(),
+            wish: wanted.is_some().then_some(0),
+            wanted,
+        }
+    }
+
+    /// The present node begins at `at`.
+    fn begins(&mut self, at: usize) {
+        if let (Some(wish), Some(wanted)) = (self.wish, &mut self.wanted) {
+            wanted.note(wish, at);
+        }
+    }
+
+    /// What is looked for in the value of a key that has been read.
+    fn wish_of_key(&self, parent: Option<usize>, key: &Key) -> Option<usize> {
+        let (parent, wanted) = (parent?, self.wanted.as_deref()?);
+        let written =
+            if key.is_text { &key.name } else { self.text.get(key.start..self.at - 1)? };
+        wanted.field(parent, written)
+    }
+
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -171,6 +210,7 @@ impl<'t> Scanner<'t, '_> {
         if self.bytes[start..].starts_with(b"---") {
             return Err(Unusual);
         }
+        self.begins(start);
         let value = if self.on_dash() {
             self.sequence(column)?
         } else {
@@ -295,6 +335,11 @@ impl<'t> Scanner<'t, '_> {
     fn inline(&mut self, parent: Option<usize>) -> Read<Value> {
         match self.peek() {
             Some(b'[' | b'{') => {
+                if let (Some(wish), Some(wanted)) = (self.wish, &self.wanted)
+                    && wanted.has_parts(wish)
+                {
+                    return Err(Unusual);
+                }
                 let value = self.flow(parent)?;
                 self.end_of_line()?;
                 Ok(value)
@@ -356,34 +401,47 @@ impl<'t> Scanner<'t, '_> {
 
     /// The value behind the colon of a key in the mapping at `column`.
     fn value(&mut self, column: usize) -> Read<Value> {
+        let behind_colon = self.at;
         self.spaces();
         match self.peek() {
             None | Some(b'\n' | b'#') => {
                 self.end_of_line()?;
                 match self.column {
                     Some(deeper) if deeper > column => self.block(deeper, column),
-                    Some(same) if same == column && self.on_dash() => self.sequence(column),
-                    _ => Ok(Value::Null),
+                    Some(same) if same == column && self.on_dash() => {
+                        self.begins(self.at);
+                        self.sequence(column)
+                    }
+                    _ => {
+                        self.begins(behind_colon);
+                        Ok(Value::Null)
+                    }
                 }
             }
             Some(quote @ (b'"' | b'\'')) => {
+                self.begins(self.at);
                 let text = self.quoted(quote, Some(column))?;
                 self.end_of_line()?;
                 Ok(Value::String(text))
             }
             Some(_) if self.begins_plain() => {
+                self.begins(self.at);
                 let (end, colon) = self.plain_end(self.at);
                 if colon {
                     return Err(Unusual);
                 }
                 self.plain(self.at, end, Some(column))
             }
-            Some(_) => self.inline(Some(column)),
+            Some(_) => {
+                self.begins(self.at);
+                self.inline(Some(column))
+            }
         }
     }
 
     /// The node at the present place in `column`, inside the collection at `parent`.
     fn block(&mut self, column: usize, parent: usize) -> Read<Value> {
+        self.begins(self.at);
         if self.on_dash() {
             return self.sequence(column);
         }
@@ -396,6 +454,7 @@ impl<'t> Scanner<'t, '_> {
     /// The mapping at `column` whose first key has been read.
     fn mapping(&mut self, column: usize, first: Key) -> Read<Value> {
         self.deeper()?;
+        let wish = self.wish;
         let mut map = Map::new();
         let mut key = first;
         loop {
@@ -403,6 +462,7 @@ impl<'t> Scanner<'t, '_> {
                 let shown = if key.is_text { format!("{:?}", key.name) } else { key.name.clone() };
                 self.repeated.push((key.start, shown));
             }
+            self.wish = self.wish_of_key(wish, &key);
             let value = self.value(column)?;
             map.insert(key.name, value);
             match self.column {
@@ -422,17 +482,23 @@ impl<'t> Scanner<'t, '_> {
     /// The sequence whose dashes stand in `column`.
     fn sequence(&mut self, column: usize) -> Read<Value> {
         self.deeper()?;
+        let wish = self.wish;
         let mut items = Vec::new();
         while self.column == Some(column) && self.on_dash() {
             let dash = self.at;
             self.at += 1;
+            let wanted = self.wanted.as_deref();
+            self.wish = wish.and_then(|parent| wanted?.item(parent, items.len()));
             self.spaces();
             items.push(match self.peek() {
                 None | Some(b'\n' | b'#') => {
                     self.end_of_line()?;
                     match self.column {
                         Some(deeper) if deeper > column => self.block(deeper, column)?,
-                        _ => Value::Null,
+                        _ => {
+                            self.begins(dash + 1);
+                            Value::Null
+                        }
                     }
                 }
                 Some(_) => {

@@ -40,14 +40,27 @@ impl Content {
     /// # Errors
     /// What is not supported, what does not fit in the configuration, or as [`Content::render`].
     pub fn install(&self, install: &Install<'_>) -> Result<Vec<Value>, RenderError> {
+        self.clone().into_installed(install)
+    }
+
+    /// As [`Content::install`], for who needs the bundle no more.
+    ///
+    /// # Errors
+    /// As [`Content::install`].
+    pub fn into_installed(self, install: &Install<'_>) -> Result<Vec<Value>, RenderError> {
         self.check_support(install).map_err(unsupported)?;
         let config = if install.single_namespaces || install.config.is_some() {
-            configuration::read(self, install.config, install.namespace, install.deployment_config)?
+            configuration::read(
+                &self,
+                install.config,
+                install.namespace,
+                install.deployment_config,
+            )?
         } else {
             configuration::Configuration::default()
         };
         let targets: Vec<String> = config.watch.into_iter().collect();
-        self.render(&Settings {
+        self.into_rendered(&Settings {
             namespace: install.namespace,
             targets: &targets,
             certificates: install.certificates,

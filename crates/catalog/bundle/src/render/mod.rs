@@ -63,7 +63,15 @@ impl Content {
     /// Everything that is wrong with the bundle ([`Stage::Bundle`]), or namespaces that it cannot
     /// watch ([`Stage::Settings`]).
     pub fn render(&self, settings: &Settings<'_>) -> Result<Vec<Value>, RenderError> {
-        let wrong = checks::all(self);
+        self.clone().into_rendered(settings)
+    }
+
+    /// As [`Content::render`], for who needs the bundle no more: what passes through is not copied.
+    ///
+    /// # Errors
+    /// As [`Content::render`].
+    pub fn into_rendered(mut self, settings: &Settings<'_>) -> Result<Vec<Value>, RenderError> {
+        let wrong = checks::all(&self);
         if !wrong.is_empty() {
             return Err(RenderError::new(Stage::Bundle, wrong.join("\n")));
         }
@@ -72,14 +80,16 @@ impl Content {
             [] if self.supports(targets::ALL) => &all[..],
             targets => targets,
         };
-        targets::check(self, settings.namespace, targets)
+        targets::check(&self, settings.namespace, targets)
             .map_err(|why| RenderError::new(Stage::Settings, why))?;
-        let job = Job { content: self, targets, settings };
+        let definitions = std::mem::take(&mut self.definitions);
+        let others = std::mem::take(&mut self.others);
+        let job = Job { content: &self, targets, settings };
         let mut out = permissions::accounts(&job);
         out.extend(permissions::roles(&job));
         out.extend(permissions::cluster_roles(&job));
-        out.extend(webhooks::definitions(&job)?);
-        out.extend(objects::others(&job));
+        out.extend(webhooks::definitions(&job, definitions)?);
+        out.extend(objects::others(&job, others));
         out.extend(deployments::all(&job));
         out.extend(webhooks::configurations(&job, webhooks::VALIDATING));
         out.extend(webhooks::configurations(&job, webhooks::MUTATING));
@@ -91,6 +101,7 @@ impl Content {
 
 /// One rendering under way.
 struct Job<'a> {
+    /// The bundle, without the objects that pass through.
     content: &'a Content,
     /// What is watched; never empty.
     targets: &'a [String],

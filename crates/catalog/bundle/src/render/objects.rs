@@ -79,8 +79,7 @@ pub(super) fn entry<'v>(value: &'v mut Value, name: &str) -> Option<&'v mut Valu
 }
 
 /// The objects beside definitions: those that have a namespace come into the operator's.
-pub(super) fn others(job: &Job<'_>) -> Vec<Value> {
-    let mut out = job.content.others.clone();
+pub(super) fn others(job: &Job<'_>, mut out: Vec<Value>) -> Vec<Value> {
     for object in &mut out {
         let Value::Object(fields) = object else { continue };
         if !fields.get("kind").and_then(Value::as_str).and_then(namespaced).unwrap_or(false) {

@@ -64,14 +64,13 @@ impl Webhook {
 }
 
 /// The custom resource definitions; those that a webhook converts say so.
-pub(super) fn definitions(job: &Job<'_>) -> Result<Vec<Value>, RenderError> {
+pub(super) fn definitions(job: &Job<'_>, mut out: Vec<Value>) -> Result<Vec<Value>, RenderError> {
     let mut converters: BTreeMap<&str, &Webhook> = BTreeMap::new();
     for webhook in job.content.webhooks.iter().filter(|webhook| webhook.kind == CONVERSION) {
         for name in &webhook.definitions {
             converters.insert(name, webhook);
         }
     }
-    let mut out = job.content.definitions.clone();
     for definition in &mut out {
         let name = definition_name(definition).to_owned();
         let Some(webhook) = converters.get(name.as_str()) else { continue };

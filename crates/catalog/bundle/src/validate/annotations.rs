@@ -4,7 +4,7 @@
 use super::{
     decode,
     finding::{Bad, Finding, Findings},
-    soft::soften,
+    soft,
     view::items,
 };
 use crate::{
@@ -66,9 +66,8 @@ pub fn operator_group(object: &Value) -> Findings {
 /// Why the text is none, in upstream's words.
 pub fn package_manifest(text: &[u8]) -> Result<Findings, String> {
     let kind = Kind::One(&types::PACKAGE_MANIFEST);
-    let mut value = decode::document(text).map_err(|refused| refused.upstream)?.value;
-    soften(&mut value, &kind);
-    shape::check_kind(&value, &kind).map_err(|mismatch| {
+    let value = decode::document(text).map_err(|refused| refused.upstream)?.value;
+    let value = soft::read(&value, &kind).map_err(|mismatch| {
         format!("error unmarshaling JSON: while decoding JSON: {}", mismatch.message)
     })?;
     let package = shape::text(&value, "packageName");

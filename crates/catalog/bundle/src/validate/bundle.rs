@@ -109,19 +109,20 @@ fn size(subject: &Subject) -> Option<Finding> {
     let name = || Bad::Text(subject.name.clone());
     let unknown =
         |what: &str| Finding::warning(FAILED, name(), format!("unable to check the bundle {what}"));
-    let (size, packed) = (subject.size, subject.compressed_size);
-    if packed == 0 {
+    if subject.weight.is_none() {
         return Some(unknown("compressed size"));
     }
-    if size == 0 {
+    if subject.size == 0 {
         return Some(unknown("size"));
     }
+    // 85 of a hundred.
+    let packed = subject.weight.above(LARGEST * 85 / 100)?;
     let text = |what: &str| {
         format!(
             "{what}: size=~{} , max={}. Bundle uncompressed size is {}",
             bytes(packed),
             bytes(LARGEST),
-            bytes(size)
+            bytes(subject.size)
         )
     };
     let mend = "make descriptions, icons and schemas shorter";
@@ -129,12 +130,8 @@ fn size(subject: &Subject) -> Option<Finding> {
         let detail = text("maximum bundle compressed size with gzip size exceeded");
         return Some(Finding::error(INVALID, name(), detail).mend(mend));
     }
-    // 85 of a hundred.
-    if packed * 100 > LARGEST * 85 {
-        let detail = text("nearing maximum bundle compressed size with gzip");
-        return Some(Finding::warning(INVALID, name(), detail).mend(mend));
-    }
-    None
+    let detail = text("nearing maximum bundle compressed size with gzip");
+    Some(Finding::warning(INVALID, name(), detail).mend(mend))
 }
 
 /// An amount of bytes in units of a thousand, with one digit.

@@ -19,22 +19,65 @@ pub(crate) fn validate(subject: &Subject) -> Vec<Findings> {
 
 /// Judges one definition.
 pub(crate) fn one(crd: &Crd) -> Findings {
-    let value = if crd.v1 { crd.value.clone() } else { as_v1(&crd.value) };
-    let Ok(mut object) = Object::from_value(value) else { return Findings::default() };
-    crd::default(&mut object);
-    let mut errors = metadata(&object);
-    errors.extend(crd::validate(&object));
+    // Nearly all definitions are sound, and most of them is schemas, about which nothing is said.
+    let frame = if crd.v1 { frame(&crd.value) } else { None };
+    if frame.is_some_and(|frame| errors(frame).is_some_and(|(_, errors)| errors.is_empty())) {
+        return Findings::default();
+    }
+    let value = if crd.v1 { Value::clone(&crd.value) } else { as_v1(&crd.value) };
     let mut found = Findings::default();
+    let Some((object, errors)) = errors(value) else { return found };
     for error in errors {
-        if error.field.contains("openAPIV3Schema") || error.field.contains("status") {
-            continue;
-        }
         found.add(finding(&error, crd, &object));
     }
     if !found.is_empty() {
         object.name().clone_into(&mut found.name);
     }
     found
+}
+
+/// A completed definition, and the errors that count; none of what is no object.
+fn errors(value: Value) -> Option<(Object, Vec<FieldError>)> {
+    let mut object = Object::from_value(value).ok()?;
+    crd::default(&mut object);
+    let mut errors = metadata(&object);
+    errors.extend(crd::validate(&object));
+    errors.retain(|it| !it.field.contains("openAPIV3Schema") && !it.field.contains("status"));
+    Some((object, errors))
+}
+
+/// A definition with something simple in place of its schemas; none if it has anything besides that is
+/// held against them.
+fn frame(value: &Value) -> Option<Value> {
+    let without = |fields: &Map<String, Value>, name: &str| -> Map<String, Value> {
+        let others = fields.iter().filter(|(key, _)| *key != name);
+        others.map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    let spec = value.get("spec")?.as_object()?;
+    if spec.get("preserveUnknownFields") == Some(&Value::Bool(true)) {
+        return None;
+    }
+    let version = |version: &Value| {
+        let fields = version.as_object()?;
+        if fields.contains_key("selectableFields") {
+            return None;
+        }
+        let mut frame = without(fields, "schema");
+        if let Some(schema) = fields.get("schema") {
+            let there = schema.get("openAPIV3Schema").is_some_and(Value::is_object);
+            let simple = || json!({"openAPIV3Schema": {"type": "object"}});
+            let schema = if there { simple() } else { schema.clone() };
+            frame.insert("schema".to_owned(), schema);
+        }
+        Some(Value::Object(frame))
+    };
+    let versions = spec.get("versions")?.as_array()?.iter().map(version);
+    let versions = versions.collect::<Option<Vec<Value>>>()?;
+    let mut spec = without(spec, "versions");
+    spec.insert("versions".to_owned(), Value::Array(versions));
+    let mut frame = without(value.as_object()?, "spec");
+    frame.insert("spec".to_owned(), Value::Object(spec));
+    Some(Value::Object(frame))
 }
 
 /// What is wrong with the metadata, the name first.

@@ -2,22 +2,20 @@
 
 use mainstay_gojson::{Html, Numbers};
 use mainstay_yaml::{EmptyDocuments, Options};
-use serde_json::{Map, Value};
+use serde_json::Value;
+use std::sync::Arc;
 
-/// What an object is that has no fields at all, as upstream reads an empty document.
-fn nothing() -> Value {
-    Value::Object(Map::new())
-}
-
-/// An object, and the line (from 1) it begins on.
+/// A document, and the line (from 1) it begins on.
+#[derive(Clone)]
 pub(crate) struct Decoded {
-    pub(crate) value: Value,
+    pub(crate) value: Arc<Value>,
     pub(crate) line: usize,
     /// The line on which a second document begins, which no tool reads.
     pub(crate) second: Option<usize>,
 }
 
 /// Why a file holds no object.
+#[derive(Clone)]
 pub(crate) struct Refused {
     /// Upstream's words.
     pub(crate) upstream: String,
@@ -25,7 +23,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    fn new(upstream: impl Into<String>, line: Option<usize>) -> Self {
+    pub(crate) fn new(upstream: impl Into<String>, line: Option<usize>) -> Self {
         Self { upstream: upstream.into(), line }
     }
 }
@@ -51,24 +49,8 @@ pub(crate) fn document(bytes: &[u8]) -> Result<Decoded, Refused> {
         Some(Ok(first)) => {
             let second = documents.next().and_then(Result::ok);
             let second = second.filter(|found| !found.value.is_null()).map(|found| found.line);
-            Ok(Decoded { value: first.value, line: first.line, second })
+            Ok(Decoded { value: Arc::new(first.value), line: first.line, second })
         }
-    }
-}
-
-/// The object of a file.
-pub(crate) fn object(bytes: &[u8]) -> Result<Decoded, Refused> {
-    let mut decoded = document(bytes)?;
-    if decoded.value.is_null() {
-        decoded.value = nothing();
-        return Ok(decoded);
-    }
-    match unstructured(&decoded.value) {
-        None => Ok(decoded),
-        Some(why) => Err(Refused::new(
-            format!("error unmarshaling JSON: while decoding JSON: {why}"),
-            Some(decoded.line),
-        )),
     }
 }
 

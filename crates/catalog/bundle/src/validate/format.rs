@@ -1,10 +1,11 @@
 //! What `opm` asks of the folders of a bundle: are they there, and what do the metadata say?
 
-use super::{decode, registry::media_type, soft::soften};
+use super::soft;
 use crate::rule::Rule;
 use crate::{
     metadata::{self, Property},
     read::Limits,
+    reading::Reading,
     shape::{self, Kind, Shape},
     tree::{self, Tree},
     types,
@@ -56,67 +57,73 @@ static CONSTRAINT: Kind = Kind::One(&Shape {
 /// What `opm` finds wrong with the format of a bundle, sorted. `shown` is how messages call the
 /// bundle's folder.
 pub fn format(tree: &dyn Tree, shown: &str, limits: &Limits) -> Vec<String> {
-    let listed = tree.list("").unwrap_or_default();
-    let has = |name: &str| {
-        listed.iter().any(|entry| entry.name == name && entry.kind == tree::Kind::Folder)
-    };
-    let mut found: Vec<String> = ["manifests", "metadata"]
-        .into_iter()
-        .filter(|name| !has(name))
-        .map(|name| format!("Unable to locate {name} directory"))
-        .collect();
-    if !found.is_empty() {
-        return found;
-    }
-    let media = media_type(tree, "manifests", &format!("{shown}/manifests"), limits);
-    let media = media.unwrap_or_else(|why| {
-        found.push(why);
-        ""
-    });
-    let (annotations, dependencies) = metadata_of(tree, limits);
-    match annotations {
-        None => found.push("Could not find annotations file".to_owned()),
-        Some(annotations) => check(&annotations, media, &mut found),
-    }
-    for dependency in &dependencies {
-        found.extend(wrong_with(dependency));
-    }
-    found.sort();
-    found
+    Reading::new(tree, limits).format(shown)
 }
 
-/// The annotations, and the dependencies of another file.
-fn metadata_of(tree: &dyn Tree, limits: &Limits) -> (Option<Value>, Vec<Property>) {
-    let mut entries = tree.list("metadata").unwrap_or_default();
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
-    let (mut annotations, mut dependencies) = (None, Vec::new());
-    for entry in entries.into_iter().take(limits.files) {
-        let path = format!("metadata/{}", entry.name);
-        if entry.kind != tree::Kind::File {
-            continue;
+impl Reading<'_> {
+    /// What `opm` finds wrong with the format of a bundle, as [`format()`] says it.
+    pub fn format(&self, shown: &str) -> Vec<String> {
+        let listed = self.list("").unwrap_or_default();
+        let has = |name: &str| {
+            listed.iter().any(|entry| entry.name == name && entry.kind == tree::Kind::Folder)
+        };
+        let mut found: Vec<String> = ["manifests", "metadata"]
+            .into_iter()
+            .filter(|name| !has(name))
+            .map(|name| format!("Unable to locate {name} directory"))
+            .collect();
+        if !found.is_empty() {
+            return found;
         }
-        let Ok(bytes) = tree.read(&path, limits.file_bytes) else { continue };
-        let Ok(decoded) = decode::document(&bytes) else { continue };
-        if annotations.is_none() {
-            let mut value = decoded.value.clone();
-            soften(&mut value, &ANNOTATED);
-            let said = shape::field(&value, "annotations").cloned();
-            if shape::check_kind(&value, &ANNOTATED).is_ok() && said.is_some() {
-                annotations = said;
+        let media = self.media_type("manifests", &format!("{shown}/manifests"));
+        let media = media.unwrap_or_else(|why| {
+            found.push(why);
+            ""
+        });
+        let (annotations, dependencies) = self.metadata();
+        match annotations {
+            None => found.push("Could not find annotations file".to_owned()),
+            Some(annotations) => check(&annotations, media, &mut found),
+        }
+        for dependency in &dependencies {
+            found.extend(wrong_with(dependency));
+        }
+        found.sort();
+        found
+    }
+
+    /// The annotations, and the dependencies of another file.
+    fn metadata(&self) -> (Option<Value>, Vec<Property>) {
+        let entries = self.list("metadata").unwrap_or_default();
+        let (mut annotations, mut dependencies) = (None, Vec::new());
+        for entry in entries.into_iter().take(self.limits().files) {
+            let path = format!("metadata/{}", entry.name);
+            if entry.kind != tree::Kind::File {
                 continue;
             }
-        }
-        if dependencies.is_empty() {
-            let options = mainstay_yaml::Options {
-                empty: mainstay_yaml::EmptyDocuments::Keep,
-                ..mainstay_yaml::Options::default()
-            };
-            if let Some(Ok(document)) = mainstay_yaml::documents(&bytes, &options).next() {
-                dependencies = metadata::dependencies(&document, &bytes, &path);
+            let Ok(content) = self.file(&path) else { continue };
+            let Ok(decoded) = content.document() else { continue };
+            if annotations.is_none() {
+                let read = soft::read(&decoded.value, &ANNOTATED).ok();
+                let said = read.and_then(|value| shape::field(&value, "annotations").cloned());
+                if said.is_some() {
+                    annotations = said;
+                    continue;
+                }
+            }
+            if dependencies.is_empty() {
+                let options = mainstay_yaml::Options {
+                    empty: mainstay_yaml::EmptyDocuments::Keep,
+                    ..mainstay_yaml::Options::default()
+                };
+                let mut documents = mainstay_yaml::documents(&content.bytes, &options);
+                if let Some(Ok(document)) = documents.next() {
+                    dependencies = metadata::dependencies(&document, &content.bytes, &path);
+                }
             }
         }
+        (annotations, dependencies)
     }
-    (annotations, dependencies)
 }
 
 fn check(annotations: &Value, media: &str, found: &mut Vec<String>) {

@@ -4,23 +4,19 @@
 //! folder that holds the ClusterServiceVersion is the folder of manifests, wherever it lies, and what
 //! cannot be read there is an error and not passed over.
 
-use super::{
-    Library,
-    decode::{self, Refused},
-    soft::soften,
-};
+use super::{Library, decode::Refused, soft, weight::Weight};
 use crate::{
     error::Problem,
     manifest::Manifest,
     read::Limits,
+    reading::{Content, Reading, length},
     shape::{self, Kind, Step},
     tree::{self, Tree},
     types,
 };
-use flate2::{Compression, write::GzEncoder};
 use mainstay_formats::quote;
 use serde_json::Value;
-use std::{borrow::Cow, io::Write};
+use std::{borrow::Cow, rc::Rc, sync::Arc};
 
 /// How deep folders of a bundle may lie in each other.
 const DEEPEST: usize = 16;
@@ -32,7 +28,7 @@ pub(crate) struct Crd {
     pub(crate) manifest: usize,
     /// Whether it is of `apiextensions.k8s.io/v1`, or else of `v1beta1`.
     pub(crate) v1: bool,
-    pub(crate) value: Value,
+    pub(crate) value: Arc<Value>,
 }
 
 /// What validators look at: the objects of a bundle, and what is said of it.
@@ -48,12 +44,12 @@ pub struct Subject {
     pub default_channel: String,
     /// Bytes of all files.
     pub size: u64,
-    /// Characters of all files, each compressed with gzip and written in base64.
-    pub compressed_size: u64,
+    /// What all files weigh when they are compressed.
+    pub(crate) weight: Weight,
     pub(crate) manifests: Vec<Manifest>,
     /// The ClusterServiceVersion: the position of its manifest, and its value with texts where
     /// texts are expected.
-    pub(crate) csv: (usize, Value),
+    pub(crate) csv: (usize, Arc<Value>),
     /// Definitions of v1 first, in the order of files.
     pub(crate) crds: Vec<Crd>,
 }
@@ -62,6 +58,11 @@ impl Subject {
     /// The objects, in the order of their files.
     pub fn manifests(&self) -> &[Manifest] {
         &self.manifests
+    }
+
+    /// Characters of all files, each compressed with gzip and written in base64. This compresses them.
+    pub fn compressed_size(&self) -> u64 {
+        self.weight.exactly()
     }
 }
 
@@ -95,32 +96,23 @@ pub fn load_as(
     limits: &Limits,
     library: Library,
 ) -> Loaded {
-    let shown = shown.trim_end_matches('/');
-    let mut loader = Loader {
-        tree,
-        limits,
-        library,
-        root,
-        shown,
-        left: limits.files,
-        errors: Vec::new(),
-        problems: Vec::new(),
-        dropped: Vec::new(),
-        found: false,
-        subject: None,
-        annotations: Value::Null,
-        sizes: (0, 0),
-    };
-    loader.walk(root, 0);
-    loader.finish()
+    Reading::new(tree, limits).load(root, shown, library)
 }
 
-struct Loader<'t> {
-    tree: &'t dyn Tree,
-    limits: &'t Limits,
+impl Reading<'_> {
+    /// Reads a folder as [`load_as`] does.
+    pub fn load(&self, root: &str, shown: &str, library: Library) -> Loaded {
+        let mut loader = Loader::new(self, root, shown.trim_end_matches('/'), library);
+        loader.walk(root, 0);
+        loader.finish()
+    }
+}
+
+struct Loader<'r, 't> {
+    reading: &'r Reading<'t>,
     library: Library,
-    root: &'t str,
-    shown: &'t str,
+    root: &'r str,
+    shown: &'r str,
     /// How many files may still be read.
     left: usize,
     errors: Vec<String>,
@@ -128,8 +120,9 @@ struct Loader<'t> {
     dropped: Vec<Problem>,
     found: bool,
     subject: Option<Subject>,
-    annotations: Value,
-    sizes: (u64, u64),
+    annotations: Arc<Value>,
+    size: u64,
+    weight: Weight,
 }
 
 /// `folder/name`, or the name alone in the root.
@@ -143,7 +136,25 @@ fn reason(error: &std::io::Error) -> String {
     text[..end].to_lowercase()
 }
 
-impl Loader<'_> {
+impl<'r, 't> Loader<'r, 't> {
+    fn new(reading: &'r Reading<'t>, root: &'r str, shown: &'r str, library: Library) -> Self {
+        Self {
+            reading,
+            library,
+            root,
+            shown,
+            left: reading.limits().files,
+            errors: Vec::new(),
+            problems: Vec::new(),
+            dropped: Vec::new(),
+            found: false,
+            subject: None,
+            annotations: Arc::default(),
+            size: 0,
+            weight: Weight::default(),
+        }
+    }
+
     /// How messages call a path of the tree.
     fn shown(&self, path: &str) -> String {
         let below = path.strip_prefix(self.root).unwrap_or(path).trim_start_matches('/');
@@ -164,13 +175,7 @@ impl Loader<'_> {
         }
     }
 
-    fn list(&self, folder: &str) -> std::io::Result<Vec<tree::Entry>> {
-        let mut entries = self.tree.list(folder)?;
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(entries)
-    }
-
-    fn read(&self, path: &str, kind: tree::Kind) -> Result<Vec<u8>, String> {
+    fn read(&self, path: &str, kind: tree::Kind) -> Result<Rc<Content>, String> {
         let open = |why: &str| format!("open {}: {why}", self.shown(path));
         match kind {
             tree::Kind::File => {}
@@ -179,18 +184,18 @@ impl Loader<'_> {
             }
             tree::Kind::Folder | tree::Kind::Other => return Err(open("not a file")),
         }
-        let limit = self.limits.file_bytes;
-        let bytes = self.tree.read(path, limit).map_err(|error| open(&reason(&error)))?;
-        if u64::try_from(bytes.len()).is_ok_and(|length| length > limit) {
+        let limit = self.reading.limits().file_bytes;
+        let content = self.reading.file(path).map_err(|error| open(&reason(&error)))?;
+        if length(&content.bytes) > limit {
             return Err(open(&format!("the file has more than {limit} bytes")));
         }
-        Ok(bytes)
+        Ok(content)
     }
 
     /// Goes through a folder and those in it: annotations and the ClusterServiceVersion are wherever
     /// they are found, and every file counts for the size.
     fn walk(&mut self, folder: &str, depth: usize) {
-        let entries = match self.list(folder) {
+        let entries = match self.reading.list(folder) {
             Ok(entries) => entries,
             Err(error) => {
                 let verb = if depth == 0 { "lstat" } else { "open" };
@@ -209,7 +214,8 @@ impl Loader<'_> {
                 continue;
             }
             if self.left == 0 {
-                let message = format!("the bundle has more than {} files", self.limits.files);
+                let message =
+                    format!("the bundle has more than {} files", self.reading.limits().files);
                 self.errors.push(message.clone());
                 self.problem(folder, None, message, "leave files out");
                 return;
@@ -220,8 +226,8 @@ impl Loader<'_> {
     }
 
     fn visit(&mut self, folder: &str, path: &str, entry: &tree::Entry) {
-        let bytes = match self.read(path, entry.kind) {
-            Ok(bytes) => bytes,
+        let content = match self.read(path, entry.kind) {
+            Ok(content) => content,
             Err(why) => {
                 if !entry.name.starts_with('.') {
                     self.errors.push(format!("unable to load file {}: {why}", self.shown(path)));
@@ -230,15 +236,15 @@ impl Loader<'_> {
                 return;
             }
         };
-        self.sizes.0 += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        self.sizes.1 += compressed(&bytes);
+        self.size += length(&content.bytes);
+        self.weight.add(&content.bytes);
         if entry.name.starts_with('.') {
             return;
         }
         if entry.name.starts_with("annotations") {
-            self.annotations(path, &bytes);
+            self.annotations(path, &content);
         }
-        let Ok(decoded) = decode::object(&bytes) else { return };
+        let Ok(decoded) = content.object() else { return };
         let kind = decoded.value.get("kind").and_then(Value::as_str);
         if kind != Some("ClusterServiceVersion") {
             return;
@@ -254,27 +260,22 @@ impl Loader<'_> {
         }
     }
 
-    fn annotations(&mut self, path: &str, bytes: &[u8]) {
+    fn annotations(&mut self, path: &str, content: &Content) {
         let kind = Kind::One(&types::ANNOTATIONS_FILE);
-        let refusal = match decode::document(bytes) {
+        let refusal = match content.document() {
             Err(refused) if refused.upstream == "EOF" => return,
-            Err(refused) => refused,
-            Ok(mut decoded) => {
-                soften(&mut decoded.value, &kind);
-                match shape::check_kind(&decoded.value, &kind) {
-                    Ok(()) => {
-                        self.annotations = decoded.value;
-                        return;
-                    }
-                    Err(mismatch) => Refused {
-                        upstream: format!(
-                            "error unmarshaling JSON: while decoding JSON: {}",
-                            mismatch.message
-                        ),
-                        line: Some(decoded.line),
-                    },
+            Err(refused) => refused.clone(),
+            Ok(decoded) => match soft::read(&decoded.value, &kind) {
+                Ok(value) => {
+                    self.annotations = value;
+                    return;
                 }
-            }
+                Err(mismatch) => {
+                    let why = mismatch.message;
+                    let why = format!("error unmarshaling JSON: while decoding JSON: {why}");
+                    Refused::new(why, Some(decoded.line))
+                }
+            },
         };
         let message = format!(
             "unable to load the annotations file {}: {}",
@@ -297,7 +298,7 @@ impl Loader<'_> {
     }
 
     fn objects(&mut self, folder: &str, name: &str, faults: &mut Vec<String>) -> Option<Subject> {
-        let entries = match self.list(folder) {
+        let entries = match self.reading.list(folder) {
             Ok(entries) => entries,
             Err(error) => {
                 faults.push(format!("open {}: {}", self.shown(folder), reason(&error)));
@@ -324,14 +325,14 @@ impl Loader<'_> {
                 self.problem(&path, None, message, "remove the file");
                 continue;
             }
-            let bytes = match self.read(&path, entry.kind) {
-                Ok(bytes) => bytes,
+            let content = match self.read(&path, entry.kind) {
+                Ok(content) => content,
                 Err(why) => {
                     faults.push(format!("unable to load file {}: {why}", self.shown(&path)));
                     continue;
                 }
             };
-            let decoded = match decode::object(&bytes) {
+            let decoded = match content.object() {
                 Ok(decoded) => decoded,
                 Err(refused) => {
                     let Refused { upstream, line } = refused;
@@ -347,7 +348,8 @@ impl Loader<'_> {
                 let dropped = Problem { file: path.clone(), line: Some(line), message, remedy };
                 self.dropped.push(dropped);
             }
-            let manifest = Manifest::new(path.clone(), decoded.line, decoded.value, bytes);
+            let source = content.bytes.clone();
+            let manifest = Manifest::new(path.clone(), decoded.line, decoded.value, source);
             let at = manifests.len();
             match manifest.kind() {
                 "ClusterServiceVersion" if csv.is_some() => {
@@ -377,7 +379,7 @@ impl Loader<'_> {
             channels: Vec::new(),
             default_channel: String::new(),
             size: 0,
-            compressed_size: 0,
+            weight: Weight::default(),
             manifests,
             csv: csv?,
             crds,
@@ -392,16 +394,21 @@ impl Loader<'_> {
         what: &str,
         kind: &Kind,
         faults: &mut Vec<String>,
-    ) -> Option<Value> {
-        let mut value = manifest.value().clone();
-        if what == "CSV"
-            && self.library == Library::V034
-            && let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut)
-        {
-            spec.retain(|name, _| !name.eq_ignore_ascii_case("release"));
+    ) -> Option<Arc<Value>> {
+        let mut value = manifest.shared().clone();
+        if what == "CSV" && self.library == Library::V034 {
+            let unknown = |name: &String| name.eq_ignore_ascii_case("release");
+            let spec = value.get("spec").and_then(Value::as_object);
+            if spec.is_some_and(|spec| spec.keys().any(unknown))
+                && let Some(spec) = Arc::make_mut(&mut value)["spec"].as_object_mut()
+            {
+                spec.retain(|name, _| !unknown(name));
+            }
         }
-        soften(&mut value, kind);
-        let Err(mismatch) = shape::check_kind(&value, kind) else { return Some(value) };
+        let mismatch = match soft::read(&value, kind) {
+            Ok(value) => return Some(value),
+            Err(mismatch) => mismatch,
+        };
         let line = manifest.line_of(&mismatch.path);
         faults.clear();
         faults.push(format!(
@@ -451,7 +458,7 @@ impl Loader<'_> {
             subject.channels = channels.split(',').map(str::to_owned).collect();
             shape::text(said, types::PACKAGE_KEY).clone_into(&mut subject.package);
             shape::text(said, types::DEFAULT_KEY).clone_into(&mut subject.default_channel);
-            (subject.size, subject.compressed_size) = self.sizes;
+            (subject.size, subject.weight) = (self.size, self.weight);
         }
         let refusal = (!self.errors.is_empty()).then(|| aggregate(&self.errors));
         Loaded { subject: self.subject, refusal, problems: self.problems, dropped: self.dropped }
@@ -470,12 +477,4 @@ pub(crate) fn aggregate(errors: &[String]) -> String {
         [one] => (*one).to_owned(),
         many => format!("[{}]", many.join(", ")),
     }
-}
-
-/// Characters of a text that is compressed with gzip and written in base64.
-fn compressed(bytes: &[u8]) -> u64 {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    // Writing to memory does not fail.
-    let packed = encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap_or_default();
-    u64::try_from(packed.len().div_ceil(3) * 4).unwrap_or(u64::MAX)
 }

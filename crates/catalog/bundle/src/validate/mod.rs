@@ -23,7 +23,7 @@ mod community;
 mod convert;
 mod crd;
 mod csv;
-mod decode;
+pub(crate) mod decode;
 mod finding;
 mod format;
 mod good;
@@ -39,6 +39,7 @@ mod sdk;
 mod settings;
 mod soft;
 mod view;
+mod weight;
 
 pub use annotations::{operator_group, package_manifest};
 pub use community::{IndexContent, IndexFile};
@@ -161,8 +162,20 @@ pub struct Place {
 impl Subject {
     /// Where a finding stands; none for what is about the bundle as a whole.
     pub fn place(&self, finding: &Finding) -> Option<Place> {
-        let at = finding.place.manifest?;
-        let file = self.manifests.get(at)?.file().to_owned();
-        Some(Place { file, line: self.line(at, &finding.place.path) })
+        self.places(&[finding]).pop().flatten()
+    }
+
+    /// As [`Subject::place`], for many findings: each file is gone through once.
+    pub fn places(&self, findings: &[&Finding]) -> Vec<Option<Place>> {
+        let mut found = vec![None; findings.len()];
+        for (at, manifest) in self.manifests.iter().enumerate() {
+            let here = |number: &usize| findings[*number].place.manifest == Some(at);
+            let numbers: Vec<usize> = (0..findings.len()).filter(here).collect();
+            let paths = numbers.iter().map(|number| findings[*number].place.path.as_slice());
+            for (number, line) in numbers.iter().zip(manifest.lines_of(paths)) {
+                found[*number] = Some(Place { file: manifest.file().to_owned(), line });
+            }
+        }
+        found
     }
 }

@@ -1,16 +1,18 @@
 //! What `opm` asks of the content of a bundle's manifests, in the words of `operator-registry` 1.73.
 
 use super::{
-    Settings, convert, crd, csv, decode, hub,
+    Settings, convert, crd, csv, hub,
     load::{Crd, Subject},
     metadata::{applied, shown, shown_type},
-    soft::soften,
+    soft,
+    weight::Weight,
 };
 use crate::{
     bundle::check_crds,
     csv::Csv,
     manifest::Manifest,
     read::Limits,
+    reading::Reading,
     shape::{self, Kind},
     tree::{self, Tree},
     types,
@@ -18,7 +20,7 @@ use crate::{
 use mainstay_formats::quote;
 use mainstay_object::FieldError;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// The kinds that a bundle may have.
 pub(crate) const KINDS: &[&str] = &[
@@ -56,56 +58,42 @@ pub fn media_type(
     shown: &str,
     limits: &Limits,
 ) -> Result<&'static str, String> {
-    let mut any = false;
-    let mut found = "plain";
-    let mut chart = false;
-    for entry in entries(tree, folder).unwrap_or_default() {
-        if entry.kind == tree::Kind::Folder {
-            continue;
-        }
-        any = true;
-        let Ok(bytes) = read(tree, folder, &entry, limits) else {
-            return Err(format!("Unable to read file {shown}/{} in bundle", entry.name));
-        };
-        let object = decode::object(&bytes).ok();
-        let kind = object.as_ref().and_then(|it| it.value.get("kind")).and_then(Value::as_str);
-        if kind == Some("ClusterServiceVersion") {
-            found = "registry+v1";
-        }
-        if entry.name == "Chart.yaml" {
-            let content = decode::document(&bytes).ok();
-            let name = content.and_then(|it| it.value.get("name").cloned());
-            chart = name.is_some_and(|name| !name.is_null() && name != "");
-        }
-    }
-    match (any, chart) {
-        (false, _) => Err(format!("The directory {shown} contains no yaml files")),
-        (true, true) => Ok("helm"),
-        (true, false) => Ok(found),
-    }
+    Reading::new(tree, limits).media_type(folder, shown)
 }
 
-fn entries(tree: &dyn Tree, folder: &str) -> std::io::Result<Vec<tree::Entry>> {
-    let mut entries = tree.list(folder)?;
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(entries)
-}
-
-/// The bytes of a file; none if it cannot or must not be read.
-fn read(
-    tree: &dyn Tree,
-    folder: &str,
-    entry: &tree::Entry,
-    limits: &Limits,
-) -> Result<Vec<u8>, ()> {
-    if entry.kind != tree::Kind::File {
-        return Err(());
+impl Reading<'_> {
+    /// What kind of content a folder of manifests has, as [`media_type`] says it.
+    ///
+    /// # Errors
+    /// Why that cannot be said.
+    pub fn media_type(&self, folder: &str, shown: &str) -> Result<&'static str, String> {
+        let mut any = false;
+        let mut found = "plain";
+        let mut chart = false;
+        for entry in self.list(folder).unwrap_or_default() {
+            if entry.kind == tree::Kind::Folder {
+                continue;
+            }
+            any = true;
+            let Some(content) = self.sound(folder, &entry) else {
+                return Err(format!("Unable to read file {shown}/{} in bundle", entry.name));
+            };
+            let object = content.object().ok();
+            let kind = object.as_ref().and_then(|it| it.value.get("kind")).and_then(Value::as_str);
+            if kind == Some("ClusterServiceVersion") {
+                found = "registry+v1";
+            }
+            if entry.name == "Chart.yaml" {
+                let name = content.document().ok().and_then(|it| it.value.get("name"));
+                chart = name.is_some_and(|name| !name.is_null() && name != "");
+            }
+        }
+        match (any, chart) {
+            (false, _) => Err(format!("The directory {shown} contains no yaml files")),
+            (true, true) => Ok("helm"),
+            (true, false) => Ok(found),
+        }
     }
-    let path =
-        if folder.is_empty() { entry.name.clone() } else { format!("{folder}/{}", entry.name) };
-    let bytes = tree.read(&path, limits.file_bytes).map_err(|_| ())?;
-    let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= limits.file_bytes);
-    if fits { Ok(bytes) } else { Err(()) }
 }
 
 /// What `opm` finds wrong with the content of a folder of manifests, in the order in which it says
@@ -118,13 +106,14 @@ pub fn content(
     hub: Option<&Settings>,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    let media = media_type(tree, folder, shown, limits);
+    let reading = Reading::new(tree, limits);
+    let media = reading.media_type(folder, shown);
     match &media {
         Ok("helm") => return found,
         Ok(_) => {}
         Err(why) => found.push(why.clone()),
     }
-    let listed = match entries(tree, folder) {
+    let listed = match reading.list(folder) {
         Ok(entries) => entries,
         Err(error) => {
             let text = error.to_string();
@@ -137,18 +126,19 @@ pub fn content(
     let (mut typed, mut named) = (Value::Null, String::new());
     for entry in listed.into_iter().take(limits.files) {
         let path = format!("{shown}/{}", entry.name);
-        let Ok(bytes) = read(tree, folder, &entry, limits) else {
+        let Some(content) = reading.sound(folder, &entry) else {
             found.push(format!("Unable to read file {path} in supported types"));
             continue;
         };
-        let decoded = match decode::object(&bytes) {
+        let decoded = match content.object() {
             Ok(decoded) => decoded,
             Err(refused) => {
                 found.push(refused.upstream);
                 continue;
             }
         };
-        let manifest = Manifest::new(path.clone(), decoded.line, decoded.value, bytes);
+        let source = content.bytes.clone();
+        let manifest = Manifest::new(path.clone(), decoded.line, decoded.value, source);
         let kind = manifest.kind().to_owned();
         if media == Ok("registry+v1") && !KINDS.contains(&kind.as_str()) {
             found.push(format!("{kind} is not supported type for registryV1 bundle: {path}"));
@@ -192,9 +182,9 @@ fn alone(value: Value) -> Subject {
         channels: Vec::new(),
         default_channel: String::new(),
         size: 0,
-        compressed_size: 0,
+        weight: Weight::default(),
         manifests: Vec::new(),
-        csv: (0, value),
+        csv: (0, Arc::new(value)),
         crds: Vec::new(),
     }
 }
@@ -205,11 +195,13 @@ fn definition(manifest: &Manifest) -> Vec<String> {
         "apiextensions.k8s.io/v1beta1" => (false, types::CRD_V1BETA1),
         other => return vec![format!("Unsupported api version of CRD: {other}")],
     };
-    let mut value = manifest.value().clone();
-    soften(&mut value, &Kind::Kube(name));
-    if let Err(mismatch) = shape::check_kind(&value, &Kind::Kube(name)) {
-        return vec![format!("error unmarshaling JSON: while decoding JSON: {}", mismatch.message)];
-    }
+    let value = match soft::read(manifest.shared(), &Kind::Kube(name)) {
+        Ok(value) => value,
+        Err(mismatch) => {
+            let why = mismatch.message;
+            return vec![format!("error unmarshaling JSON: while decoding JSON: {why}")];
+        }
+    };
     crd::one(&Crd { manifest: 0, v1, value }).errors.iter().map(super::Finding::text).collect()
 }
 

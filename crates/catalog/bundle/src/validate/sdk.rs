@@ -6,13 +6,13 @@ use super::{
     load::Subject,
     metadata::applied,
     registry::KINDS,
-    soft::soften,
+    soft,
     view::{gvk_of, gvk_text},
 };
 use crate::shape::{self, Kind, Shape};
 use mainstay_object::FieldError;
 use serde_json::{Number, Value};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The kind that the older library of bundles does not know yet.
 const UNKNOWN: &str = "PodMonitor";
@@ -28,16 +28,14 @@ static ANNOTATED: Kind = Kind::One(&Shape {
 /// # Errors
 /// Why the file cannot be read, in upstream's words.
 pub fn annotations(bytes: &[u8]) -> Result<BTreeMap<String, String>, String> {
-    let mut value = match decode::document(bytes) {
+    let value = match decode::document(bytes) {
         Ok(decoded) => decoded.value,
-        Err(refused) if refused.upstream == "EOF" => Value::Null,
+        Err(refused) if refused.upstream == "EOF" => Arc::default(),
         Err(refused) => return Err(refused.upstream),
     };
-    soften(&mut value, &ANNOTATED);
-    if let Err(mismatch) = shape::check_kind(&value, &ANNOTATED) {
-        let why = mismatch.message;
-        return Err(format!("error unmarshaling JSON: while decoding JSON: {why}"));
-    }
+    let value = soft::read(&value, &ANNOTATED).map_err(|mismatch| {
+        format!("error unmarshaling JSON: while decoding JSON: {}", mismatch.message)
+    })?;
     let found = shape::field(&value, "annotations").and_then(Value::as_object);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     Ok(found.into_iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect())

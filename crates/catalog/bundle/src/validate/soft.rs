@@ -5,12 +5,28 @@
 //! alone.
 
 use crate::csv::number_text;
-use crate::shape::{Kind, Shape};
+use crate::shape::{self, Kind, Mismatch, Shape};
 use mainstay_schema::builtin::{self, Definition, Type};
 use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// A value as it is read into the kind: the very same one if nothing of it has to be rewritten.
+///
+/// # Errors
+/// What does not fit.
+pub(crate) fn read(value: &Arc<Value>, kind: &Kind) -> Result<Arc<Value>, Mismatch> {
+    // What fits has texts wherever texts are expected.
+    if shape::check_kind(value, kind).is_ok() {
+        return Ok(value.clone());
+    }
+    let mut value = Value::clone(value);
+    soften(&mut value, kind);
+    shape::check_kind(&value, kind)?;
+    Ok(Arc::new(value))
+}
 
 /// Rewrites a value that is read into the kind.
-pub(crate) fn soften(value: &mut Value, kind: &Kind) {
+fn soften(value: &mut Value, kind: &Kind) {
     match (kind, value) {
         (Kind::Text | Kind::Named(_), value) => text(value),
         (Kind::TextMap, Value::Object(fields)) => fields.values_mut().for_each(text),

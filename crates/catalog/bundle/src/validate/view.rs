@@ -1,7 +1,7 @@
 //! The ClusterServiceVersion as validators look at it.
 
 use super::load::Subject;
-use crate::shape::{self, Step};
+use crate::shape;
 use mainstay_object::Gvk;
 use serde_json::Value;
 
@@ -96,10 +96,5 @@ impl Subject {
         let text = shape::text(self.spec(), "version");
         mainstay_version::parse_tolerant(text)
             .unwrap_or_else(|_| mainstay_version::Version::new(0, 0, 0))
-    }
-
-    /// The line of a part of a manifest.
-    pub(crate) fn line(&self, manifest: usize, path: &[Step]) -> Option<usize> {
-        self.manifests.get(manifest)?.line_of(path)
     }
 }

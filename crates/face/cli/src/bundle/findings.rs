@@ -3,7 +3,12 @@
 use crate::catalog::{count, plain, sarif::uri};
 use mainstay_bundle::validate::Level;
 use serde_json::{Value, json};
-use std::{fmt::Write, path::Path};
+use std::{
+    collections::HashSet,
+    fmt::Write,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::Path,
+};
 
 /// Something that is wrong, with the path that somebody can open.
 pub(super) struct Finding {
@@ -18,10 +23,21 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// Whether two validators found one thing.
-    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+    /// What it says, and where.
+    fn said(&self) -> (&str, Option<usize>, &str, Level) {
         (&self.file, self.line, &self.message, self.level)
-            == (&other.file, other.line, &other.message, other.level)
+    }
+
+    /// Whether two validators found one thing.
+    fn says_the_same(&self, other: &Self) -> bool {
+        self.said() == other.said()
+    }
+
+    fn hash(&self) -> u64 {
+        let (file, line, message, _) = self.said();
+        let mut hasher = DefaultHasher::new();
+        (file, line, message).hash(&mut hasher);
+        hasher.finish()
     }
 
     const fn severity(&self) -> &'static str {
@@ -35,12 +51,29 @@ impl Finding {
 /// Everything that was found.
 #[derive(Default)]
 pub(super) struct Findings {
-    pub(super) list: Vec<Finding>,
+    list: Vec<Finding>,
+    /// Hashes of what they say.
+    said: HashSet<u64>,
     /// How many bundles were looked at.
     pub(super) bundles: usize,
 }
 
 impl Findings {
+    /// Adds a finding.
+    pub(super) fn add(&mut self, finding: Finding) {
+        self.said.insert(finding.hash());
+        self.list.push(finding);
+    }
+
+    /// Adds a finding unless there is one that says the same.
+    pub(super) fn add_new(&mut self, finding: Finding) {
+        let known = self.said.contains(&finding.hash())
+            && self.list.iter().any(|known| known.says_the_same(&finding));
+        if !known {
+            self.add(finding);
+        }
+    }
+
     /// By file and line, as somebody goes through them.
     pub(super) fn sort(&mut self) {
         self.list.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));

@@ -1,9 +1,8 @@
 //! What `opm` asks of the folders and the metadata of a bundle, with places and remedies.
 
 use super::findings::Finding;
-use crate::opm::format_faults;
-use mainstay_bundle::validate::{Level, Library, Subject, load, media_type, sdk_objects};
-use mainstay_bundle::{Folder, Limits};
+use mainstay_bundle::Reading;
+use mainstay_bundle::validate::{Level, Library, Loaded, Place, Subject, sdk_objects};
 use std::fs;
 use std::path::Path;
 
@@ -12,29 +11,34 @@ const RULE: &str = "format";
 /// How many bytes of a file of metadata are looked at.
 const LONGEST: u64 = 1 << 20;
 
-/// What is wrong with a bundle to `opm` and not to the validators. `typed` is how its folder was given.
-pub(super) fn of_bundle(path: &Path, typed: &str) -> Vec<Finding> {
+/// What is wrong with the bundle in a folder to `opm` and not to the validators. `typed` is how its
+/// folder was given.
+pub(super) fn of_bundle(
+    path: &Path,
+    typed: &str,
+    reading: &Reading<'_>,
+    loaded: &Loaded,
+) -> Vec<Finding> {
     let shown = |file: &str| match file {
         "" => typed.to_owned(),
         file => format!("{}/{file}", typed.trim_end_matches('/')),
     };
-    let mut found = of_folder(path, &shown);
-    let loaded = load(&Folder::new(path), "", typed, &Limits::default());
+    let mut found = of_folder(path, reading, &shown);
     if let Some(subject) = &loaded.subject {
-        found.extend(of_objects(path, subject, &shown));
+        found.extend(of_objects(path, reading, subject, &shown));
     }
     found
 }
 
 /// What is wrong with the folders and the metadata of the bundle in a folder; nothing where there are
 /// no metadata yet, which building the bundle writes. `shown` makes of a path below it the one that somebody can open.
-fn of_folder(path: &Path, shown: &dyn Fn(&str) -> String) -> Vec<Finding> {
+fn of_folder(path: &Path, reading: &Reading<'_>, shown: &dyn Fn(&str) -> String) -> Vec<Finding> {
     if !path.join("metadata").is_dir() {
         return Vec::new();
     }
     let files = metadata(path);
     // What cannot be read is said when the bundle is read.
-    let faults = format_faults(path, &shown(""));
+    let faults = reading.format(&shown(""));
     let said = faults
         .iter()
         .filter(|it| !it.starts_with("The directory ") && !it.starts_with("Unable to read"));
@@ -64,12 +68,18 @@ fn of_folder(path: &Path, shown: &dyn Fn(&str) -> String) -> Vec<Finding> {
 
 /// What is wrong with objects that are neither a ClusterServiceVersion nor a definition: kinds that
 /// bundles do not have, and metadata that nobody can apply.
-fn of_objects(path: &Path, subject: &Subject, shown: &dyn Fn(&str) -> String) -> Vec<Finding> {
+fn of_objects(
+    path: &Path,
+    reading: &Reading<'_>,
+    subject: &Subject,
+    shown: &dyn Fn(&str) -> String,
+) -> Vec<Finding> {
     let folder = if path.join("manifests").is_dir() { "manifests" } else { "" };
-    let media = media_type(&Folder::new(path), folder, folder, &Limits::default());
+    let media = reading.media_type(folder, folder);
     let found = sdk_objects(subject, media.unwrap_or_default(), Library::default());
-    let one = |finding: &mainstay_bundle::validate::Finding| {
-        let place = subject.place(finding);
+    let said: Vec<&mainstay_bundle::validate::Finding> = found.iter().collect();
+    let places = subject.places(&said);
+    let one = |(finding, place): (&&mainstay_bundle::validate::Finding, Option<Place>)| {
         let (message, remedy) = match finding.detail.strip_prefix("error validating object: ") {
             Some(why) => {
                 // The object itself is in the file.
@@ -90,7 +100,7 @@ fn of_objects(path: &Path, subject: &Subject, shown: &dyn Fn(&str) -> String) ->
             remedy: remedy.to_owned(),
         }
     };
-    found.iter().map(one).collect()
+    said.iter().zip(places).map(one).collect()
 }
 
 /// The files of metadata by name, with their texts.

@@ -31,11 +31,12 @@ enum Command {
     /// looked at.
     #[command(visible_alias = "check")]
     Validate(validate::Arguments),
-    /// Print the plain manifests that install a bundle, as extensions (OLM v1) install it.
+    /// Print the plain manifests that install bundles, as extensions (OLM v1) install them.
     ///
     /// What is printed can be applied as it is: accounts, roles, definitions, deployments, webhooks
-    /// and what provides their certificates. Ends with 1 if the bundle cannot be rendered, with 2 if
-    /// the folder, the configuration or the namespaces cannot be used.
+    /// and what provides their certificates. Of several bundles the manifests come one after the
+    /// other; what is wrong with one of them keeps nothing of the others back. Ends with 1 if a bundle
+    /// cannot be rendered, with 2 if a folder, the configuration or the namespaces cannot be used.
     Render(render::Arguments),
     /// Build the image of a bundle, and put it into a registry or a file.
     ///
@@ -52,7 +53,7 @@ pub fn run(arguments: BundleArguments, io: &mut Io<'_>) -> Exit {
 fn answer(arguments: BundleArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match arguments.command {
         Command::Validate(arguments) => validate::run(&arguments, io),
-        Command::Render(arguments) => render::run(&arguments, io).map(|()| Exit::Done),
+        Command::Render(arguments) => render::run(&arguments, io),
         Command::Build(arguments) => build::run(&arguments, io).map(|()| Exit::Done),
     }
 }

@@ -1,8 +1,8 @@
-//! `mainstay bundle render`: the plain manifests that install a bundle.
+//! `mainstay bundle render`: the plain manifests that install bundles.
 
 use crate::catalog::{Io, open, plain};
 use crate::config::reason;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use clap::{Args, ValueEnum};
 use mainstay_bundle::render::{
     CertManager, Certificates, Content, DeploymentConfig, Install, RenderError, ServiceCa,
@@ -10,14 +10,14 @@ use mainstay_bundle::render::{
 };
 use mainstay_bundle::{Folder, Limits};
 use mainstay_cause::{Cause, Place};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Arguments of `render`.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// Folder of a bundle (with `manifests` and `metadata`).
-    #[arg(value_name = "DIR")]
-    path: String,
+    /// Folders of bundles (with `manifests` and `metadata`).
+    #[arg(value_name = "DIR", required = true)]
+    folders: Vec<String>,
     /// The namespace that the operator runs in.
     #[arg(short, long, value_name = "NAMESPACE", default_value = "operators")]
     namespace: String,
@@ -69,8 +69,40 @@ impl Provider {
     }
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
-    let opened = open(io, &arguments.path)?;
+pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    let wishes = Wishes::read(arguments, io)?;
+    let mut printer = Printer::new(arguments);
+    if let [folder] = arguments.folders.as_slice() {
+        one(arguments, folder, &wishes, &mut printer, io)?;
+        printer.end(io);
+        return Ok(Exit::Done);
+    }
+    let mut exit = Exit::Done;
+    for folder in &arguments.folders {
+        if let Err(failure) = one(arguments, folder, &wishes, &mut printer, io) {
+            // The manifests that belong before it go out before it.
+            let _ = io.stdout.flush();
+            let _ = write!(io.stderr, "error: {}", failure.cause.render());
+            if exit != Exit::Usage {
+                exit = failure.exit;
+            }
+        }
+    }
+    if printer.began || exit == Exit::Done {
+        printer.end(io);
+    }
+    Ok(exit)
+}
+
+/// Prints what comes of one bundle.
+fn one(
+    arguments: &Arguments,
+    folder: &str,
+    wishes: &Wishes,
+    printer: &mut Printer,
+    io: &mut Io<'_>,
+) -> Result<(), Failure> {
+    let opened = open(io, folder)?;
     if !opened.is_bundle {
         return Err(Failure::usage(
             Cause::new("the folder holds no bundle")
@@ -78,77 +110,126 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
                 .remedy("name a folder that has the folders manifests and metadata"),
         ));
     }
-    let content = Content::read(&Folder::new(&opened.path), &Limits::default())
-        .map_err(|error| refused(arguments, &error))?;
+    let failed = |error: RenderError| refused(folder, &error);
+    let content = Content::read(&Folder::new(&opened.path), &Limits::default()).map_err(failed)?;
     if arguments.schema {
-        print(io, arguments.output, &content.schema());
+        printer.print(io, &content.schema());
         return Ok(());
     }
-    let objects = objects(arguments, &content, io)?;
-    match arguments.output {
-        Output::Yaml => objects.iter().for_each(|object| {
-            io.print("---\n");
-            print(io, Output::Yaml, object);
-        }),
-        Output::Json => {
-            let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-            print(io, Output::Json, &list);
-        }
+    for object in wishes.objects(arguments, content).map_err(failed)? {
+        printer.print(io, &object);
     }
     Ok(())
 }
 
-fn print(io: &mut Io<'_>, output: Output, value: &Value) {
-    let text = match output {
-        Output::Yaml => mainstay_yaml::to_string(value),
-        Output::Json => format!("{value:#}\n"),
-    };
-    io.print(&text);
+/// Writes one value after the other, each as soon as it is there.
+struct Printer {
+    output: Output,
+    /// Values are items of one list, and not each for itself.
+    list: bool,
+    /// There is a line between documents, and one before the first.
+    separate: bool,
+    began: bool,
 }
 
-fn objects(arguments: &Arguments, content: &Content, io: &Io<'_>) -> Result<Vec<Value>, Failure> {
-    let failed = |error: RenderError| refused(arguments, &error);
-    let certificates = arguments.certificates.certificates();
-    let deployments = match &arguments.deployment_config {
-        Some(file) => Some(deployments(file, &text_of(file, io)?)?),
-        None => None,
-    };
-    let config = match (&arguments.config, &arguments.watch[..]) {
-        (Some(file), _) => Some(text_of(file, io)?),
-        (None, []) if deployments.is_none() => None,
-        (None, watch @ ([] | [_])) => {
-            let mut config = Map::new();
-            if let Some(watch) = watch.first() {
-                config.insert("watchNamespace".to_owned(), watch.as_str().into());
-            }
-            if let Some(deployments) = deployments {
-                config.insert("deploymentConfig".to_owned(), deployments);
-            }
-            Some(Value::Object(config).to_string().into_bytes())
+impl Printer {
+    fn new(arguments: &Arguments) -> Self {
+        let Arguments { output, schema, folders, .. } = arguments;
+        Self {
+            output: *output,
+            list: *output == Output::Json && !schema,
+            separate: !schema || folders.len() > 1,
+            began: false,
         }
-        // An extension cannot be configured so; the renderer can, if the bundle supports it.
-        (None, several) => {
-            content.check_aggregation().map_err(failed)?;
-            let deployments = deployments.map(|value| DeploymentConfig::read(&value)).transpose();
-            let deployments = deployments.map_err(|why| {
-                let cause = Cause::new("the configuration of deployments cannot be used");
-                Failure::usage(cause.because(Cause::new(plain(&why))))
-            })?;
-            let settings = Settings {
-                namespace: &arguments.namespace,
-                targets: several,
+    }
+
+    fn print(&mut self, io: &mut Io<'_>, value: &Value) {
+        let before = match (self.list, self.began) {
+            (true, false) => "{\n  \"apiVersion\": \"v1\",\n  \"items\": [\n    ",
+            (true, true) => ",\n    ",
+            (false, _) if self.separate && self.output == Output::Yaml => "---\n",
+            (false, _) => "",
+        };
+        io.print(before);
+        self.began = true;
+        let text = match self.output {
+            Output::Yaml => mainstay_yaml::to_string(value),
+            Output::Json if self.list => format!("{value:#}").replace('\n', "\n    "),
+            Output::Json => format!("{value:#}\n"),
+        };
+        io.print(&text);
+    }
+
+    fn end(&self, io: &mut Io<'_>) {
+        if !self.list {
+            return;
+        }
+        if self.began {
+            io.print("\n  ],\n  \"kind\": \"List\"\n}\n");
+        } else {
+            io.print("{\n  \"apiVersion\": \"v1\",\n  \"items\": [],\n  \"kind\": \"List\"\n}\n");
+        }
+    }
+}
+
+/// What is wished of every bundle.
+enum Wishes {
+    /// What an extension may be configured with.
+    Configured(Option<Vec<u8>>),
+    /// Several namespaces: an extension cannot be configured so; the renderer can, if the bundle
+    /// supports it.
+    Several(Option<DeploymentConfig>),
+}
+
+impl Wishes {
+    fn read(arguments: &Arguments, io: &Io<'_>) -> Result<Self, Failure> {
+        let deployments = match &arguments.deployment_config {
+            Some(file) => Some(deployments(file, &text_of(file, io)?)?),
+            None => None,
+        };
+        let watch = match (&arguments.config, &arguments.watch[..]) {
+            (Some(file), _) => return Ok(Self::Configured(Some(text_of(file, io)?))),
+            (None, []) if deployments.is_none() => return Ok(Self::Configured(None)),
+            (None, []) => None,
+            (None, [watch]) => Some(watch),
+            (None, _) => {
+                let read = deployments.map(|value| DeploymentConfig::read(&value)).transpose();
+                let read = read.map_err(|why| {
+                    let cause = Cause::new("the configuration of deployments cannot be used");
+                    Failure::usage(cause.because(Cause::new(plain(&why))))
+                })?;
+                return Ok(Self::Several(read));
+            }
+        };
+        let mut config = Map::new();
+        if let Some(watch) = watch {
+            config.insert("watchNamespace".to_owned(), watch.as_str().into());
+        }
+        if let Some(deployments) = deployments {
+            config.insert("deploymentConfig".to_owned(), deployments);
+        }
+        Ok(Self::Configured(Some(Value::Object(config).to_string().into_bytes())))
+    }
+
+    fn objects(&self, arguments: &Arguments, content: Content) -> Result<Vec<Value>, RenderError> {
+        let certificates = arguments.certificates.certificates();
+        match self {
+            Self::Configured(config) => content.into_installed(&Install {
                 certificates,
-                deployment_config: deployments.as_ref(),
-            };
-            return content.render(&settings).map_err(failed);
+                config: config.as_deref(),
+                ..Install::into_namespace(&arguments.namespace)
+            }),
+            Self::Several(deployments) => {
+                content.check_aggregation()?;
+                content.into_rendered(&Settings {
+                    namespace: &arguments.namespace,
+                    targets: &arguments.watch,
+                    certificates,
+                    deployment_config: deployments.as_ref(),
+                })
+            }
         }
-    };
-    let install = Install {
-        certificates,
-        config: config.as_deref(),
-        ..Install::into_namespace(&arguments.namespace)
-    };
-    content.install(&install).map_err(failed)
+    }
 }
 
 fn text_of(file: &str, io: &Io<'_>) -> Result<Vec<u8>, Failure> {
@@ -166,8 +247,7 @@ fn deployments(file: &str, text: &[u8]) -> Result<Value, Failure> {
 }
 
 /// Why there are no manifests, with what to do.
-fn refused(arguments: &Arguments, error: &RenderError) -> Failure {
-    let folder = &arguments.path;
+fn refused(folder: &str, error: &RenderError) -> Failure {
     let (usage, remedy) = match error.stage() {
         Stage::Read | Stage::Bundle => {
             (false, format!("see all that is wrong with: mainstay bundle validate {folder}"))

@@ -7,8 +7,8 @@ use crate::config::reason;
 use crate::exit::{Exit, Failure};
 use clap::{Args, ValueEnum};
 use mainstay_bundle::{
-    Folder, Limits, Problem,
-    validate::{Level, Loaded, Settings, Subject, Validator, load},
+    Folder, Limits, Problem, Reading,
+    validate::{Level, Library, Loaded, Settings, Subject, Validator},
 };
 use mainstay_cause::{Cause, Place};
 use std::path::{Path, PathBuf};
@@ -88,11 +88,11 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
     let mut findings = Findings::default();
     for typed in &arguments.folders {
         let path = folder(io, typed)?;
-        look(&mut findings, typed, &path, &arguments.also, &settings);
-        for finding in format::of_bundle(&path, typed) {
-            if !findings.list.iter().any(|known| known.says_the_same(&finding)) {
-                findings.list.push(finding);
-            }
+        let tree = Folder::new(&path);
+        let reading = Reading::new(&tree, &Limits::default());
+        let loaded = look(&mut findings, typed, &reading, &arguments.also, &settings);
+        for finding in format::of_bundle(&path, typed, &reading, &loaded) {
+            findings.add_new(finding);
         }
     }
     findings.sort();
@@ -111,11 +111,11 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
 /// Everything that is always asked about one bundle.
 pub(super) fn judge(typed: &str, path: &Path) -> Findings {
     let mut findings = Findings::default();
-    look(&mut findings, typed, path, &[], &Settings::default());
-    for finding in format::of_bundle(path, typed) {
-        if !findings.list.iter().any(|known| known.says_the_same(&finding)) {
-            findings.list.push(finding);
-        }
+    let tree = Folder::new(path);
+    let reading = Reading::new(&tree, &Limits::default());
+    let loaded = look(&mut findings, typed, &reading, &[], &Settings::default());
+    for finding in format::of_bundle(path, typed, &reading, &loaded) {
+        findings.add_new(finding);
     }
     findings.sort();
     findings
@@ -124,16 +124,17 @@ pub(super) fn judge(typed: &str, path: &Path) -> Findings {
 fn look(
     findings: &mut Findings,
     typed: &str,
-    path: &Path,
+    reading: &Reading<'_>,
     also: &[Validator],
     settings: &Settings,
-) {
-    let loaded = load(&Folder::new(path), "", typed, &Limits::default());
+) -> Loaded {
+    let loaded = reading.load("", typed, Library::default());
     let shown = |file: &str| match file {
         "" => typed.to_owned(),
         file => format!("{}/{file}", typed.trim_end_matches('/')),
     };
     collect(findings, &loaded, also, settings, &shown);
+    loaded
 }
 
 /// The path of a folder that is there.
@@ -163,7 +164,7 @@ fn collect(
 ) {
     findings.bundles += 1;
     let mut add = |rule: &str, level: Level, problem: &Problem| {
-        findings.list.push(Finding {
+        findings.add(Finding {
             rule: rule.to_owned(),
             level,
             file: shown(&problem.file),
@@ -179,15 +180,18 @@ fn collect(
         add("dropped", Level::Warning, problem);
     }
     let Some(subject) = &loaded.subject else { return };
-    for validator in ALWAYS.iter().chain(also) {
-        for said in validator.run(subject, settings, None) {
-            for finding in said.iter() {
-                let finding = translated(*validator, finding, subject, shown);
-                if !findings.list.iter().any(|known| known.says_the_same(&finding)) {
-                    findings.list.push(finding);
-                }
-            }
-        }
+    let ask = |validator: &Validator| {
+        let said = validator.run(subject, settings, None);
+        said.into_iter().map(|said| (*validator, said)).collect::<Vec<_>>()
+    };
+    let said: Vec<_> = ALWAYS.iter().chain(also).flat_map(ask).collect();
+    let said: Vec<(Validator, &mainstay_bundle::validate::Finding)> = said
+        .iter()
+        .flat_map(|(validator, said)| said.iter().map(|finding| (*validator, finding)))
+        .collect();
+    let places = subject.places(&said.iter().map(|(_, finding)| *finding).collect::<Vec<_>>());
+    for ((validator, finding), place) in said.into_iter().zip(places) {
+        findings.add_new(translated(validator, finding, subject, place, shown));
     }
 }
 
@@ -195,9 +199,9 @@ fn translated(
     validator: Validator,
     finding: &mainstay_bundle::validate::Finding,
     subject: &Subject,
+    place: Option<mainstay_bundle::validate::Place>,
     shown: &dyn Fn(&str) -> String,
 ) -> Finding {
-    let place = subject.place(finding);
     // Upstream often has the name of the bundle in front.
     let before = format!("({}) ", subject.name);
     let mut message = finding.detail.strip_prefix(&before).unwrap_or(&finding.detail).to_owned();

@@ -47,7 +47,6 @@ mod validate;
 mod version;
 mod voice;
 
-pub(crate) use bundle::validate::faults as format_faults;
 pub use call::Io;
 
 use crate::outlet::Outlet;

@@ -64,6 +64,43 @@ fn manifests_are_documents_that_can_be_applied() {
 }
 
 #[test]
+fn of_several_bundles_the_manifests_come_one_after_the_other() {
+    let annotations = "annotations:\n  operators.operatorframework.io.bundle.package.v1: lime\n";
+    let place = bundle(CSV)
+        .file("c/manifests/csv.yaml", &CSV.replace("kiwi", "lime"))
+        .file("c/metadata/annotations.yaml", annotations)
+        .file("bad/manifests/csv.yaml", &CSV.replace("version: 1.0.0", "version: []"))
+        .file("bad/metadata/annotations.yaml", annotations);
+    let alone: Vec<String> =
+        ["b", "c"].iter().map(|it| place.bundle(&format!("render {it}")).out).collect();
+    let both = place.bundle("render b c");
+    assert_eq!((both.code, both.err.as_str()), (0, ""));
+    assert_eq!(both.out, alone.concat());
+    let list = |folders: &str| -> Value {
+        let answer = place.bundle(&format!("render {folders} -o json"));
+        serde_json::from_str(&answer.out).unwrap()
+    };
+    let together = list("b c");
+    let items = together["items"].as_array().unwrap();
+    let each = [list("b"), list("c")].map(|it| it["items"].as_array().unwrap().clone());
+    assert_eq!(*items, each.concat());
+    assert_eq!(
+        place.bundle("render b c -o json").out,
+        format!("{together:#}\n"),
+        "written as one value"
+    );
+    // What is wrong with one is told, and keeps nothing of the others back.
+    let some = place.bundle("render b bad c");
+    assert_eq!((some.code, &some.out), (1, &both.out));
+    assert!(some.err.starts_with("error: bad: the bundle cannot be rendered"), "{}", some.err);
+    let some = place.bundle("render nowhere bad c");
+    assert_eq!((some.code, &some.out), (2, &alone[1]));
+    assert_eq!(some.err.matches("error: ").count(), 2, "{}", some.err);
+    let none = place.bundle("render bad nowhere -o json");
+    assert_eq!((none.code, none.out.as_str()), (2, ""));
+}
+
+#[test]
 fn what_is_watched_decides_on_roles() {
     let place = bundle(CSV);
     let all = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment"];

@@ -31,6 +31,8 @@ pub struct Definition {
     shape: Shape,
     atomic: bool,
     fields: Vec<Field>,
+    /// The first letter of each field.
+    initials: Vec<u8>,
     /// Positions of the fields that are written even if they are empty.
     written: Vec<u16>,
     /// Line of its description in the texts of its package.
@@ -226,8 +228,12 @@ impl Definition {
 
     /// The field of this JSON name.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        let at = self.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
-        self.fields.get(at)
+        // Few fields begin with the same letter, and they stand together.
+        let initial = name.bytes().next()?;
+        let first = memchr::memchr(initial, &self.initials)?;
+        let same = self.fields[first..].iter().zip(&self.initials[first..]);
+        let mut same = same.take_while(|(_, other)| **other == initial);
+        same.find(|(field, _)| *field.name == *name).map(|(field, _)| field)
     }
 }
 
@@ -314,6 +320,7 @@ fn read_types(package: &str, text: &str) -> Vec<Definition> {
                 shape: Shape::Object,
                 atomic: false,
                 fields: Vec::new(),
+                initials: Vec::new(),
                 written: Vec::new(),
                 line,
             };
@@ -340,6 +347,8 @@ fn read_types(package: &str, text: &str) -> Vec<Definition> {
     }
     for definition in &mut found {
         definition.fields.shrink_to_fit();
+        let initial = |field: &Field| field.name.bytes().next().unwrap_or_default();
+        definition.initials = definition.fields.iter().map(initial).collect();
         definition.written.shrink_to_fit();
     }
     found

@@ -9,10 +9,8 @@ use super::super::voice::{self, Level};
 use super::images::Asked;
 use super::outcome::Outcome;
 use super::{external, metadata, optional};
-use mainstay_bundle::validate::{
-    Findings, Library, Settings, Subject, Validator, load_as, media_type, sdk_objects,
-};
-use mainstay_bundle::{Folder, Limits};
+use mainstay_bundle::validate::{Findings, Library, Settings, Subject, Validator, sdk_objects};
+use mainstay_bundle::{Folder, Limits, Reading};
 use mainstay_image::registry::Security;
 use mainstay_object::selector::LabelSelector;
 
@@ -127,8 +125,9 @@ impl Question {
         let manifests = annotations.get(MANIFESTS).map_or("manifests", String::as_str);
         let manifests = go::join(folder, &go::clean(manifests));
         let tree = Folder::new(io.at(&manifests));
-        let media = media_type(&tree, "", &manifests, &limits)?;
-        let loaded = load_as(&tree, "", &manifests, &limits, self.settings.library);
+        let reading = Reading::new(&tree, &limits);
+        let media = reading.media_type("", &manifests)?;
+        let loaded = reading.load("", &manifests, self.settings.library);
         if let Some(why) = loaded.refusal {
             return Err(why);
         }
