@@ -190,24 +190,8 @@ impl Emitter {
     /// The same for letters of one byte each, without quotes: whole lines at once.
     fn folded_ascii(&mut self, text: &str, indent: usize, fold: bool, quoted: bool) {
         let bytes = text.as_bytes();
-        let is_blank = |at: usize| bytes.get(at) == Some(&b' ');
         let mut from = 0;
-        while fold {
-            // A blank behind the last column that is left alone, none beside it and, in quotes, not the
-            // first or last of all.
-            let mut at = from + (WIDTH + 1).saturating_sub(self.column);
-            let found = loop {
-                let rest = bytes.get(at..).unwrap_or_default();
-                let Some(next) = memchr(b' ', rest) else { break None };
-                at += next;
-                let alone = !(at > 0 && is_blank(at - 1)) && !is_blank(at + 1);
-                let inside = !quoted || (at > 0 && at + 1 < bytes.len());
-                if alone && inside {
-                    break Some(at);
-                }
-                at += 1;
-            };
-            let Some(end) = found else { break };
+        while let Some(end) = self.fold(bytes, from, quoted).filter(|_| fold) {
             self.put_ascii(&text[from..end]);
             self.indention &= bytes[from..end].iter().all(|&byte| byte == b' ');
             self.indent(indent);
@@ -215,6 +199,22 @@ impl Emitter {
         }
         self.put_ascii(&text[from..]);
         self.indention &= bytes[from..].iter().all(|&byte| byte == b' ');
+    }
+
+    /// The blank at which the line is broken that begins with the byte `from`: the first behind the last
+    /// column that has no other beside it and, in quotes, is not the first or last of all.
+    fn fold(&self, text: &[u8], from: usize, quoted: bool) -> Option<usize> {
+        let is_blank = |at: usize| text.get(at) == Some(&b' ');
+        let mut at = from + (WIDTH + 1).saturating_sub(self.column);
+        loop {
+            at += memchr(b' ', text.get(at..)?)?;
+            let beside = is_blank(at + 1) || (at > 0 && is_blank(at - 1));
+            let inside = !quoted || (at > 0 && at + 1 < text.len());
+            if inside && !beside {
+                return Some(at);
+            }
+            at += 1;
+        }
     }
 
     fn double_quoted(&mut self, text: &str, indent: usize, fold: bool) {

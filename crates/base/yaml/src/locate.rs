@@ -112,9 +112,9 @@ impl Wanted {
         !fields.is_empty() || !items.is_empty()
     }
 
-    /// A node begins at a byte, of which [`Wanted::count`] makes a line and a column.
-    pub(crate) fn note(&mut self, node: usize, byte: usize) {
-        self.nodes[node].found = Some(Mark { index: byte, ..Mark::default() });
+    /// A node begins so many columns behind a byte, of which [`Wanted::count`] makes a line and a column.
+    pub(crate) fn note(&mut self, node: usize, byte: usize, column: usize) {
+        self.nodes[node].found = Some(Mark { index: byte, line: 0, column });
     }
 
     /// Makes lines and columns of bytes.
@@ -130,7 +130,7 @@ impl Wanted {
             }
             from = mark.index;
             mark.line = line;
-            mark.column = text[start..from].chars().count();
+            mark.column += text[start..from].chars().count();
         }
     }
 

@@ -159,8 +159,13 @@ impl<'t, 'o> Scanner<'t, 'o> {
 
     /// The present node begins at `at`.
     fn begins(&mut self, at: usize) {
+        self.begins_behind(at, 0);
+    }
+
+    /// The present node begins so many columns behind `at`.
+    fn begins_behind(&mut self, at: usize, columns: usize) {
         if let (Some(wish), Some(wanted)) = (self.wish, &mut self.wanted) {
-            wanted.note(wish, at);
+            wanted.note(wish, at, columns);
         }
     }
 
@@ -409,7 +414,8 @@ impl<'t, 'o> Scanner<'t, 'o> {
                 match self.column {
                     Some(deeper) if deeper > column => self.block(deeper, column),
                     Some(same) if same == column && self.on_dash() => {
-                        self.begins(self.at);
+                        // What is inside stands behind its dashes.
+                        self.begins_behind(self.at, 2);
                         self.sequence(column)
                     }
                     _ => {

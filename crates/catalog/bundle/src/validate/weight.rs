@@ -2,9 +2,8 @@
 //!
 //! Compressing costs more than all else that is asked of a bundle, and only those near the limit are
 //! ever told about it. So a file counts with the most that it can become, until that is too much for
-//! the bundle: first with its length, then with a sketch of how it could be compressed. After that the
-//! longest files are compressed in a hurry, one after the other, which shows of nearly all bundles that
-//! they are far from the limit; and what is left is compressed as it has to be.
+//! the bundle: first with its length, then with a sketch of how it could be compressed. Only then the
+//! files are compressed, the longest first, until what is left cannot reach the limit any more.
 
 use crate::reading::length;
 use flate2::{Compression, write::GzEncoder};
@@ -27,7 +26,7 @@ impl Weight {
     pub(crate) fn add(&mut self, file: &Arc<Vec<u8>>) {
         let kept = self.kept.saturating_add(length(file));
         if kept > MOST_KEPT {
-            self.weighed = self.weighed.saturating_add(compressed(file, Compression::default()));
+            self.weighed = self.weighed.saturating_add(compressed(file));
         } else {
             self.kept = kept;
             self.files.push(file.clone());
@@ -41,7 +40,7 @@ impl Weight {
 
     /// What all of it weighs.
     pub(crate) fn exactly(&self) -> u64 {
-        let each = self.files.iter().map(|file| compressed(file, Compression::default()));
+        let each = self.files.iter().map(|file| compressed(file));
         each.sum::<u64>().saturating_add(self.weighed)
     }
 
@@ -53,26 +52,22 @@ impl Weight {
             .map(|file| (file.as_slice(), characters(bound(file.len()))))
             .collect();
         longest.sort_by_key(|(file, _)| std::cmp::Reverse(file.len()));
-        let mut all = longest.iter().map(|(_, most)| most).sum::<u64>() + self.weighed;
-        let looks: [fn(&[u8]) -> u64; 2] = [
-            |file| characters(sketched(file)),
-            // A hurried compressor finds less to leave out than the one that counts.
-            |file| compressed(file, Compression::fast()),
-        ];
-        for look in looks {
-            for (file, most) in &mut longest {
+        let mut all = longest.iter().map(|(_, counted)| counted).sum::<u64>() + self.weighed;
+        for exactly in [false, true] {
+            for (file, counted) in &mut longest {
                 if all <= limit {
                     return None;
                 }
-                let better = look(file).min(*most);
-                all -= *most - better;
-                *most = better;
+                let better = if exactly {
+                    compressed(file)
+                } else {
+                    characters(sketched(file)).min(*counted)
+                };
+                all = all - *counted + better;
+                *counted = better;
             }
         }
-        if all <= limit {
-            return None;
-        }
-        Some(self.exactly()).filter(|exactly| *exactly > limit)
+        Some(all).filter(|all| *all > limit)
     }
 }
 
@@ -109,7 +104,9 @@ fn sketched(text: &[u8]) -> usize {
         if known {
             references += u64::try_from(length.div_ceil(LONGEST)).unwrap_or(u64::MAX);
         } else {
-            line.iter().for_each(|&byte| letters[usize::from(byte)] += 1);
+            for &byte in line {
+                letters[usize::from(byte)] += 1;
+            }
         }
         at += length;
     }
@@ -142,8 +139,8 @@ fn characters(bytes: usize) -> u64 {
 }
 
 /// Characters of a text that is compressed with gzip and written in base64.
-fn compressed(bytes: &[u8], level: Compression) -> u64 {
-    let mut encoder = GzEncoder::new(Vec::new(), level);
+fn compressed(bytes: &[u8]) -> u64 {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     // Writing to memory does not fail.
     let packed = encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap_or_default();
     characters(packed.len())
@@ -155,7 +152,9 @@ mod tests {
 
     fn weight(files: &[Vec<u8>]) -> Weight {
         let mut weight = Weight::default();
-        files.iter().for_each(|file| weight.add(&Arc::new(file.clone())));
+        for file in files {
+            weight.add(&Arc::new(file.clone()));
+        }
         weight
     }
 
@@ -187,9 +186,8 @@ mod tests {
 
     #[test]
     fn nothing_becomes_longer_than_its_bound() {
-        let level = Compression::default();
         for length in [0, 1, 3, 1000, 65_535, 65_536, 200_000] {
-            let weight = compressed(&noise(length), level);
+            let weight = compressed(&noise(length));
             assert!(weight <= characters(bound(length)), "{length}");
             assert!(weight <= characters(sketched(&noise(length))), "{length}");
         }
@@ -200,7 +198,7 @@ mod tests {
         };
         for fields in [1, 10, 1000] {
             let text: String = (0..fields).map(schema).collect();
-            let (weight, sketch) = (compressed(text.as_bytes(), level), sketched(text.as_bytes()));
+            let (weight, sketch) = (compressed(text.as_bytes()), sketched(text.as_bytes()));
             assert!(weight <= characters(sketch), "{fields}");
             assert!(fields < 1000 || sketch < text.len() / 2, "{sketch} of {}", text.len());
         }
