@@ -67,9 +67,9 @@ fn manifests_are_documents_that_can_be_applied() {
 fn of_several_bundles_the_manifests_come_one_after_the_other() {
     let annotations = "annotations:\n  operators.operatorframework.io.bundle.package.v1: lime\n";
     let place = bundle(CSV)
-        .file("c/manifests/csv.yaml", &CSV.replace("kiwi", "lime"))
+        .file("c/manifests/csv.yaml", CSV.replace("kiwi", "lime"))
         .file("c/metadata/annotations.yaml", annotations)
-        .file("bad/manifests/csv.yaml", &CSV.replace("version: 1.0.0", "version: []"))
+        .file("bad/manifests/csv.yaml", CSV.replace("version: 1.0.0", "version: []"))
         .file("bad/metadata/annotations.yaml", annotations);
     let alone: Vec<String> =
         ["b", "c"].iter().map(|it| place.bundle(&format!("render {it}")).out).collect();
