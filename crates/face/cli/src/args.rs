@@ -155,6 +155,19 @@ pub struct UpArguments {
     /// Write who asked the API what into this file, a line of JSON for each stage of a request.
     #[arg(long, value_name = "FILE")]
     pub audit_log: Option<PathBuf>,
+    /// The proxy for HTTP that Deployments of operators get as `HTTP_PROXY`.
+    #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
+    pub http_proxy: String,
+    /// The proxy for HTTPS that Deployments of operators get as `HTTPS_PROXY`.
+    #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
+    pub https_proxy: String,
+    /// What operators reach without a proxy, which their Deployments get as `NO_PROXY`.
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
+    pub no_proxy: String,
+    /// File in PEM with certificates that operators shall trust besides the system's, put into each
+    /// `ConfigMap` with the label `config.openshift.io/inject-trusted-cabundle`.
+    #[arg(long, value_name = "FILE")]
+    pub trusted_ca: Option<PathBuf>,
 }
 
 /// Reads `ADDR:PORT`, `HOST:PORT` or a port alone, which means loopback.

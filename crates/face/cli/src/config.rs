@@ -58,6 +58,21 @@ pub struct Up {
     pub repair: bool,
     /// Where requests are written down, if they are.
     pub audit_log: Option<PathBuf>,
+    /// What operators are told of the network.
+    pub network: Network,
+}
+
+/// What operators are told of the network. Empty texts say nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    /// `HTTP_PROXY`.
+    pub http_proxy: String,
+    /// `HTTPS_PROXY`.
+    pub https_proxy: String,
+    /// `NO_PROXY`.
+    pub no_proxy: String,
+    /// Certificates in PEM to be trusted besides the system's.
+    pub trusted_ca: String,
 }
 
 /// A checked `demo`.
@@ -128,6 +143,17 @@ impl Up {
             catalog_mode: arguments.catalog_mode,
             repair: arguments.repair,
             audit_log: arguments.audit_log,
+            network: Network {
+                http_proxy: arguments.http_proxy,
+                https_proxy: arguments.https_proxy,
+                no_proxy: arguments.no_proxy,
+                trusted_ca: arguments
+                    .trusted_ca
+                    .as_deref()
+                    .map(read_certificates)
+                    .transpose()?
+                    .unwrap_or_default(),
+            },
         })
     }
 }
@@ -144,6 +170,21 @@ impl Demo {
             kubeconfig: check_kubeconfig(arguments.kubeconfig)?,
         })
     }
+}
+
+/// The text of a file with certificates.
+fn read_certificates(file: &Path) -> Result<String, Cause> {
+    let refused = |why: String| {
+        Cause::new("the file of --trusted-ca cannot be used")
+            .at(Place::file(file))
+            .because(Cause::new(why))
+            .remedy("name a file with certificates in PEM")
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
+    if !text.contains("-----BEGIN CERTIFICATE-----") {
+        return Err(refused("there is no certificate in it".to_owned()));
+    }
+    Ok(text)
 }
 
 fn parse_catalog(text: &str) -> Result<CatalogFolder, Cause> {

@@ -12,7 +12,7 @@ use crate::sample;
 use crate::stop::Stop;
 use mainstay_cause::{Cause, Place};
 use mainstay_cli::args::{CatalogMode, Profile};
-use mainstay_cli::config::{CatalogFolder, Data, Demo, runtime_folder};
+use mainstay_cli::config::{CatalogFolder, Data, Demo, Network, runtime_folder};
 use mainstay_cli::exit::Failure;
 use mainstay_cli::report::Report;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,7 @@ pub(crate) async fn run(demo: Demo, report: Report) -> Result<(), Failure> {
         catalog_mode: CatalogMode::InProcess,
         repair: false,
         audit_log: None,
+        network: Network::default(),
     };
     let embedded = Embedded::start(settings, &|_| {}).await?;
     let told = tokio::select! {

@@ -6,13 +6,13 @@
 
 use crate::credentials::Keys;
 use crate::ports::Ports;
-use crate::{catalogs, data, images, kubeconfig, layout};
+use crate::{catalogs, data, images, kubeconfig, layout, network};
 use mainstay_apiserver::pki::{Pki, PkiError};
 use mainstay_apiserver::{ApiServer, Identity, audit};
 use mainstay_cause::{Cause, Place};
-use mainstay_classic::{CatalogPods, Classic, FolderCatalog};
+use mainstay_classic::{CatalogPods, Classic, FolderCatalog, Timeouts};
 use mainstay_cli::args::{CatalogMode, Profile};
-use mainstay_cli::config::{CatalogFolder, Data, ImageSource, reason, runtime_folder};
+use mainstay_cli::config::{CatalogFolder, Data, ImageSource, Network, reason, runtime_folder};
 use mainstay_cli::exit::Failure;
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
@@ -52,6 +52,7 @@ pub(crate) struct Settings {
     pub(crate) repair: bool,
     /// Where requests are written down, if they are.
     pub(crate) audit_log: Option<PathBuf>,
+    pub(crate) network: Network,
 }
 
 /// A running cluster.
@@ -180,6 +181,8 @@ impl Embedded {
                     .collect(),
                 images: Some(by_image),
                 serve: Some(Arc::new(ports.clone())),
+                surroundings: network::surroundings(&settings.network),
+                timeouts: Timeouts::default(),
                 cache: match &settings.data {
                     Data::Folder(folder) => Some(folder.join("catalogs")),
                     Data::Memory => None,

@@ -7,7 +7,7 @@ use mainstay_api::resources::{CATALOG_SOURCE, OLM_CONFIG, OPERATOR_GROUP};
 use mainstay_cause::Cause;
 use mainstay_cli::args::Profile;
 use mainstay_client::{Cluster, Selection, WatchEvent};
-use mainstay_object::known::{CUSTOM_RESOURCE_DEFINITION, NAMESPACE};
+use mainstay_object::known::{CLUSTER_ROLE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE};
 use mainstay_object::{Object, Resource};
 use serde_json::{Value, json};
 
@@ -26,6 +26,9 @@ pub(crate) async fn definitions(cluster: &Cluster) -> Result<(), Cause> {
             return Err(Cause::new(format!("the CRD `{}` is not established", crd.name()))
                 .because_all(refusals(&crd)));
         }
+    }
+    for role in mainstay_api::cluster_roles() {
+        apply(cluster, &CLUSTER_ROLE, &role).await?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ mod embedded;
 mod images;
 mod kubeconfig;
 mod layout;
+mod network;
 mod opm;
 mod ports;
 mod resolve;

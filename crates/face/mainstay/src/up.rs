@@ -24,6 +24,7 @@ pub(crate) async fn run(up: Up, report: Report) -> Result<(), Failure> {
         catalog_mode: up.catalog_mode,
         repair: up.repair,
         audit_log: up.audit_log,
+        network: up.network,
     };
     let embedded = tokio::select! {
         embedded = Embedded::start(settings, &say) => embedded?,

@@ -3,11 +3,12 @@
 use crate::request::{self, Target, media};
 use crate::watch::{Selection, Watch};
 use crate::{Error, Result, apply};
-use http::{HeaderValue, Method, Request, header};
+use http::{HeaderName, HeaderValue, Method, Request, header};
 use kube::client::Body;
 use mainstay_object::{Gvk, Object, Resource};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// A Kubernetes API. Cheap to clone; clones share the connection.
 #[derive(Clone)]
@@ -15,7 +16,17 @@ pub struct Cluster {
     client: kube::Client,
     /// What it says it is.
     agent: Option<HeaderValue>,
+    /// As whom it asks, if not as itself.
+    acting: Option<HeaderValue>,
+    /// Hears what the API has to say of writes that it accepts.
+    warned: Option<Warned>,
 }
+
+/// Hears warnings.
+type Warned = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// As whom requests ask.
+const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
 
 /// What to list.
 #[derive(Clone, Debug, Default)]
@@ -217,7 +228,7 @@ impl Cluster {
     /// Wraps a client. `kube::Client::new` over the embedded server's service gives one without a
     /// socket.
     pub const fn new(client: kube::Client) -> Self {
-        Self { client, agent: None }
+        Self { client, agent: None, acting: None, warned: None }
     }
 
     /// The same API for a program that says who it is: the `User-Agent` of its requests. What
@@ -227,6 +238,27 @@ impl Cluster {
     #[must_use]
     pub fn named(mut self, agent: &str) -> Self {
         self.agent = HeaderValue::from_str(agent).ok();
+        self
+    }
+
+    /// The same API with the rights of a service account and nothing more: requests impersonate it,
+    /// for which the right to `impersonate` that account is needed. The server itself adds the groups
+    /// that every service account is in.
+    ///
+    /// # Errors
+    /// A name that cannot stand in a header is no name of an account.
+    pub fn acting_for(mut self, namespace: &str, account: &str) -> Result<Self> {
+        let user = format!("system:serviceaccount:{namespace}:{account}");
+        let user = HeaderValue::from_str(&user).map_err(|why| Error::Transport(Box::new(why)))?;
+        self.acting = Some(user);
+        Ok(self)
+    }
+
+    /// The same API with somebody who hears the warnings that come with accepted writes, such as
+    /// those of deprecated versions.
+    #[must_use]
+    pub fn warning(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.warned = Some(Arc::new(hear));
         self
     }
 
@@ -553,6 +585,9 @@ impl Cluster {
         if let Some(agent) = &self.agent {
             request.headers_mut().insert(header::USER_AGENT, agent.clone());
         }
+        if let Some(user) = &self.acting {
+            request.headers_mut().insert(IMPERSONATE, user.clone());
+        }
         Ok(request)
     }
 
@@ -564,6 +599,12 @@ impl Cluster {
         body: Vec<u8>,
     ) -> Result<Object, Error> {
         let request = self.request(method, &target, media::JSON, Some((media_type, body)))?;
-        request::fetch(&self.client, request).await
+        let response = request::send(&self.client, request).await?;
+        if let Some(hear) = &self.warned {
+            for text in request::warnings(response.headers()) {
+                hear(&text);
+            }
+        }
+        request::decode(response).await
     }
 }

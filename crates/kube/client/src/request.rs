@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 use bytes::Bytes;
-use http::{Method, Request, Response, header};
+use http::{HeaderMap, Method, Request, Response, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use mainstay_object::{Object, Reason, Status};
@@ -132,8 +132,43 @@ pub(crate) async fn fetch<T: DeserializeOwned>(
     client: &kube::Client,
     request: Request<Body>,
 ) -> Result<T> {
-    let body = bytes(send(client, request).await?).await?;
-    serde_json::from_slice(&body).map_err(Error::Answer)
+    decode(send(client, request).await?).await
+}
+
+/// Decodes an answer.
+pub(crate) async fn decode<T: DeserializeOwned>(response: Response<Body>) -> Result<T> {
+    serde_json::from_slice(&bytes(response).await?).map_err(Error::Answer)
+}
+
+/// The texts of `Warning` headers: `299 - "text"`, several of them divided by commas. What is not of
+/// that form is left out, as it can be said by anybody between here and the server.
+pub(crate) fn warnings(headers: &HeaderMap) -> Vec<String> {
+    let mut texts = Vec::new();
+    for value in headers.get_all(header::WARNING) {
+        let Ok(mut rest) = std::str::from_utf8(value.as_bytes()) else { continue };
+        while let Some((before, after)) = rest.split_once('"') {
+            let (text, behind) = quoted(after);
+            if before.trim_start_matches([',', ' ']).starts_with("299 ") {
+                texts.push(text);
+            }
+            rest = behind;
+        }
+    }
+    texts
+}
+
+/// A text up to its closing quote, without escapes, and what follows it.
+fn quoted(text: &str) -> (String, &str) {
+    let mut out = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '"' => return (out, &text[at + 1..]),
+            '\\' => out.extend(chars.next().map(|(_, it)| it)),
+            other => out.push(other),
+        }
+    }
+    (out, "")
 }
 
 /// The bytes of a value.
@@ -149,6 +184,23 @@ pub(crate) fn encode_object(object: &Object) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn warnings_are_told_one_by_one_without_their_quotes() {
+        let mut headers = HeaderMap::new();
+        for value in [
+            r#"299 - "batch/v1beta1 CronJob is deprecated""#,
+            r#"299 kube "say \"no\", please" "Tue, 15 Nov 1994 08:12:31 GMT", 299 - "two""#,
+            r#"199 proxy "not the server""#,
+            "299 nothing",
+        ] {
+            headers.append(header::WARNING, value.parse().unwrap());
+        }
+        assert_eq!(
+            warnings(&headers),
+            ["batch/v1beta1 CronJob is deprecated", "say \"no\", please", "two"]
+        );
+    }
 
     #[test]
     fn queries_are_escaped_and_empty_pairs_left_out() {

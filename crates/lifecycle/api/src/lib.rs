@@ -56,7 +56,7 @@ pub use install_plan::{
     InstallPlanConditionType, InstallPlanPhase, InstallPlanReason, InstallPlanReference,
     InstallPlanSpec, InstallPlanStatus, Step, StepResource, StepStatus,
 };
-pub use manifests::crds;
+pub use manifests::{cluster_roles, crds};
 pub use meta::{
     Condition, ConditionStatus, DecodeError, Kind, Metadata, ObjectReference, Time, View,
 };

@@ -4,11 +4,14 @@ use crate::catalog::CatalogStore;
 use crate::catalog::pods::SeenPod;
 use crate::facts;
 use crate::image::bundles::Bundles;
+use crate::proxy::Proxies;
+use crate::start::Timeouts;
 use mainstay_api::{CatalogSource, OperatorGroup, Subscription, names, resources};
 use mainstay_client::{Cache, CacheBuilder, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
 use mainstay_object::{Object, OwnerReference, Resource, known};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use tokio_util::sync::CancellationToken;
 
 /// Handed to every controller. Cheap to clone.
@@ -23,6 +26,11 @@ pub(crate) struct Context {
     /// The namespace whose catalogs are visible everywhere.
     pub(crate) global: Arc<str>,
     pub(crate) caches: Arc<Caches>,
+    /// The proxies that operators are to use.
+    pub(crate) proxies: Arc<Proxies>,
+    pub(crate) timeouts: Timeouts,
+    /// Steps of plans that the API accepted with warnings, since the start.
+    pub(crate) plan_warnings: Arc<AtomicU64>,
 }
 
 /// One cache for each kind that decisions read.

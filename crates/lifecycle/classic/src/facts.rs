@@ -168,10 +168,14 @@ pub(crate) struct Plan {
     pub(crate) phase: InstallPlanPhase,
     /// Whether the second write of its creation has happened.
     pub(crate) has_steps: bool,
+    /// Whether somebody wrote it and its steps have yet to be found.
+    pub(crate) unresolved: bool,
     /// Uids of the Subscriptions that own it.
     pub(crate) subscriptions: Vec<String>,
     /// Status, reason and message of the condition `Installed`.
     pub(crate) installed: Option<[String; 3]>,
+    /// Whether rights were missing when its steps were last tried.
+    pub(crate) refused: bool,
     /// Definitions that its steps wait for.
     pub(crate) waits_for: Vec<Arc<str>>,
     /// Subscriptions that it is yet to make.
@@ -220,6 +224,12 @@ impl Plan {
         let undone = |it: &&Value| !over && !matches!(text(it, "status"), "Created" | "Present");
         let subscribed: Vec<&str> =
             of_kind("Subscription").map(|it| text(it, "resolving")).collect();
+        let subscriptions: Vec<String> = object
+            .owner_references()
+            .into_iter()
+            .filter(|owner| owner.kind == "Subscription")
+            .map(|owner| owner.uid)
+            .collect();
         Self {
             makes: of_kind("Subscription").filter(undone).filter_map(Planned::of).collect(),
             only_dependencies: !subscribed.is_empty()
@@ -237,19 +247,20 @@ impl Plan {
                 .filter_map(Value::as_str)
                 .map(str::to_owned)
                 .collect(),
-            phase,
             has_steps: !steps.is_empty(),
-            subscriptions: object
-                .owner_references()
-                .into_iter()
-                .filter(|owner| owner.kind == "Subscription")
-                .map(|owner| owner.uid)
-                .collect(),
+            unresolved: subscriptions.is_empty()
+                && steps.is_empty()
+                && matches!(phase, InstallPlanPhase::None | InstallPlanPhase::Planning),
+            phase,
+            subscriptions,
             installed: object
                 .array(&["status", "conditions"])
                 .iter()
                 .find(|it| text(it, "type") == "Installed")
                 .map(|it| ["status", "reason", "message"].map(|field| text(it, field).to_owned())),
+            refused: object
+                .str(&["status", "message"])
+                .is_some_and(|it| it.contains(" is forbidden: ")),
             waits_for: steps
                 .iter()
                 .filter(|step| text(step, "status") == "WaitingForApi")

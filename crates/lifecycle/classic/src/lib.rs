@@ -41,9 +41,9 @@
 //!
 //! # What this does not do yet
 //!
-//! Catalogs in images that are databases; webhooks and API services of operators; service accounts of
-//! `OperatorGroups`; copied `ClusterServiceVersions`; `OperatorConditions` and Operators; proxies. Each
-//! is refused in words where somebody asks for it.
+//! Catalogs in images that are databases; webhooks and API services of operators; copied
+//! `ClusterServiceVersions`; `OperatorConditions` and Operators. Each is refused in words where
+//! somebody asks for it.
 
 mod catalog;
 mod context;
@@ -57,11 +57,15 @@ mod install_plan;
 mod operator_group;
 mod patch;
 mod permissions;
+mod proxy;
 mod start;
 mod steps;
 mod subscription;
 mod triggers;
+mod trust;
 
 pub use catalog::{CatalogMode, CatalogPods, FOLDER_ADDRESS, FolderCatalog, Serve, ServedAt};
 pub use image::{Images, LocalName, Named};
-pub use start::{Classic, Options};
+pub use proxy::ProxySettings;
+pub use start::{Classic, Options, Surroundings, Timeouts};
+pub use trust::Trusted;

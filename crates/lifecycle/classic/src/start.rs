@@ -4,13 +4,17 @@ use crate::catalog::{self, ByImage, CatalogMode, CatalogPods, CatalogStore, Fold
 use crate::context::{Caches, Context};
 use crate::image::bundles::Bundles;
 use crate::image::{Images, Puller};
+use crate::proxy::{Proxies, ProxySettings};
 use crate::triggers::{self, Queues};
-use crate::{csv, install_plan, operator_group, subscription};
+use crate::trust::Trusted;
+use crate::{csv, install_plan, operator_group, proxy, subscription, trust};
 use mainstay_client::{Cluster, Controller, ControllerHandle, Reconciler, Recorder};
 use mainstay_clock::Clock;
 use mainstay_object::NamespacedName;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Who reports events.
@@ -32,6 +36,37 @@ pub struct Options {
     pub images: Option<Images>,
     /// Where catalogs by image are served to others, if they are.
     pub serve: Option<Arc<dyn Serve>>,
+    /// What operators are told of the network around them.
+    pub surroundings: Surroundings,
+    /// How long some things may take.
+    pub timeouts: Timeouts,
+}
+
+/// How long some things may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For how long a plan whose steps fail is tried again before it counts as failed. Missing rights
+    /// do not count.
+    pub plan: Duration,
+    /// How long unpacking a bundle may take where its `OperatorGroup` does not say.
+    pub unpack: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { plan: Duration::from_mins(1), unpack: Duration::from_mins(10) }
+    }
+}
+
+/// What operators are told of the network around the cluster. A cluster with a `Proxy` of
+/// `config.openshift.io` tells it itself, and then that counts.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The proxies that their Deployments get as variables.
+    pub proxy: ProxySettings,
+    /// The certificates that are put into `ConfigMaps` with the label
+    /// `config.openshift.io/inject-trusted-cabundle: "true"`; none leaves these alone.
+    pub trusted: Option<Trusted>,
 }
 
 impl Options {
@@ -44,6 +79,8 @@ impl Options {
             cache: None,
             images: None,
             serve: None,
+            surroundings: Surroundings::default(),
+            timeouts: Timeouts::default(),
         }
     }
 }
@@ -71,7 +108,16 @@ impl Classic {
     /// As [`Classic::start`], with catalogs that may run as pods.
     pub fn start_with(cluster: &Cluster, options: Options, pods: CatalogPods) -> Self {
         let stop = CancellationToken::new();
-        let Options { clock, global_namespace, catalogs, cache, images, serve } = options;
+        let Options {
+            clock,
+            global_namespace,
+            catalogs,
+            cache,
+            images,
+            serve,
+            surroundings,
+            timeouts,
+        } = options;
         let asks = cluster.clone().named(CATALOG_OPERATOR);
         let puller = images.map(|images| Puller::new(images, asks));
         let runs = pods.mode != CatalogMode::InProcess;
@@ -91,13 +137,17 @@ impl Classic {
             bundles: Bundles::new(puller, clock, stop.clone()),
             global: global_namespace.into(),
             caches: Arc::new(Caches::start(cluster, runs, &stop)),
+            proxies: Arc::new(Proxies::new(surroundings.proxy, cluster.clone(), stop.clone())),
+            timeouts,
+            plan_warnings: Arc::default(),
         });
         let controllers = Controllers::new();
         triggers::connect(&context, &controllers.queues());
         for catalog in &catalogs {
             store.follow(catalog, stop.clone());
         }
-        let handles = controllers.start(&context, &stop);
+        let mut handles = controllers.start(&context, &stop);
+        handles.extend(surroundings.trusted.map(|it| trust(&context, it, &stop)));
         Self { context, handles, stop }
     }
 
@@ -107,6 +157,11 @@ impl Classic {
         for handle in &self.handles {
             handle.synced().await;
         }
+    }
+
+    /// How many steps of plans the API accepted with warnings since the start.
+    pub fn install_plan_warnings(&self) -> u64 {
+        self.context.plan_warnings.load(Ordering::Relaxed)
     }
 
     /// Ends every controller and returns when they have ended. What was begun is finished by the
@@ -177,6 +232,27 @@ impl Controllers {
             run(self.labels, operator_group::controller::Labels(of()), context, stop),
         ]
     }
+}
+
+/// Fills `ConfigMaps` with certificates.
+fn trust(
+    context: &Arc<Context>,
+    trusted: Trusted,
+    stop: &CancellationToken,
+) -> ControllerHandle<NamespacedName> {
+    let asking = trust::follow(&context.cluster, trusted.clone(), stop.clone());
+    let controller = Controller::new("trusted_certificates").reads(&asking);
+    let queue = controller.queue();
+    asking.subscribe(move |change| queue.add(change.key.clone()));
+    let (queue, all) = (controller.queue(), asking.clone());
+    context.caches.crds.subscribe(move |change| {
+        // Whose business it is may be decided anew.
+        if *change.key.name == *proxy::DEFINITION {
+            all.list(None).into_iter().for_each(|(key, _)| queue.add(key));
+        }
+    });
+    let reconciler = trust::Controller { context: Arc::clone(context), asking, trusted };
+    controller.reads(&context.caches.crds).start(reconciler, stop.clone())
 }
 
 /// Every controller waits for every cache: decisions on half of the world would have to be undone.

@@ -6,6 +6,7 @@
 use crate::catalog::pods::catalog_of;
 use crate::context::Context;
 use crate::facts::{Binding, Role};
+use crate::proxy;
 use crate::subscription::controller::watchers;
 use mainstay_api::{CsvPhase, CsvReason, InstallPlanPhase, names};
 use mainstay_client::{Changed, Queue};
@@ -58,6 +59,8 @@ pub(crate) fn connect(context: &Arc<Context>, queues: &Queues) {
     groups(context, wires(), wires());
     requirements(context, wires(), wires(), wires());
     rights(context, &wires);
+    let proxied = wires();
+    context.proxies.subscribe(move || proxied.with(all_versions));
 }
 
 /// The name of a namespace as a key.
@@ -77,14 +80,20 @@ fn catalogs(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
         for namespace in watchers(context, key) {
             queues.namespaces.add(namespace);
         }
+        let visible = if *key.namespace == *context.global { None } else { Some(&*key.namespace) };
+        unresolved_plans(context, queues, visible);
     };
     context.caches.sources.subscribe(move |change| {
         seen.with(|context, queues| wake(context, queues, change.key));
     });
     context.store.subscribe(move |key| loaded.with(|context, queues| wake(context, queues, key)));
     running(context, wires);
-    context.bundles.subscribe(move |namespace| {
-        unpacked.with(|_, queues| queues.namespaces.add(namespace.clone()));
+    context.bundles.subscribe(move |asker| {
+        // Namespaces ask for their Subscriptions, plans for themselves.
+        unpacked.with(|_, queues| match asker.namespace() {
+            None => queues.namespaces.add(asker.clone()),
+            Some(_) => queues.plans.add(asker.clone()),
+        });
     });
 }
 
@@ -174,6 +183,15 @@ fn versions_of(context: &Context, queues: &Queues, namespace: &str) {
     }
 }
 
+/// All versions that are no copies.
+fn all_versions(context: &Context, queues: &Queues) {
+    for (key, it) in context.caches.csvs.list(None) {
+        if !it.is_copy() {
+            queues.csvs.add(key);
+        }
+    }
+}
+
 /// All groups of a namespace.
 fn groups_of(context: &Context, queues: &Queues, namespace: &str) {
     for (key, _) in context.caches.groups.list(Some(namespace)) {
@@ -192,6 +210,24 @@ fn waiting_versions(context: &Context, queues: &Queues) {
     }
 }
 
+/// Plans whose steps were refused for want of rights, in a namespace or everywhere.
+fn refused_plans(context: &Context, queues: &Queues, namespace: Option<&str>) {
+    for (key, plan) in context.caches.plans.list(namespace) {
+        if plan.refused && plan.phase == InstallPlanPhase::Installing {
+            queues.plans.add(key);
+        }
+    }
+}
+
+/// Plans that people wrote and whose steps have yet to be found, in a namespace or everywhere.
+fn unresolved_plans(context: &Context, queues: &Queues, namespace: Option<&str>) {
+    for (key, plan) in context.caches.plans.list(namespace) {
+        if plan.unresolved {
+            queues.plans.add(key);
+        }
+    }
+}
+
 fn versions(context: &Arc<Context>, wires: Wires) {
     context.caches.csvs.subscribe(move |change| {
         if sides(change).all(|it| it.is_copy()) {
@@ -199,6 +235,7 @@ fn versions(context: &Arc<Context>, wires: Wires) {
         }
         wires.with(|context, queues| {
             queues.csvs.add(change.key.clone());
+            unresolved_plans(context, queues, Some(&change.key.namespace));
             // Predecessors, successors and rivals.
             versions_of(context, queues, &change.key.namespace);
             groups_of(context, queues, &change.key.namespace);
@@ -246,6 +283,9 @@ fn groups(context: &Arc<Context>, changed: Wires, places: Wires) {
 fn requirements(context: &Arc<Context>, defined: Wires, accounts: Wires, deployed: Wires) {
     context.caches.crds.subscribe(move |change| {
         defined.with(|context, queues| {
+            if *change.key.name == *proxy::DEFINITION {
+                all_versions(context, queues);
+            }
             for (key, it) in context.caches.csvs.indexed(&change.key.name) {
                 if !it.is_copy() {
                     queues.csvs.add(key);
@@ -277,6 +317,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
     caches.roles.subscribe(move |change| {
         it.with(|context, queues| {
             versions_of(context, queues, &change.key.namespace);
+            refused_plans(context, queues, Some(&change.key.namespace));
             sides(change).for_each(|role| owners(queues, &role.labels));
         });
     });
@@ -284,6 +325,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
     caches.bindings.subscribe(move |change| {
         it.with(|context, queues| {
             versions_of(context, queues, &change.key.namespace);
+            refused_plans(context, queues, Some(&change.key.namespace));
             sides(change).for_each(|binding| owners(queues, &binding.labels));
         });
     });
@@ -301,6 +343,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
                 }
             }
             waiting_versions(context, queues);
+            refused_plans(context, queues, None);
         });
     });
     let it = wires();
@@ -316,6 +359,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
                 }
             }
             waiting_versions(context, queues);
+            refused_plans(context, queues, None);
         });
     });
 }

@@ -6,12 +6,13 @@ use super::{deployment, observe, reach};
 use crate::context::Context;
 use crate::error::{Doing, Error, settle};
 use crate::facts;
+use crate::install_plan::decide::account;
 use crate::operator_group::{apis::ApiSet, targets};
 use crate::patch;
 use mainstay_api::{
     ClusterServiceVersion, CsvPhase, CsvReason, OperatorGroup, Time, names, resources,
 };
-use mainstay_client::{Action, DeleteOptions, EventType, Patch, Reconciler};
+use mainstay_client::{Action, Cluster, DeleteOptions, EventType, Patch, Reconciler};
 use mainstay_object::{NamespacedName, Object, Reason, known};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -48,7 +49,8 @@ impl Controller {
         let groups = context.caches.groups_in(&key.namespace);
         let seen = observe::requirements(context, &csv).await?;
         let config = observe::config(&context.caches, key);
-        let wanted = deployment::wanted(&csv, config.as_ref());
+        let proxy = context.proxies.settings(&context.caches).await;
+        let wanted = deployment::wanted(&csv, config.as_ref(), &proxy);
         let deployments = observe::deployments(&context.caches, key);
         let targets = match groups.as_slice() {
             [one] => select(context, one)?,
@@ -199,8 +201,15 @@ impl Controller {
         deployments: &BTreeMap<String, Arc<facts::Deployment>>,
         step: Move,
     ) -> Result<(), Error> {
+        let cluster = match self.installing(live) {
+            Ok(cluster) => cluster.doing("acting for a service account")?,
+            Err(why) => {
+                let message = format!("install strategy failed: {why}");
+                return self.refuse(live, csv, CsvReason::ComponentFailedNoRetry, message).await;
+            }
+        };
         for deployment in wanted {
-            let Err(error) = self.put(deployment).await else { continue };
+            let Err(error) = put(&cluster, deployment).await else { continue };
             let Some(status) = error.status() else {
                 return Err(error).doing("installing a Deployment");
             };
@@ -213,9 +222,13 @@ impl Controller {
                 // Overtaken or overloaded: nothing to tell people yet.
                 _ => return Err(error).doing("installing a Deployment"),
             };
-            let message = format!("install strategy failed: {}", status.message);
-            self.write(live, csv, Move::to(CsvPhase::Failed, reason, message.clone())).await?;
-            return Err(Error::Refused(live.key(), message));
+            // The original says it twice where rights are missing.
+            let again = match reason {
+                CsvReason::ComponentFailedNoRetry => "install strategy failed: ",
+                _ => "",
+            };
+            let message = format!("install strategy failed: {again}{}", status.message);
+            return self.refuse(live, csv, reason, message).await;
         }
         for (name, found) in deployments {
             let listed = wanted.iter().any(|it| it.name() == name);
@@ -226,51 +239,27 @@ impl Controller {
         self.write(live, csv, step).await
     }
 
-    /// Our spec replaces the one that is there; labels and owners of others stay.
-    async fn put(&self, deployment: &Object) -> mainstay_client::Result<()> {
-        let cluster = &self.0.cluster;
-        let namespace = Some(deployment.namespace());
-        let old = match cluster.find(&known::DEPLOYMENT, namespace, deployment.name()).await? {
-            // A selector cannot be changed. What a version owns, it may replace; upstream stops here
-            // until a person deletes the Deployment.
-            Some(old) if deployment::must_be_replaced(&old, deployment) => {
-                let options = DeleteOptions::uid(old.uid());
-                let name = Some(old.namespace());
-                cluster.ensure_deleted(&known::DEPLOYMENT, name, old.name(), &options).await?;
-                None
-            }
-            found => found,
-        };
-        let Some(old) = old else {
-            return match cluster.create(&known::DEPLOYMENT, deployment).await {
-                Err(error) if !error.is_already_exists() => Err(error),
-                // It came meanwhile: the next look compares it.
-                _ => Ok(()),
-            };
-        };
-        let mut new = deployment.clone();
-        // Annotations that are not Kubernetes' own may be left from settings of before.
-        let stays = |field: &str, key: &str| field == "labels" || key.contains("kubernetes.io/");
-        for field in ["labels", "annotations"] {
-            let path = ["metadata", field];
-            let fields = |object: &Object| {
-                object.get(&path).and_then(Value::as_object).cloned().unwrap_or_default()
-            };
-            let mut all = fields(&old);
-            all.retain(|key, _| stays(field, key));
-            all.extend(fields(deployment));
-            new.set(&path, Value::Object(all));
-        }
-        let mut owners: Vec<Value> = old
-            .array(&["metadata", "ownerReferences"])
-            .iter()
-            .filter(|it| it.get("kind").and_then(Value::as_str) != Some(&*CSV.kind))
-            .cloned()
-            .collect();
-        owners.extend_from_slice(deployment.array(&["metadata", "ownerReferences"]));
-        new.set(&["metadata", "ownerReferences"], Value::Array(owners));
-        new.set(&["metadata", "resourceVersion"], old.resource_version().into());
-        cluster.update(&known::DEPLOYMENT, &new).await.map(drop)
+    /// The cluster with the rights that Deployments of a version are installed with; or why there is
+    /// none.
+    fn installing(&self, live: &Object) -> Result<mainstay_client::Result<Cluster>, String> {
+        let context = &*self.0;
+        let account = account(&context.caches.groups_in(live.namespace()))?;
+        let own = context.cluster.clone();
+        Ok(match account {
+            Some(account) => own.acting_for(&account.namespace, &account.name),
+            None => Ok(own),
+        })
+    }
+
+    async fn refuse(
+        &self,
+        live: &Object,
+        csv: &ClusterServiceVersion,
+        reason: CsvReason,
+        message: String,
+    ) -> Result<(), Error> {
+        self.write(live, csv, Move::to(CsvPhase::Failed, reason, message.clone())).await?;
+        Err(Error::Refused(live.key(), message))
     }
 
     async fn delete_deployment(&self, live: &Object, name: &str) -> Result<(), Error> {
@@ -307,6 +296,52 @@ impl Controller {
             _ => Ok(Action::Done),
         }
     }
+}
+
+/// Our spec replaces the one that is there; labels and owners of others stay.
+async fn put(cluster: &Cluster, deployment: &Object) -> mainstay_client::Result<()> {
+    let namespace = Some(deployment.namespace());
+    let old = match cluster.find(&known::DEPLOYMENT, namespace, deployment.name()).await? {
+        // A selector cannot be changed. What a version owns, it may replace; upstream stops here
+        // until a person deletes the Deployment.
+        Some(old) if deployment::must_be_replaced(&old, deployment) => {
+            let options = DeleteOptions::uid(old.uid());
+            let name = Some(old.namespace());
+            cluster.ensure_deleted(&known::DEPLOYMENT, name, old.name(), &options).await?;
+            None
+        }
+        found => found,
+    };
+    let Some(old) = old else {
+        return match cluster.create(&known::DEPLOYMENT, deployment).await {
+            Err(error) if !error.is_already_exists() => Err(error),
+            // It came meanwhile: the next look compares it.
+            _ => Ok(()),
+        };
+    };
+    let mut new = deployment.clone();
+    // Annotations that are not Kubernetes' own may be left from settings of before.
+    let stays = |field: &str, key: &str| field == "labels" || key.contains("kubernetes.io/");
+    for field in ["labels", "annotations"] {
+        let path = ["metadata", field];
+        let fields = |object: &Object| {
+            object.get(&path).and_then(Value::as_object).cloned().unwrap_or_default()
+        };
+        let mut all = fields(&old);
+        all.retain(|key, _| stays(field, key));
+        all.extend(fields(deployment));
+        new.set(&path, Value::Object(all));
+    }
+    let mut owners: Vec<Value> = old
+        .array(&["metadata", "ownerReferences"])
+        .iter()
+        .filter(|it| it.get("kind").and_then(Value::as_str) != Some(&*CSV.kind))
+        .cloned()
+        .collect();
+    owners.extend_from_slice(deployment.array(&["metadata", "ownerReferences"]));
+    new.set(&["metadata", "ownerReferences"], Value::Array(owners));
+    new.set(&["metadata", "resourceVersion"], old.resource_version().into());
+    cluster.update(&known::DEPLOYMENT, &new).await.map(drop)
 }
 
 async fn claim(

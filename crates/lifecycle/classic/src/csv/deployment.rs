@@ -4,6 +4,7 @@ use super::health::Expected;
 use crate::gojson::{self, Shape};
 use crate::hash;
 use crate::permissions;
+use crate::proxy::ProxySettings;
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
 use mainstay_api::{ClusterServiceVersion, SubscriptionConfig, names};
 use mainstay_object::selector::LabelSelector;
@@ -14,13 +15,14 @@ use serde_json::{Map, Value, json};
 pub(crate) fn wanted(
     csv: &ClusterServiceVersion,
     config: Option<&SubscriptionConfig>,
+    proxy: &ProxySettings,
 ) -> Vec<Object> {
     csv.spec
         .install
         .spec
         .deployments
         .iter()
-        .map(|deployment| one(csv, deployment, config))
+        .map(|deployment| one(csv, deployment, config, proxy))
         .collect()
 }
 
@@ -50,6 +52,7 @@ fn one(
     csv: &ClusterServiceVersion,
     deployment: &mainstay_api::DeploymentSpec,
     config: Option<&SubscriptionConfig>,
+    proxy: &ProxySettings,
 ) -> Object {
     let metadata = &csv.metadata;
     let mut object = Object::new(&known::DEPLOYMENT.gvk(), &deployment.name);
@@ -76,6 +79,8 @@ fn one(
     if !annotations.is_empty() {
         object.set(template, Value::Object(annotations));
     }
+    let proxy = proxy.variables(config.map_or(&[], |it| &it.env));
+    for_containers(&mut object, |container| merge_named(container, "env", &proxy));
     if let Some(config) = config {
         configure(&mut object, config);
     }
@@ -233,7 +238,11 @@ mod tests {
 
     #[test]
     fn annotations_of_the_version_win_and_owner_labels_cannot_be_overridden() {
-        let made = &wanted(&csv(&container(&json!([{"name": "A", "value": "1"}]))), None)[0];
+        let made = &wanted(
+            &csv(&container(&json!([{"name": "A", "value": "1"}]))),
+            None,
+            &ProxySettings::default(),
+        )[0];
         assert_eq!(made.label("olm.owner"), Some("a.v1"));
         assert_eq!(made.label("team"), Some("x"));
         let template = made.get(&["spec", "template", "metadata", "annotations"]).unwrap();
@@ -264,7 +273,7 @@ mod tests {
             "volumeMounts": [{"name": "v", "mountPath": "/v"}],
         }))
         .unwrap();
-        let made = &wanted(&csv(&spec), Some(&config))[0];
+        let made = &wanted(&csv(&spec), Some(&config), &ProxySettings::default())[0];
         let pod = made.get(&["spec", "template", "spec"]).unwrap();
         let container = &pod["containers"][0];
         assert_eq!(container["env"][0], json!({"name": "A", "value": "2"}));
@@ -278,6 +287,26 @@ mod tests {
         assert_eq!(made.annotation("who"), Some("subscription"));
         let template = made.get(&["spec", "template", "metadata", "annotations"]).unwrap();
         assert_eq!(*template, json!({"who": "csv", "kept": "yes", "new": "one"}));
+    }
+
+    #[test]
+    fn proxies_of_the_cluster_reach_containers_unless_the_subscription_decides_about_them() {
+        let proxy = ProxySettings { https: "http://p".into(), ..ProxySettings::default() };
+        let csv = csv(&container(&json!([{"name": "HTTPS_PROXY", "value": "the bundle's"}])));
+        let env = |config: Option<Value>| {
+            let config: Option<SubscriptionConfig> =
+                config.map(|it| serde_json::from_value(it).unwrap());
+            let made = wanted(&csv, config.as_ref(), &proxy).remove(0);
+            made.array(&["spec", "template", "spec", "containers"])[0]["env"].clone()
+        };
+        let condition = json!({"name": "OPERATOR_CONDITION_NAME", "value": "a.v1"});
+        let https = |value: &str| json!({"name": "HTTPS_PROXY", "value": value});
+        assert_eq!(env(None), json!([https("http://p"), condition]));
+        let http = json!({"name": "HTTP_PROXY", "value": "http://q"});
+        assert_eq!(
+            env(Some(json!({"env": [http]}))),
+            json!([https("the bundle's"), http, condition])
+        );
     }
 
     #[test]

@@ -15,11 +15,19 @@ use crate::facts::{self, Api, Role, Rule};
 use crate::install_plan::definition;
 use crate::operator_group::roles;
 use mainstay_api::{ClusterServiceVersion, OperatorGroup, names, resources};
-use mainstay_client::{DeleteOptions, Patch};
-use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_client::{DeleteOptions, ListParams, Patch};
+use mainstay_object::{Gvk, NamespacedName, Object, Resource, known};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
+/// Cluster-scoped kinds of OpenShift's console that bundles may carry.
+const CONSOLE: [&str; 5] = [
+    "ConsoleLink",
+    "ConsoleCLIDownload",
+    "ConsolePlugin",
+    "ConsoleQuickStart",
+    "ConsoleYAMLSample",
+];
 const VIEW: [&str; 3] = ["get", "list", "watch"];
 
 /// Sees that everything is there; writes only what is not.
@@ -66,7 +74,43 @@ pub(crate) async fn clean_up(
     for (resource, key) in &left {
         remove(context, resource, key).await?;
     }
+    if left.is_empty() {
+        remove_bundled(context, namespace, name).await?;
+    }
     Ok(left.is_empty())
+}
+
+/// Removes the cluster-scoped objects of other kinds that came with a version. They have no cache, as
+/// they are rare, and the labels say which of them are the version's still.
+async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Result<(), Error> {
+    let cluster = &context.cluster;
+    let labels = format!(
+        "{}={name},{}={namespace},{}={}",
+        names::OWNER,
+        names::OWNER_NAMESPACE,
+        names::OWNER_KIND,
+        resources::CLUSTER_SERVICE_VERSION.kind
+    );
+    // A label that cannot be a value was never written.
+    if [name, namespace].iter().any(|it| it.len() > 63) {
+        return Ok(());
+    }
+    let mut kinds = vec![known::PRIORITY_CLASS];
+    let console = |kind: &str| Gvk::new("console.openshift.io", "v1", kind);
+    for kind in CONSOLE {
+        match cluster.resource_of(&console(kind)).await.doing("looking up kinds of the console")? {
+            Some(resource) => kinds.push(resource),
+            // Clusters have all of them or none.
+            None => break,
+        }
+    }
+    for resource in &kinds {
+        let found = cluster.list(resource, None, &ListParams::labels(labels.as_str())).await;
+        for it in found.doing("listing what came with a version")?.items {
+            remove(context, resource, &it.key()).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn remove(context: &Context, resource: &Resource, key: &NamespacedName) -> Result<(), Error> {

@@ -20,8 +20,6 @@ use tokio_util::sync::CancellationToken;
 const AT_ONCE: usize = 4;
 /// The waits between two attempts; the last is how long the original keeps a failed Job.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(5));
-/// How long unpacking may take if nobody says otherwise.
-pub(crate) const TIMEOUT: Duration = Duration::from_mins(10);
 /// How long the other bundles of a namespace wait for one.
 pub(crate) const TOGETHER: Duration = Duration::from_secs(10);
 

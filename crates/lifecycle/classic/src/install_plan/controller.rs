@@ -1,14 +1,26 @@
 //! Carries out plans.
 
+use super::by_hand;
 use super::decide::{self, Next};
-use super::execute::Runner;
+use super::execute::{CRD_VALIDATION, Runner};
+use crate::catalog::images::asking;
 use crate::context::Context;
 use crate::error::{Doing, Error, settle};
+use crate::facts;
+use crate::image::bundles::{Key, Patience, Standing};
 use crate::patch;
-use mainstay_api::{InstallPlan, InstallPlanPhase, InstallPlanStatus, Time, resources};
-use mainstay_client::{Action, Reconciler};
+use crate::subscription::unpack;
+use mainstay_api::{
+    CatalogSource, InstallPlan, InstallPlanPhase, InstallPlanStatus, ObjectReference, Time,
+    resources,
+};
+use mainstay_client::{Action, EventType, Reconciler};
 use mainstay_object::{NamespacedName, Object};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
 
@@ -29,7 +41,7 @@ impl Controller {
         let context = &*self.0;
         // Most plans are finished; their manifests need not be read to know that.
         let over = context.caches.plans.get(key).is_none_or(|it| {
-            !it.has_steps
+            !(it.has_steps || it.unresolved)
                 || it.deleting
                 || matches!(it.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed)
         });
@@ -37,37 +49,173 @@ impl Controller {
             return Ok(Action::Done);
         }
         let live = context.cluster.find(PLAN, key.namespace(), &key.name).await;
-        let Some(live) = live.doing("reading a plan")? else { return Ok(Action::Done) };
-        let plan = InstallPlan::from_object(&live)?;
+        let Some(mut live) = live.doing("reading a plan")? else { return Ok(Action::Done) };
         let account = decide::account(&context.caches.groups_in(&key.namespace));
-        match decide::next(&plan, &account, Time::new(context.clock.now())) {
-            Next::Rest => Ok(Action::Done),
-            Next::Write(status) => {
-                self.write(&live, &status).await?;
-                Ok(Action::Done)
+        loop {
+            let plan = InstallPlan::from_object(&live)?;
+            if by_hand::is_unresolved(&plan) {
+                match self.resolve(key, &live, &plan).await? {
+                    ControlFlow::Continue(written) => live = written,
+                    ControlFlow::Break(action) => return Ok(action),
+                }
+                continue;
             }
-            Next::Run => self.run(&live, &plan).await,
+            match decide::next(&plan, &account, Time::new(context.clock.now())) {
+                Next::Rest => return Ok(Action::Done),
+                // Not every change of a status wakes this controller, so it goes on at once. What is
+                // written is not written again, so this ends.
+                Next::Write(status) => match self.write(&live, &status).await? {
+                    Some(written) => live = written,
+                    None => return Ok(Action::Done),
+                },
+                Next::Run(account) => return self.run(&live, &plan, account.as_ref()).await,
+            }
         }
     }
 
-    async fn run(&self, live: &Object, plan: &InstallPlan) -> Result<Action, Error> {
-        let metadata = &plan.metadata;
-        let runner =
-            Runner { context: &self.0, namespace: &metadata.namespace, plan: &metadata.name };
+    async fn run(
+        &self,
+        live: &Object,
+        plan: &InstallPlan,
+        account: Option<&ObjectReference>,
+    ) -> Result<Action, Error> {
+        let context = &*self.0;
+        let runner = Runner::new(context, plan, account).doing("acting for a service account")?;
         let (steps, outcome) = runner.run(&plan.status.plan).await;
-        let now = Time::new(self.0.clock.now());
-        let (status, pause) = decide::after(&plan.status, &steps, &outcome, now);
+        let now = Time::new(context.clock.now());
+        let (status, pause) =
+            decide::after(&plan.status, &steps, &outcome, context.timeouts.plan, now);
         self.write(live, &status).await?;
+        let mut told = runner.told();
+        if let (InstallPlanPhase::Failed, Err(error)) = (&status.phase, outcome) {
+            told.extend(error.report.map(|report| (CRD_VALIDATION, report)));
+        }
+        for (reason, message) in told {
+            context.recorder.publish(live, EventType::Warning, reason, message);
+        }
         Ok(pause.map_or(Action::Done, Action::After))
     }
 
-    async fn write(&self, live: &Object, status: &InstallPlanStatus) -> Result<(), Error> {
-        let Some(patch) = patch::status(live, status)? else { return Ok(()) };
-        self.0
+    /// Finds the steps of a plan that somebody wrote. Catalogs, bundles and versions that come wake
+    /// those that wait for them.
+    async fn resolve(
+        &self,
+        key: &NamespacedName,
+        live: &Object,
+        plan: &InstallPlan,
+    ) -> Result<ControlFlow<Action, Object>, Error> {
+        let context = &*self.0;
+        let namespace = &key.namespace;
+        let mut asked: Vec<Arc<CatalogSource>> = Vec::new();
+        let spec = &plan.spec;
+        for place in [namespace, &context.global] {
+            asked.extend(context.caches.sources.list(Some(place)).into_iter().map(|(_, it)| it));
+        }
+        if !spec.source.is_empty() {
+            let mut place = spec.source_namespace.as_str();
+            if place.is_empty() {
+                place = namespace;
+            }
+            asked.retain(|it| it.metadata.name == spec.source && it.metadata.namespace == *place);
+        }
+        let rank = |it: &CatalogSource| {
+            let own = it.metadata.namespace == **namespace;
+            (Reverse(it.spec.priority), !own, it.metadata.name.clone())
+        };
+        asked.sort_by_key(|it| rank(it));
+        asked.dedup_by_key(|it| it.key());
+        let mut sources = Vec::new();
+        for source in &asked {
+            context.store.attend(source);
+            let content = context.store.state(&source.key()).and_then(|it| it.content);
+            sources.extend(content.map(|content| by_hand::Source {
+                key: source.key(),
+                index: Arc::clone(&content.index),
+            }));
+        }
+        let versions: Vec<_> = context.caches.csvs.list(Some(namespace));
+        let api = |it: &facts::Api| mainstay_catalog::Api {
+            group: it.group.clone(),
+            version: it.version.clone(),
+            kind: it.kind.clone(),
+        };
+        let world = by_hand::World {
+            plan,
+            sources,
+            present: versions
+                .iter()
+                .filter(|(_, it)| !it.is_copy())
+                .map(|(key, _)| key.name.to_string())
+                .collect(),
+            provided: versions.iter().flat_map(|(_, it)| it.provides.iter().map(api)).collect(),
+            unpacked: context.bundles.ready(key),
+        };
+        let mut then = Action::Done;
+        let found = match by_hand::steps(&world) {
+            Ok(steps) => {
+                context.bundles.keep(key, &BTreeSet::new());
+                Ok(steps)
+            }
+            Err(by_hand::Missing::Refused(why)) => Err(why),
+            Err(by_hand::Missing::Images(images)) => match self.unpack(key, &asked, &images) {
+                Some((why, wait)) => {
+                    then = Action::After(wait);
+                    Err(why)
+                }
+                // Everything is looked at anew when they are unpacked.
+                None => return Ok(ControlFlow::Break(Action::Done)),
+            },
+        };
+        let status = by_hand::status(plan, found, Time::new(context.clock.now()));
+        let written = self.write(live, &status).await?;
+        let has_steps = status.phase != InstallPlanPhase::Planning;
+        Ok(match written.filter(|_| has_steps) {
+            Some(written) => ControlFlow::Continue(written),
+            None => ControlFlow::Break(then),
+        })
+    }
+
+    /// Has bundles unpacked; gives the first reason why one cannot be, and when it is tried again.
+    fn unpack(
+        &self,
+        key: &NamespacedName,
+        sources: &[Arc<CatalogSource>],
+        images: &BTreeSet<Key>,
+    ) -> Option<(String, Duration)> {
+        let context = &*self.0;
+        let groups = context.caches.groups_in(&key.namespace);
+        let patience = groups.first().map_or_else(
+            || Patience { timeout: Some(context.timeouts.unpack), retry: None },
+            |it| unpack::patience(it, context.timeouts.unpack),
+        );
+        let mut failed = None;
+        for image in images {
+            let Some(source) = sources.iter().find(|it| it.key() == image.catalog) else {
+                continue;
+            };
+            let standing = context.bundles.ask(key, image, &asking(source), patience);
+            if let Standing::Failed(failure, wait) = standing {
+                let why =
+                    format!("bundle unpacking failed: {}: {}", failure.reason, failure.message);
+                failed.get_or_insert((why, wait));
+            }
+        }
+        failed
+    }
+
+    /// Writes a status if it differs, and gives the plan as it is then.
+    async fn write(
+        &self,
+        live: &Object,
+        status: &InstallPlanStatus,
+    ) -> Result<Option<Object>, Error> {
+        let Some(patch) = patch::status(live, status)? else { return Ok(None) };
+        let written = self
+            .0
             .cluster
             .patch_status(PLAN, Some(live.namespace()), live.name(), &patch)
             .await
             .doing("writing the status of a plan")?;
-        Ok(())
+        Ok(Some(written))
     }
 }

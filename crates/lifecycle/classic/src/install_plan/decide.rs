@@ -1,14 +1,13 @@
 //! Where a plan goes next, and what its status says after its steps were tried.
 
 use mainstay_api::{
-    ConditionStatus, InstallPlan, InstallPlanCondition, InstallPlanConditionType, InstallPlanPhase,
-    InstallPlanReason, InstallPlanStatus, OperatorGroup, StepStatus, Time,
+    Approval, ConditionStatus, InstallPlan, InstallPlanCondition, InstallPlanConditionType,
+    InstallPlanPhase, InstallPlanReason, InstallPlanStatus, ObjectReference, OperatorGroup,
+    StepStatus, Time,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
-/// For how long a plan whose steps fail is tried again before it counts as failed.
-const RETRY_TIMEOUT: Duration = Duration::from_mins(1);
 /// Between these limits the pause before the next try is as long as the plan has been running.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// The longest pause where rights are missing: they may come at any time, or never.
@@ -21,9 +20,12 @@ pub(crate) enum Next {
     Rest,
     /// Write this status.
     Write(Box<InstallPlanStatus>),
-    /// Run its steps.
-    Run,
+    /// Run its steps, with the rights of this account or, without one, with our own.
+    Run(Option<ObjectReference>),
 }
+
+/// With whose rights the plans of a namespace run: those of an account, or our own; or why none runs.
+pub(crate) type Account = Result<Option<ObjectReference>, String>;
 
 /// How a run of the steps ended before their last.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,27 +34,37 @@ pub(crate) struct StepError {
     pub(crate) message: String,
     /// Whether rights are missing.
     pub(crate) forbidden: bool,
+    /// Whether the API was away or overloaded, which says nothing about the step.
+    pub(crate) away: bool,
+    /// All that is wrong, where the message tells the first thing only; people are told once the
+    /// plan has failed.
+    pub(crate) report: Option<String>,
 }
 
 impl StepError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), forbidden: false }
+        Self { message: message.into(), forbidden: false, away: false, report: None }
     }
 }
 
-/// Whether the groups of a namespace let plans run, and with whose rights.
-pub(crate) fn account(groups: &[Arc<OperatorGroup>]) -> Result<(), String> {
+/// What the groups of a namespace say about its plans.
+pub(crate) fn account(groups: &[Arc<OperatorGroup>]) -> Account {
     let managing: Vec<&Arc<OperatorGroup>> =
         groups.iter().filter(|it| !it.status.namespaces.is_empty()).collect();
     match managing.as_slice() {
         [] => Err("no operator group found that is managing this namespace".to_owned()),
-        [one] if one.spec.service_account_name.is_empty() => Ok(()),
-        // Running with more rights than were asked for would be worse than not running.
-        [one] => Err(format!(
-            "installing with the rights of a service account is not supported. sa={} operatorgroup={}",
-            one.spec.service_account_name,
-            one.key()
-        )),
+        [one] => {
+            let wanted = &one.spec.service_account_name;
+            match &one.status.service_account_ref {
+                _ if wanted.is_empty() => Ok(None),
+                Some(found) if found.name == *wanted => Ok(Some(found.clone())),
+                // Running with more rights than were asked for would be worse than not running.
+                _ => Err(format!(
+                    "please make sure the service account exists. sa={wanted} operatorgroup={}",
+                    one.key()
+                )),
+            }
+        }
         many => Err(format!(
             "more than one operator group(s) are managing this namespace count={}",
             many.len()
@@ -60,8 +72,8 @@ pub(crate) fn account(groups: &[Arc<OperatorGroup>]) -> Result<(), String> {
     }
 }
 
-/// Decides; a plan without steps is not ours to begin with.
-pub(crate) fn next(plan: &InstallPlan, account: &Result<(), String>, now: Time) -> Next {
+/// Decides; a plan without steps is not run.
+pub(crate) fn next(plan: &InstallPlan, account: &Account, now: Time) -> Next {
     let status = &plan.status;
     let over = matches!(status.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed);
     if over || (status.plan.is_empty() && status.bundle_lookups.is_empty()) {
@@ -69,27 +81,45 @@ pub(crate) fn next(plan: &InstallPlan, account: &Result<(), String>, now: Time) 
     }
     let refused = InstallPlanReason::InstallCheckFailed;
     let mut new = status.clone();
-    if let Err(message) = account {
-        installed(&mut new, Some((refused, message)), now);
-        return if new == *status { Next::Rest } else { Next::Write(Box::new(new)) };
-    }
+    let account = match account {
+        Ok(account) => account,
+        Err(message) => {
+            installed(&mut new, Some((refused, message)), now);
+            return if new == *status { Next::Rest } else { Next::Write(Box::new(new)) };
+        }
+    };
     new.conditions.retain(|it| it.reason != refused);
+    new.attenuated_service_account_ref.clone_from(account);
     match status.phase {
         InstallPlanPhase::RequiresApproval if plan.spec.approved => {
             new.phase = InstallPlanPhase::Installing;
             new.message.clear();
         }
-        InstallPlanPhase::Installing => return Next::Run,
+        // Whoever takes an approval back wants nothing more to be made.
+        InstallPlanPhase::Installing
+            if !plan.spec.approved && plan.spec.approval == Approval::Manual =>
+        {
+            new.phase = InstallPlanPhase::RequiresApproval;
+            new.message.clear();
+            new.start_time = None;
+        }
+        // Whose rights they are is written before they are used.
+        InstallPlanPhase::Installing
+            if new.attenuated_service_account_ref == status.attenuated_service_account_ref =>
+        {
+            return Next::Run(account.clone());
+        }
         _ => {}
     }
     if new == *status { Next::Rest } else { Next::Write(Box::new(new)) }
 }
 
-/// The status after a run, and the pause before the next one if one is needed without any change.
+/// The status after a run, for which failures last no longer than `timeout`, and the pause before the next one if one is needed without any change.
 pub(crate) fn after(
     old: &InstallPlanStatus,
     steps: &[StepStatus],
     outcome: &Result<(), StepError>,
+    timeout: Duration,
     now: Time,
 ) -> (InstallPlanStatus, Option<Duration>) {
     let mut new = old.clone();
@@ -101,7 +131,9 @@ pub(crate) fn after(
     let running = now.timestamp().duration_since(start.timestamp());
     let running = Duration::try_from(running).unwrap_or_default();
     match outcome {
-        Err(error) if error.forbidden || running < RETRY_TIMEOUT => {
+        // People need not hear of it, and the plan is none the worse.
+        Err(error) if error.away => return (new, Some(PAUSE.0)),
+        Err(error) if error.forbidden || running < timeout => {
             new.message = format!("retrying execution due to error: {}", error.message);
             let longest = if error.forbidden { PAUSE_FORBIDDEN } else { PAUSE.1 };
             return (new, Some(running.clamp(PAUSE.0, longest)));
@@ -159,6 +191,8 @@ mod tests {
     use super::*;
     use mainstay_api::Step;
 
+    const MINUTE: Duration = Duration::from_mins(1);
+
     fn time(second: i64) -> Time {
         Time::new(jiff::Timestamp::from_second(second).unwrap())
     }
@@ -166,6 +200,7 @@ mod tests {
     fn plan(phase: InstallPlanPhase, approved: bool) -> InstallPlan {
         let mut plan = InstallPlan::new("ns", "install-abcde");
         plan.spec.approved = approved;
+        plan.spec.approval = Approval::Manual;
         plan.status.phase = phase;
         plan.status.plan = vec![Step::default()];
         plan
@@ -180,36 +215,51 @@ mod tests {
     #[test]
     fn exactly_one_managing_group_lets_plans_run() {
         let none = "no operator group found that is managing this namespace";
+        let with = |account: Option<&str>| {
+            let mut it = OperatorGroup::clone(&group(&["ns"]));
+            it.spec.service_account_name = "installer".into();
+            it.status.service_account_ref = account
+                .map(|name| ObjectReference { name: name.into(), ..ObjectReference::default() });
+            Arc::new(it)
+        };
+        let missing =
+            "please make sure the service account exists. sa=installer operatorgroup=ns/og";
         for (groups, wanted) in [
             (vec![], Err(none.to_owned())),
             (vec![group(&[])], Err(none.to_owned())),
-            (vec![group(&["ns"])], Ok(())),
-            (vec![group(&["ns"]), group(&[])], Ok(())),
+            (vec![group(&["ns"])], Ok(None)),
+            (vec![group(&["ns"]), group(&[])], Ok(None)),
+            (vec![with(Some("installer"))], Ok(Some("installer"))),
+            (vec![with(Some("another"))], Err(missing.to_owned())),
+            (vec![with(None)], Err(missing.to_owned())),
             (
                 vec![group(&["ns"]), group(&[""])],
                 Err("more than one operator group(s) are managing this namespace count=2"
                     .to_owned()),
             ),
         ] {
-            assert_eq!(account(&groups), wanted);
+            let found = account(&groups);
+            let found = found.as_ref().map(|it| it.as_ref().map(|it| it.name.as_str()));
+            assert_eq!(found.map_err(Clone::clone), wanted);
         }
     }
 
     #[test]
     fn a_plan_waits_for_approval_runs_and_rests() {
         use InstallPlanPhase as Phase;
-        let ok = Ok(());
+        let ok = Ok(None);
         for (plan, wanted) in [
             (plan(Phase::RequiresApproval, false), "rest"),
             (plan(Phase::RequiresApproval, true), "Installing"),
             (plan(Phase::Installing, true), "run"),
+            (plan(Phase::Installing, false), "RequiresApproval"),
             (plan(Phase::Complete, false), "rest"),
             (plan(Phase::Failed, true), "rest"),
             (InstallPlan::new("ns", "by-hand"), "rest"),
         ] {
             let told = match next(&plan, &ok, time(1)) {
                 Next::Rest => "rest".to_owned(),
-                Next::Run => "run".to_owned(),
+                Next::Run(_) => "run".to_owned(),
                 Next::Write(status) => status.phase.to_string(),
             };
             assert_eq!(told, wanted);
@@ -224,8 +274,21 @@ mod tests {
         assert_eq!(status.conditions[0].reason, InstallPlanReason::InstallCheckFailed);
         plan.status = *status;
         assert_eq!(next(&plan, &refused, time(2)), Next::Rest);
-        let Next::Write(status) = next(&plan, &Ok(()), time(3)) else { panic!("not forgotten") };
+        let Next::Write(status) = next(&plan, &Ok(None), time(3)) else { panic!("not forgotten") };
         assert!(status.conditions.is_empty());
+    }
+
+    #[test]
+    fn whose_rights_steps_have_is_written_before_they_run() {
+        let mut plan = plan(InstallPlanPhase::Installing, true);
+        let account = Ok(Some(ObjectReference { name: "installer".into(), ..Default::default() }));
+        let Next::Write(status) = next(&plan, &account, time(1)) else { panic!("not written") };
+        plan.status = *status;
+        let Next::Run(Some(it)) = next(&plan, &account, time(2)) else { panic!("does not run") };
+        assert_eq!(it.name, "installer");
+        // The group lost its account: what is left to do is done with our own rights.
+        let Next::Write(status) = next(&plan, &Ok(None), time(3)) else { panic!("not written") };
+        assert_eq!(status.attenuated_service_account_ref, None);
     }
 
     #[test]
@@ -233,7 +296,7 @@ mod tests {
         let plan = plan(InstallPlanPhase::Installing, true);
         let steps = [StepStatus::Unknown];
         let run = |old: &InstallPlanStatus, error: StepError, now: i64| {
-            after(old, &steps, &Err(error), time(now))
+            after(old, &steps, &Err(error), MINUTE, time(now))
         };
         let (first, pause) = run(&plan.status, StepError::new("no"), 100);
         assert_eq!(first.message, "retrying execution due to error: no");
@@ -243,7 +306,10 @@ mod tests {
         let (last, pause) = run(&first, StepError::new("no"), 160);
         assert_eq!((last.phase.as_str(), last.message.as_str(), pause), ("Failed", "no", None));
         assert_eq!(last.conditions[0].reason, InstallPlanReason::InstallComponentFailed);
-        let forbidden = StepError { message: "no".into(), forbidden: true };
+        let forbidden = StepError { forbidden: true, ..StepError::new("no") };
+        let away = StepError { away: true, ..StepError::new("no") };
+        let (same, pause) = run(&first, away, 9999);
+        assert_eq!((same, pause), (first.clone(), Some(PAUSE.0)));
         let (still, pause) = run(&first, forbidden, 9999);
         assert_eq!((still.phase.as_str(), pause), ("Installing", Some(PAUSE_FORBIDDEN)));
     }
@@ -251,9 +317,10 @@ mod tests {
     #[test]
     fn a_plan_is_complete_when_every_step_is_done() {
         let plan = plan(InstallPlanPhase::Installing, true);
-        let (waiting, pause) = after(&plan.status, &[StepStatus::WaitingForApi], &Ok(()), time(1));
+        let (waiting, pause) =
+            after(&plan.status, &[StepStatus::WaitingForApi], &Ok(()), MINUTE, time(1));
         assert_eq!((waiting.phase.as_str(), pause), ("Installing", None));
-        let (done, _) = after(&waiting, &[StepStatus::Created], &Ok(()), time(2));
+        let (done, _) = after(&waiting, &[StepStatus::Created], &Ok(()), MINUTE, time(2));
         assert_eq!(done.phase, InstallPlanPhase::Complete);
         assert_eq!(done.conditions[0].status, ConditionStatus::True);
         assert_eq!(done.plan[0].status, StepStatus::Created);

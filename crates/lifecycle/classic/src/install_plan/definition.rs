@@ -1,7 +1,7 @@
 //! Custom resource definitions: made, waited for, and changed only when nothing is lost.
 
 use super::decide::StepError;
-use super::execute::{Runner, api_error, manifest};
+use super::execute::{CRD_VALIDATION, Runner, api_error, manifest};
 use crate::facts;
 use mainstay_api::{Step, StepStatus, names, resources};
 use mainstay_client::ListParams;
@@ -9,6 +9,12 @@ use mainstay_object::{FieldPath, NamespacedName, Object, Resource, Scope, fnv, k
 use mainstay_schema::structural::Schema;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// How many objects a report about an unfit definition names.
+const REPORTED: usize = 20;
+/// How many objects are read at a time.
+const PAGE: u32 = 500;
 
 const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
 
@@ -35,7 +41,8 @@ async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError>
     let shipped = facts::alongside(&crd);
     let kept = existing(runner, &shipped).await?;
     set_alongside(&mut crd, runner.namespace, &step.resolving, &kept);
-    let cluster = &runner.context.cluster;
+    // Definitions are for the whole cluster: they are never made with the rights of an account.
+    let cluster = &runner.own;
     match cluster.create(CRD, &crd).await {
         Ok(_) => return Ok(StepStatus::WaitingForApi),
         Err(error) if error.is_already_exists() => {}
@@ -45,7 +52,7 @@ async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError>
     for _ in 0..5 {
         let current = cluster.get(CRD, None, crd.name()).await;
         let current = current.map_err(|error| api_error("", &error))?;
-        validate_existing(runner, &current, &crd).await?;
+        fits(runner, &current, &crd).await?;
         if let Some(lost) = lost_version(&current, &crd) {
             return Err(StepError::new(format!(
                 "risk of data loss updating \"{}\": new CRD removes version {lost} that is listed as a stored version on the existing CRD",
@@ -53,6 +60,12 @@ async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError>
             )));
         }
         let mut kept = existing(runner, &facts::alongside(&current)).await?;
+        if let Some((version, user)) = withdrawn(&current, &crd, runner.namespace, &kept) {
+            return Err(StepError::new(format!(
+                "not updating CRD \"{}\": the new CRD does not have version {version}, which is served and which {user} was installed with; upgrade or remove that first",
+                crd.name()
+            )));
+        }
         kept.extend(existing(runner, &shipped).await?);
         match cluster.update(CRD, &merged(runner, step, &current, &crd, &kept)).await {
             Ok(_) => return Ok(StepStatus::Present),
@@ -104,7 +117,7 @@ async fn existing(
             !csv.is_copy()
         } else {
             let csv = &resources::CLUSTER_SERVICE_VERSION;
-            let found = runner.context.cluster.find(csv, it.namespace(), &it.name).await;
+            let found = runner.own.find(csv, it.namespace(), &it.name).await;
             let found = found.map_err(|error| api_error("", &error))?;
             found.is_some_and(|it| it.label(names::COPIED_FROM).is_none())
         };
@@ -149,17 +162,90 @@ fn lost_version(current: &Object, new: &Object) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Existing objects must be valid in every version that is served before and after.
+/// A version that is served now and that the new definition does not have, with somebody elsewhere
+/// who may need it. Within a namespace the versions that own a definition follow each other.
+fn withdrawn<'a>(
+    current: &Object,
+    new: &Object,
+    namespace: &str,
+    users: &'a [NamespacedName],
+) -> Option<(String, &'a NamespacedName)> {
+    let user = users.iter().find(|it| *it.namespace != *namespace)?;
+    let names = |crd: &Object, wanted: fn(&Value) -> bool| -> BTreeSet<String> {
+        let versions = crd.array(&["spec", "versions"]).iter().filter(|it| wanted(it));
+        versions.filter_map(|it| Some(it.get("name")?.as_str()?.to_owned())).collect()
+    };
+    let kept = names(new, |_| true);
+    let gone = names(current, is_served).into_iter().find(|it| !kept.contains(it))?;
+    Some((gone, user))
+}
+
+fn is_served(version: &Value) -> bool {
+    version.get("served") == Some(&Value::Bool(true))
+}
+
+/// Whether existing objects fit a new definition; where it brings a webhook that converts them, that
+/// is trusted to make them fit.
+async fn fits(runner: &Runner<'_>, current: &Object, new: &Object) -> Result<(), StepError> {
+    let unfit = validate_existing(runner, current, new).await?;
+    let Some(first) = unfit.first() else { return Ok(()) };
+    if new.str(&["spec", "conversion", "strategy"]) == Some("Webhook") {
+        runner.tell(
+            CRD_VALIDATION,
+            format!(
+                "existing objects do not fit the new schema of CRD \"{}\", but it has a conversion webhook, which is trusted to make them fit once it runs: {}",
+                new.name(),
+                first.message
+            ),
+        );
+        return Ok(());
+    }
+    let mut error = StepError::new(format!(
+        "error validating existing CRs against new CRD's schema for \"{}\": {}",
+        new.name(),
+        first.message
+    ));
+    error.report = Some(report(new.name(), &unfit));
+    Err(error)
+}
+
+/// An object that a new definition would make invalid.
+struct Unfit {
+    /// Version and object.
+    what: String,
+    /// What is wrong with it.
+    wrong: String,
+    /// The same as the original says it.
+    message: String,
+}
+
+/// What is wrong with each object.
+fn report(crd: &str, unfit: &[Unfit]) -> String {
+    let mut text = format!(
+        "{} of the existing objects do not fit the new schema of CRD \"{crd}\"; change or delete them, then delete this plan",
+        unfit.len()
+    );
+    for it in unfit.iter().take(REPORTED) {
+        // Writing into a String does not fail.
+        let _ = write!(text, "; {}: {}", it.what, it.wrong);
+    }
+    if unfit.len() > REPORTED {
+        let _ = write!(text, "; and {} more", unfit.len() - REPORTED);
+    }
+    text
+}
+
+/// Existing objects must be valid in every version that is served before and after. They are read
+/// page by page, and those that are not valid are given.
 async fn validate_existing(
     runner: &Runner<'_>,
     current: &Object,
     new: &Object,
-) -> Result<(), StepError> {
+) -> Result<Vec<Unfit>, StepError> {
     let served = |crd: &Object, name: &str| {
-        crd.array(&["spec", "versions"]).iter().any(|it| {
-            it.get("name").and_then(Value::as_str) == Some(name)
-                && it.get("served") == Some(&Value::Bool(true))
-        })
+        crd.array(&["spec", "versions"])
+            .iter()
+            .any(|it| it.get("name").and_then(Value::as_str) == Some(name) && is_served(it))
     };
     let text = |path: &[&str]| new.str(path).unwrap_or_default().to_owned();
     let (group, kind, plural) = (
@@ -167,6 +253,7 @@ async fn validate_existing(
         text(&["spec", "names", "kind"]),
         text(&["spec", "names", "plural"]),
     );
+    let mut unfit = Vec::new();
     for version in new.array(&["spec", "versions"]) {
         let Some(name) = version.get("name").and_then(Value::as_str) else { continue };
         if !served(current, name) || !served(new, name) {
@@ -180,28 +267,51 @@ async fn validate_existing(
         let scope =
             if text(&["spec", "scope"]) == "Cluster" { Scope::Cluster } else { Scope::Namespaced };
         let resource = Resource::new(&*group, name, &*kind, &*plural, scope);
-        let list = runner.context.cluster.list_pages(&resource, None, &ListParams::default()).await;
-        let list = match list {
-            Ok(list) => list,
-            // Not established yet: there is nothing that could be invalid.
-            Err(error) if error.is_not_found() => continue,
-            Err(error) => return Err(api_error("", &error)),
-        };
-        for object in list.items {
+        let judge = |object: &Object| {
             let errors = schema.validate(&object.to_value(), &FieldPath::new("[]"));
-            if errors.is_empty() {
+            let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            let wrong = match all.as_slice() {
+                [] => return None,
+                [one] => one.clone(),
+                many => format!("[{}]", many.join(", ")),
+            };
+            let what = format!("{group}/{name}, Kind={kind} \"{}\"", object.key());
+            let message =
+                format!("error validating {what}: updated validation is too restrictive: {wrong}");
+            Some(Unfit { what, wrong, message })
+        };
+        unfit.extend(judged(runner, &resource, judge).await?);
+    }
+    Ok(unfit)
+}
+
+/// What `judge` has to say of the objects of a kind.
+async fn judged(
+    runner: &Runner<'_>,
+    resource: &Resource,
+    judge: impl Fn(&Object) -> Option<Unfit>,
+) -> Result<Vec<Unfit>, StepError> {
+    let mut found = Vec::new();
+    let mut params = ListParams { limit: PAGE, ..ListParams::default() };
+    loop {
+        let page = match runner.own.list(resource, None, &params).await {
+            Ok(page) => page,
+            // Not established yet: there is nothing that could be invalid.
+            Err(error) if error.is_not_found() => return Ok(Vec::new()),
+            // It took so long that the list is gone: it is begun anew.
+            Err(error) if error.is_expired() && !params.continue_token.is_empty() => {
+                found.clear();
+                params.continue_token.clear();
                 continue;
             }
-            let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            let all = if all.len() == 1 { all.concat() } else { format!("[{}]", all.join(", ")) };
-            return Err(StepError::new(format!(
-                "error validating existing CRs against new CRD's schema for \"{}\": error validating {group}/{name}, Kind={kind} \"{}\": updated validation is too restrictive: {all}",
-                new.name(),
-                object.key()
-            )));
+            Err(error) => return Err(api_error("", &error)),
+        };
+        found.extend(page.items.iter().filter_map(&judge));
+        if page.continue_token.is_empty() {
+            return Ok(found);
         }
+        params.continue_token = page.continue_token;
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -237,5 +347,33 @@ mod tests {
         };
         assert_eq!(lost_version(&current, &with(&["v1", "v2", "v3"])), None);
         assert_eq!(lost_version(&current, &with(&["v2", "v3"])).as_deref(), Some("v1"));
+    }
+
+    #[test]
+    fn a_served_version_stays_for_as_long_as_somebody_elsewhere_was_installed_with_it() {
+        let current = object(json!({"spec": {"versions": [
+            {"name": "v1", "served": true}, {"name": "v0", "served": false},
+        ]}}));
+        let new = |name: &str| object(json!({"spec": {"versions": [{"name": name}]}}));
+        let here = NamespacedName::new("ns", "a.v1");
+        let there = NamespacedName::new("other", "a.v1");
+        for (version, users, refused) in [
+            ("v2", vec![here.clone()], false),
+            ("v2", vec![here.clone(), there.clone()], true),
+            ("v1", vec![here, there], false),
+        ] {
+            let found = withdrawn(&current, &new(version), "ns", &users);
+            assert_eq!(found.is_some(), refused, "{version} {users:?}");
+        }
+    }
+
+    #[test]
+    fn a_report_names_each_object_up_to_a_limit() {
+        let unfit: Vec<Unfit> = (0..REPORTED + 3)
+            .map(|at| Unfit { what: format!("o{at}"), wrong: "no".into(), message: String::new() })
+            .collect();
+        let text = report("as.example.com", &unfit);
+        assert!(text.starts_with("23 of the existing objects do not fit"), "{text}");
+        assert!(text.ends_with("; o19: no; and 3 more"), "{text}");
     }
 }

@@ -8,9 +8,17 @@ use super::definition;
 use crate::context::Context;
 use crate::permissions;
 use crate::steps::BUNDLE_SECRET;
-use mainstay_api::{Step, StepStatus, names, resources};
-use mainstay_object::{Gvk, Object, Reason, Resource, Scope, known};
+use mainstay_api::{
+    InstallPlan, ObjectReference, Step, StepResource, StepStatus, names, resources,
+};
+use mainstay_client::Cluster;
+use mainstay_object::{Gvk, NamespacedName, Object, Reason, Resource, Scope, known};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Kinds beyond the built-in ones that a bundle may carry.
 const ALLOWED: [&str; 11] = [
@@ -27,6 +35,11 @@ const ALLOWED: [&str; 11] = [
     "NetworkPolicy",
 ];
 
+/// Reason of events about objects that a new definition would make invalid.
+pub(super) const CRD_VALIDATION: &str = "CRDValidation";
+/// Reason of events about what the API had to say of objects that it accepted.
+const APPLIED_WITH_WARNINGS: &str = "AppliedWithWarnings";
+
 /// What the steps of a plan have in common.
 pub(crate) struct Runner<'a> {
     pub(crate) context: &'a Context,
@@ -34,6 +47,16 @@ pub(crate) struct Runner<'a> {
     pub(crate) namespace: &'a str,
     /// The name of the plan.
     pub(crate) plan: &'a str,
+    /// The versions that the plan says it is for.
+    names: BTreeSet<&'a str>,
+    /// The cluster with our own rights, which definitions are always made with.
+    pub(super) own: Cluster,
+    /// The cluster with the rights that everything else is made with.
+    scoped: Cluster,
+    /// What the API said besides since a step began.
+    warnings: Arc<Mutex<Vec<String>>>,
+    /// Reasons and messages of events that are due.
+    told: Mutex<Vec<(&'static str, String)>>,
 }
 
 /// An answer of the API as people read it, behind words of ours unless these are empty.
@@ -42,6 +65,8 @@ pub(super) fn api_error(what: &str, error: &mainstay_client::Error) -> StepError
     StepError {
         message: if what.is_empty() { said } else { format!("{what}: {said}") },
         forbidden: error.is_forbidden(),
+        away: error.status().is_none_or(|it| matches!(it.code, 429 | 503 | 504)),
+        report: None,
     }
 }
 
@@ -66,12 +91,69 @@ pub(super) fn manifest(step: &Step) -> Result<Object, StepError> {
     })
 }
 
+impl<'a> Runner<'a> {
+    /// For the steps of a plan, which have the rights of `account` if there is one.
+    pub(crate) fn new(
+        context: &'a Context,
+        plan: &'a InstallPlan,
+        account: Option<&ObjectReference>,
+    ) -> mainstay_client::Result<Self> {
+        let warnings = Arc::<Mutex<Vec<String>>>::default();
+        let heard = Arc::clone(&warnings);
+        let own = context.cluster.clone().warning(move |text| heard.lock().push(text.to_owned()));
+        let scoped = match account {
+            Some(account) => own.clone().acting_for(&account.namespace, &account.name)?,
+            None => own.clone(),
+        };
+        let names = plan.spec.cluster_service_version_names.iter().map(String::as_str).collect();
+        let namespace = &plan.metadata.namespace;
+        let told = Mutex::default();
+        let plan = &plan.metadata.name;
+        Ok(Self { context, namespace, plan, names, own, scoped, warnings, told })
+    }
+
+    /// The events that are due, by reason and message.
+    pub(crate) fn told(&self) -> Vec<(&'static str, String)> {
+        mem::take(&mut *self.told.lock())
+    }
+
+    /// Has people told of something.
+    pub(super) fn tell(&self, reason: &'static str, message: String) {
+        self.told.lock().push((reason, message));
+    }
+
+    /// What the API said of a step becomes an event, and counts.
+    fn tell_warnings(&self, step: &Step) {
+        let warnings = mem::take(&mut *self.warnings.lock());
+        if warnings.is_empty() {
+            return;
+        }
+        let what = if step.resolving.is_empty() {
+            "operator installation".to_owned()
+        } else {
+            format!("installation of operator \"{}\"", step.resolving)
+        };
+        self.context.plan_warnings.fetch_add(1, Ordering::Relaxed);
+        self.tell(
+            APPLIED_WITH_WARNINGS,
+            format!(
+                "{} warning(s) generated during {what} ({}): {}",
+                warnings.len(),
+                step.resource.name,
+                warnings.join(", ")
+            ),
+        );
+    }
+}
+
 impl Runner<'_> {
     /// Runs every step up to the first that fails. Returns the states of all steps.
     pub(crate) async fn run(&self, plan: &[Step]) -> (Vec<StepStatus>, Result<(), StepError>) {
         let mut states: Vec<StepStatus> = plan.iter().map(|it| it.status.clone()).collect();
         for (at, step) in plan.iter().enumerate() {
-            match self.step(step).await {
+            let outcome = self.step(step).await;
+            self.tell_warnings(step);
+            match outcome {
                 Ok(state) => states[at] = state,
                 Err(error) => {
                     if error.message == INVALID {
@@ -101,6 +183,7 @@ impl Runner<'_> {
             }
             "CustomResourceDefinition" => Err(no_such_api(step)),
             "ClusterServiceVersion" => {
+                self.refuse_rivals(step)?;
                 let csv = self.owned(step, manifest(step)?, Owner::None).await?;
                 self.create_only(&resources::CLUSTER_SERVICE_VERSION, csv, "csv").await
             }
@@ -113,19 +196,21 @@ impl Runner<'_> {
                 self.create_only(&resources::SUBSCRIPTION, subscription, "subscription").await
             }
             "ServiceAccount" => {
-                self.put(step, &known::SERVICE_ACCOUNT, Owner::Given, "service account: ").await
+                let kind = &known::SERVICE_ACCOUNT;
+                self.put(step, kind, Owner::Version, "service account: ").await
             }
-            "Role" => self.put(step, &known::ROLE, Owner::Given, "role ").await,
+            "Role" => self.put(step, &known::ROLE, Owner::Version, "role ").await,
             "RoleBinding" => {
-                self.put(step, &known::ROLE_BINDING, Owner::Given, "rolebinding ").await
+                self.put(step, &known::ROLE_BINDING, Owner::Version, "rolebinding ").await
             }
             "ClusterRole" => {
-                self.put(step, &known::CLUSTER_ROLE, Owner::Name, "clusterrole ").await
+                self.put(step, &known::CLUSTER_ROLE, Owner::Label, "clusterrole ").await
             }
             "ClusterRoleBinding" => {
                 let kind = &known::CLUSTER_ROLE_BINDING;
-                self.put(step, kind, Owner::Name, "clusterrolebinding ").await
+                self.put(step, kind, Owner::Label, "clusterrolebinding ").await
             }
+            "Secret" => self.copy_secret(step).await,
             "Service" => self.put(step, &known::SERVICE, Owner::Version, "service: ").await,
             "ConfigMap" => self.put(step, &known::CONFIG_MAP, Owner::Version, "configmap: ").await,
             BUNDLE_SECRET => self.put(step, &known::SECRET, Owner::Version, "secret: ").await,
@@ -135,7 +220,7 @@ impl Runner<'_> {
                     version: step.resource.version.clone(),
                     kind: kind.to_owned(),
                 };
-                let found = self.context.cluster.resource_of(&gvk).await;
+                let found = self.own.resource_of(&gvk).await;
                 let resource = found
                     .map_err(|error| api_error("", &error))?
                     .ok_or_else(|| no_such_api(step))?;
@@ -150,6 +235,51 @@ impl Runner<'_> {
         }
     }
 
+    /// A version that the plan does not name was chosen because another one needs it. Where its
+    /// definitions belong to a version that is there already, that one does.
+    fn refuse_rivals(&self, step: &Step) -> Result<(), StepError> {
+        let name = step.resource.name.as_str();
+        if self.names.contains(name) {
+            return Ok(());
+        }
+        let csv = manifest(step)?;
+        let owned = csv.array(&["spec", "customresourcedefinitions", "owned"]);
+        let crds: BTreeSet<&str> =
+            owned.iter().filter_map(|it| it.get("name").and_then(Value::as_str)).collect();
+        let rival =
+            self.context.caches.csvs.list(Some(self.namespace)).into_iter().any(|(key, it)| {
+                *key.name != *name
+                    && !it.is_copy()
+                    && it.owned_crds.iter().any(|crd| crds.contains(crd.as_str()))
+            });
+        if rival {
+            return Err(StepError::new(format!(
+                "pre-existing CRD owners found for owned CRD(s) of dependent CSV {name}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// A Secret of the catalog's namespace, which its images are pulled with, is had here, too.
+    async fn copy_secret(&self, step: &Step) -> Result<StepStatus, StepError> {
+        let StepResource { name, source_namespace, .. } = &step.resource;
+        let from =
+            if source_namespace.is_empty() { &*self.context.global } else { source_namespace };
+        let secret = self.scoped.get(&known::SECRET, Some(from), name).await;
+        let secret = secret.map_err(|error| {
+            let missing = format!("secret {name} does not exist in namespace {from}");
+            api_error(if error.is_not_found() { &missing } else { "" }, &error)
+        })?;
+        let mut copy = Object::new(&known::SECRET.gvk(), name);
+        copy.set_label(names::MANAGED, names::MANAGED_VALUE);
+        for field in ["data", "type"] {
+            if let Some(value) = secret.get(&[field]) {
+                copy.set(&[field], value.clone());
+            }
+        }
+        self.write(step, &known::SECRET, copy, "secret: ").await
+    }
+
     /// The object with namespace, label and owners as every object of a plan has them.
     async fn owned(
         &self,
@@ -162,7 +292,13 @@ impl Runner<'_> {
         let mut owners = object.array(&["metadata", "ownerReferences"]).to_vec();
         match owner {
             Owner::Version if !step.resolving.is_empty() => {
-                owners.push(permissions::csv_owner(&step.resolving, ""));
+                let own = |it: &Value| {
+                    it.get("kind").and_then(Value::as_str) == Some(CSV)
+                        && it.get("name").and_then(Value::as_str) == Some(&step.resolving)
+                };
+                if !owners.iter().any(own) {
+                    owners.push(permissions::csv_owner(&step.resolving, ""));
+                }
             }
             Owner::Label if !step.resolving.is_empty() => {
                 let kind = &resources::CLUSTER_SERVICE_VERSION.kind;
@@ -171,7 +307,6 @@ impl Runner<'_> {
                     object.set(&["metadata", "labels", &key], value);
                 }
             }
-            Owner::Name => object.set_label(names::OWNER, step.resolving.as_str()),
             _ => {}
         }
         for reference in &mut owners {
@@ -186,11 +321,11 @@ impl Runner<'_> {
     /// Fills in the uid of a version that is named as owner.
     async fn identify(&self, step: &Step, reference: &mut Value) -> Result<(), StepError> {
         let csv = &resources::CLUSTER_SERVICE_VERSION;
-        if reference.get("kind").and_then(Value::as_str) != Some(&*csv.kind) {
+        if reference.get("kind").and_then(Value::as_str) != Some(CSV) {
             return Ok(());
         }
         let name = reference.get("name").and_then(Value::as_str).unwrap_or_default();
-        let found = self.context.cluster.get(csv, Some(self.namespace), name).await;
+        let found = self.own.get(csv, Some(self.namespace), name).await;
         let found = found.map_err(|error| {
             let what = format!("error generating ownerrefs for {}", step.resource.name);
             api_error(&what, &error)
@@ -207,7 +342,7 @@ impl Runner<'_> {
         what: &str,
     ) -> Result<StepStatus, StepError> {
         object.set(&["metadata", "namespace"], self.namespace.into());
-        match self.context.cluster.create(resource, &object).await {
+        match self.scoped.create(resource, &object).await {
             Ok(_) => Ok(StepStatus::Created),
             Err(error) if error.is_already_exists() => Ok(StepStatus::Present),
             Err(error) => {
@@ -224,7 +359,17 @@ impl Runner<'_> {
         owner: Owner,
         what: &str,
     ) -> Result<StepStatus, StepError> {
-        let mut object = self.owned(step, manifest(step)?, owner).await?;
+        let object = self.owned(step, manifest(step)?, owner).await?;
+        self.write(step, resource, object, what).await
+    }
+
+    async fn write(
+        &self,
+        step: &Step,
+        resource: &Resource,
+        mut object: Object,
+        what: &str,
+    ) -> Result<StepStatus, StepError> {
         // Generated manifests leave out what the serializer of the original leaves out.
         object.set(&["apiVersion"], resource.api_version().into());
         object.set(&["kind"], resource.kind.as_ref().into());
@@ -233,14 +378,14 @@ impl Runner<'_> {
         } else {
             object.remove(&["metadata", "namespace"]);
         }
-        let cluster = &self.context.cluster;
+        let cluster = &self.scoped;
         let error_of = |error: &mainstay_client::Error| {
             let missing = error.status().is_some_and(|it| it.reason == Reason::NotFound)
                 && self
                     .context
                     .caches
                     .namespaces
-                    .get(&mainstay_object::NamespacedName::cluster(self.namespace))
+                    .get(&NamespacedName::cluster(self.namespace))
                     .is_some();
             if missing {
                 no_such_api(step)
@@ -273,20 +418,19 @@ impl Runner<'_> {
     }
 }
 
+/// Kind of the versions that own what plans make.
+const CSV: &str = "ClusterServiceVersion";
+
 /// The message of a plan that asks for what is never made.
 const INVALID: &str = "the InstallPlan contains invalid data";
 
 /// How an object of a plan is tied to its version.
 #[derive(Clone, Copy)]
 enum Owner {
-    /// As the manifest says.
-    Given,
     /// By an owner reference.
     Version,
     /// By labels, and removed with the version.
     Label,
-    /// By the label of the newest version that brings it; it stays when that goes.
-    Name,
     /// Not at all.
     None,
 }

@@ -1,5 +1,6 @@
 //! `InstallPlans`: objects to make, step by step.
 
+pub(crate) mod by_hand;
 pub(crate) mod controller;
 pub(crate) mod decide;
 pub(crate) mod definition;

@@ -41,7 +41,7 @@ impl Controller {
             group: &group,
             groups: context.caches.groups_in(&key.namespace).len(),
             targets: select(context, &group)?,
-            account: self.account(&group),
+            account: self.account(&group).await?,
             now: Time::new(context.clock.now()),
         });
         if let Some(patch) = patch::of_view(&group, &status)? {
@@ -75,19 +75,19 @@ impl Controller {
         Ok(Action::Done)
     }
 
-    fn account(&self, group: &OperatorGroup) -> Option<ObjectReference> {
+    /// A reference to the account of a group, if that exists. Its revision is that at which it was
+    /// found first, so that what others write onto an account is no news of the group.
+    async fn account(&self, group: &OperatorGroup) -> Result<Option<ObjectReference>, Error> {
         let name = &group.spec.service_account_name;
         let namespace = &group.metadata.namespace;
         let key = NamespacedName::new(namespace.as_str(), name.as_str());
-        let found = self.0.caches.accounts.get(&key)?;
-        Some(ObjectReference {
-            api_version: "v1".to_owned(),
-            kind: "ServiceAccount".to_owned(),
-            namespace: namespace.clone(),
-            name: name.clone(),
-            uid: found.uid.clone(),
-            ..ObjectReference::default()
-        })
+        let Some(found) = self.0.caches.accounts.get(&key) else { return Ok(None) };
+        let known = group.status.service_account_ref.as_ref();
+        if let Some(known) = known.filter(|it| it.uid == found.uid && it.name == *name) {
+            return Ok(Some(known.clone()));
+        }
+        let account = self.0.cluster.find(&known::SERVICE_ACCOUNT, Some(namespace), name).await;
+        Ok(account.doing("reading the account of a group")?.as_ref().map(ObjectReference::to))
     }
 
     /// The three roles of a group.

@@ -124,7 +124,7 @@ impl Controller {
             course: course::of(&csvs, &subscriptions, fail_forward),
             server_version: server_version(context).await,
         };
-        let patience = unpack::patience(group);
+        let patience = unpack::patience(group, context.timeouts.unpack);
         let (resolved, unpacking) = loop {
             let mut input = self.input(group, &sources, &subscriptions, &plans, &found);
             input.unpacked = context.bundles.ready(key);

@@ -10,4 +10,4 @@ pub(crate) mod plan;
 pub(crate) mod resolution;
 pub(crate) mod standing;
 mod tell;
-mod unpack;
+pub(crate) mod unpack;

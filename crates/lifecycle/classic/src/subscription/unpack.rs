@@ -9,7 +9,7 @@ use super::resolution::{Needed, Resolved};
 use crate::catalog::images::asking;
 use crate::context::Context;
 use crate::image::Asking;
-use crate::image::bundles::{Key, Patience, Standing, TIMEOUT, TOGETHER};
+use crate::image::bundles::{Key, Patience, Standing, TOGETHER};
 use mainstay_api::{
     OperatorGroup, SubscriptionConditionType as Condition, SubscriptionReason, SubscriptionStatus,
     Time, names,
@@ -48,7 +48,7 @@ pub(super) struct Outcome {
 
 /// How long a group lets its bundles be unpacked, by its annotations; what cannot be read does not
 /// count.
-pub(super) fn patience(group: &OperatorGroup) -> Patience {
+pub(crate) fn patience(group: &OperatorGroup, timeout: Duration) -> Patience {
     let annotation = |name: &str| {
         let text = group.metadata.annotations.get(name)?;
         let nanos = duration::parse_go(text)?;
@@ -56,7 +56,7 @@ pub(super) fn patience(group: &OperatorGroup) -> Patience {
     };
     Patience {
         timeout: match annotation(names::BUNDLE_UNPACK_TIMEOUT) {
-            None => Some(TIMEOUT),
+            None => Some(timeout),
             Some(Duration::ZERO) => None,
             some => some,
         },
@@ -212,6 +212,7 @@ mod tests {
 
     #[test]
     fn a_group_says_how_long_unpacking_may_take() {
+        const TIMEOUT: Duration = Duration::from_mins(10);
         let with = |timeout: Option<&str>, retry: Option<&str>| {
             let mut group = OperatorGroup::new("ns", "og");
             for (name, text) in [
@@ -221,7 +222,7 @@ mod tests {
                 let text = text.map(|text| (name.to_owned(), text.to_owned()));
                 group.metadata.annotations.extend(text);
             }
-            patience(&group)
+            patience(&group, TIMEOUT)
         };
         let minute = Duration::from_mins(1);
         for (timeout, retry, wanted) in [

@@ -8,6 +8,8 @@ mod dependencies;
 mod groups;
 mod images;
 mod installs;
+mod network;
 mod permissions;
+mod plans;
 mod registry;
 mod world;

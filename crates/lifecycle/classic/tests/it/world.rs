@@ -4,7 +4,10 @@ use base64::Engine as _;
 use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
-use mainstay_classic::{CatalogPods, Classic, FolderCatalog, Images, LocalName, Options};
+use mainstay_classic::{
+    CatalogPods, Classic, FolderCatalog, Images, LocalName, Options, ProxySettings, Surroundings,
+    Timeouts, Trusted,
+};
 use mainstay_client::{Cluster, Selection};
 use mainstay_image::reference::Reference;
 use mainstay_image::registry::Settings;
@@ -31,6 +34,9 @@ pub(crate) struct World {
     pub(crate) images: tempfile::TempDir,
     /// How catalogs run as pods, from the next start on.
     pub(crate) pods: CatalogPods,
+    /// What operators are told of the network.
+    pub(crate) surroundings: Surroundings,
+    pub(crate) timeouts: Timeouts,
 }
 
 impl World {
@@ -46,8 +52,20 @@ impl World {
         }
         let folder = tempfile::tempdir().unwrap();
         let (cache, images) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let pods = CatalogPods::default();
-        let mut world = Self { cluster, classic: None, folder, cache, images, pods };
+        let surroundings = Surroundings {
+            proxy: ProxySettings::default(),
+            trusted: Some(Trusted::new(|| "the certificates".to_owned())),
+        };
+        let mut world = Self {
+            cluster,
+            classic: None,
+            folder,
+            cache,
+            images,
+            pods: CatalogPods::default(),
+            surroundings,
+            timeouts: Timeouts::default(),
+        };
         world.publish(versions);
         world.resume().await;
         world
@@ -87,6 +105,8 @@ spec: {{sourceType: grpc, address: '{}'}}
                 cache: Some(self.cache.path().to_owned()),
                 images: Some(self.sources()),
                 serve: None,
+                surroundings: self.surroundings.clone(),
+                timeouts: self.timeouts,
             },
             self.pods.clone(),
         );

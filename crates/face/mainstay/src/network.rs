@@ -1,0 +1,65 @@
+//! What operators are told of the network: proxies, and certificates to trust.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mainstay_classic::{ProxySettings, Surroundings, Trusted};
+use mainstay_cli::config::Network;
+use std::fmt::Write as _;
+
+/// How many characters of a certificate stand in a line.
+const LINE: usize = 64;
+
+/// What was configured, and the certificates that the system trusts.
+pub(crate) fn surroundings(network: &Network) -> Surroundings {
+    let Network { http_proxy, https_proxy, no_proxy, trusted_ca } = network.clone();
+    Surroundings {
+        proxy: ProxySettings { http: http_proxy, https: https_proxy, no: no_proxy },
+        trusted: Some(Trusted::new(move || bundle(&trusted_ca))),
+    }
+}
+
+/// The given certificates, and after them the system's.
+fn bundle(given: &str) -> String {
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::warn!(%error, "certificates of the system cannot be read");
+    }
+    let mut text = given.trim_end().to_owned();
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    for certificate in &found.certs {
+        text.push_str(&pem(certificate));
+    }
+    text
+}
+
+fn pem(certificate: &[u8]) -> String {
+    let body = STANDARD.encode(certificate);
+    let mut text = "-----BEGIN CERTIFICATE-----\n".to_owned();
+    for line in body.as_bytes().chunks(LINE) {
+        // Base64 is ASCII, and writing into a String does not fail.
+        let _ = writeln!(text, "{}", String::from_utf8_lossy(line));
+    }
+    text.push_str("-----END CERTIFICATE-----\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_written_in_lines_between_their_marks() {
+        let text = pem(&[0; 60]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4);
+        assert_eq!((lines[1].len(), lines[2].len()), (LINE, 16));
+        assert_eq!(lines[3], "-----END CERTIFICATE-----");
+    }
+
+    #[test]
+    fn what_is_given_comes_first() {
+        assert!(bundle("mine\n\n").starts_with("mine\n"));
+    }
+}

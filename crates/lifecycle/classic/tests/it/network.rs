@@ -1,0 +1,131 @@
+//! Proxies and certificates, as operators get them.
+
+use crate::world::World;
+use mainstay_classic::ProxySettings;
+use mainstay_client::{Cluster, DeleteOptions, Patch};
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const PROXY: Resource = Resource::cluster("config.openshift.io", "v1", "Proxy", "proxies");
+
+/// The proxy variables in a Deployment.
+fn proxies(deployment: &Object) -> BTreeMap<String, String> {
+    let containers = deployment.array(&["spec", "template", "spec", "containers"]);
+    let env = containers.iter().filter_map(|it| it["env"].as_array()).flatten();
+    let text = |it: &Value, field: &str| it[field].as_str().unwrap_or_default().to_owned();
+    env.map(|it| (text(it, "name"), text(it, "value")))
+        .filter(|(name, _)| name.ends_with("_PROXY"))
+        .collect()
+}
+
+fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+async fn has(world: &World, wanted: &[(&str, &str)]) {
+    let wanted = map(wanted);
+    world
+        .cluster
+        .wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |it| proxies(it) == wanted)
+        .await;
+}
+
+#[tokio::test]
+async fn proxies_come_from_where_they_are_decided_last() {
+    let mut world = World::start(&["1.0.0"]).await;
+    world.pause().await;
+    world.surroundings.proxy = ProxySettings {
+        http: "http://given".into(),
+        https: "https://given".into(),
+        no: ".cluster.local".into(),
+    };
+    world.resume().await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let given = [
+        ("HTTP_PROXY", "http://given"),
+        ("HTTPS_PROXY", "https://given"),
+        ("NO_PROXY", ".cluster.local"),
+    ];
+    has(&world, &given).await;
+    // One of them in the Subscription stands for all three, and empty means none.
+    let set = |env: Value| json!({"config": {"env": env}});
+    world.subscribe(set(json!([{"name": "HTTP_PROXY", "value": "test_http"}]))).await;
+    has(&world, &[("HTTP_PROXY", "test_http")]).await;
+    world.subscribe(set(json!([{"name": "HTTPS_PROXY", "value": ""}]))).await;
+    has(&world, &[("HTTPS_PROXY", "")]).await;
+    world.subscribe(json!({})).await;
+    has(&world, &given).await;
+    // A cluster that has proxies of its own decides itself, from when on it has them.
+    define_proxies(&world).await;
+    let mut proxy = Object::new(&PROXY.gvk(), "cluster");
+    proxy.set(&["status"], json!({"httpProxy": "http://cluster"}));
+    let cluster = world.cluster.cluster();
+    cluster.create(&PROXY, &proxy).await.unwrap();
+    has(&world, &[("HTTP_PROXY", "http://cluster")]).await;
+    let patch = Patch::Merge(json!({"status": {"httpProxy": null, "noProxy": "x"}}));
+    cluster.patch(&PROXY, None, "cluster", &patch).await.unwrap();
+    has(&world, &[("NO_PROXY", "x")]).await;
+    world.succeeded("anvil.v1.0.0").await;
+    cluster.delete(&PROXY, None, "cluster", &DeleteOptions::default()).await.unwrap();
+    has(&world, &given).await;
+}
+
+async fn define_proxies(world: &World) {
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "proxies.config.openshift.io"},
+        "spec": {
+            "group": "config.openshift.io", "scope": "Cluster",
+            "names": {"kind": "Proxy", "listKind": "ProxyList", "plural": "proxies", "singular": "proxy"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            }}],
+        },
+    });
+    world.cluster.apply(Object::from_value(crd).unwrap()).await;
+    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let established = |it: &Object| it.condition("Established") == Some("True");
+    world.cluster.wait_for(crds, None, "proxies.config.openshift.io", established).await;
+}
+
+async fn ask(world: &World, name: &str, label: &str) {
+    world
+        .cluster
+        .apply_yaml(&format!(
+            "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: team, labels: {{config.openshift.io/inject-trusted-cabundle: '{label}'}}}}}}"
+        ))
+        .await;
+}
+
+async fn filled(cluster: &Cluster, name: &str) -> Option<String> {
+    let found = cluster.get(&known::CONFIG_MAP, Some("team"), name).await.unwrap();
+    found.str(&["data", "ca-bundle.crt"]).map(str::to_owned)
+}
+
+#[tokio::test]
+async fn config_maps_that_ask_for_certificates_get_them_and_keep_them() {
+    let world = World::start(&[]).await;
+    let cluster = world.cluster.cluster();
+    let good = |it: &Object| it.str(&["data", "ca-bundle.crt"]) == Some("the certificates");
+    ask(&world, "not-asked", "false").await;
+    ask(&world, "trusted-ca", "true").await;
+    let get = || world.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "trusted-ca", good);
+    get().await;
+    let patch = Patch::Merge(json!({"data": {"ca-bundle.crt": "somebody else's", "more": "kept"}}));
+    cluster.patch(&known::CONFIG_MAP, Some("team"), "trusted-ca", &patch).await.unwrap();
+    let map = get().await;
+    assert_eq!(map.str(&["data", "more"]), Some("kept"));
+    assert_eq!(filled(cluster, "not-asked").await, None);
+    // Where the cluster has proxies of its own, somebody else gives certificates as well.
+    define_proxies(&world).await;
+    ask(&world, "later", "true").await;
+    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    world.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "later", |_| true).await;
+    assert_eq!(filled(cluster, "later").await, None);
+    let gone = "proxies.config.openshift.io";
+    cluster.delete(crds, None, gone, &DeleteOptions::default()).await.unwrap();
+    world.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "later", good).await;
+}

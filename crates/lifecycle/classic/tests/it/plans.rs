@@ -1,0 +1,448 @@
+//! What plans make, with whose rights, and what becomes of it.
+
+use crate::world::{World, condition, crd};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP};
+use mainstay_client::{DeleteOptions, Patch};
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const ANVIL: Resource = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
+/// What an installer needs in the namespace of the operator.
+const RIGHTS: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: installer, namespace: team}
+rules:
+- {apiGroups: [operators.coreos.com], resources: ['*'], verbs: ['*']}
+- {apiGroups: [''], resources: ['*'], verbs: ['*']}
+- {apiGroups: [rbac.authorization.k8s.io], resources: ['*'], verbs: ['*']}
+";
+const BINDING: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: installer, namespace: team}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: installer}
+subjects: [{kind: ServiceAccount, name: installer, namespace: team}]
+";
+const DEPLOYMENTS: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: deployer, namespace: team}
+rules:
+- {apiGroups: [apps], resources: [deployments], verbs: ['*']}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: deployer, namespace: team}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: deployer}
+subjects: [{kind: ServiceAccount, name: installer, namespace: team}]
+";
+const ACCOUNT: &str =
+    "{apiVersion: v1, kind: ServiceAccount, metadata: {name: installer, namespace: team}}";
+const SCOPED_GROUP: &str = "
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: og, namespace: team}
+spec: {targetNamespaces: [team], serviceAccountName: installer}
+";
+
+/// Adds an object to a bundle.
+fn add(bundle: &mut Value, object: &Value) {
+    let data = BASE64.encode(object.to_string());
+    let entry = json!({"type": "olm.bundle.object", "value": {"data": data}});
+    bundle["properties"].as_array_mut().unwrap().push(entry);
+}
+
+/// Replaces the definition of a bundle.
+fn set_crd(bundle: &mut Value, crd: &Value) {
+    bundle["properties"][3]["value"]["data"] = BASE64.encode(crd.to_string()).into();
+}
+
+fn message(plan: &Object) -> &str {
+    plan.str(&["status", "message"]).unwrap_or_default()
+}
+
+async fn only_plan(world: &World, good: impl Fn(&Object) -> bool + Send + 'static) -> Object {
+    world.plans(move |all| all.len() == 1 && good(all[0])).await.remove(0)
+}
+
+#[tokio::test]
+async fn steps_and_deployments_have_the_rights_of_the_groups_account_and_no_more() {
+    let world = World::start(&["1.0.0"]).await;
+    world.cluster.apply_yaml(ACCOUNT).await;
+    world.cluster.apply_yaml(SCOPED_GROUP).await;
+    world.subscribe(json!({})).await;
+    let plan = only_plan(&world, |it| !message(it).is_empty()).await;
+    assert_eq!(
+        message(&plan),
+        "retrying execution due to error: error creating csv anvil.v1.0.0: clusterserviceversions.operators.coreos.com is forbidden: User \"system:serviceaccount:team:installer\" cannot create resource \"clusterserviceversions\" in API group \"operators.coreos.com\" in the namespace \"team\""
+    );
+    assert_eq!(plan.str(&["status", "attenuatedServiceAccountRef", "name"]), Some("installer"));
+    // Granted bit by bit; each grant is acted on at once.
+    world.cluster.apply_yaml(RIGHTS).await;
+    world.cluster.apply_yaml(BINDING).await;
+    let csv = world.version("anvil.v1.0.0", "Failed", "InstallComponentFailedNoRetry").await;
+    assert_eq!(
+        csv.str(&["status", "message"]),
+        Some(
+            "install strategy failed: install strategy failed: deployments.apps \"anvil\" is forbidden: User \"system:serviceaccount:team:installer\" cannot get resource \"deployments\" in API group \"apps\" in the namespace \"team\""
+        )
+    );
+    only_plan(&world, |it| it.str(&["status", "phase"]) == Some("Complete")).await;
+    world.cluster.apply_yaml(DEPLOYMENTS).await;
+    world.succeeded("anvil.v1.0.0").await;
+    // The definition is not the account's to make, and was made.
+    let cluster = world.cluster.cluster();
+    cluster
+        .get(&known::CUSTOM_RESOURCE_DEFINITION, None, "anvils.forge.example.com")
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_plan_runs_as_soon_as_the_account_of_its_group_comes() {
+    let world = World::start(&["1.0.0"]).await;
+    for rights in [RIGHTS, BINDING, DEPLOYMENTS] {
+        world.cluster.apply_yaml(rights).await;
+    }
+    world.cluster.apply_yaml(SCOPED_GROUP).await;
+    world.subscribe(json!({})).await;
+    let installed = |it: &Object| {
+        let all = it.array(&["status", "conditions"]);
+        all.iter().find(|it| it["type"] == "Installed").cloned()
+    };
+    let plan = only_plan(&world, move |it| installed(it).is_some()).await;
+    let told = installed(&plan).unwrap();
+    assert_eq!(told["reason"], "InstallCheckFailed");
+    assert_eq!(told["message"], "no operator group found that is managing this namespace");
+    world.cluster.apply_yaml(ACCOUNT).await;
+    world.succeeded("anvil.v1.0.0").await;
+    // An account that goes later is missed by its name, and upgrades wait for it.
+    let account = known::SERVICE_ACCOUNT;
+    let cluster = world.cluster.cluster();
+    cluster.delete(&account, Some("team"), "installer", &DeleteOptions::default()).await.unwrap();
+    world
+        .cluster
+        .wait_for(&OPERATOR_GROUP, Some("team"), "og", |it| {
+            it.get(&["status", "serviceAccountRef"]).is_none()
+        })
+        .await;
+    world.publish(&["1.0.0", "1.1.0"]);
+    let missing = "please make sure the service account exists. sa=installer operatorgroup=team/og";
+    world
+        .plans(move |all| {
+            all.iter().any(|it| installed(it).is_some_and(|it| it["message"] == missing))
+        })
+        .await;
+    world.cluster.apply_yaml(ACCOUNT).await;
+    world.succeeded("anvil.v1.1.0").await;
+}
+
+/// Objects of many kinds, whose names end with `end`.
+fn extras(end: &str) -> Vec<Value> {
+    let named = |api: &str, kind: &str| json!({"apiVersion": api, "kind": kind, "metadata": {"name": format!("anvil-{end}")}});
+    let with = |mut object: Value, more: Value| {
+        object.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        object
+    };
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let role_ref = |kind: &str| {
+        json!({
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": format!("anvil-{end}")},
+            "subjects": [{"kind": "ServiceAccount", "name": format!("anvil-{end}"), "namespace": "team"}],
+        })
+    };
+    let rules = json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]});
+    let selector = json!({"matchLabels": {"app": "anvil"}});
+    vec![
+        with(named("v1", "ConfigMap"), json!({"data": {"end": end}})),
+        with(named("v1", "Secret"), json!({"stringData": {"end": end}})),
+        with(named("v1", "Service"), json!({"spec": {"ports": [{"port": 80}]}})),
+        named("v1", "ServiceAccount"),
+        with(named(rbac, "Role"), rules.clone()),
+        with(named(rbac, "RoleBinding"), role_ref("Role")),
+        with(named(rbac, "ClusterRole"), rules),
+        with(named(rbac, "ClusterRoleBinding"), role_ref("ClusterRole")),
+        with(named("scheduling.k8s.io/v1", "PriorityClass"), json!({"value": 5})),
+        with(
+            named("policy/v1", "PodDisruptionBudget"),
+            json!({"spec": {"maxUnavailable": 1, "selector": selector}}),
+        ),
+        with(
+            named("networking.k8s.io/v1", "NetworkPolicy"),
+            json!({"spec": {"podSelector": selector, "policyTypes": ["Ingress"]}}),
+        ),
+    ]
+}
+
+const KINDS: [Resource; 11] = [
+    known::CONFIG_MAP,
+    known::SECRET,
+    known::SERVICE,
+    known::SERVICE_ACCOUNT,
+    known::ROLE,
+    known::ROLE_BINDING,
+    known::CLUSTER_ROLE,
+    known::CLUSTER_ROLE_BINDING,
+    known::PRIORITY_CLASS,
+    known::POD_DISRUPTION_BUDGET,
+    known::NETWORK_POLICY,
+];
+
+#[tokio::test]
+async fn whatever_a_bundle_carries_is_renewed_with_its_version_and_goes_with_it() {
+    let world = World::start(&["1.0.0"]).await;
+    let bundles = |versions: &[&str]| {
+        world.publish_edited(versions, |version, bundle| {
+            let mut all = extras(if version == "1.0.0" { "old" } else { "new" });
+            all.extend(extras("same"));
+            for it in &all {
+                add(bundle, it);
+            }
+        });
+    };
+    bundles(&["1.0.0"]);
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let complete = |count: usize| {
+        world.plans(move |all| {
+            let done = |it: &&Object| it.str(&["status", "phase"]) == Some("Complete");
+            all.iter().filter(|it| done(it)).count() == count
+        })
+    };
+    complete(1).await;
+    let cluster = world.cluster.cluster();
+    let mut uids = Vec::new();
+    for kind in &KINDS {
+        uids.push(cluster.get(kind, Some("team"), "anvil-same").await.unwrap().uid().to_owned());
+        cluster.get(kind, Some("team"), "anvil-old").await.unwrap();
+    }
+    bundles(&["1.0.0", "1.1.0"]);
+    world.succeeded("anvil.v1.1.0").await;
+    complete(2).await;
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    for (kind, uid) in KINDS.iter().zip(&uids) {
+        world.cluster.wait_gone(kind, Some("team"), "anvil-old").await;
+        let same = cluster.get(kind, Some("team"), "anvil-same").await.unwrap();
+        assert_eq!(same.uid(), uid, "{} is updated in place", kind.kind);
+        cluster.get(kind, Some("team"), "anvil-new").await.unwrap();
+    }
+    let subscription = &mainstay_api::resources::SUBSCRIPTION;
+    cluster.delete(subscription, Some("team"), "anvil", &DeleteOptions::default()).await.unwrap();
+    world.cluster.wait_gone(subscription, Some("team"), "anvil").await;
+    let csv = &CLUSTER_SERVICE_VERSION;
+    cluster.delete(csv, Some("team"), "anvil.v1.1.0", &DeleteOptions::default()).await.unwrap();
+    for kind in &KINDS {
+        for name in ["anvil-same", "anvil-new"] {
+            world.cluster.wait_gone(kind, Some("team"), name).await;
+        }
+    }
+    cluster
+        .get(&known::CUSTOM_RESOURCE_DEFINITION, None, "anvils.forge.example.com")
+        .await
+        .expect("definitions stay, with the objects that people made of them");
+}
+
+/// A definition whose objects have a `spec.size` of at most `most`.
+fn sized(most: u32, version: &str) -> Value {
+    let mut crd = crd();
+    crd["spec"]["versions"] = json!([{"name": version, "served": true, "storage": true, "schema": {
+        "openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "size": {"type": "integer", "maximum": most},
+        }}}},
+    }}]);
+    crd
+}
+
+#[tokio::test]
+async fn a_definition_that_existing_objects_do_not_fit_is_left_and_goes_on_when_they_do() {
+    let world = World::start(&[]).await;
+    let bundles = |versions: &[&str]| {
+        world.publish_edited(versions, |version, bundle| {
+            set_crd(bundle, &sized(if version == "1.0.0" { 100 } else { 5 }, "v1"));
+        });
+    };
+    bundles(&["1.0.0"]);
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    for (name, size) in [("big", 30), ("huge", 50), ("small", 3)] {
+        let anvil = json!({
+            "apiVersion": "forge.example.com/v1", "kind": "Anvil",
+            "metadata": {"name": name, "namespace": "team"}, "spec": {"size": size},
+        });
+        world.cluster.apply(Object::from_value(anvil).unwrap()).await;
+    }
+    bundles(&["1.0.0", "1.1.0"]);
+    let plans = world.plans(|all| all.iter().any(|it| !message(it).is_empty())).await;
+    let plan = plans.iter().find(|it| !message(it).is_empty()).unwrap();
+    assert_eq!(
+        message(plan),
+        "retrying execution due to error: error validating existing CRs against new CRD's schema for \"anvils.forge.example.com\": error validating forge.example.com/v1, Kind=Anvil \"team/big\": updated validation is too restrictive: [].spec.size: Invalid value: 30: spec.size in body should be less than or equal to 5"
+    );
+    let cluster = world.cluster.cluster();
+    for name in ["big", "huge"] {
+        cluster.delete(&ANVIL, Some("team"), name, &DeleteOptions::default()).await.unwrap();
+    }
+    world.succeeded("anvil.v1.1.0").await;
+}
+
+#[tokio::test]
+async fn a_plan_that_fails_for_good_names_all_objects_that_stand_in_its_way() {
+    let mut world = World::start(&[]).await;
+    world.pause().await;
+    world.timeouts.plan = Duration::from_millis(300);
+    world.resume().await;
+    world.cluster.apply(Object::from_value(sized(100, "v1")).unwrap()).await;
+    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let name = "anvils.forge.example.com";
+    world.cluster.wait_for_condition(crds, None, name, "Established").await;
+    for name in ["big", "huge"] {
+        let anvil = json!({
+            "apiVersion": "forge.example.com/v1", "kind": "Anvil",
+            "metadata": {"name": name, "namespace": "team"}, "spec": {"size": 30},
+        });
+        world.cluster.apply(Object::from_value(anvil).unwrap()).await;
+    }
+    world.publish_edited(&["1.0.0"], |_, bundle| set_crd(bundle, &sized(5, "v1")));
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let plan = only_plan(&world, |it| it.str(&["status", "phase"]) == Some("Failed")).await;
+    assert!(message(&plan).contains("team/big") && !message(&plan).contains("team/huge"));
+    let (kind, told) = world.event("InstallPlan", plan.name(), "CRDValidation").await;
+    assert_eq!(kind, "Warning");
+    assert!(told.starts_with("2 of the existing objects do not fit"), "{told}");
+    assert!(told.contains("team/big") && told.contains("team/huge"), "{told}");
+}
+
+#[tokio::test]
+async fn a_definition_keeps_the_versions_that_operators_elsewhere_were_installed_with() {
+    let world = World::start(&[]).await;
+    let rival = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": "rival.v1", "namespace": "default"},
+        "spec": {"displayName": "Rival", "install": {
+            "strategy": "deployment", "spec": {"deployments": []},
+        }},
+    });
+    world.cluster.apply(Object::from_value(rival).unwrap()).await;
+    let mut both = sized(5, "v2");
+    let mut old = both["spec"]["versions"][0].clone();
+    (old["name"], old["storage"]) = ("v1".into(), false.into());
+    both["spec"]["versions"].as_array_mut().unwrap().push(old);
+    both["metadata"]["annotations"] =
+        json!({"operatorframework.io/installed-alongside-1": "default/rival.v1"});
+    world.cluster.apply(Object::from_value(both).unwrap()).await;
+    world.publish_edited(&["1.0.0"], |_, bundle| set_crd(bundle, &sized(5, "v2")));
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let plan = only_plan(&world, |it| !message(it).is_empty()).await;
+    assert_eq!(
+        message(&plan),
+        "retrying execution due to error: not updating CRD \"anvils.forge.example.com\": the new CRD does not have version v1, which is served and which default/rival.v1 was installed with; upgrade or remove that first"
+    );
+    let cluster = world.cluster.cluster();
+    let csv = &CLUSTER_SERVICE_VERSION;
+    cluster.delete(csv, Some("default"), "rival.v1", &DeleteOptions::default()).await.unwrap();
+    only_plan(&world, |it| it.str(&["status", "phase"]) == Some("Complete")).await;
+}
+
+#[tokio::test]
+async fn what_the_api_says_of_a_step_is_an_event_and_counted() {
+    let world = World::start(&[]).await;
+    let scaler = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "verticalpodautoscalers.autoscaling.k8s.io", "annotations": {
+            "api-approved.kubernetes.io": "unapproved, for a test",
+        }},
+        "spec": {
+            "group": "autoscaling.k8s.io", "scope": "Namespaced",
+            "names": {
+                "kind": "VerticalPodAutoscaler", "listKind": "VerticalPodAutoscalerList",
+                "plural": "verticalpodautoscalers", "singular": "verticalpodautoscaler",
+            },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "deprecated": true,
+                "deprecationWarning": "use another one",
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    });
+    world.cluster.apply(Object::from_value(scaler).unwrap()).await;
+    world
+        .cluster
+        .wait_for_condition(
+            &known::CUSTOM_RESOURCE_DEFINITION,
+            None,
+            "verticalpodautoscalers.autoscaling.k8s.io",
+            "Established",
+        )
+        .await;
+    world.publish_edited(&["1.0.0"], |_, bundle| {
+        add(
+            bundle,
+            &json!({
+                "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
+                "metadata": {"name": "anvil"},
+            }),
+        );
+    });
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let plan = only_plan(&world, |it| condition(it, "Installed").is_some()).await;
+    let (kind, message) = world.event("InstallPlan", plan.name(), "AppliedWithWarnings").await;
+    assert_eq!(kind, "Warning");
+    assert_eq!(
+        message,
+        "1 warning(s) generated during installation of operator \"anvil.v1.0.0\" (anvil): use another one"
+    );
+    assert_eq!(world.classic.as_ref().unwrap().install_plan_warnings(), 1);
+}
+
+#[tokio::test]
+async fn a_plan_that_somebody_wrote_gets_its_steps_as_soon_as_a_catalog_has_them() {
+    let world = World::start(&[]).await;
+    world.group("og").await;
+    let plan = |name: &str, approval: &str| {
+        let plan = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
+            "metadata": {"name": name, "namespace": "team"},
+            "spec": {
+                "approval": approval, "approved": false,
+                "clusterServiceVersionNames": ["anvil.v1.0.0"],
+            },
+        });
+        Object::from_value(plan).unwrap()
+    };
+    world.cluster.apply(plan("mine", "Manual")).await;
+    let phase = |wanted: &'static str| {
+        let good = move |it: &Object| it.str(&["status", "phase"]) == Some(wanted);
+        world.cluster.wait_for(&INSTALL_PLAN, Some("team"), "mine", good)
+    };
+    let waiting = phase("Planning").await;
+    let condition = &waiting.array(&["status", "conditions"])[0];
+    assert_eq!(
+        (condition["type"].as_str(), condition["status"].as_str()),
+        (Some("Resolved"), Some("False"))
+    );
+    let told = condition["message"].as_str().unwrap();
+    assert!(told.starts_with("no catalog that can be read has a bundle anvil.v1.0.0"), "{told}");
+    world.publish(&["1.0.0"]);
+    let found = phase("RequiresApproval").await;
+    let kinds: Vec<&str> = found
+        .array(&["status", "plan"])
+        .iter()
+        .filter_map(|it| it["resource"]["kind"].as_str())
+        .collect();
+    assert_eq!(kinds[..2], ["ClusterServiceVersion", "CustomResourceDefinition"]);
+    let cluster = world.cluster.cluster();
+    let approve = Patch::Merge(json!({"spec": {"approved": true}}));
+    cluster.patch(&INSTALL_PLAN, Some("team"), "mine", &approve).await.unwrap();
+    phase("Complete").await;
+    world.succeeded("anvil.v1.0.0").await;
+}
