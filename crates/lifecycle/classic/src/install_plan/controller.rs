@@ -80,6 +80,11 @@ impl Controller {
         account: Option<&ObjectReference>,
     ) -> Result<Action, Error> {
         let context = &*self.0;
+        if let Some(by) = self.superseded(plan) {
+            let now = Time::new(context.clock.now());
+            self.write(live, &decide::superseded(&plan.status, &by, now)).await?;
+            return Ok(Action::Done);
+        }
         let runner = Runner::new(context, plan, account).doing("acting for a service account")?;
         let (steps, outcome) = runner.run(&plan.status.plan).await;
         let now = Time::new(context.clock.now());
@@ -94,6 +99,19 @@ impl Controller {
             context.recorder.publish(live, EventType::Warning, reason, message);
         }
         Ok(pause.map_or(Action::Done, Action::After))
+    }
+
+    /// The versions that have replaced all those of a plan, which are gone since: it was carried out,
+    /// and what it made went with them, before it could be written that it was.
+    fn superseded(&self, plan: &InstallPlan) -> Option<Vec<String>> {
+        let versions = self.0.caches.csvs.list(Some(&plan.metadata.namespace));
+        let names = &plan.spec.cluster_service_version_names;
+        let successor = |name: &String| {
+            let there = versions.iter().any(|(key, _)| *key.name == **name);
+            let mut all = versions.iter().filter(|(_, it)| !there && it.replaces == *name);
+            all.next().map(|(key, _)| key.name.to_string())
+        };
+        names.iter().map(successor).collect::<Option<Vec<_>>>().filter(|by| !by.is_empty())
     }
 
     /// Finds the steps of a plan that somebody wrote. Catalogs, bundles and versions that come wake

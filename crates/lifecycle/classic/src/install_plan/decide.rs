@@ -156,6 +156,17 @@ pub(crate) fn after(
     (new, None)
 }
 
+/// The status of a plan whose versions came, were replaced by these and are gone, all before its last
+/// steps could be written down.
+pub(crate) fn superseded(old: &InstallPlanStatus, by: &[String], now: Time) -> InstallPlanStatus {
+    let mut new = old.clone();
+    new.conditions.retain(|it| it.reason != InstallPlanReason::InstallCheckFailed);
+    installed(&mut new, None, now);
+    new.phase = InstallPlanPhase::Complete;
+    new.message = format!("superseded by {}", by.join(", "));
+    new
+}
+
 /// Sets the condition `Installed`: false with a reason, or true without one.
 fn installed(
     status: &mut InstallPlanStatus,
@@ -312,6 +323,15 @@ mod tests {
         assert_eq!((same, pause), (first.clone(), Some(PAUSE.0)));
         let (still, pause) = run(&first, forbidden, 9999);
         assert_eq!((still.phase.as_str(), pause), ("Installing", Some(PAUSE_FORBIDDEN)));
+    }
+
+    #[test]
+    fn a_plan_whose_versions_were_replaced_ends_and_says_so() {
+        let plan = plan(InstallPlanPhase::Installing, true);
+        let ended = superseded(&plan.status, &["a.v2".to_owned()], time(9));
+        assert_eq!(ended.phase, InstallPlanPhase::Complete);
+        assert_eq!(ended.message, "superseded by a.v2");
+        assert_eq!(ended.conditions[0].status, ConditionStatus::True);
     }
 
     #[test]
