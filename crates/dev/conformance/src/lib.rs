@@ -30,6 +30,7 @@ mod exchange;
 pub mod faults;
 pub mod kubectl;
 pub mod mask;
+pub mod olm;
 pub mod opm;
 mod parse;
 mod place;

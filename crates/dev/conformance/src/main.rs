@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use mainstay_conformance::check::{self, Judged};
 use mainstay_conformance::differences::Differences;
 use mainstay_conformance::kubectl::Kubectl;
+use mainstay_conformance::olm;
 use mainstay_conformance::opm;
 use mainstay_conformance::scenario::{self, Scenario, Selection};
 use mainstay_conformance::score;
@@ -57,6 +58,34 @@ struct OpmCases {
     name: Option<String>,
 }
 
+#[derive(Args)]
+struct ClassicCases {
+    /// A folder of cases to run instead, recorded in the same form.
+    #[arg(long)]
+    answers: Option<PathBuf>,
+    /// Only cases with one of these ids or rules (`c045`, `og-form-*`), separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    case: Vec<String>,
+    /// Only cases of this scope: `ordering` or `running`.
+    #[arg(long)]
+    scope: Option<String>,
+    /// Print the deciding fields that differ, step by step.
+    #[arg(long)]
+    verbose: bool,
+    /// Print all fields that differ.
+    #[arg(long)]
+    all: bool,
+    /// Print which deciding fields differ in how many cases.
+    #[arg(long)]
+    summary: bool,
+    /// Write the list of the cases that agree.
+    #[arg(long)]
+    update: bool,
+    /// How many cases run at the same time; twice the number of cores unless given.
+    #[arg(long)]
+    jobs: Option<usize>,
+}
+
 #[derive(Subcommand)]
 enum Task {
     /// Holds the embedded API against the recordings.
@@ -96,6 +125,9 @@ enum Task {
     /// Holds `opm` against the recorded answers of opm 1.73, `answers/opm.tar.xz` in the folder that
     /// `MAINSTAY_TESTDATA` names.
     Opm(OpmCases),
+    /// Holds OLM classic against the recorded behaviour of the original, `answers/olm-classic.tar.xz` in
+    /// the folder that `MAINSTAY_TESTDATA` names.
+    Classic(ClassicCases),
     /// Counts scenarios and invocations of kubectl.
     List {
         #[command(flatten)]
@@ -120,12 +152,15 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     if let Task::Opm(which) = &task {
         return hold_opm(&home, which, most);
     }
+    if let Task::Classic(which) = &task {
+        return hold_classic(&home, which, most).await;
+    }
     let kubectl = Kubectl::find(kubectl.as_deref());
     let all = scenario::all(&home)?;
     let differences = Differences::read(&home)?;
     match task {
         // Above: nothing of a cluster is needed.
-        Task::Opm(_) => Ok(()),
+        Task::Opm(_) | Task::Classic(_) => Ok(()),
         Task::List { which } => {
             let (wanted, _) = choose(&all, which)?;
             let wanted: Vec<Scenario> = wanted.into_iter().cloned().collect();
@@ -242,6 +277,67 @@ fn hold_opm(home: &Path, which: &OpmCases, most: usize) -> anyhow::Result<()> {
         faults.extend(listed.faults(&judged));
     }
     if !good || !faults.is_empty() {
+        bail!("not all cases are as they shall be\n{}", faults.join("\n"));
+    }
+    Ok(())
+}
+
+async fn hold_classic(home: &Path, which: &ClassicCases, most: usize) -> anyhow::Result<()> {
+    let unpacked = match &which.answers {
+        Some(_) => None,
+        None => {
+            mainstay_testdata::unpack("answers/olm-classic", "recorded behaviour of OLM classic")
+        }
+    };
+    let root = match (&which.answers, &unpacked) {
+        (Some(folder), _) => folder.clone(),
+        (None, Some(folder)) => folder.path().join("olm-classic"),
+        (None, None) => bail!("the recorded behaviour of OLM classic is not at hand"),
+    };
+    let lists = olm::listed::Lists::read(home)?;
+    let mut cases = olm::case::all(&root)?;
+    let count = cases.len();
+    let named = |name: &str, it: &olm::case::Case| {
+        let begins = name.strip_suffix('*').is_some_and(|part| it.rule.starts_with(part));
+        it.id == name || it.rule == name || begins
+    };
+    cases.retain(|it| {
+        (which.case.is_empty() || which.case.iter().any(|name| named(name, it)))
+            && which.scope.as_ref().is_none_or(|scope| lists.scope(&it.rule) == scope)
+    });
+    let complete = cases.len() == count && which.answers.is_none();
+    if cases.is_empty() {
+        bail!("no case is meant by that");
+    }
+    let jobs = which.jobs.unwrap_or_else(olm::run::jobs);
+    let hear = |it: &olm::run::Judged| {
+        // What is known so far, for whoever waits; the lists come at the end.
+        eprint!("{}", olm::report::case(it, lists.scope(&it.rule), false, false, 0));
+    };
+    let mut judged = olm::run::judge(cases, jobs, hear).await;
+    let score = olm::report::settle(&mut judged, &lists);
+    for case in &judged {
+        let scope = lists.scope(&case.rule);
+        let verbose = which.verbose || which.all;
+        print!("{}", olm::report::case(case, scope, verbose, which.all, most));
+    }
+    if which.summary {
+        print!("{}", olm::report::summary(&judged, most));
+    }
+    print!("{}", olm::report::totals(&score));
+    if which.update {
+        let path = home.join("olm/agreeing.txt");
+        let text = lists.agreeing(&judged, &std::fs::read_to_string(&path)?);
+        std::fs::write(&path, text)?;
+        return Ok(());
+    }
+    let compared = score.compared.first + score.compared.further;
+    let mut faults = lists.faults(&judged, score.uncited, compared);
+    if !complete {
+        // What the other cases need is not known.
+        faults.retain(|it| !it.starts_with("olm/differences") && !it.contains("there is no case"));
+    }
+    if !faults.is_empty() {
         bail!("not all cases are as they shall be\n{}", faults.join("\n"));
     }
     Ok(())

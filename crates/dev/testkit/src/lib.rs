@@ -55,11 +55,21 @@ pub struct Settings {
     pub nodes: usize,
     /// What time it is.
     pub clock: Clock,
+    /// The version of Kubernetes that the server names, such as `v1.35.0`; none leaves its own.
+    pub version: Option<String>,
+    /// A label of pods that asks for a simulated behaviour as the annotation does.
+    pub behaviour_label: Option<String>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { workloads: true, nodes: 1, clock: Clock::system() }
+        Self {
+            workloads: true,
+            nodes: 1,
+            clock: Clock::system(),
+            version: None,
+            behaviour_label: None,
+        }
     }
 }
 
@@ -86,7 +96,7 @@ impl TestCluster {
 
     /// A cluster as told.
     pub async fn with(settings: Settings) -> Self {
-        let Settings { workloads, nodes, clock } = settings;
+        let Settings { workloads, nodes, clock, version, behaviour_label } = settings;
         let stop = CancellationToken::new();
         let store = Store::in_memory(mainstay_store::Options::new(clock));
         let authenticator = Arc::new(KEYS.authenticator(clock).expect("the keys are good"));
@@ -95,7 +105,10 @@ impl TestCluster {
             store,
             clock,
             authenticator,
-            version: VersionInfo::default(),
+            version: version.map_or_else(VersionInfo::default, |git_version| VersionInfo {
+                git_version,
+                ..VersionInfo::default()
+            }),
             stop: stop.clone(),
         })
         .await
@@ -106,6 +119,7 @@ impl TestCluster {
             let options = mainstay_workloads::Options {
                 nodes,
                 root_ca: Some("test certificates".to_owned()),
+                behaviour_label,
                 credentials: Some(Arc::new(credentials.expect("the keys are good"))),
                 ..mainstay_workloads::Options::new(clock)
             };

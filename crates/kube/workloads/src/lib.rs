@@ -49,6 +49,7 @@ use crate::views::Views;
 use futures::future::{BoxFuture, join_all};
 use mainstay_client::{Cluster, Recorder};
 use mainstay_clock::Clock;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -68,6 +69,9 @@ pub struct Options {
     pub credentials: Option<Arc<dyn Credentials>>,
     /// The version that nodes report, such as `v1.35.0`.
     pub kubelet_version: String,
+    /// A label of pods that asks for a behaviour where the annotation
+    /// [`simulate::ANNOTATION`] does not: for manifests whose annotations are not to be touched.
+    pub behaviour_label: Option<String>,
 }
 
 impl Options {
@@ -79,6 +83,7 @@ impl Options {
             root_ca: None,
             credentials: None,
             kubelet_version: "v1.35.0".to_owned(),
+            behaviour_label: None,
         }
     }
 }
@@ -88,7 +93,8 @@ pub struct Workloads {
     /// Cancelled when dropped.
     stop: DropGuard,
     synced: watch::Receiver<bool>,
-    ended: Vec<BoxFuture<'static, ()>>,
+    /// Behind a lock only so that threads can share this.
+    ended: Mutex<Vec<BoxFuture<'static, ()>>>,
 }
 
 impl Workloads {
@@ -111,7 +117,7 @@ impl Workloads {
             certificates::start(&context, keys, &mut started);
             tokens::start(&context, keys, options.root_ca.as_deref(), &mut started);
         }
-        pod::start(&context, &views, &mut started);
+        pod::start(&context, &views, options.behaviour_label.clone(), &mut started);
         replica_set::start(&context, &views, &mut started);
         deployment::start(&context, &views, &mut started);
         stateful_set::start(&context, &views, &mut started);
@@ -131,7 +137,7 @@ impl Workloads {
             // Nobody may be waiting.
             let _ = all.send(true);
         });
-        Self { stop: stop.drop_guard(), synced, ended: started.ended }
+        Self { stop: stop.drop_guard(), synced, ended: Mutex::new(started.ended) }
     }
 
     /// Returns once every controller has its caches complete and works.
@@ -145,7 +151,7 @@ impl Workloads {
     /// without waiting.
     pub async fn shutdown(self) {
         drop(self.stop);
-        join_all(self.ended).await;
+        join_all(self.ended.into_inner()).await;
     }
 }
 

@@ -1,4 +1,5 @@
 //! The embedded API against the recordings of a real one.
 
+mod classic;
 mod opm;
 mod recordings;

@@ -13,7 +13,12 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Starts the kubelet.
-pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
+pub(crate) fn start(
+    context: &Context,
+    views: &Views,
+    behaviour_label: Option<String>,
+    started: &mut Started,
+) {
     let controller = Controller::new("pods").workers(8);
     let queue = controller.queue();
     views.pods.subscribe(move |change| {
@@ -25,6 +30,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
         kubelet: context.named("kubelet").signed("kubelet"),
         views: views.clone(),
         addresses: Mutex::default(),
+        behaviour_label,
     };
     let controller = controller.reads(&views.pods).reads(&views.nodes);
     started.controller(controller.start(reconciler, context.stop.clone()));
@@ -83,6 +89,8 @@ struct Reconcile {
     kubelet: Context,
     views: Views,
     addresses: Mutex<Addresses>,
+    /// The label that asks for a behaviour where no annotation does.
+    behaviour_label: Option<String>,
 }
 
 impl Reconciler for Reconcile {
@@ -167,6 +175,12 @@ impl Reconcile {
         let place = Place { host_ip: node.ip.as_deref().unwrap_or("127.0.0.1"), pod_ip: &pod_ip };
         let now = self.kubelet.clock.now_rfc3339();
         let mut pod = pod;
+        if let Some(label) = &self.behaviour_label
+            && pod.annotation(simulate::ANNOTATION).is_none()
+            && let Some(behaviour) = pod.label(label).map(str::to_owned)
+        {
+            pod.set_annotation(simulate::ANNOTATION, behaviour);
+        }
         if let Some(status) = simulate::status(&pod, &place, &now) {
             self.kubelet.write_status(&known::POD, &pod, status.clone()).await?;
             let told = simulate::notes(&pod, &status);

@@ -1,0 +1,147 @@
+//! Recorded cases.
+
+use anyhow::Context;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// One recorded case.
+#[derive(Clone, Debug, Default)]
+pub struct Case {
+    /// What it is called, `cNNN`; names of its objects have it as a part.
+    pub id: String,
+    /// The rule that it shows.
+    pub rule: String,
+    /// What happens, in words.
+    pub title: String,
+    /// The rows of the specification that it belongs to.
+    pub spec: String,
+    /// Its namespaces.
+    pub namespaces: Vec<String>,
+    /// What was done, one after the other.
+    pub steps: Vec<Step>,
+}
+
+/// One step of a case.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    /// The name of its folder: number and title.
+    pub name: String,
+    /// What happens, in words.
+    pub title: String,
+    /// What was waited for.
+    pub until: Option<String>,
+    /// Whether that came.
+    pub reached: bool,
+    /// The objects that did not come to rest.
+    pub changing: Vec<String>,
+    /// The command line of kubectl.
+    pub command: Option<String>,
+    /// What it read.
+    pub input: String,
+    /// How it ended.
+    pub exit: Option<i64>,
+    /// Catalogs that are served from here on, by name.
+    pub catalogs: Vec<(String, String)>,
+    /// The objects at rest.
+    pub objects: Vec<Value>,
+    /// The events so far.
+    pub events: Vec<Value>,
+}
+
+impl Case {
+    /// Its id and rule, as its folder is called.
+    pub fn name(&self) -> String {
+        format!("{}-{}", self.id, self.rule)
+    }
+}
+
+impl Step {
+    /// The number of the step, two digits.
+    pub fn number(&self) -> &str {
+        self.name.get(..2).unwrap_or(&self.name)
+    }
+}
+
+/// All cases below a folder, in order.
+///
+/// # Errors
+///
+/// What cannot be read.
+pub fn all(root: &Path) -> anyhow::Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for entry in fs::read_dir(root).with_context(|| root.display().to_string())? {
+        let folder = entry?.path();
+        if folder.join("case.json").is_file() {
+            cases.push(read(&folder).with_context(|| folder.display().to_string())?);
+        }
+    }
+    cases.sort_by(|a: &Case, b: &Case| a.id.cmp(&b.id));
+    Ok(cases)
+}
+
+fn text(value: &Value, key: &str) -> String {
+    value[key].as_str().unwrap_or_default().to_owned()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    let items = value.as_array().into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn read(folder: &Path) -> anyhow::Result<Case> {
+    let case: Value = serde_json::from_slice(&fs::read(folder.join("case.json"))?)?;
+    let mut steps = Vec::new();
+    for recorded in case["steps"].as_array().into_iter().flatten() {
+        let name = text(recorded, "step");
+        let step = step(&folder.join(&name), recorded).with_context(|| name.clone())?;
+        steps.push(Step { name, ..step });
+    }
+    Ok(Case {
+        id: text(&case, "case"),
+        rule: text(&case, "rule"),
+        title: text(&case, "title"),
+        spec: text(&case, "spec"),
+        namespaces: texts(&case["namespaces"]),
+        steps,
+    })
+}
+
+fn step(folder: &Path, recorded: &Value) -> anyhow::Result<Step> {
+    let optional = |file: &str| -> anyhow::Result<Option<String>> {
+        let path = folder.join(file);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        Ok(Some(fs::read_to_string(path)?))
+    };
+    let list = |file: &str| -> anyhow::Result<Vec<Value>> {
+        let Some(text) = optional(file)? else { return Ok(Vec::new()) };
+        serde_json::from_str(&text).with_context(|| file.to_owned())
+    };
+    let mut catalogs = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = file.strip_prefix("catalog-").and_then(|it| it.strip_suffix(".yaml"));
+        if let Some(name) = name {
+            catalogs.push((name.to_owned(), fs::read_to_string(&path)?));
+        }
+    }
+    catalogs.sort();
+    let output = optional("output.txt")?.unwrap_or_default();
+    let exit = output.lines().next().and_then(|line| line.strip_prefix("exit "));
+    Ok(Step {
+        name: String::new(),
+        title: text(recorded, "title"),
+        until: recorded["until"].as_str().map(str::to_owned),
+        reached: recorded["reached"].as_bool().unwrap_or(true),
+        changing: texts(&recorded["still_changing"]),
+        command: optional("command.txt")?.map(|it| it.trim().to_owned()),
+        input: optional("input.yaml")?.unwrap_or_default(),
+        exit: exit.and_then(|it| it.trim().parse().ok()),
+        catalogs,
+        objects: list("objects.json")?,
+        events: list("events.json")?,
+    })
+}

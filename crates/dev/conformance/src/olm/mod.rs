@@ -1,0 +1,26 @@
+//! Whether administrators can tell our OLM classic from the real one.
+//!
+//! The recorded cases (`answers/olm-classic.tar.xz`, not part of the project) say step by step what
+//! an administrator did and which objects and events there were when the original had come to rest.
+//! Each case runs in a cluster of its own in this process: API server, workloads, simulated nodes
+//! and the controllers of `lifecycle/classic`.
+//!
+//! ```text
+//! catalog-*.yaml ─► registry ─► CatalogSource ┐
+//! command.txt, input.yaml ─► command ─────────┴► cluster ─► until, quiet ─► normal ─┐
+//! objects.json, events.json ────────────────────────────────────────────────────────┴► compare ─► listed
+//! ```
+//!
+//! What is compared, and what decides ([`compare::is_first`]), is what the notes on the recordings
+//! ask for. Differences that are wanted stand in `olm/differences.txt`, and the cases that agree in
+//! `olm/agreeing.txt` ([`listed`]).
+
+pub mod case;
+mod command;
+pub mod compare;
+pub mod listed;
+mod normal;
+mod place;
+pub mod report;
+pub mod run;
+mod until;

@@ -1,0 +1,324 @@
+//! A cluster for one case: API server, workloads, nodes and controllers, and the catalogs served
+//! to it.
+
+use super::case::{Case, Step};
+use super::{command, until};
+use anyhow::Context;
+use mainstay_api::resources;
+use mainstay_catalog::{Catalog, LoadOptions};
+use mainstay_classic::{Classic, FOLDER_ADDRESS, FolderCatalog, Options};
+use mainstay_client::{Cluster, ListParams};
+use mainstay_object::Object;
+use mainstay_testkit::{Settings, TestCluster};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The version of Kubernetes that the recordings were made with, as its server names it.
+const VERSION: &str = "v1.35.0+simulated.answers";
+/// The label that asks pods of the recordings to fail.
+const BEHAVIOUR: &str = "answers.test/behave";
+/// The namespace of catalogs that everybody sees.
+const GLOBAL: &str = "olm";
+/// How often it is looked whether something was written.
+const LOOK: Duration = Duration::from_millis(20);
+/// After so many looks without news the cluster is at rest. Looks are counted, not time: on a busy
+/// machine they come later, as does everything else.
+const CALM: usize = 20;
+/// After so many looks without news nothing more is expected of what a step waits for.
+const HOPELESS: usize = 150;
+/// How long it may take until the cluster is at rest.
+const RESTLESS: Duration = Duration::from_secs(10);
+/// How long what a step waits for may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The cluster of a case.
+pub(super) struct Place {
+    cluster: TestCluster,
+    classic: Option<Classic>,
+    namespaces: Vec<String>,
+    /// Folders of catalogs, by the name of their server.
+    folder: tempfile::TempDir,
+    catalogs: Vec<FolderCatalog>,
+    ports: BTreeMap<String, String>,
+}
+
+/// The servers of a case and the CatalogSources that name them first.
+fn servers(case: &Case) -> BTreeMap<String, (String, String)> {
+    let mut found = BTreeMap::new();
+    for step in &case.steps {
+        let documents =
+            mainstay_yaml::documents(step.input.as_bytes(), &mainstay_yaml::Options::default());
+        for document in documents.flatten() {
+            let Ok(object) = Object::from_value(document.value) else { continue };
+            let Some(address) = object.str(&["spec", "address"]) else { continue };
+            if object.kind() != "CatalogSource" {
+                continue;
+            }
+            let Some((_, port)) = address.split_once("{port") else { continue };
+            let name = port.trim_end_matches('}').trim_start_matches('-');
+            let server = if name.is_empty() { "cat" } else { name };
+            let source = (object.namespace().to_owned(), object.name().to_owned());
+            found.entry(server.to_owned()).or_insert(source);
+        }
+    }
+    found
+}
+
+impl Place {
+    /// A fresh cluster with the standard layout and running controllers.
+    pub(super) async fn of(case: &Case) -> anyhow::Result<Self> {
+        let cluster = TestCluster::with(Settings {
+            version: Some(VERSION.to_owned()),
+            behaviour_label: Some(BEHAVIOUR.to_owned()),
+            ..Settings::default()
+        })
+        .await;
+        for crd in mainstay_api::crds() {
+            cluster.apply(crd).await;
+        }
+        cluster
+            .apply_yaml(
+                "
+{apiVersion: v1, kind: Namespace, metadata: {name: olm}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: operators}}
+---
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: olm-operators, namespace: olm}
+spec: {targetNamespaces: [olm]}
+---
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: global-operators, namespace: operators}
+---
+{apiVersion: operators.coreos.com/v1, kind: OLMConfig, metadata: {name: cluster}}
+",
+            )
+            .await;
+        let folder = tempfile::tempdir()?;
+        let (mut catalogs, mut ports) = (Vec::new(), BTreeMap::new());
+        for (server, (namespace, name)) in servers(case) {
+            let folder = folder.path().join(&server);
+            std::fs::create_dir(&folder)?;
+            catalogs.push(FolderCatalog { namespace, name, folder, served: None });
+            ports.insert(server, FOLDER_ADDRESS.to_owned());
+        }
+        let mut place = Self {
+            cluster,
+            classic: None,
+            namespaces: case.namespaces.clone(),
+            folder,
+            catalogs,
+            ports,
+        };
+        place.start().await;
+        Ok(place)
+    }
+
+    /// Starts the controllers.
+    async fn start(&mut self) {
+        let classic = Classic::start(
+            self.cluster.cluster(),
+            Options {
+                clock: self.cluster.clock(),
+                global_namespace: GLOBAL.to_owned(),
+                catalogs: self.catalogs.clone(),
+                cache: Some(self.folder.path().join(".cache")),
+                images: None,
+                serve: None,
+            },
+        );
+        classic.synced().await;
+        self.classic = Some(classic);
+    }
+
+    async fn stop(&mut self) {
+        if let Some(classic) = self.classic.take() {
+            classic.shutdown().await;
+        }
+    }
+
+    /// Ends everything.
+    pub(super) async fn end(mut self) {
+        self.stop().await;
+        self.cluster.shutdown().await;
+    }
+
+    /// The cluster as its administrator sees it.
+    pub(super) const fn cluster(&self) -> &Cluster {
+        self.cluster.cluster()
+    }
+
+    /// What stands for an address of a catalog in the recordings, by the address.
+    pub(super) fn addresses(&self) -> BTreeMap<String, String> {
+        let names = self.ports.iter().map(|(server, address)| {
+            let port =
+                if server == "cat" { "{port}".to_owned() } else { format!("{{port-{server}}}") };
+            (address.clone(), format!("127.0.0.1:{port}"))
+        });
+        names.collect()
+    }
+
+    /// A text of the recordings with this cluster's own names in it; `names` are those that stand
+    /// for generated ones.
+    fn filled(&self, text: &str, names: &BTreeMap<String, String>) -> String {
+        let mut text = text.to_owned();
+        for (address, placeholder) in self.addresses() {
+            text = text.replace(&placeholder, &address);
+        }
+        for (name, placeholder) in names {
+            text = text.replace(placeholder, name);
+        }
+        text.replace("{time}", "2024-01-02T03:04:05Z")
+    }
+
+    /// Serves the catalogs of a step.
+    fn publish(&self, step: &Step) -> anyhow::Result<()> {
+        for (server, text) in &step.catalogs {
+            let folder = self.folder.path().join(server);
+            std::fs::create_dir_all(&folder)?;
+            // As a whole and at once, as careful writers do.
+            let new: PathBuf = folder.join(".new");
+            std::fs::write(&new, text)?;
+            std::fs::rename(&new, folder.join("catalog.yaml"))?;
+            // Where a catalog is wrong, the controllers say so; but not where the replay is.
+            let _ = Catalog::load(&folder, &LoadOptions::default());
+        }
+        Ok(())
+    }
+
+    /// Does what a step does, and waits until its consequences are there. Returns how the command
+    /// ended, and whether what was waited for came.
+    pub(super) async fn carry_out(
+        &mut self,
+        step: &Step,
+        names: &BTreeMap<String, String>,
+    ) -> anyhow::Result<(Option<command::Done>, bool)> {
+        let title = step.title.to_lowercase();
+        let restarts = title.contains("restart") || title.contains("olm starts");
+        if restarts {
+            self.stop().await;
+        }
+        self.publish(step)?;
+        if restarts {
+            self.start().await;
+        }
+        let mut done = None;
+        if let Some(text) = &step.command {
+            let (text, input) = (self.filled(text, names), self.filled(&step.input, names));
+            done = command::run(self.cluster(), &text, &input)
+                .await
+                .with_context(|| step.name.clone())?;
+        }
+        let mut reached = true;
+        if let Some(until) = step.until.as_deref().filter(|_| step.reached) {
+            reached = self.until(until).await?;
+        }
+        self.rest().await;
+        Ok((done, reached))
+    }
+
+    /// Waits for what the recording waited for.
+    async fn until(&self, until: &str) -> anyhow::Result<bool> {
+        let wanted = until::parse(until)?;
+        let end = Instant::now() + PATIENCE;
+        let (mut seen, mut calm) = (None, 0);
+        loop {
+            let revision = self.cluster.store().revision();
+            calm += 1;
+            if seen != Some(revision) {
+                (seen, calm) = (Some(revision), 0);
+                if until::holds(self.cluster(), &self.namespaces, &wanted).await? {
+                    return Ok(true);
+                }
+            }
+            if calm > HOPELESS || Instant::now() > end {
+                return Ok(false);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Returns once nothing is written any more, or it seems that this does not end.
+    async fn rest(&self) {
+        let end = Instant::now() + RESTLESS;
+        let (mut seen, mut calm) = (self.cluster.store().revision(), 0);
+        while calm < CALM && Instant::now() < end {
+            tokio::time::sleep(LOOK).await;
+            let revision = self.cluster.store().revision();
+            calm += 1;
+            if revision != seen {
+                (seen, calm) = (revision, 0);
+            }
+        }
+    }
+
+    /// Everything of the kinds that were recorded.
+    pub(super) async fn objects(&self) -> anyhow::Result<Vec<Object>> {
+        let mut all = Vec::new();
+        let served = self.cluster().resources().await?.resources;
+        for api in served {
+            let resource = &api.resource;
+            let kept = KINDS.contains(&(resource.group.as_ref(), resource.kind.as_ref()));
+            // Of OperatorConditions the newest version was recorded; discovery prefers it as well.
+            if !kept || !api.preferred || !api.can("list") {
+                continue;
+            }
+            all.extend(self.cluster().list(resource, None, &ListParams::default()).await?.items);
+        }
+        Ok(all)
+    }
+
+    /// All events.
+    pub(super) async fn events(&self) -> anyhow::Result<Vec<Object>> {
+        let events = mainstay_object::known::EVENT;
+        Ok(self.cluster().list(&events, None, &ListParams::default()).await?.items)
+    }
+
+    /// The names of all install plans, in order of their creation.
+    pub(super) async fn plans(&self) -> anyhow::Result<Vec<Object>> {
+        let params = ListParams::default();
+        let mut plans = self.cluster().list(&resources::INSTALL_PLAN, None, &params).await?.items;
+        plans.sort_by_key(|it| {
+            let generation = it.i64(&["spec", "generation"]).unwrap_or_default();
+            json!([it.creation_timestamp().map(|it| it.to_string()), generation, it.name()])
+                .to_string()
+        });
+        Ok(plans)
+    }
+}
+
+/// The kinds of objects that were recorded.
+const KINDS: &[(&str, &str)] = &[
+    ("", "ConfigMap"),
+    ("", "Namespace"),
+    ("", "Pod"),
+    ("", "Secret"),
+    ("", "Service"),
+    ("", "ServiceAccount"),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("apiregistration.k8s.io", "APIService"),
+    ("apps", "Deployment"),
+    ("batch", "Job"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("operators.coreos.com", "CatalogSource"),
+    ("operators.coreos.com", "ClusterServiceVersion"),
+    ("operators.coreos.com", "InstallPlan"),
+    ("operators.coreos.com", "OLMConfig"),
+    ("operators.coreos.com", "Operator"),
+    ("operators.coreos.com", "OperatorCondition"),
+    ("operators.coreos.com", "OperatorGroup"),
+    ("operators.coreos.com", "Subscription"),
+    ("policy", "PodDisruptionBudget"),
+    ("rbac.authorization.k8s.io", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
+    ("scheduling.k8s.io", "PriorityClass"),
+];

@@ -1,0 +1,173 @@
+//! What a step waits for, in the words of the recordings.
+
+use anyhow::bail;
+use mainstay_api::{names, resources};
+use mainstay_client::{Cluster, ListParams};
+use mainstay_object::{Object, Resource, known};
+
+/// One of the things that a step waits for; all of them must hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Ready(String),
+    Phase {
+        csv: String,
+        phase: String,
+        reason: Option<String>,
+    },
+    Had {
+        csv: String,
+        phase: String,
+        reason: String,
+    },
+    Plans {
+        count: usize,
+        phase: String,
+    },
+    Condition {
+        subscription: String,
+        kind: String,
+        status: String,
+    },
+    Gone {
+        kind: String,
+        name: String,
+    },
+    /// What cannot be asked for here.
+    Nothing,
+}
+
+/// Reads a text such as `CSV a.v1 Succeeded and ClusterServiceVersion a.v0 gone`.
+pub(super) fn parse(text: &str) -> anyhow::Result<Vec<Wanted>> {
+    text.split(" and ").map(one).collect()
+}
+
+fn one(text: &str) -> anyhow::Result<Wanted> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let own = |text: &str| text.to_owned();
+    Ok(match words.as_slice() {
+        ["CatalogSource", name, "READY"] => Wanted::Ready(own(name)),
+        ["CSV", csv, "had", state] => {
+            let (phase, reason) = state.split_once('/').unwrap_or((state, ""));
+            Wanted::Had { csv: own(csv), phase: own(phase), reason: own(reason) }
+        }
+        ["CSV", csv, state] => {
+            let (phase, reason) = match state.split_once('/') {
+                Some((phase, reason)) => (phase, Some(own(reason))),
+                None => (*state, None),
+            };
+            Wanted::Phase { csv: own(csv), phase: own(phase), reason }
+        }
+        [count, "InstallPlan(s)", phase] => {
+            Wanted::Plans { count: count.parse()?, phase: own(phase) }
+        }
+        ["Subscription", name, condition] => {
+            let Some((kind, status)) = condition.split_once('=') else {
+                bail!("what is waited for is not understood: {text}")
+            };
+            Wanted::Condition { subscription: own(name), kind: own(kind), status: own(status) }
+        }
+        [kind, name, "gone"] => Wanted::Gone { kind: own(kind), name: own(name) },
+        ["PackageManifest", ..] | ["deprecation", "shown"] => Wanted::Nothing,
+        _ => bail!("what is waited for is not understood: {text}"),
+    })
+}
+
+async fn listed(
+    cluster: &Cluster,
+    resource: &Resource,
+    namespaces: &[String],
+) -> anyhow::Result<Vec<Object>> {
+    let mut items = cluster.list(resource, None, &ListParams::default()).await?.items;
+    items.retain(|it| it.namespace().is_empty() || namespaces.iter().any(|n| n == it.namespace()));
+    Ok(items)
+}
+
+/// Whether all of it holds.
+pub(super) async fn holds(
+    cluster: &Cluster,
+    namespaces: &[String],
+    wanted: &[Wanted],
+) -> anyhow::Result<bool> {
+    for wanted in wanted {
+        if !is_true(cluster, namespaces, wanted).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+async fn is_true(
+    cluster: &Cluster,
+    namespaces: &[String],
+    wanted: &Wanted,
+) -> anyhow::Result<bool> {
+    let csvs = &resources::CLUSTER_SERVICE_VERSION;
+    Ok(match wanted {
+        Wanted::Nothing => true,
+        Wanted::Ready(name) => {
+            listed(cluster, &resources::CATALOG_SOURCE, namespaces).await?.iter().any(|it| {
+                it.name() == name
+                    && it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
+            })
+        }
+        Wanted::Phase { csv, phase, reason } => {
+            listed(cluster, csvs, namespaces).await?.iter().any(|it| {
+                it.name() == csv
+                    && it.label(names::COPIED_FROM).is_none()
+                    && it.str(&["status", "phase"]) == Some(phase)
+                    && reason
+                        .as_deref()
+                        .is_none_or(|it2| it.str(&["status", "reason"]) == Some(it2))
+            })
+        }
+        Wanted::Had { csv, phase, reason } => {
+            listed(cluster, csvs, namespaces).await?.iter().any(|it| {
+                it.name() == csv
+                    && it.array(&["status", "conditions"]).iter().any(|condition| {
+                        condition["phase"] == **phase && condition["reason"] == **reason
+                    })
+            })
+        }
+        Wanted::Plans { count, phase } => {
+            let plans = listed(cluster, &resources::INSTALL_PLAN, namespaces).await?;
+            let fits = |it: &&Object| it.str(&["status", "phase"]) == Some(phase);
+            plans.iter().filter(fits).count() >= *count
+        }
+        Wanted::Condition { subscription, kind, status } => {
+            let found = listed(cluster, &resources::SUBSCRIPTION, namespaces).await?;
+            found.iter().any(|it| it.name() == subscription && it.condition(kind) == Some(status))
+        }
+        Wanted::Gone { kind, name } if kind == "Namespace" => {
+            !listed(cluster, &known::NAMESPACE, namespaces)
+                .await?
+                .iter()
+                .any(|it| it.name() == name)
+        }
+        Wanted::Gone { name, .. } => !listed(cluster, csvs, namespaces)
+            .await?
+            .iter()
+            .any(|it| it.name() == name && it.label(names::COPIED_FROM).is_none()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_waited_for_is_read() {
+        let own = str::to_owned;
+        assert_eq!(
+            parse("CSV a.v2 Pending/X and ClusterServiceVersion a.v1 gone").unwrap(),
+            [
+                Wanted::Phase { csv: own("a.v2"), phase: own("Pending"), reason: Some(own("X")) },
+                Wanted::Gone { kind: own("ClusterServiceVersion"), name: own("a.v1") },
+            ]
+        );
+        assert_eq!(
+            parse("2 InstallPlan(s) Failed").unwrap(),
+            [Wanted::Plans { count: 2, phase: own("Failed") }]
+        );
+        assert!(parse("whatever").is_err());
+    }
+}
