@@ -6,7 +6,9 @@ use crate::facts;
 use crate::image::bundles::Bundles;
 use crate::proxy::Proxies;
 use crate::start::Timeouts;
-use mainstay_api::{CatalogSource, OperatorGroup, Subscription, names, resources};
+use mainstay_api::{
+    CatalogSource, OperatorCondition, OperatorGroup, Subscription, names, resources,
+};
 use mainstay_client::{Cache, CacheBuilder, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
 use mainstay_object::{Object, OwnerReference, Resource, known};
@@ -52,6 +54,9 @@ pub(crate) struct Caches {
     pub(crate) catalog_pods: Option<Cache<SeenPod>>,
     pub(crate) catalog_services: Option<Cache<Vec<OwnerReference>>>,
     pub(crate) catalog_policies: Option<Cache<Vec<OwnerReference>>>,
+    pub(crate) conditions: Cache<OperatorCondition>,
+    /// Operators are only known to be there.
+    pub(crate) operators: Cache<()>,
 }
 
 fn builder<T: PartialEq + Send + Sync + 'static>(
@@ -124,6 +129,13 @@ impl Caches {
             })
             .index(|it| it.words.clone())
             .start(cluster, stop()),
+            conditions: Cache::start(
+                cluster,
+                all(resources::OPERATOR_CONDITION),
+                |it| OperatorCondition::from_object(it).ok(),
+                stop(),
+            ),
+            operators: Cache::start(cluster, all(resources::OPERATOR), |_| Some(()), stop()),
             deployments: Cache::start(
                 cluster,
                 all(known::DEPLOYMENT).labels(format!(
@@ -170,6 +182,8 @@ impl Caches {
         for cache in [&self.catalog_services, &self.catalog_policies].into_iter().flatten() {
             cache.synced().await;
         }
+        self.conditions.synced().await;
+        self.operators.synced().await;
     }
 
     /// The groups of a namespace, in order of their names, without those that are being deleted.

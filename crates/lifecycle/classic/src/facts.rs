@@ -59,6 +59,11 @@ pub(crate) struct Csv {
     pub(crate) provides: Vec<Api>,
     /// What it requires.
     pub(crate) requires: Vec<Api>,
+    /// Names of its Deployments, and of its accounts once for each list of permissions.
+    pub(crate) deployments: Vec<String>,
+    pub(crate) accounts: Vec<String>,
+    /// The operators that it is a part of.
+    pub(crate) components: Vec<String>,
     /// `operatorframework.io/properties`.
     pub(crate) properties: Option<String>,
     /// `olm.skipRange`.
@@ -117,6 +122,13 @@ impl Csv {
             all_crds,
             provides,
             requires,
+            deployments: names_of(object.array(&["spec", "install", "spec", "deployments"])),
+            accounts: accounts(object),
+            components: object
+                .labels()
+                .filter_map(|(key, _)| key.strip_prefix(names::COMPONENT_LABEL_PREFIX))
+                .map(str::to_owned)
+                .collect(),
             properties: annotation(names::PROPERTIES),
             skip_range: annotation(names::SKIP_RANGE),
             annotations: object
@@ -125,6 +137,20 @@ impl Csv {
                 .unwrap_or_default(),
         }
     }
+}
+
+/// The accounts of a version's permissions; who asks for none runs as the default one.
+fn accounts(object: &Object) -> Vec<String> {
+    let mut all: Vec<String> = ["clusterPermissions", "permissions"]
+        .iter()
+        .flat_map(|list| object.array(&["spec", "install", "spec", list]))
+        .map(|it| text(it, "serviceAccountName").to_owned())
+        .filter(|it| !it.is_empty())
+        .collect();
+    if all.is_empty() {
+        all.push("default".to_owned());
+    }
+    all
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {

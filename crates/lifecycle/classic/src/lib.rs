@@ -46,6 +46,7 @@
 //! somebody asks for it.
 
 mod catalog;
+mod component;
 mod context;
 mod csv;
 mod error;
@@ -54,6 +55,7 @@ mod gojson;
 mod hash;
 mod image;
 mod install_plan;
+mod operator_condition;
 mod operator_group;
 mod patch;
 mod permissions;

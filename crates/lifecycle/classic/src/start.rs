@@ -1,13 +1,14 @@
 //! Puts the controllers together.
 
 use crate::catalog::{self, ByImage, CatalogMode, CatalogPods, CatalogStore, FolderCatalog, Serve};
+use crate::component::{self, parts::Parts};
 use crate::context::{Caches, Context};
 use crate::image::bundles::Bundles;
 use crate::image::{Images, Puller};
 use crate::proxy::{Proxies, ProxySettings};
 use crate::triggers::{self, Queues};
 use crate::trust::Trusted;
-use crate::{csv, install_plan, operator_group, proxy, subscription, trust};
+use crate::{csv, install_plan, operator_condition, operator_group, proxy, subscription, trust};
 use mainstay_client::{Cluster, Controller, ControllerHandle, Reconciler, Recorder};
 use mainstay_clock::Clock;
 use mainstay_object::NamespacedName;
@@ -143,10 +144,12 @@ impl Classic {
         });
         let controllers = Controllers::new();
         triggers::connect(&context, &controllers.queues());
+        let parts = Parts::start(cluster, &stop);
+        component::controller::connect(&context, &parts, &controllers.components.queue());
         for catalog in &catalogs {
             store.follow(catalog, stop.clone());
         }
-        let mut handles = controllers.start(&context, &stop);
+        let mut handles = controllers.start(&context, &parts, &stop);
         handles.extend(surroundings.trusted.map(|it| trust(&context, it, &stop)));
         Self { context, handles, stop }
     }
@@ -182,6 +185,8 @@ struct Controllers {
     csvs: Controller<NamespacedName>,
     groups: Controller<NamespacedName>,
     labels: Controller<NamespacedName>,
+    conditions: Controller<NamespacedName>,
+    components: Controller<NamespacedName>,
 }
 
 impl Controllers {
@@ -193,6 +198,8 @@ impl Controllers {
             csvs: Controller::new("csv"),
             groups: Controller::new("operator_group"),
             labels: Controller::new("namespace_labels"),
+            conditions: Controller::new("operator_condition"),
+            components: Controller::new("operator"),
         }
     }
 
@@ -204,12 +211,14 @@ impl Controllers {
             csvs: self.csvs.queue(),
             groups: self.groups.queue(),
             labels: self.labels.queue(),
+            conditions: self.conditions.queue(),
         }
     }
 
     fn start(
         self,
         context: &Arc<Context>,
+        parts: &Arc<Parts>,
         stop: &CancellationToken,
     ) -> Vec<ControllerHandle<NamespacedName>> {
         let of = || Arc::clone(context);
@@ -218,6 +227,8 @@ impl Controllers {
             ..Context::clone(context)
         });
         let of_catalogs = || Arc::clone(&catalogs);
+        let (context_of_parts, parts) = (of(), Arc::clone(parts));
+        let components = parts.kinds.iter().fold(self.components, |it, kind| it.reads(&kind.cache));
         vec![
             run(self.sources, catalog::controller::Controller(of_catalogs()), context, stop),
             run(
@@ -230,6 +241,13 @@ impl Controllers {
             run(self.csvs, csv::controller::Controller(of()), context, stop),
             run(self.groups, operator_group::controller::Controller(of()), context, stop),
             run(self.labels, operator_group::controller::Labels(of()), context, stop),
+            run(self.conditions, operator_condition::controller::Controller(of()), context, stop),
+            run(
+                components,
+                component::controller::Controller { context: context_of_parts, parts },
+                context,
+                stop,
+            ),
         ]
     }
 }
@@ -277,5 +295,7 @@ fn run<R: Reconciler<Key = NamespacedName>>(
         .reads(&caches.cluster_roles)
         .reads(&caches.cluster_bindings)
         .reads(&caches.deployments)
+        .reads(&caches.conditions)
+        .reads(&caches.operators)
         .start(reconciler, stop.clone())
 }

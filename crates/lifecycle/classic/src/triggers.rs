@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::facts::{Binding, Role};
 use crate::proxy;
 use crate::subscription::controller::watchers;
-use mainstay_api::{CsvPhase, CsvReason, InstallPlanPhase, names};
+use mainstay_api::{CsvPhase, CsvReason, InstallPlanPhase, names, resources};
 use mainstay_client::{Changed, Queue};
 use mainstay_object::{NamespacedName, OwnerReference};
 use std::collections::BTreeMap;
@@ -32,6 +32,8 @@ pub(crate) struct Queues {
     pub(crate) groups: Keys,
     /// Labels of namespaces.
     pub(crate) labels: Keys,
+    /// Conditions of versions.
+    pub(crate) conditions: Keys,
 }
 
 /// What a subscriber needs. Caches hold their subscribers and the context holds the caches, so the
@@ -56,6 +58,7 @@ pub(crate) fn connect(context: &Arc<Context>, queues: &Queues) {
     catalogs(context, &wires);
     subscriptions(context, wires(), wires());
     versions(context, wires());
+    conditions(context, wires());
     groups(context, wires(), wires());
     requirements(context, wires(), wires(), wires());
     rights(context, &wires);
@@ -236,10 +239,21 @@ fn versions(context: &Arc<Context>, wires: Wires) {
         wires.with(|context, queues| {
             queues.csvs.add(change.key.clone());
             unresolved_plans(context, queues, Some(&change.key.namespace));
+            queues.conditions.add(change.key.clone());
             // Predecessors, successors and rivals.
             versions_of(context, queues, &change.key.namespace);
             groups_of(context, queues, &change.key.namespace);
             queues.namespaces.add(namespace(change.key));
+        });
+    });
+}
+
+/// A condition may hold back the version that replaces its own.
+fn conditions(context: &Arc<Context>, wires: Wires) {
+    context.caches.conditions.subscribe(move |change| {
+        wires.with(|context, queues| {
+            queues.conditions.add(change.key.clone());
+            versions_of(context, queues, &change.key.namespace);
         });
     });
 }
@@ -319,6 +333,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
             versions_of(context, queues, &change.key.namespace);
             refused_plans(context, queues, Some(&change.key.namespace));
             sides(change).for_each(|role| owners(queues, &role.labels));
+            of_condition(queues, change.key, sides(change).flat_map(|it| &it.owners));
         });
     });
     let it = wires();
@@ -327,6 +342,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
             versions_of(context, queues, &change.key.namespace);
             refused_plans(context, queues, Some(&change.key.namespace));
             sides(change).for_each(|binding| owners(queues, &binding.labels));
+            of_condition(queues, change.key, sides(change).flat_map(|it| &it.owners));
         });
     });
     let it = wires();
@@ -362,6 +378,17 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
             refused_plans(context, queues, None);
         });
     });
+}
+
+/// The condition of the same name, if that owns what changed.
+fn of_condition<'a>(
+    queues: &Queues,
+    key: &NamespacedName,
+    mut owners: impl Iterator<Item = &'a OwnerReference>,
+) {
+    if owners.any(|it| it.kind == *resources::OPERATOR_CONDITION.kind) {
+        queues.conditions.add(key.clone());
+    }
 }
 
 /// The owner that labels name: a version, where its original is if this belongs to a copy, or a

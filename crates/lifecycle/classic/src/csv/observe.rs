@@ -5,6 +5,7 @@ use crate::context::{Caches, Context};
 use crate::error::{Doing, Error};
 use crate::facts::{self, Api, Role, Rule};
 use crate::hash;
+use crate::operator_condition;
 use mainstay_api::{ClusterServiceVersion, DeploymentPermissions, SubscriptionConfig, names};
 use mainstay_object::{Gvk, NamespacedName, known};
 use serde_json::{Value, json};
@@ -51,6 +52,12 @@ pub(crate) async fn requirements(
                 Some(((*account).to_owned(), caches.accounts.get(&key)?))
             })
             .collect(),
+        gate: (!csv.spec.replaces.is_empty())
+            .then(|| {
+                let before = NamespacedName::new(namespace.as_str(), csv.spec.replaces.as_str());
+                operator_condition::decide::refusal(&*caches.conditions.get(&before)?)
+            })
+            .flatten(),
         ..Observed::default()
     };
     if !csv.spec.min_kube_version.is_empty() {

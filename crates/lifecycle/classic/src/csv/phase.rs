@@ -248,6 +248,14 @@ fn predecessor<'a>(world: &'a World<'_>) -> Option<&'a Arc<facts::Csv>> {
 
 fn pending(world: &World<'_>) -> Decision {
     let csv = world.csv;
+    if let Some(why) = &world.seen.gate {
+        let step = Move::to(
+            CsvPhase::Pending,
+            CsvReason::OperatorConditionNotUpgradeable,
+            format!("operator is not upgradeable: {why}"),
+        );
+        return if step.is_done(&csv.status) { Decision::Rest } else { Decision::Move(step) };
+    }
     if let Some(step) = unsupported(csv) {
         return Decision::Move(step);
     }

@@ -26,6 +26,8 @@ pub(crate) struct Observed {
     pub(crate) served: BTreeMap<Api, Option<String>>,
     /// The other versions in the namespace, without copies, by name.
     pub(crate) peers: BTreeMap<String, Arc<Csv>>,
+    /// Why the version that is replaced must stay for now, if its operator says so.
+    pub(crate) gate: Option<String>,
 }
 
 /// What an account may do.

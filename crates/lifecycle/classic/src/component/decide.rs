@@ -1,0 +1,114 @@
+//! What belongs to an operator, and what its Operator says.
+
+use super::parts::Part;
+use mainstay_api::{Subscription, names};
+use mainstay_object::{NamespacedName, Resource};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// The name of the operator that a Subscription is about; that of the label, which may be cut.
+pub(crate) fn operator(subscription: &Subscription) -> String {
+    let label =
+        names::component_label(&subscription.spec.package, &subscription.metadata.namespace);
+    label.strip_prefix(names::COMPONENT_LABEL_PREFIX).unwrap_or(&label).to_owned()
+}
+
+/// The label of an operator's parts.
+pub(crate) fn label(operator: &str) -> String {
+    format!("{}{operator}", names::COMPONENT_LABEL_PREFIX)
+}
+
+/// What an operator consists of at its root: Subscriptions, and the versions and plans that they
+/// name or that carry its label.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Roots {
+    pub(crate) subscriptions: BTreeSet<NamespacedName>,
+    pub(crate) versions: BTreeSet<NamespacedName>,
+    pub(crate) plans: BTreeSet<NamespacedName>,
+}
+
+impl Roots {
+    /// Adds a Subscription of the operator and what it names.
+    pub(crate) fn add(&mut self, subscription: &Subscription) {
+        let namespace = subscription.metadata.namespace.as_str();
+        self.subscriptions.insert(subscription.key());
+        let installed = &subscription.status.installed_csv;
+        if !installed.is_empty() {
+            self.versions.insert(NamespacedName::new(namespace, installed.as_str()));
+        }
+        let plan = subscription.status.install_plan_ref.as_ref();
+        if let Some(plan) = plan.filter(|it| !it.name.is_empty()) {
+            self.plans.insert(NamespacedName::new(namespace, plan.name.as_str()));
+        }
+    }
+}
+
+/// Whether an object that does not carry the label should.
+pub(crate) fn lacks(part: &Part, operator: &str) -> bool {
+    !part.of.iter().any(|it| it == operator)
+}
+
+/// One part as the status shows it.
+pub(crate) fn reference(resource: &Resource, key: &NamespacedName, part: &Part) -> Value {
+    let mut reference = json!({
+        "apiVersion": resource.api_version(), "kind": resource.kind, "name": &*key.name,
+    });
+    if !key.namespace.is_empty() {
+        reference["namespace"] = (&*key.namespace).into();
+    }
+    if !part.conditions.is_empty() {
+        reference["conditions"] = part.conditions.clone().into();
+    }
+    reference
+}
+
+/// The status of an Operator. `refs` are in any order.
+pub(crate) fn status(operator: &str, mut refs: Vec<Value>) -> Value {
+    refs.sort_by_cached_key(|it| {
+        ["kind", "namespace", "name"].map(|field| it[field].as_str().unwrap_or_default().to_owned())
+    });
+    let selector = json!({"matchExpressions": [{"key": label(operator), "operator": "Exists"}]});
+    let mut components = json!({"labelSelector": selector});
+    if !refs.is_empty() {
+        components["refs"] = refs.into();
+    }
+    json!({"components": components})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainstay_api::ObjectReference;
+    use mainstay_object::known;
+
+    #[test]
+    fn a_subscription_leads_to_its_version_and_plan() {
+        let mut it = Subscription::new("ns", "sub");
+        it.spec.package = "anvil".to_owned();
+        assert_eq!(operator(&it), "anvil.ns");
+        it.status.installed_csv = "anvil.v1".to_owned();
+        it.status.install_plan_ref =
+            Some(ObjectReference { name: "install-x".to_owned(), ..ObjectReference::default() });
+        let mut roots = Roots::default();
+        roots.add(&it);
+        assert!(roots.versions.contains(&NamespacedName::new("ns", "anvil.v1")));
+        assert!(roots.plans.contains(&NamespacedName::new("ns", "install-x")));
+        it.spec.package = "x".repeat(70);
+        assert_eq!(operator(&it).len(), 63);
+    }
+
+    #[test]
+    fn an_operator_without_parts_has_no_references() {
+        assert_eq!(
+            status("a.ns", Vec::new()),
+            json!({"components": {"labelSelector": {"matchExpressions": [
+                {"key": "operators.coreos.com/a.ns", "operator": "Exists"},
+            ]}}})
+        );
+        let key = NamespacedName::cluster("r");
+        let part = reference(&known::CLUSTER_ROLE, &key, &Part::default());
+        let all = status("a.ns", vec![part.clone()]);
+        assert_eq!(all["components"]["refs"], json!([part]));
+        assert_eq!(part.get("namespace"), None);
+    }
+}

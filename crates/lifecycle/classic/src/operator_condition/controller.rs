@@ -1,0 +1,110 @@
+//! Sees that every version has its condition, and takes over what operators say.
+
+use super::decide::{self, Version};
+use crate::context::Context;
+use crate::error::{Doing, Error, settle};
+use crate::facts;
+use mainstay_api::{OperatorCondition, Time, resources};
+use mainstay_client::{Action, Patch, Reconciler};
+use mainstay_object::{NamespacedName, Object, known};
+use serde_json::json;
+use std::sync::Arc;
+
+const CONDITION: &mainstay_object::Resource = &resources::OPERATOR_CONDITION;
+
+/// Reconciles conditions; a key is the name of a version and of its condition.
+pub(crate) struct Controller(pub(crate) Arc<Context>);
+
+impl Reconciler for Controller {
+    type Key = NamespacedName;
+    type Error = Error;
+
+    async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
+        settle(self.look(key).await)
+    }
+}
+
+impl Controller {
+    async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
+        let caches = &self.0.caches;
+        let present = caches.conditions.get(key);
+        let version = caches.csvs.get(key).filter(|it| !it.is_copy() && !it.deleting);
+        if let Some(version) = version {
+            self.provide(key, &version, present.as_deref()).await?;
+        }
+        if let Some(condition) = present {
+            self.take_over(key, &condition).await?;
+        }
+        Ok(Action::Done)
+    }
+
+    async fn provide(
+        &self,
+        key: &NamespacedName,
+        version: &facts::Csv,
+        present: Option<&OperatorCondition>,
+    ) -> Result<(), Error> {
+        let Context { cluster, caches, .. } = &*self.0;
+        let version = Version {
+            namespace: &key.namespace,
+            name: &key.name,
+            uid: &version.uid,
+            deployments: &version.deployments,
+            accounts: &version.accounts,
+        };
+        let is_right = |it: &&OperatorCondition| {
+            it.spec.deployments == version.deployments
+                && it.spec.service_accounts == version.accounts
+                && it.metadata.owner_references.iter().any(|owner| owner.uid == version.uid)
+        };
+        let uid = if let Some(it) = present.filter(is_right) {
+            it.metadata.uid.clone()
+        } else {
+            let made = cluster.ensure(CONDITION, &decide::condition(&version)).await;
+            made.doing("writing the condition of a version")?.uid().to_owned()
+        };
+        let role = decide::role(&version, &uid);
+        let there = caches.roles.get(key);
+        if there.is_none_or(|it| {
+            let wanted = facts::Role::of(&role);
+            it.rules != wanted.rules || it.owners.iter().all(|owner| owner.uid != uid)
+        }) {
+            cluster.ensure(&known::ROLE, &role).await.doing("writing the role of a condition")?;
+        }
+        let binding = decide::binding(&version, &uid);
+        let there = caches.bindings.get(key);
+        if there.is_none_or(|it| !is_bound(&it, &binding, &uid)) {
+            cluster
+                .ensure(&known::ROLE_BINDING, &binding)
+                .await
+                .doing("writing the role binding of a condition")?;
+        }
+        Ok(())
+    }
+
+    async fn take_over(
+        &self,
+        key: &NamespacedName,
+        condition: &OperatorCondition,
+    ) -> Result<(), Error> {
+        let wanted = decide::status(condition, Time::new(self.0.clock.now()));
+        if wanted == condition.status.conditions {
+            return Ok(());
+        }
+        let patch = Patch::Merge(json!({
+            "metadata": {"resourceVersion": condition.metadata.resource_version},
+            "status": {"conditions": wanted},
+        }));
+        self.0
+            .cluster
+            .patch_status(CONDITION, key.namespace(), &key.name, &patch)
+            .await
+            .doing("writing the status of a condition")?;
+        Ok(())
+    }
+}
+
+fn is_bound(there: &facts::Binding, wanted: &Object, uid: &str) -> bool {
+    let wanted = facts::Binding::of(wanted);
+    there.subjects == wanted.subjects && there.owners.iter().any(|owner| owner.uid == uid)
+}
