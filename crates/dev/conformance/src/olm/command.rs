@@ -15,15 +15,15 @@ pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-config
 fn words(line: &str) -> Vec<String> {
     let (mut all, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in line.chars() {
-        match quote {
-            Some(open) if letter == open => quote = None,
-            Some(_) => word.get_or_insert_default().push(letter),
-            None if letter == '\'' || letter == '"' => {
-                quote = Some(letter);
-                word.get_or_insert_default();
-            }
-            None if letter.is_whitespace() => all.extend(word.take()),
-            None => word.get_or_insert_default().push(letter),
+        if quote == Some(letter) {
+            quote = None;
+        } else if quote.is_none() && matches!(letter, '\'' | '"') {
+            quote = Some(letter);
+            word.get_or_insert_default();
+        } else if quote.is_none() && letter.is_whitespace() {
+            all.extend(word.take());
+        } else {
+            word.get_or_insert_default().push(letter);
         }
     }
     all.extend(word);
@@ -87,7 +87,8 @@ pub(super) async fn run(
     let mut done = Done::default();
     let mut failed = |error: &dyn std::fmt::Display| {
         done.exit = 1;
-        done.error += &format!("{error}\n");
+        done.error += &error.to_string();
+        done.error.push('\n');
     };
     match line.verb.as_str() {
         "get" => return Ok(None),

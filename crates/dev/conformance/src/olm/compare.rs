@@ -70,7 +70,6 @@ pub fn is_first(kind: &str, copy: bool, path: &str) -> bool {
         })
     };
     match kind {
-        "Command" => true,
         "Subscription" => below(&[
             "status/state",
             "status/currentCSV",
@@ -95,7 +94,7 @@ pub fn is_first(kind: &str, copy: bool, path: &str) -> bool {
             below(&["metadata/labels", "metadata/ownerReferences", "rules"])
         }
         "Deployment" => below(&["spec/template"]),
-        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => true,
+        "Command" | "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => true,
         "CustomResourceDefinition" => below(&["metadata/annotations"]),
         _ => false,
     }
@@ -315,7 +314,7 @@ mod tests {
             }})
         };
         let (a, b) = (plan("Complete", r#"{"x":1,"y":2}"#), plan("Failed", r#"{"x":1,"y":3}"#));
-        let (found, count) = objects(&[a.clone()], &[b]);
+        let (found, count) = objects(std::slice::from_ref(&a), &[b]);
         let paths: Vec<_> = found.iter().map(|it| (it.path.as_str(), it.first)).collect();
         assert_eq!(paths, [("status/phase", true), ("status/plan/0/resource/manifest/y", true)]);
         assert_eq!(count, Count { first: 3, further: 5 });

@@ -9,8 +9,8 @@
 //!   specification. An entry that nothing needs fails; entries without citation may excuse at most
 //!   one per cent of what is compared.
 //! * `agreeing.txt`: `RULE` for a case that agrees, `RULE/NN` for one that agrees up to and
-//!   including the step NN. A case that no longer does fails, and so does one that agrees and is
-//!   not listed.
+//!   including the step NN. A case that no longer does fails, and so does one that agrees as a
+//!   whole and is not listed at all.
 //! * `scope.txt`: `SCOPE RULES…`: what a case is about, with `*` for any letters.
 
 use super::compare::{Count, Finding};
@@ -117,6 +117,12 @@ impl Lists {
         uncited
     }
 
+    /// How many differences were taken away for which no entry cites anything.
+    pub fn uncited(&self) -> usize {
+        let entries = self.differences.iter().filter(|it| !it.cited);
+        entries.map(|it| it.used.load(Ordering::Relaxed)).sum()
+    }
+
     /// What is wrong with the lists after all cases were judged, and their wanted differences taken
     /// away.
     pub fn faults(&self, judged: &[Judged], uncited: usize, compared: usize) -> Vec<String> {
@@ -146,19 +152,14 @@ impl Lists {
     }
 
     /// What is wrong with how a case stands in the list of those that agree.
-    fn fault(&self, case: &Judged) -> Option<String> {
+    pub fn fault(&self, case: &Judged) -> Option<String> {
         let Judged { id, rule, .. } = case;
         let (agreeing, all) = agreeing(case);
         match self.agreeing.get(rule) {
-            None if all => Some(format!("olm/agreeing.txt: {rule} ({id}) agrees: add it")),
-            None => None,
-            Some(None) if !all => Some(format!("{rule} ({id}) agreed and does not any more")),
-            Some(None) => None,
-            Some(Some(_)) if all => {
-                Some(format!("olm/agreeing.txt: all of {rule} ({id}) agrees: take the step away"))
-            }
+            None => all.then(|| format!("olm/agreeing.txt: {rule} ({id}) agrees: add it")),
+            Some(None) => (!all).then(|| format!("{rule} ({id}) agreed and does not any more")),
             Some(Some(step)) => {
-                let there = agreeing.is_some_and(|it| it >= step.as_str());
+                let there = all || agreeing.is_some_and(|it| it >= step.as_str());
                 (!there).then(|| format!("{rule}/{step} ({id}) agreed and does not any more"))
             }
         }

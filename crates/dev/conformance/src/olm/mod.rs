@@ -23,4 +23,5 @@ mod normal;
 mod place;
 pub mod report;
 pub mod run;
+mod servers;
 mod until;

@@ -48,10 +48,12 @@ static REPLICA_SET: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(ReplicaSet ")
 /// Whether an object belongs to the case.
 pub(super) fn belongs(object: &Object, id: &str, namespaces: &[String]) -> bool {
     if !object.namespace().is_empty() {
-        return namespaces.iter().any(|it| it == object.namespace())
-            && !(object.kind() == "ServiceAccount" && object.name() == "default")
-            && !(object.kind() == "ConfigMap" && object.name() == "kube-root-ca.crt")
-            && !of_deployment(object);
+        let usual = matches!(
+            (object.kind(), object.name()),
+            ("ServiceAccount", "default") | ("ConfigMap", "kube-root-ca.crt")
+        );
+        let here = namespaces.iter().any(|it| it == object.namespace());
+        return here && !usual && !of_deployment(object);
     }
     if object.kind() == "Namespace" {
         return namespaces.iter().any(|it| it == object.name());

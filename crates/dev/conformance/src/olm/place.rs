@@ -2,19 +2,17 @@
 //! to it.
 
 use super::case::{Case, Step};
+use super::servers::Servers;
 use super::{command, until};
 use anyhow::Context;
 use mainstay_api::resources;
-use mainstay_catalog::{Catalog, LoadOptions};
-use mainstay_classic::{Classic, FOLDER_ADDRESS, FolderCatalog, Options};
+use mainstay_classic::{Classic, Options};
 use mainstay_client::{Cluster, ListParams};
 use mainstay_object::Object;
 use mainstay_testkit::{Settings, TestCluster};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// The version of Kubernetes that the recordings were made with, as its server names it.
 const VERSION: &str = "v1.35.0+simulated.answers";
@@ -29,42 +27,17 @@ const LOOK: Duration = Duration::from_millis(20);
 const CALM: usize = 20;
 /// After so many looks without news nothing more is expected of what a step waits for.
 const HOPELESS: usize = 150;
-/// How long it may take until the cluster is at rest.
-const RESTLESS: Duration = Duration::from_secs(10);
-/// How long what a step waits for may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// After so many looks it seems that the cluster never comes to rest.
+const RESTLESS: usize = 500;
+/// So many looks are taken at most for what a step waits for.
+const PATIENCE: usize = 1500;
 
 /// The cluster of a case.
 pub(super) struct Place {
     cluster: TestCluster,
     classic: Option<Classic>,
     namespaces: Vec<String>,
-    /// Folders of catalogs, by the name of their server.
-    folder: tempfile::TempDir,
-    catalogs: Vec<FolderCatalog>,
-    ports: BTreeMap<String, String>,
-}
-
-/// The servers of a case and the CatalogSources that name them first.
-fn servers(case: &Case) -> BTreeMap<String, (String, String)> {
-    let mut found = BTreeMap::new();
-    for step in &case.steps {
-        let documents =
-            mainstay_yaml::documents(step.input.as_bytes(), &mainstay_yaml::Options::default());
-        for document in documents.flatten() {
-            let Ok(object) = Object::from_value(document.value) else { continue };
-            let Some(address) = object.str(&["spec", "address"]) else { continue };
-            if object.kind() != "CatalogSource" {
-                continue;
-            }
-            let Some((_, port)) = address.split_once("{port") else { continue };
-            let name = port.trim_end_matches('}').trim_start_matches('-');
-            let server = if name.is_empty() { "cat" } else { name };
-            let source = (object.namespace().to_owned(), object.name().to_owned());
-            found.entry(server.to_owned()).or_insert(source);
-        }
-    }
-    found
+    servers: Servers,
 }
 
 impl Place {
@@ -99,39 +72,22 @@ metadata: {name: global-operators, namespace: operators}
 ",
             )
             .await;
-        let folder = tempfile::tempdir()?;
-        let (mut catalogs, mut ports) = (Vec::new(), BTreeMap::new());
-        for (server, (namespace, name)) in servers(case) {
-            let folder = folder.path().join(&server);
-            std::fs::create_dir(&folder)?;
-            catalogs.push(FolderCatalog { namespace, name, folder, served: None });
-            ports.insert(server, FOLDER_ADDRESS.to_owned());
+        let mut texts = String::new();
+        for step in &case.steps {
+            texts += &step.input;
+            texts += step.command.as_deref().unwrap_or_default();
         }
-        let mut place = Self {
-            cluster,
-            classic: None,
-            namespaces: case.namespaces.clone(),
-            folder,
-            catalogs,
-            ports,
-        };
+        let servers = Servers::of(&texts).await?;
+        let namespaces = case.namespaces.clone();
+        let mut place = Self { cluster, classic: None, namespaces, servers };
         place.start().await;
         Ok(place)
     }
 
     /// Starts the controllers.
     async fn start(&mut self) {
-        let classic = Classic::start(
-            self.cluster.cluster(),
-            Options {
-                clock: self.cluster.clock(),
-                global_namespace: GLOBAL.to_owned(),
-                catalogs: self.catalogs.clone(),
-                cache: Some(self.folder.path().join(".cache")),
-                images: None,
-                serve: None,
-            },
-        );
+        let options = Options::new(self.cluster.clock(), GLOBAL);
+        let classic = Classic::start(self.cluster.cluster(), options);
         classic.synced().await;
         self.classic = Some(classic);
     }
@@ -145,6 +101,7 @@ metadata: {name: global-operators, namespace: operators}
     /// Ends everything.
     pub(super) async fn end(mut self) {
         self.stop().await;
+        self.servers.end().await;
         self.cluster.shutdown().await;
     }
 
@@ -155,12 +112,7 @@ metadata: {name: global-operators, namespace: operators}
 
     /// What stands for an address of a catalog in the recordings, by the address.
     pub(super) fn addresses(&self) -> BTreeMap<String, String> {
-        let names = self.ports.iter().map(|(server, address)| {
-            let port =
-                if server == "cat" { "{port}".to_owned() } else { format!("{{port-{server}}}") };
-            (address.clone(), format!("127.0.0.1:{port}"))
-        });
-        names.collect()
+        self.servers.addresses()
     }
 
     /// A text of the recordings with this cluster's own names in it; `names` are those that stand
@@ -176,21 +128,6 @@ metadata: {name: global-operators, namespace: operators}
         text.replace("{time}", "2024-01-02T03:04:05Z")
     }
 
-    /// Serves the catalogs of a step.
-    fn publish(&self, step: &Step) -> anyhow::Result<()> {
-        for (server, text) in &step.catalogs {
-            let folder = self.folder.path().join(server);
-            std::fs::create_dir_all(&folder)?;
-            // As a whole and at once, as careful writers do.
-            let new: PathBuf = folder.join(".new");
-            std::fs::write(&new, text)?;
-            std::fs::rename(&new, folder.join("catalog.yaml"))?;
-            // Where a catalog is wrong, the controllers say so; but not where the replay is.
-            let _ = Catalog::load(&folder, &LoadOptions::default());
-        }
-        Ok(())
-    }
-
     /// Does what a step does, and waits until its consequences are there. Returns how the command
     /// ended, and whether what was waited for came.
     pub(super) async fn carry_out(
@@ -203,7 +140,12 @@ metadata: {name: global-operators, namespace: operators}
         if restarts {
             self.stop().await;
         }
-        self.publish(step)?;
+        if title.contains("server of the first catalog stops") {
+            self.servers.stop("cat").await;
+        }
+        for (server, text) in &step.catalogs {
+            self.servers.publish(server, text).await?;
+        }
         if restarts {
             self.start().await;
         }
@@ -225,9 +167,8 @@ metadata: {name: global-operators, namespace: operators}
     /// Waits for what the recording waited for.
     async fn until(&self, until: &str) -> anyhow::Result<bool> {
         let wanted = until::parse(until)?;
-        let end = Instant::now() + PATIENCE;
         let (mut seen, mut calm) = (None, 0);
-        loop {
+        for _ in 0..PATIENCE {
             let revision = self.cluster.store().revision();
             calm += 1;
             if seen != Some(revision) {
@@ -236,18 +177,21 @@ metadata: {name: global-operators, namespace: operators}
                     return Ok(true);
                 }
             }
-            if calm > HOPELESS || Instant::now() > end {
-                return Ok(false);
+            if calm > HOPELESS {
+                break;
             }
             tokio::time::sleep(LOOK).await;
         }
+        Ok(false)
     }
 
     /// Returns once nothing is written any more, or it seems that this does not end.
     async fn rest(&self) {
-        let end = Instant::now() + RESTLESS;
         let (mut seen, mut calm) = (self.cluster.store().revision(), 0);
-        while calm < CALM && Instant::now() < end {
+        for _ in 0..RESTLESS {
+            if calm >= CALM {
+                return;
+            }
             tokio::time::sleep(LOOK).await;
             let revision = self.cluster.store().revision();
             calm += 1;

@@ -74,7 +74,7 @@ pub async fn judge(cases: Vec<Case>, most: usize, hear: impl Fn(&Judged)) -> Vec
 }
 
 async fn one(case: Arc<Case>) -> Judged {
-    let start = tokio::time::Instant::now();
+    let clock = mainstay_clock::Clock::system();
     let mut judged = Judged { id: case.id.clone(), rule: case.rule.clone(), ..Judged::default() };
     let all = tokio::time::timeout(LONGEST, steps(&case, &mut judged.steps)).await;
     judged.broken = match all {
@@ -82,7 +82,7 @@ async fn one(case: Arc<Case>) -> Judged {
         Ok(Err(error)) => Some(format!("{error:#}")),
         Err(_) => Some("it took too long".to_owned()),
     };
-    judged.took = start.elapsed();
+    judged.took = clock.elapsed();
     judged
 }
 
