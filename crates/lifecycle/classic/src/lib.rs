@@ -42,8 +42,7 @@
 //! # What this does not do yet
 //!
 //! Catalogs in images that are databases; webhooks and API services of operators; copied
-//! `ClusterServiceVersions`; `OperatorConditions` and Operators. Each is refused in words where
-//! somebody asks for it.
+//! `ClusterServiceVersions`. Each is refused in words where somebody asks for it.
 
 mod catalog;
 mod component;
