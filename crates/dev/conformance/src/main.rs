@@ -59,6 +59,7 @@ struct OpmCases {
 }
 
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct ClassicCases {
     /// A folder of cases to run instead, recorded in the same form.
     #[arg(long)]
