@@ -25,6 +25,7 @@ mod policy;
 mod reach;
 pub mod registry;
 mod server;
+mod service;
 mod streams;
 
 pub mod audit;
@@ -42,6 +43,7 @@ pub use http::Body;
 pub use identity::{AUTHENTICATED, Identity, MASTERS};
 pub use reach::NativeBackend;
 pub use registry::KindRow;
-pub use server::{ApiServer, ApiService, Config, PortService, StartError, VersionInfo};
+pub use server::{ApiServer, Config, PortService, StartError, VersionInfo};
+pub use service::ApiService;
 pub use strategy::Strategy;
 pub use streams::{Connection, Exit, Log, LogLine, NativePod, Process, TerminalSize};

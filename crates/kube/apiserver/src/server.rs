@@ -16,6 +16,7 @@ use crate::limits::flow::Flow;
 use crate::metrics::{self, Metrics};
 use crate::policy::Policies;
 use crate::registry::Registry;
+use crate::service::ApiService;
 use crate::strategy::Objects;
 use crate::strategy::ledger::Ledger;
 use crate::{Identity, Readiness, audit, limits, serve};
@@ -203,7 +204,7 @@ impl ApiServer {
 
     /// The service as one identity uses it.
     pub fn service(self: &Arc<Self>, identity: Identity) -> ApiService {
-        ApiService { server: self.clone(), identity }
+        ApiService::new(self.clone(), identity)
     }
 
     /// The gates of `/readyz`.
@@ -604,29 +605,4 @@ where
 /// A header as text; none if absent or not ASCII.
 pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-/// The API as one identity uses it, without a socket: a tower service of HTTP requests.
-#[derive(Clone, Debug)]
-pub struct ApiService {
-    server: Arc<ApiServer>,
-    identity: Identity,
-}
-
-impl<B> tower::Service<http::Request<B>> for ApiService
-where
-    B: http_body::Body<Data: Buf + Send, Error: fmt::Display> + Send + 'static,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        let Self { server, identity } = self.clone();
-        Box::pin(async move { Ok(server.answer(&identity, request).await) })
-    }
 }

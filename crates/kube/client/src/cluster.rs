@@ -1,5 +1,6 @@
 //! The handle: every verb of a Kubernetes API on untyped objects.
 
+use crate::delete::DeleteOptions;
 use crate::request::{self, Target, media};
 use crate::watch::{Selection, Watch};
 use crate::{Error, Result, apply};
@@ -7,7 +8,7 @@ use http::{HeaderName, HeaderValue, Method, Request, header};
 use kube::client::Body;
 use mainstay_object::{Gvk, Object, Resource};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A Kubernetes API. Cheap to clone; clones share the connection.
@@ -73,107 +74,6 @@ pub struct List {
     pub resource_version: String,
     /// Where the next page begins; empty if this is the last one.
     pub continue_token: String,
-}
-
-/// What happens to objects that name the deleted one as owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Propagation {
-    /// They are collected afterwards.
-    Background,
-    /// They are deleted first; the owner waits, visibly terminating.
-    Foreground,
-    /// They stay and lose the reference.
-    Orphan,
-}
-
-impl Propagation {
-    /// The text of the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Background => "Background",
-            Self::Foreground => "Foreground",
-            Self::Orphan => "Orphan",
-        }
-    }
-}
-
-/// What must hold for a deletion to happen; otherwise the answer is a conflict.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Preconditions {
-    /// The object must have this uid.
-    pub uid: Option<String>,
-    /// The object must be unchanged since this revision.
-    pub resource_version: Option<String>,
-}
-
-/// How to delete.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeleteOptions {
-    /// What happens to dependents; none leaves it to the server (background for most kinds).
-    pub propagation: Option<Propagation>,
-    /// What must hold.
-    pub preconditions: Preconditions,
-    /// Seconds between the request and the end of a pod; none leaves it to the object.
-    pub grace_period_seconds: Option<i64>,
-}
-
-impl DeleteOptions {
-    /// Deletes only the object of this uid, never a later one of the same name.
-    pub fn uid(uid: impl Into<String>) -> Self {
-        let preconditions = Preconditions { uid: Some(uid.into()), resource_version: None };
-        Self { preconditions, ..Self::default() }
-    }
-
-    /// Deletes only this object in this state.
-    pub fn exactly(object: &Object) -> Self {
-        let preconditions = Preconditions {
-            uid: Some(object.uid().to_owned()),
-            resource_version: Some(object.resource_version().to_owned()),
-        };
-        Self { preconditions, ..Self::default() }
-    }
-
-    /// Deletes what depends on the object in this way.
-    #[must_use]
-    pub const fn propagation(mut self, propagation: Propagation) -> Self {
-        self.propagation = Some(propagation);
-        self
-    }
-
-    /// Requires the object to be unchanged since a revision.
-    #[must_use]
-    pub fn resource_version(mut self, resource_version: impl Into<String>) -> Self {
-        self.preconditions.resource_version = Some(resource_version.into());
-        self
-    }
-
-    /// Sets the grace period, in seconds.
-    #[must_use]
-    pub const fn grace_period(mut self, seconds: i64) -> Self {
-        self.grace_period_seconds = Some(seconds);
-        self
-    }
-
-    fn to_value(&self) -> Value {
-        let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-        if let Some(propagation) = self.propagation {
-            body["propagationPolicy"] = propagation.as_str().into();
-        }
-        let mut preconditions = Map::new();
-        if let Some(uid) = &self.preconditions.uid {
-            preconditions.insert("uid".to_owned(), uid.clone().into());
-        }
-        if let Some(revision) = &self.preconditions.resource_version {
-            preconditions.insert("resourceVersion".to_owned(), revision.clone().into());
-        }
-        if !preconditions.is_empty() {
-            body["preconditions"] = Value::Object(preconditions);
-        }
-        if let Some(seconds) = self.grace_period_seconds {
-            body["gracePeriodSeconds"] = seconds.into();
-        }
-        body
-    }
 }
 
 /// A change to a part of an object.
