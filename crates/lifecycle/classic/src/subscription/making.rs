@@ -9,7 +9,7 @@ use super::plan::{self, Plans};
 use super::resolution::Resolved;
 use crate::error::{Doing, Error};
 use mainstay_api::{InstallPlan, InstallPlanStatus, Subscription, Time, resources};
-use mainstay_client::Patch;
+use mainstay_client::{DeleteOptions, Patch};
 use mainstay_object::{NamespacedName, Object};
 use std::collections::BTreeMap;
 
@@ -124,7 +124,17 @@ impl Controller {
         };
         let generation = live.i64(&["spec", "generation"]).unwrap_or_default();
         let status = plan::status(manual, &resolved.steps, &resolved.lookups);
-        let live = self.fill(&live, &status).await?;
+        let live = match self.fill(&live, &status).await {
+            Err(error) if error.is_too_large() => {
+                // A plan that can never have its steps is nobody's.
+                let only = DeleteOptions::exactly(&live);
+                let gone =
+                    self.context.cluster.ensure_deleted(PLAN, Some(namespace), live.name(), &only);
+                gone.await.doing("deleting a plan that cannot have its steps")?;
+                return Err(error);
+            }
+            filled => filled?,
+        };
         self.assign(subscriptions, &resolved.updates, &live, generation).await
     }
 
