@@ -220,7 +220,10 @@ async fn outcomes(
                     list.iter().find(|it| it.namespace() == namespace && it.name() == name).cloned()
                 };
                 let Some(subscription) = of(&subscriptions.items, package) else { continue };
-                let csv = of(&csvs.items, head);
+                // What nothing replaces is the head, whatever its number.
+                let latest = subscription.str(&["status", "state"]) == Some("AtLatestKnown");
+                let installed = subscription.str(&["status", "installedCSV"]);
+                let csv = of(&csvs.items, installed.filter(|_| latest).unwrap_or(head));
                 if let Some(end) = standing(&subscription, csv.as_ref()) {
                     ends.insert(namespace, end);
                     open -= 1;
