@@ -59,11 +59,23 @@ pub(super) struct Failure {
     status: StatusCode,
     code: Code,
     why: String,
+    /// What was asked for.
+    detail: Option<String>,
 }
 
 impl Failure {
     pub(super) fn new(status: StatusCode, code: Code, why: &str) -> Self {
-        Self { status, code, why: why.to_owned() }
+        Self { status, code, why: why.to_owned(), detail: None }
+    }
+
+    /// A manifest that is not here, in the words of the distribution registry: clients leave a message
+    /// away that says no more than the code.
+    pub(super) fn manifest_unknown(wanted: impl std::fmt::Display) -> Self {
+        let detail = Some(wanted.to_string());
+        Self {
+            detail,
+            ..Self::new(StatusCode::NOT_FOUND, Code::ManifestUnknown, "manifest unknown")
+        }
     }
 
     pub(super) fn bad(code: Code, why: &str) -> Self {
@@ -77,7 +89,10 @@ impl Failure {
     }
 
     pub(super) fn answer(&self) -> Response<Body> {
-        let error = serde_json::json!({"code": self.code.name(), "message": self.why});
+        let mut error = serde_json::json!({"code": self.code.name(), "message": self.why});
+        if let Some(detail) = &self.detail {
+            error["detail"] = detail.as_str().into();
+        }
         let mut answer = json(serde_json::json!({"errors": [error]}).to_string());
         *answer.status_mut() = self.status;
         answer

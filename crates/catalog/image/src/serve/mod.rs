@@ -361,8 +361,7 @@ impl Inner {
         {
             return Ok(found);
         }
-        let why = format!("{} is not known", wanted.wanted());
-        Err(Failure::new(StatusCode::NOT_FOUND, Code::ManifestUnknown, &why))
+        Err(Failure::manifest_unknown(wanted.wanted()))
     }
 
     /// A manifest that a repository's tags lead to: what was not pushed, but put into the store,
@@ -398,8 +397,7 @@ impl Inner {
         let bytes = match self.store.bytes(&descriptor.digest, manifest::LONGEST_MANIFEST) {
             // Of an index, not every image need be here.
             Err(StoreError::NoBlob(digest)) => {
-                let why = format!("{digest} is not known");
-                return Err(Failure::new(StatusCode::NOT_FOUND, Code::ManifestUnknown, &why));
+                return Err(Failure::manifest_unknown(digest));
             }
             bytes => bytes?,
         };
