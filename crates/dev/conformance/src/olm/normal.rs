@@ -5,7 +5,7 @@ use super::command::LAST_APPLIED;
 use mainstay_object::Object;
 use regex::Regex;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::LazyLock;
 
 /// Names that were made up, and what stands for them.
@@ -13,20 +13,55 @@ use std::sync::LazyLock;
 pub(super) struct Names {
     /// By name.
     pub(super) known: BTreeMap<String, String>,
+    /// The recorded placeholders that are still to be given, the first one first: by namespace and
+    /// prefix, for which of two namespaces is served first is a matter of luck.
+    recorded: BTreeMap<(String, String), VecDeque<String>>,
+    /// The highest number that was given, by prefix.
     counts: BTreeMap<String, usize>,
 }
 
 impl Names {
-    /// Numbers what has a generated name, in the order given.
+    /// The placeholders of a recording, in which objects are numbered as they were made.
+    pub(super) fn of<'a>(recorded: impl Iterator<Item = &'a Value>) -> Self {
+        let mut found: BTreeMap<(String, String), BTreeSet<usize>> = BTreeMap::new();
+        for metadata in recorded.map(|it| &it["metadata"]) {
+            let text = |key: &str| metadata[key].as_str().unwrap_or_default();
+            let prefix = text("generateName");
+            let number = text("name").strip_prefix(prefix).filter(|_| !prefix.is_empty());
+            let number =
+                number.and_then(|it| it.strip_prefix('{')?.strip_suffix('}')?.parse().ok());
+            if let Some(number) = number {
+                let key = (text("namespace").to_owned(), prefix.to_owned());
+                found.entry(key).or_default().insert(number);
+            }
+        }
+        let mut names = Self::default();
+        for ((namespace, prefix), numbers) in found {
+            let last = numbers.last().copied().unwrap_or_default();
+            let count = names.counts.entry(prefix.clone()).or_default();
+            *count = last.max(*count);
+            let all = numbers.into_iter().map(|it| format!("{prefix}{{{it}}}")).collect();
+            names.recorded.insert((namespace, prefix), all);
+        }
+        names
+    }
+
+    /// Gives placeholders to what has a generated name, in the order given: those of the recording,
+    /// and, to what it does not have, further ones.
     pub(super) fn learn(&mut self, objects: &[Object]) {
         for object in objects {
             let Some(prefix) = object.str(&["metadata", "generateName"]) else { continue };
             if object.name().is_empty() || self.known.contains_key(object.name()) {
                 continue;
             }
-            let count = self.counts.entry(prefix.to_owned()).or_default();
-            *count += 1;
-            self.known.insert(object.name().to_owned(), format!("{prefix}{{{count}}}"));
+            let key = (object.namespace().to_owned(), prefix.to_owned());
+            let recorded = self.recorded.get_mut(&key).and_then(VecDeque::pop_front);
+            let placeholder = recorded.unwrap_or_else(|| {
+                let count = self.counts.entry(prefix.to_owned()).or_default();
+                *count += 1;
+                format!("{prefix}{{{count}}}")
+            });
+            self.known.insert(object.name().to_owned(), placeholder);
         }
     }
 }
@@ -264,6 +299,23 @@ mod tests {
                 "status": {"startTime": "{time}", "plan": [{"status": "Created"}]},
             })
         );
+    }
+
+    #[test]
+    fn which_namespace_is_served_first_does_not_matter() {
+        let plan = |namespace: &str, name: &str| {
+            json!({"metadata": {
+                "name": name, "generateName": "install-", "namespace": namespace,
+            }})
+        };
+        let recorded =
+            [plan("a", "install-{2}"), plan("b", "install-{1}"), plan("a", "install-{3}")];
+        let mut names = Names::of(recorded.iter());
+        let ours = [("a", "install-u"), ("b", "install-v"), ("a", "install-w"), ("b", "install-x")];
+        let ours = ours.map(|(namespace, name)| Object::from_value(plan(namespace, name)).unwrap());
+        names.learn(&ours);
+        let given: Vec<&str> = names.known.values().map(String::as_str).collect();
+        assert_eq!(given, ["install-{2}", "install-{1}", "install-{3}", "install-{4}"]);
     }
 
     #[test]

@@ -88,7 +88,7 @@ async fn one(case: Arc<Case>) -> Judged {
 
 async fn steps(case: &Case, judged: &mut Vec<JudgedStep>) -> anyhow::Result<()> {
     let mut place = Place::of(case).await?;
-    let mut names = Names::default();
+    let mut names = Names::of(case.steps.iter().flat_map(|it| &it.objects));
     for step in &case.steps {
         let (done, reached) = place.carry_out(step, &names.known).await?;
         names.learn(&place.plans().await?);
