@@ -1,11 +1,19 @@
 //! From a bundle to the steps of an InstallPlan.
 
+use crate::csv::phase::refusals;
 use crate::gojson::{self, Shape};
+use crate::image::bundles::Key;
 use crate::permissions;
-use mainstay_api::{Step, StepResource, StepStatus, names, resources};
+use mainstay_api::{
+    BundleLookup, ClusterServiceVersion, ObjectReference, Step, StepResource, StepStatus, names,
+    resources,
+};
+use mainstay_catalog::Bundle;
 use mainstay_object::{NamespacedName, Object, gotext};
 use mainstay_resolver::NewSubscription;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The kind of a step for a Secret that a bundle carries; a step of kind `Secret` would copy a pull
 /// secret instead.
@@ -14,22 +22,89 @@ pub(crate) const BUNDLE_SECRET: &str = "BundleSecret";
 /// Properties that hold whole manifests and therefore never go into the annotation.
 const BULKY: [&str; 2] = ["olm.bundle.object", "olm.csv.metadata"];
 
-/// A bundle that was chosen.
-pub(crate) struct Chosen<'a> {
-    /// Its ClusterServiceVersion.
-    pub(crate) csv: &'a Object,
-    /// Everything else in it.
-    pub(crate) objects: &'a [Object],
-    /// Its properties, as `{type, value}`.
-    pub(crate) properties: &'a [Value],
-    /// The version that it replaces here; empty for a first installation.
-    pub(crate) replaces: &'a str,
+/// A bundle of a catalog that is to be installed.
+pub(crate) struct Wanted<'a> {
+    pub(crate) bundle: &'a Bundle,
     /// The catalog that it comes from.
     pub(crate) catalog: &'a NamespacedName,
+    /// The version that it replaces here; empty for a first installation.
+    pub(crate) replaces: &'a str,
+    /// The objects of bundles by image, as far as they are there.
+    pub(crate) unpacked: &'a BTreeMap<Key, Arc<Vec<Object>>>,
+}
+
+/// The steps for a bundle, and, if it comes as an image, which one and what the plan says of that.
+pub(crate) type Made = (Vec<Step>, Option<(Key, BundleLookup)>);
+
+/// Why there are no steps for a bundle.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// It cannot be installed.
+    Refused(String),
+    /// It must be unpacked.
+    Image(Key),
+}
+
+/// The steps that install a bundle into a namespace.
+pub(crate) fn of_wanted(namespace: &str, wanted: &Wanted<'_>) -> Result<Made, Stop> {
+    let Wanted { bundle, catalog, replaces, unpacked } = *wanted;
+    let name = &*bundle.name;
+    let refused = |why: String| Stop::Refused(format!("bundle {name} {why}"));
+    let properties: Vec<Value> =
+        bundle.properties.iter().map(|it| json!({"type": *it.kind, "value": it.value()})).collect();
+    let (objects, lookup) = if bundle.object_count() > 0 {
+        let objects = bundle.objects();
+        (objects.map_err(|error| refused(format!("cannot be read: {error}")))?, None)
+    } else if bundle.image.is_empty() {
+        return Err(refused("has neither manifests nor an image".to_owned()));
+    } else {
+        let image = Key { catalog: catalog.clone(), image: bundle.image.to_string() };
+        let Some(objects) = unpacked.get(&image) else { return Err(Stop::Image(image)) };
+        let lookup = BundleLookup {
+            path: image.image.clone(),
+            identifier: name.to_owned(),
+            replaces: replaces.to_owned(),
+            catalog_source_ref: Some(ObjectReference {
+                namespace: catalog.namespace.to_string(),
+                name: catalog.name.to_string(),
+                ..ObjectReference::default()
+            }),
+            properties: properties_annotation(&properties),
+            ..BundleLookup::default()
+        };
+        (objects.to_vec(), Some((image, lookup)))
+    };
+    let (versions, others): (Vec<Object>, Vec<Object>) =
+        objects.into_iter().partition(|it| it.kind() == "ClusterServiceVersion");
+    let csv = versions.first().ok_or_else(|| refused("has no ClusterServiceVersion".to_owned()))?;
+    if lookup.is_some() && csv.name() != name {
+        return Err(refused(format!("has the ClusterServiceVersion {} in it", csv.name())));
+    }
+    let view = ClusterServiceVersion::from_object(csv)
+        .map_err(|error| refused(format!("cannot be read: {error}")))?;
+    if let Some(why) = refusals(&view) {
+        return Err(refused(format!("cannot be installed: {why}")));
+    }
+    let chosen = Chosen { csv, objects: &others, properties: &properties, replaces, catalog };
+    Ok((of_bundle(namespace, &chosen), lookup))
+}
+
+/// What was chosen, taken apart.
+struct Chosen<'a> {
+    /// Its ClusterServiceVersion.
+    csv: &'a Object,
+    /// Everything else in it.
+    objects: &'a [Object],
+    /// Its properties, as `{type, value}`.
+    properties: &'a [Value],
+    /// The version that it replaces here; empty for a first installation.
+    replaces: &'a str,
+    /// The catalog that it comes from.
+    catalog: &'a NamespacedName,
 }
 
 /// The annotation that tells the resolver what an installed version provides and needs.
-pub(crate) fn properties_annotation(properties: &[Value]) -> String {
+fn properties_annotation(properties: &[Value]) -> String {
     let kept: Vec<&Value> = properties
         .iter()
         .filter(|property| {
@@ -42,7 +117,7 @@ pub(crate) fn properties_annotation(properties: &[Value]) -> String {
 
 /// The steps that install a bundle into a namespace: the version itself, its other objects, and
 /// what its permissions need.
-pub(crate) fn of_bundle(namespace: &str, chosen: &Chosen<'_>) -> Vec<Step> {
+fn of_bundle(namespace: &str, chosen: &Chosen<'_>) -> Vec<Step> {
     let mut csv = chosen.csv.clone();
     csv.set(&["metadata", "namespace"], namespace.into());
     if chosen.replaces.is_empty() {

@@ -7,17 +7,15 @@
 //! Nothing is chosen here: a name says which bundle is meant. Only what brings a required API is
 //! looked for, among the heads of default channels, in the catalog of who requires it first.
 
-use crate::csv::phase::refusals;
 use crate::image::bundles::Key;
-use crate::steps::{self, Chosen};
+use crate::steps::{self, Made, Stop, Wanted};
 use mainstay_api::{
-    Approval, ClusterServiceVersion, ConditionStatus, InstallPlan, InstallPlanCondition,
+    Approval, BundleLookup, ConditionStatus, InstallPlan, InstallPlanCondition,
     InstallPlanConditionType, InstallPlanPhase, InstallPlanReason, InstallPlanStatus, Step, Time,
 };
 use mainstay_catalog::{Api, Bundle, Package};
 use mainstay_object::{NamespacedName, Object};
 use mainstay_registry::Index;
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -38,6 +36,14 @@ pub(crate) struct World<'a> {
     pub(crate) provided: BTreeSet<Api>,
     /// The objects of bundles by image.
     pub(crate) unpacked: BTreeMap<Key, Arc<Vec<Object>>>,
+}
+
+/// What a plan gets.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    pub(crate) steps: Vec<Step>,
+    /// What is said of the bundles that came as images.
+    pub(crate) lookups: Vec<BundleLookup>,
 }
 
 /// Why there are no steps.
@@ -62,12 +68,12 @@ pub(crate) fn is_unresolved(plan: &InstallPlan) -> bool {
 /// The status of a plan once its steps were looked for; none while they are being waited for.
 pub(crate) fn status(
     plan: &InstallPlan,
-    found: Result<Vec<Step>, String>,
+    found: Result<Steps, String>,
     now: Time,
 ) -> InstallPlanStatus {
     let mut new = plan.status.clone();
     match found {
-        Ok(steps) => {
+        Ok(Steps { steps, lookups }) => {
             let approved = plan.spec.approved || plan.spec.approval == Approval::Automatic;
             new.phase = if approved {
                 InstallPlanPhase::Installing
@@ -78,6 +84,7 @@ pub(crate) fn status(
                 steps.iter().map(|it| &it.resource.source_name).collect();
             new.catalog_sources = catalogs.into_iter().cloned().collect();
             new.plan = steps;
+            new.bundle_lookups = lookups;
             resolved(&mut new, None, now);
         }
         Err(why) => {
@@ -118,7 +125,7 @@ struct Found<'w> {
 }
 
 /// The steps of a plan.
-pub(crate) fn steps(world: &World<'_>) -> Result<Vec<Step>, Missing> {
+pub(crate) fn steps(world: &World<'_>) -> Result<Steps, Missing> {
     let mut chosen: Vec<Found<'_>> = Vec::new();
     for name in &world.plan.spec.cluster_service_version_names {
         chosen.push(named(world, name)?);
@@ -136,15 +143,21 @@ pub(crate) fn steps(world: &World<'_>) -> Result<Vec<Step>, Missing> {
         at += 1;
     }
     let mut images = BTreeSet::new();
-    let mut all = Vec::new();
+    let mut all = Steps::default();
     for found in &chosen {
         match steps_of(world, found) {
-            Ok(steps) => all.extend(steps),
-            Err(Missing::Images(keys)) => images.extend(keys),
-            Err(refused) => return Err(refused),
+            Ok((steps, lookup)) => {
+                all.steps.extend(steps);
+                all.lookups.extend(lookup.map(|(_, it)| it));
+            }
+            Err(Stop::Image(key)) => {
+                images.insert(key);
+            }
+            Err(Stop::Refused(why)) => return Err(Missing::Refused(why)),
         }
     }
-    if images.is_empty() { Ok(steps::ordered(all)) } else { Err(Missing::Images(images)) }
+    all.steps = steps::ordered(all.steps);
+    if images.is_empty() { Ok(all) } else { Err(Missing::Images(images)) }
 }
 
 fn named<'w>(world: &'w World<'_>, name: &str) -> Result<Found<'w>, Missing> {
@@ -187,42 +200,12 @@ fn replaced<'w>(world: &World<'_>, found: &Found<'w>) -> Option<&'w str> {
         .find(|it| world.present.contains(*it))
 }
 
-fn steps_of(world: &World<'_>, found: &Found<'_>) -> Result<Vec<Step>, Missing> {
-    let Found { source, bundle, .. } = found;
-    let name = &bundle.name;
-    let refused = |why: String| Missing::Refused(format!("bundle {name} {why}"));
-    let objects = if bundle.object_count() > 0 {
-        bundle.objects().map_err(|error| refused(format!("cannot be read: {error}")))?
-    } else if bundle.image.is_empty() {
-        return Err(refused("has neither manifests nor an image".to_owned()));
-    } else {
-        let key = Key { catalog: source.key.clone(), image: bundle.image.to_string() };
-        match world.unpacked.get(&key) {
-            Some(objects) => objects.to_vec(),
-            None => return Err(Missing::Images(BTreeSet::from([key]))),
-        }
+fn steps_of(world: &World<'_>, found: &Found<'_>) -> Result<Made, Stop> {
+    let wanted = Wanted {
+        bundle: found.bundle,
+        catalog: &found.source.key,
+        replaces: replaced(world, found).unwrap_or_default(),
+        unpacked: &world.unpacked,
     };
-    let (versions, others): (Vec<Object>, Vec<Object>) =
-        objects.into_iter().partition(|it| it.kind() == "ClusterServiceVersion");
-    let csv = versions
-        .first()
-        .filter(|it| *it.name() == **name)
-        .ok_or_else(|| refused("has no ClusterServiceVersion of that name".to_owned()))?;
-    let view = ClusterServiceVersion::from_object(csv)
-        .map_err(|error| refused(format!("cannot be read: {error}")))?;
-    if let Some(why) = refusals(&view) {
-        return Err(refused(format!("cannot be installed: {why}")));
-    }
-    let properties: Vec<Value> =
-        bundle.properties.iter().map(|it| json!({"type": *it.kind, "value": it.value()})).collect();
-    Ok(steps::of_bundle(
-        &world.plan.metadata.namespace,
-        &Chosen {
-            csv,
-            objects: &others,
-            properties: &properties,
-            replaces: replaced(world, found).unwrap_or_default(),
-            catalog: &source.key,
-        },
-    ))
+    steps::of_wanted(&world.plan.metadata.namespace, &wanted)
 }

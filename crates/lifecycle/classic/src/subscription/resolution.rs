@@ -3,16 +3,13 @@
 //! Everything here burns CPU and runs on a thread of its own: it works on copies of what was seen.
 
 use super::input::Input;
-use crate::csv::phase::refusals;
 use crate::image::bundles::Key;
-use crate::steps::{self, Chosen};
+use crate::steps::{self, Made, Stop, Wanted};
 use mainstay_api::{
-    BundleLookup, ClusterServiceVersion, ObjectReference, Step, Subscription,
-    SubscriptionConditionType, SubscriptionReason,
+    BundleLookup, Step, Subscription, SubscriptionConditionType, SubscriptionReason,
 };
-use mainstay_object::{NamespacedName, Object};
+use mainstay_object::NamespacedName;
 use mainstay_resolver as resolver;
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A bundle that was chosen and must be unpacked before there can be steps.
@@ -116,20 +113,6 @@ impl Resolved {
             joining: self.joining.clone(),
             ..Self::default()
         }
-    }
-}
-
-/// Why there are no steps for a bundle.
-enum Stop {
-    /// It cannot be installed.
-    Refused(String),
-    /// It must be unpacked.
-    Image(Key),
-}
-
-impl From<String> for Stop {
-    fn from(message: String) -> Self {
-        Self::Refused(message)
     }
 }
 
@@ -332,55 +315,16 @@ fn subscription_step(
     Some(steps::of_dependency(&input.namespace, new))
 }
 
-/// The steps for a bundle, and, if it comes as an image, which one and what the plan says of that.
-type Made = (Vec<Step>, Option<(Key, BundleLookup)>);
-
 fn steps_of(input: &Input, chosen: &resolver::Chosen) -> Result<Made, Stop> {
     let key = NamespacedName::new(&*chosen.catalog.namespace, &*chosen.catalog.name);
     let name = &chosen.name;
-    let gone = || format!("bundle {name} is not in catalog {key} any more");
+    let gone = || Stop::Refused(format!("bundle {name} is not in catalog {key} any more"));
     let content = input.content(&key).ok_or_else(gone)?;
-    let bundle = content.catalog().bundle(&chosen.package, name).ok_or_else(gone)?;
-    let properties: Vec<Value> =
-        bundle.properties.iter().map(|it| json!({"type": *it.kind, "value": it.value()})).collect();
-    let replaces = chosen.replaces.as_deref().unwrap_or_default();
-    let (objects, lookup) = if bundle.object_count() > 0 {
-        let objects = bundle.objects();
-        (objects.map_err(|error| format!("reading bundle {name}: {error}"))?, None)
-    } else if bundle.image.is_empty() {
-        return Err(Stop::Refused(format!("bundle {name} has neither manifests nor an image")));
-    } else {
-        let image = Key { catalog: key.clone(), image: bundle.image.to_string() };
-        let Some(objects) = input.unpacked.get(&image) else { return Err(Stop::Image(image)) };
-        let lookup = BundleLookup {
-            path: image.image.clone(),
-            identifier: name.clone(),
-            replaces: replaces.to_owned(),
-            catalog_source_ref: Some(ObjectReference {
-                namespace: key.namespace.to_string(),
-                name: key.name.to_string(),
-                ..ObjectReference::default()
-            }),
-            properties: steps::properties_annotation(&properties),
-            ..BundleLookup::default()
-        };
-        (objects.to_vec(), Some((image, lookup)))
+    let wanted = Wanted {
+        bundle: content.catalog().bundle(&chosen.package, name).ok_or_else(gone)?,
+        catalog: &key,
+        replaces: chosen.replaces.as_deref().unwrap_or_default(),
+        unpacked: &input.unpacked,
     };
-    let (versions, others): (Vec<Object>, Vec<Object>) =
-        objects.into_iter().partition(|it| it.kind() == "ClusterServiceVersion");
-    let csv =
-        versions.first().ok_or_else(|| format!("bundle {name} has no ClusterServiceVersion"))?;
-    if lookup.is_some() && csv.name() != name {
-        return Err(Stop::Refused(format!(
-            "bundle {name} has the ClusterServiceVersion {} in it",
-            csv.name()
-        )));
-    }
-    let view = ClusterServiceVersion::from_object(csv)
-        .map_err(|error| format!("reading bundle {name}: {error}"))?;
-    if let Some(refused) = refusals(&view) {
-        return Err(Stop::Refused(format!("bundle {name} cannot be installed: {refused}")));
-    }
-    let chosen = Chosen { csv, objects: &others, properties: &properties, replaces, catalog: &key };
-    Ok((steps::of_bundle(&input.namespace, &chosen), lookup))
+    steps::of_wanted(&input.namespace, &wanted)
 }

@@ -1,7 +1,7 @@
 //! Catalogs and bundles that come as images.
 
 use crate::world::{CATALOGS, World, catalog, condition, crd, csv};
-use mainstay_api::resources::CATALOG_SOURCE;
+use mainstay_api::resources::{CATALOG_SOURCE, INSTALL_PLAN};
 use mainstay_database::fixture::TABLES;
 use mainstay_image::build::{self, Files};
 use mainstay_image::manifest::{Config, Run};
@@ -122,6 +122,33 @@ async fn a_catalog_by_image_is_served_and_its_bundles_are_unpacked() {
     // Nothing is left of what was unpacked.
     let work = std::fs::read_dir(world.images.path().join("work")).unwrap();
     assert_eq!(work.count(), 0);
+}
+
+#[tokio::test]
+async fn a_plan_that_somebody_wrote_says_which_bundles_came_as_images() {
+    let world = World::start(&["0.1.0"]).await;
+    let store = world.store();
+    put_bundle(&store, "1.0.0", None);
+    put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
+    source(&world, "localhost/catalog:v1", "").await;
+    until(&world, |it| state(it) == Some("READY")).await;
+    world.group("og").await;
+    let plan = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
+        "metadata": {"name": "mine", "namespace": "team"},
+        "spec": {
+            "approval": "Automatic", "approved": true,
+            "clusterServiceVersionNames": ["anvil.v1.0.0"],
+            "source": "far.away", "sourceNamespace": CATALOGS,
+        },
+    });
+    world.cluster.apply(Object::from_value(plan).unwrap()).await;
+    let complete = |it: &Object| it.str(&["status", "phase"]) == Some("Complete");
+    let plan = world.cluster.wait_for(&INSTALL_PLAN, Some("team"), "mine", complete).await;
+    let lookups = plan.array(&["status", "bundleLookups"]);
+    let paths: Vec<_> = lookups.iter().filter_map(|it| it["path"].as_str()).collect();
+    assert_eq!(paths, ["localhost/anvil-bundle:v1.0.0"]);
+    world.succeeded("anvil.v1.0.0").await;
 }
 
 #[tokio::test]

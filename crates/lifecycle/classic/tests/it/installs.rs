@@ -3,7 +3,7 @@
 use crate::world::{World, condition};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
 use mainstay_client::Patch;
-use mainstay_object::known;
+use mainstay_object::{Object, known};
 use serde_json::json;
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ async fn a_plan_waits_for_approval() {
     let world = World::start(&["1.0.0", "1.1.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"startingCSV": "anvil.v1.0.0", "installPlanApproval": "Manual"})).await;
-    let pending = |it: &mainstay_object::Object| {
+    let pending = |it: &Object| {
         it.str(&["status", "state"]) == Some("UpgradePending")
             && condition(it, "InstallPlanPending").is_some_and(|it| it.0 == "RequiresApproval")
     };
@@ -116,7 +116,9 @@ async fn what_was_stopped_in_the_middle_goes_on() {
     let mut world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
-    world.plans(|all| !all.is_empty()).await;
+    // Before the Subscription knows of its plan, a newer version would take the plan's place.
+    let planned = |it: &Object| it.str(&["status", "currentCSV"]) == Some("anvil.v1.0.0");
+    world.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", planned).await;
     world.pause().await;
     world.publish(&["1.0.0", "1.1.0"]);
     world.resume().await;
@@ -183,7 +185,7 @@ async fn a_waiting_plan_stays_manual_when_its_subscription_becomes_automatic() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"installPlanApproval": "Manual"})).await;
-    let pending = |it: &mainstay_object::Object| {
+    let pending = |it: &Object| {
         condition(it, "InstallPlanPending").is_some_and(|it| it.0 == "RequiresApproval")
     };
     world.subscription(pending).await;
@@ -254,7 +256,7 @@ async fn a_failed_resolution_is_explained_where_people_look() {
             "install": {"strategy": "deployment", "spec": {"deployments": []}},
         },
     });
-    world.cluster.apply(mainstay_object::Object::from_value(lost).unwrap()).await;
+    world.cluster.apply(Object::from_value(lost).unwrap()).await;
     world.subscribe(json!({"channel": "stabel"})).await;
     let (kind, message) = world.event("Subscription", "anvil", "ResolutionFailed").await;
     assert_eq!(kind, "Warning");
