@@ -27,6 +27,7 @@ pub mod registry;
 mod server;
 mod service;
 mod streams;
+mod version;
 
 pub mod audit;
 pub mod authn;
@@ -43,7 +44,8 @@ pub use http::Body;
 pub use identity::{AUTHENTICATED, Identity, MASTERS};
 pub use reach::NativeBackend;
 pub use registry::KindRow;
-pub use server::{ApiServer, Config, PortService, StartError, VersionInfo};
+pub use server::{ApiServer, Config, PortService, StartError};
 pub use service::ApiService;
 pub use strategy::Strategy;
 pub use streams::{Connection, Exit, Log, LogLine, NativePod, Process, TerminalSize};
+pub use version::VersionInfo;

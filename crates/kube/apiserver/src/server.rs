@@ -19,6 +19,7 @@ use crate::registry::Registry;
 use crate::service::ApiService;
 use crate::strategy::Objects;
 use crate::strategy::ledger::Ledger;
+use crate::version::VersionInfo;
 use crate::{Identity, Readiness, audit, limits, serve};
 use bytes::{Buf, Bytes};
 use futures::future::BoxFuture;
@@ -37,33 +38,6 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-
-/// What `/version` says.
-#[derive(Clone, Debug)]
-pub struct VersionInfo {
-    /// Major version of the Kubernetes API spoken.
-    pub major: String,
-    /// Minor version of the Kubernetes API spoken.
-    pub minor: String,
-    /// The version in full: the API's, with this program's own behind a `+`.
-    pub git_version: String,
-    /// Commit that the program was built from; may be empty.
-    pub git_commit: String,
-    /// When the program was built; may be empty.
-    pub build_date: String,
-}
-
-impl Default for VersionInfo {
-    fn default() -> Self {
-        Self {
-            major: "1".to_owned(),
-            minor: "35".to_owned(),
-            git_version: concat!("v1.35.0+mainstay-", env!("CARGO_PKG_VERSION")).to_owned(),
-            git_commit: String::new(),
-            build_date: String::new(),
-        }
-    }
-}
 
 /// What a server is made of.
 #[derive(Clone, Debug)]

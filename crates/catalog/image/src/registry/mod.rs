@@ -16,6 +16,7 @@ mod challenge;
 mod progress;
 mod pull;
 mod push;
+mod refusal;
 mod send;
 mod transport;
 

@@ -538,41 +538,6 @@ impl Inner {
             }
         }
     }
-
-    /// The error that an answer is, with what the registry says of it.
-    async fn refused(
-        &self,
-        repository: &Repository,
-        url: &str,
-        answer: Response<Incoming>,
-        secret: Option<&Secret>,
-    ) -> RegistryError {
-        let status = answer.status();
-        let text = self.small(url, answer, 64 << 10).await.unwrap_or_default();
-        let errors: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
-        let said = |error: &serde_json::Value| {
-            let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
-            [text("code"), text("message")].join(" ").trim().to_owned()
-        };
-        let list = errors["errors"].as_array().map(|list| list.iter().take(3).map(said));
-        let mut detail = list.map(|list| list.collect::<Vec<_>>().join("; ")).unwrap_or_default();
-        // Whoever was told a secret might say it again.
-        let login = self.settings.keyring.login(&repository.full).await.ok().flatten();
-        let mut hidden: Vec<String> = Vec::new();
-        hidden.extend(
-            secret.map(|secret| {
-                secret.reveal().split(' ').next_back().unwrap_or_default().to_owned()
-            }),
-        );
-        hidden.extend(login.map(|login| login.secret().reveal().to_owned()));
-        for one in hidden.iter().filter(|one| !one.is_empty()) {
-            detail = detail.replace(one.as_str(), "***");
-        }
-        let detail: String =
-            detail.chars().filter(|letter| !letter.is_control()).take(300).collect();
-        let detail = if detail.is_empty() { detail } else { format!(": {detail}") };
-        RegistryError::Status { url: shown(url), status, detail }
-    }
 }
 
 /// Why there is no answer.

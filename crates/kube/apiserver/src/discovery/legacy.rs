@@ -7,7 +7,7 @@ use super::Asked;
 use crate::http::answer::{Answer, encoded, indented};
 use crate::http::negotiate::{self, Offer, Route};
 use crate::registry::{Group, GroupVersion, KindRow, Kinds, Source, Subresource};
-use crate::server::VersionInfo;
+use crate::version::VersionInfo;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::StatusCode;

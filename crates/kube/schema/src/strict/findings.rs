@@ -25,7 +25,7 @@ pub fn findings_in_records(fields: &'static [&'static str], text: &[u8]) -> Vec<
 }
 
 fn read(known: Known<'_>, text: &[u8]) -> Vec<String> {
-    let text = super::repaired(text);
+    let text = super::parse::repaired(text);
     let found = RefCell::new(Vec::new());
     let mut reader = serde_json::Deserializer::from_slice(&text);
     // Whoever asks has read the text already.
