@@ -51,11 +51,14 @@ pub struct Timeouts {
     pub plan: Duration,
     /// How long unpacking a bundle may take where its `OperatorGroup` does not say.
     pub unpack: Duration,
+    /// How long what the API refused rests before it is tried again although nothing changed; none
+    /// lets the pauses grow from a moment to a minute.
+    pub retry: Option<Duration>,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { plan: Duration::from_mins(1), unpack: Duration::from_mins(10) }
+        Self { plan: Duration::from_mins(1), unpack: Duration::from_mins(10), retry: None }
     }
 }
 

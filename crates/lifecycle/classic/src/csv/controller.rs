@@ -28,7 +28,10 @@ impl Reconciler for Controller {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        settle(self.look(key).await)
+        match (self.look(key).await, self.0.timeouts.retry) {
+            (Err(Error::Refused(..)), Some(pause)) => Ok(Action::After(pause)),
+            (looked, _) => settle(looked),
+        }
     }
 }
 

@@ -91,6 +91,7 @@ impl Controller {
         let (status, pause) =
             decide::after(&plan.status, &steps, &outcome, context.timeouts.plan, now);
         self.write(live, &status).await?;
+        let pause = pause.map(|it| context.timeouts.retry.unwrap_or(it));
         let mut told = runner.told();
         if let (InstallPlanPhase::Failed, Err(error)) = (&status.phase, outcome) {
             told.extend(error.report.map(|report| (CRD_VALIDATION, report)));

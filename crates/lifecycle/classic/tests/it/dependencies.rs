@@ -8,18 +8,18 @@ use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
 /// A version of a package in a channel of the same name as its kind.
-struct Release<'a> {
-    package: &'a str,
-    channel: &'a str,
-    version: &'a str,
-    replaces: Option<&'a str>,
+pub(crate) struct Release<'a> {
+    pub(crate) package: &'a str,
+    pub(crate) channel: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) replaces: Option<&'a str>,
     /// The kind that it brings.
-    owns: &'a str,
+    pub(crate) owns: &'a str,
     /// A kind that it needs.
-    needs: Option<&'a str>,
+    pub(crate) needs: Option<&'a str>,
 }
 
-const ANVIL: Release<'_> = Release {
+pub(crate) const ANVIL: Release<'_> = Release {
     package: "anvil",
     channel: "stable",
     version: "1.0.0",
@@ -27,8 +27,8 @@ const ANVIL: Release<'_> = Release {
     owns: "Anvil",
     needs: None,
 };
-const CHISEL: Release<'_> = Release { package: "chisel", owns: "Chisel", ..ANVIL };
-const NEEDY: Release<'_> = Release { needs: Some("Chisel"), ..ANVIL };
+pub(crate) const CHISEL: Release<'_> = Release { package: "chisel", owns: "Chisel", ..ANVIL };
+pub(crate) const NEEDY: Release<'_> = Release { needs: Some("Chisel"), ..ANVIL };
 
 impl Release<'_> {
     fn name(&self) -> String {
@@ -54,7 +54,7 @@ impl Release<'_> {
         csv
     }
 
-    fn crd(&self) -> Value {
+    pub(crate) fn crd(&self) -> Value {
         let (kind, small) = (self.owns, self.owns.to_lowercase());
         json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -97,7 +97,11 @@ impl Release<'_> {
 
 /// A catalog of these versions and further documents; the channel of a package's first version is
 /// its default.
-fn catalog(versions: &[Release<'_>], edit: &dyn Fn(&str, &mut Value), more: &[Value]) -> String {
+pub(crate) fn catalog(
+    versions: &[Release<'_>],
+    edit: &dyn Fn(&str, &mut Value),
+    more: &[Value],
+) -> String {
     let mut documents: Vec<Value> = Vec::new();
     let mut channels: Vec<(&str, &str)> = Vec::new();
     for it in versions {
@@ -128,14 +132,14 @@ fn catalog(versions: &[Release<'_>], edit: &dyn Fn(&str, &mut Value), more: &[Va
     documents.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
 }
 
-async fn world(versions: &[Release<'_>]) -> World {
+pub(crate) async fn world(versions: &[Release<'_>]) -> World {
     let world = World::start(&[]).await;
     world.publish_text(&catalog(versions, &|_, _| (), &[]));
     world.group("og").await;
     world
 }
 
-async fn subscribe(world: &World, name: &str, spec: Value) {
+pub(crate) async fn subscribe(world: &World, name: &str, spec: Value) {
     let mut all = json!({"source": "cat", "sourceNamespace": CATALOGS});
     all.as_object_mut().unwrap().extend(spec.as_object().cloned().unwrap());
     let object = json!({
@@ -145,7 +149,7 @@ async fn subscribe(world: &World, name: &str, spec: Value) {
     world.cluster.apply(Object::from_value(object).unwrap()).await;
 }
 
-async fn latest(world: &World, name: &str, version: &'static str) -> Object {
+pub(crate) async fn latest(world: &World, name: &str, version: &'static str) -> Object {
     let latest = move |it: &Object| {
         it.str(&["status", "state"]) == Some("AtLatestKnown")
             && it.str(&["status", "installedCSV"]) == Some(version)
@@ -154,7 +158,7 @@ async fn latest(world: &World, name: &str, version: &'static str) -> Object {
     world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, latest).await
 }
 
-async fn unsatisfiable(world: &World, name: &str) -> String {
+pub(crate) async fn unsatisfiable(world: &World, name: &str) -> String {
     let told = |it: &Object| {
         condition(it, "ResolutionFailed").is_some_and(|it| it.0 == "ConstraintsNotSatisfiable")
     };
@@ -162,12 +166,12 @@ async fn unsatisfiable(world: &World, name: &str) -> String {
     condition(&it, "ResolutionFailed").unwrap().1
 }
 
-async fn delete(world: &World, resource: &mainstay_object::Resource, name: &str) {
+pub(crate) async fn delete(world: &World, resource: &mainstay_object::Resource, name: &str) {
     let params = DeleteOptions::default();
     world.cluster.cluster().delete(resource, Some("team"), name, &params).await.unwrap();
 }
 
-async fn settled(world: &World) -> Vec<Object> {
+pub(crate) async fn settled(world: &World) -> Vec<Object> {
     let over = |all: &[&Object]| {
         !all.is_empty() && all.iter().all(|it| it.str(&["status", "phase"]) == Some("Complete"))
     };

@@ -11,5 +11,6 @@ mod installs;
 mod network;
 mod permissions;
 mod plans;
+mod prompt;
 mod registry;
 mod world;
