@@ -194,6 +194,7 @@ impl Embedded {
             layout::catalog_source(&cluster, namespace, name).await?;
         }
         tokio::join!(workloads.synced(), classic.synced());
+        server.also_measures(classic.metrics());
         controllers.open();
         say(&format!(
             "workloads   {} simulated node{}",

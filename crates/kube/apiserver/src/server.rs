@@ -30,6 +30,7 @@ use http::header::{
 use http::{Method, Response, StatusCode, request};
 use hyper::upgrade::OnUpgrade;
 use mainstay_clock::Clock;
+use mainstay_exposition::Page;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_store::Store;
 use std::convert::Infallible;
@@ -214,6 +215,12 @@ impl ApiServer {
     /// Decides who may do what.
     pub const fn authorizer(&self) -> &Authorizer {
         &self.authorizer
+    }
+
+    /// Has what runs beside the server write its counts onto the page of `/metrics`. Only the first
+    /// one that is given counts.
+    pub fn also_measures(&self, write: impl Fn(&mut Page) + Send + Sync + 'static) {
+        self.metrics.others.set(write);
     }
 
     /// Writes every request from now on down in a log. Only the first one that is given counts.

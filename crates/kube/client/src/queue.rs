@@ -41,6 +41,7 @@ struct State<K> {
     delayed: BTreeMap<(Instant, u64), K>,
     delay_of: FxHashMap<K, (Instant, u64)>,
     counter: u64,
+    added: u64,
 }
 
 impl<K: Clone + Eq + Hash> Default for Queue<K> {
@@ -59,6 +60,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             delayed: BTreeMap::new(),
             delay_of: FxHashMap::default(),
             counter: 0,
+            added: 0,
         };
         Self {
             inner: Arc::new(Inner {
@@ -106,6 +108,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// Keys that wait, without those that are delayed or worked on.
     pub fn len(&self) -> usize {
         self.inner.state.lock().ready.len()
+    }
+
+    /// How many keys have come in so far; one that waits already is not counted again.
+    pub fn added(&self) -> u64 {
+        self.inner.state.lock().added
     }
 
     /// Whether no key waits (delayed keys do not count).
@@ -183,7 +190,11 @@ impl<K: Clone + Eq + Hash> State<K> {
 
     /// Returns whether a worker can start on the key now.
     fn make_ready(&mut self, key: K) -> bool {
-        if !self.waiting.insert(key.clone()) || self.working.contains(&key) {
+        if !self.waiting.insert(key.clone()) {
+            return false;
+        }
+        self.added += 1;
+        if self.working.contains(&key) {
             return false;
         }
         self.ready.push_back(key);
@@ -226,6 +237,7 @@ mod tests {
         queue.finish(&"b");
         queue.idle().await;
         assert_eq!(next(&queue).await, None);
+        assert_eq!(queue.added(), 3);
     }
 
     #[tokio::test(start_paused = true)]

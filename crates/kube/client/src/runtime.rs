@@ -1,5 +1,6 @@
 //! The loop around a reconciler: keys in, reconciliations out.
 
+use crate::backoff::now;
 use crate::queue::Queue;
 use crate::{Backoff, Cache};
 use futures::FutureExt;
@@ -47,6 +48,8 @@ pub struct Counters {
     reconciled: AtomicU64,
     failed: AtomicU64,
     panicked: AtomicU64,
+    /// Microseconds.
+    busy: AtomicU64,
 }
 
 impl Counters {
@@ -58,6 +61,11 @@ impl Counters {
     /// Reconciliations that ended with an error, panics included.
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
+    }
+
+    /// How long reconciliations took, all together. Those that ran at the same time count each.
+    pub fn busy(&self) -> Duration {
+        Duration::from_micros(self.busy.load(Ordering::Relaxed))
     }
 
     /// Reconciliations that panicked.
@@ -236,7 +244,10 @@ impl<R: Reconciler> Run<R> {
     }
 
     async fn one(&self, key: &R::Key) {
+        let begun = now();
         let outcome = AssertUnwindSafe(self.reconciler.reconcile(key)).catch_unwind().await;
+        let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.counters.busy.fetch_add(took, Ordering::Relaxed);
         self.counters.reconciled.fetch_add(1, Ordering::Relaxed);
         match outcome {
             Ok(Ok(action)) => {
@@ -369,6 +380,7 @@ mod tests {
         queue.idle().await;
         assert_eq!(most.load(Ordering::SeqCst), 2);
         assert_eq!(handle.counters().reconciled(), 10);
+        assert_eq!(handle.counters().busy(), Duration::from_millis(10));
         stop.cancel();
         handle.ended().await;
         assert!(queue.is_empty());

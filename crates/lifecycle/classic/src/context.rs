@@ -4,6 +4,7 @@ use crate::catalog::CatalogStore;
 use crate::catalog::pods::SeenPod;
 use crate::facts;
 use crate::image::bundles::Bundles;
+use crate::metrics::Tallies;
 use crate::proxy::Proxies;
 use crate::start::Timeouts;
 use mainstay_api::{
@@ -13,7 +14,6 @@ use mainstay_client::{Cache, CacheBuilder, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
 use mainstay_object::{Object, OwnerReference, Resource, known};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use tokio_util::sync::CancellationToken;
 
 /// Handed to every controller. Cheap to clone.
@@ -31,8 +31,8 @@ pub(crate) struct Context {
     /// The proxies that operators are to use.
     pub(crate) proxies: Arc<Proxies>,
     pub(crate) timeouts: Timeouts,
-    /// Steps of plans that the API accepted with warnings, since the start.
-    pub(crate) plan_warnings: Arc<AtomicU64>,
+    /// What happened since the start.
+    pub(crate) tallies: Arc<Tallies>,
 }
 
 /// One cache for each kind that decisions read.

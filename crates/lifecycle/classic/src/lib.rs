@@ -54,6 +54,7 @@ mod gojson;
 mod hash;
 mod image;
 mod install_plan;
+mod metrics;
 mod operator_condition;
 mod operator_group;
 mod patch;

@@ -5,16 +5,17 @@ use crate::component::{self, parts::Parts};
 use crate::context::{Caches, Context};
 use crate::image::bundles::Bundles;
 use crate::image::{Images, Puller};
+use crate::metrics::{self, Measured};
 use crate::proxy::{Proxies, ProxySettings};
 use crate::triggers::{self, Queues};
 use crate::trust::Trusted;
 use crate::{csv, install_plan, operator_condition, operator_group, proxy, subscription, trust};
 use mainstay_client::{Cluster, Controller, ControllerHandle, Reconciler, Recorder};
 use mainstay_clock::Clock;
+use mainstay_exposition::Page;
 use mainstay_object::NamespacedName;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -143,7 +144,7 @@ impl Classic {
             caches: Arc::new(Caches::start(cluster, runs, &stop)),
             proxies: Arc::new(Proxies::new(surroundings.proxy, cluster.clone(), stop.clone())),
             timeouts,
-            plan_warnings: Arc::default(),
+            tallies: Arc::default(),
         });
         let controllers = Controllers::new();
         triggers::connect(&context, &controllers.queues());
@@ -165,9 +166,16 @@ impl Classic {
         }
     }
 
-    /// How many steps of plans the API accepted with warnings since the start.
-    pub fn install_plan_warnings(&self) -> u64 {
-        self.context.plan_warnings.load(Ordering::Relaxed)
+    /// What writes the counts of the controllers, under the names that the original has for them.
+    pub fn metrics(&self) -> impl Fn(&mut Page) + Send + Sync + 'static {
+        let context = Arc::clone(&self.context);
+        let measured = |it: &ControllerHandle<NamespacedName>| Measured {
+            name: it.name(),
+            queue: it.queue().clone(),
+            counters: Arc::clone(it.counters()),
+        };
+        let controllers: Vec<Measured> = self.handles.iter().map(measured).collect();
+        move |page| metrics::write(page, &context, &controllers)
     }
 
     /// Ends every controller and returns when they have ended. What was begun is finished by the

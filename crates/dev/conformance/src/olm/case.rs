@@ -47,6 +47,8 @@ pub struct Step {
     pub objects: Vec<Value>,
     /// The events so far.
     pub events: Vec<Value>,
+    /// Series of metrics that name the case, a line each.
+    pub metrics: Vec<String>,
 }
 
 impl Case {
@@ -143,5 +145,6 @@ fn step(folder: &Path, recorded: &Value) -> anyhow::Result<Step> {
         catalogs,
         objects: list("objects.json")?,
         events: list("events.json")?,
+        metrics: optional("metrics.txt")?.unwrap_or_default().lines().map(str::to_owned).collect(),
     })
 }

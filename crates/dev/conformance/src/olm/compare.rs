@@ -300,6 +300,22 @@ pub fn events(recorded: &[Value], ours: &[Value]) -> (Vec<Finding>, Count) {
     (compare.findings, compare.count)
 }
 
+/// Compares series of metrics, `NAME{LABELS} VALUE`.
+pub fn metrics(recorded: &[String], ours: &[String]) -> (Vec<Finding>, Count) {
+    let mut compare = Compare { kind: "Metric".to_owned(), ..Compare::default() };
+    let by_series = |lines: &[String]| -> BTreeMap<String, Value> {
+        let parts = lines.iter().filter_map(|it| it.rsplit_once(' '));
+        parts.map(|(series, value)| (series.to_owned(), value.into())).collect()
+    };
+    let (recorded, ours) = (by_series(recorded), by_series(ours));
+    let more = ours.keys().filter(|key| !recorded.contains_key(*key));
+    for series in recorded.keys().chain(more) {
+        series.clone_into(&mut compare.object);
+        compare.one("", recorded.get(series), ours.get(series));
+    }
+    (compare.findings, compare.count)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -320,6 +336,16 @@ mod tests {
         assert_eq!(count, Count { first: 3, further: 5 });
         let (found, count) = objects(&[a], &[]);
         assert_eq!((found.len(), found[0].first, count.first), (1, true, 3));
+    }
+
+    #[test]
+    fn series_of_metrics_are_there_on_both_sides_with_the_same_value() {
+        let lines = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let recorded = lines(&["a{x=\"1 2\"} 1", "b{} 0"]);
+        let (found, count) = metrics(&recorded, &lines(&["a{x=\"1 2\"} 0", "c{} 1"]));
+        let found: Vec<_> = found.iter().map(|it| it.object.as_str()).collect();
+        assert_eq!(found, ["a{x=\"1 2\"}", "b{}", "c{}"]);
+        assert_eq!(count, Count { first: 0, further: 3 });
     }
 
     #[test]

@@ -167,6 +167,16 @@ pub(super) fn event(event: &Object, names: &Names, addresses: &BTreeMap<String, 
     Value::Object(found)
 }
 
+/// A series of ours as the recordings have it, if they do.
+pub(super) fn series(line: &str) -> Option<String> {
+    let (name, _) = line.split_once('{')?;
+    match name {
+        "subscription_sync_total" => Some(format!("{} {{count}}", line.rsplit_once(' ')?.0)),
+        "catalogsource_ready" | "csv_succeeded" | "csv_abnormal" => Some(line.to_owned()),
+        _ => None,
+    }
+}
+
 fn placeholders(text: &str, names: &Names, addresses: &BTreeMap<String, String>) -> String {
     let mut text = text.to_owned();
     for (name, placeholder) in names.known.iter().rev() {
@@ -316,6 +326,16 @@ mod tests {
         names.learn(&ours);
         let given: Vec<&str> = names.known.values().map(String::as_str).collect();
         assert_eq!(given, ["install-{2}", "install-{1}", "install-{3}", "install-{4}"]);
+    }
+
+    #[test]
+    fn of_metrics_what_was_recorded_is_compared() {
+        assert_eq!(series("csv_count 3"), None);
+        assert_eq!(series("workqueue_depth{name=\"csv\"} 3"), None);
+        let ready = "catalogsource_ready{name=\"cat\",namespace=\"c1\"} 1";
+        assert_eq!(series(ready).as_deref(), Some(ready));
+        let syncs = "subscription_sync_total{name=\"a b\"}";
+        assert_eq!(series(&format!("{syncs} 12")), Some(format!("{syncs} {{count}}")));
     }
 
     #[test]

@@ -3,11 +3,12 @@
 
 use super::case::{Case, Step};
 use super::servers::Servers;
-use super::{command, until};
+use super::{command, normal, until};
 use anyhow::Context;
 use mainstay_api::resources;
 use mainstay_classic::{Classic, Options};
 use mainstay_client::{Cluster, ListParams};
+use mainstay_exposition::Page;
 use mainstay_object::Object;
 use mainstay_testkit::{Settings, TestCluster};
 use serde_json::json;
@@ -215,6 +216,15 @@ metadata: {name: global-operators, namespace: operators}
             all.extend(self.cluster().list(resource, None, &ListParams::default()).await?.items);
         }
         Ok(all)
+    }
+
+    /// The series of metrics that are recorded and name the case, in the form of the recordings.
+    pub(super) fn metrics(&self, id: &str) -> Vec<String> {
+        let mut page = Page::default();
+        if let Some(classic) = &self.classic {
+            classic.metrics()(&mut page);
+        }
+        page.text().lines().filter(|it| it.contains(id)).filter_map(normal::series).collect()
     }
 
     /// All events.

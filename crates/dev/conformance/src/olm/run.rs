@@ -116,6 +116,10 @@ async fn steps(case: &Case, judged: &mut Vec<JudgedStep>) -> anyhow::Result<()> 
         findings.extend(more);
         count += further;
 
+        let (more, further) = compare::metrics(&step.metrics, &place.metrics(&case.id));
+        findings.extend(more);
+        count += further;
+
         if let (Some(done), Some(exit)) = (done, step.exit) {
             count.first += 1;
             if (done.exit == 0) != (exit == 0) {

@@ -1,6 +1,6 @@
 //! Catalog folders as their maintainers handle them: edited, broken, mended, while everything runs.
 
-use crate::harness::{Up, http_get, tls_cluster, until};
+use crate::harness::{Up, http_get, tls_client, tls_cluster, until};
 use mainstay_api::resources::{CATALOG_SOURCE, SUBSCRIPTION};
 use mainstay_client::Cluster;
 use mainstay_object::Object;
@@ -75,6 +75,14 @@ async fn others_get_a_catalog_at_the_address_that_its_source_names() {
     assert_eq!(status, 200);
     assert!(package.contains("\"defaultChannel\":\"stable\""), "{package}");
     assert_eq!(http_get(&first, "/catalogs/other/api/v1/all").0, 404);
+
+    // Its state is on the page of the API server's metrics.
+    let client = tls_client(&up.kubeconfig).await;
+    let asked = http::Request::get("/metrics").body(Vec::new()).expect("a request");
+    let page = client.request_text(asked).await.expect("the page");
+    for series in ["catalogsource_ready{name=\"mine\",namespace=\"olm\"} 1", "csv_count 0"] {
+        assert!(page.lines().any(|it| it == series), "{series} is missing:\n{page}");
+    }
 
     // What is broken is not served; what was before still is.
     std::fs::write(catalog.join("teapot-operator/catalog.yaml"), "x: [").expect("written");

@@ -1,7 +1,6 @@
 //! Counts of admission: how long its steps, plugins and webhooks took, and what webhooks refused.
 
-use super::histogram::Histogram;
-use super::text::Page;
+use mainstay_exposition::{Histogram, Page};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;

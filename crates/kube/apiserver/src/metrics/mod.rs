@@ -5,7 +5,6 @@
 //! of Prometheus.
 
 pub(crate) mod admission;
-mod histogram;
 pub(crate) mod streams;
 mod text;
 
@@ -15,10 +14,12 @@ use crate::http::query::Query;
 use crate::limits::info::Info;
 use crate::server::ApiServer;
 use http::{Method, StatusCode};
+use mainstay_exposition::Page;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// `/metrics`.
@@ -66,6 +67,33 @@ pub(crate) struct Metrics {
     pub(crate) watches: streams::Watches,
     /// Of turns.
     pub(crate) turns: streams::Turns,
+    /// Of what runs beside the server.
+    pub(crate) others: Others,
+}
+
+type Write = Box<dyn Fn(&mut Page) + Send + Sync>;
+
+/// Who writes further counts onto the page.
+#[derive(Default)]
+pub(crate) struct Others(OnceLock<Write>);
+
+impl Others {
+    /// The first one counts.
+    pub(crate) fn set(&self, write: impl Fn(&mut Page) + Send + Sync + 'static) {
+        let _ = self.0.set(Box::new(write));
+    }
+
+    pub(crate) fn write(&self, page: &mut Page) {
+        if let Some(write) = self.0.get() {
+            write(page);
+        }
+    }
+}
+
+impl fmt::Debug for Others {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Others").field(&self.0.get().is_some()).finish()
+    }
 }
 
 #[derive(Debug, Default)]

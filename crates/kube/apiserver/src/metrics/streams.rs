@@ -1,7 +1,6 @@
 //! Counts of watches and of turns: what was sent to whom, and who waited.
 
-use super::histogram::Histogram;
-use super::text::Page;
+use mainstay_exposition::{Histogram, Page};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;

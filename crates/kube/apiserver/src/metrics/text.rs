@@ -1,54 +1,9 @@
 //! The page of counts, in the text format of Prometheus.
 
-use super::histogram::Histogram;
 use super::{BUCKETS, Series};
 use crate::server::ApiServer;
-use std::fmt::{Display, Write};
+use mainstay_exposition::Page;
 use std::sync::atomic::Ordering;
-
-/// A page that is being written.
-#[derive(Default)]
-pub(super) struct Page(String);
-
-impl Page {
-    pub(super) fn head(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a string does not fail, here and below.
-        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-    }
-
-    pub(super) fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        self.0.push_str(name);
-        if !labels.is_empty() {
-            self.0.push('{');
-            for (at, (label, text)) in labels.iter().enumerate() {
-                let comma = if at > 0 { "," } else { "" };
-                let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-                let _ = write!(self.0, "{comma}{label}=\"{text}\"");
-            }
-            self.0.push('}');
-        }
-        let _ = writeln!(self.0, " {value}");
-    }
-
-    pub(super) fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
-        self.head(name, kind, help);
-        self.line(name, &[], value);
-    }
-}
-
-impl Page {
-    /// The lines of a histogram, with its labels in order of their names.
-    pub(super) fn histogram(&mut self, name: &str, labels: &[(&str, &str)], tally: &Histogram) {
-        let at = labels.partition_point(|(name, _)| *name < "le");
-        for (bound, sum) in tally.sums() {
-            let mut labels = labels.to_vec();
-            labels.insert(at, ("le", &bound));
-            self.line(&format!("{name}_bucket"), &labels, sum);
-        }
-        self.line(&format!("{name}_sum"), labels, tally.sum());
-        self.line(&format!("{name}_count"), labels, tally.count());
-    }
-}
 
 impl Series {
     /// Labels in order of their names, as the original writes them.
@@ -81,7 +36,8 @@ pub(crate) fn page(server: &ApiServer) -> String {
     aggregator(&mut page, server);
     objects(&mut page, server);
     program(&mut page, server);
-    page.0
+    server.metrics.others.write(&mut page);
+    page.text()
 }
 
 fn requests(page: &mut Page, server: &ApiServer) {

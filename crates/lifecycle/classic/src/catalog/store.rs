@@ -90,6 +90,8 @@ pub(crate) struct State {
     pub(crate) config_map: Option<ReadMap>,
     /// That the ConfigMap is not there.
     pub(crate) missing: Option<String>,
+    /// How often content was taken up.
+    pub(crate) snapshots: u64,
 }
 
 impl Content {
@@ -315,6 +317,11 @@ impl CatalogStore {
         self.inner.states.read().get(key).cloned()
     }
 
+    /// How often the content of a catalog was taken up since it is known.
+    pub(crate) fn snapshots(&self, key: &NamespacedName) -> u64 {
+        self.inner.states.read().get(key).map_or(0, |it| it.snapshots)
+    }
+
     /// Starts to load and follow a folder until the token is cancelled.
     pub(crate) fn follow(&self, catalog: &FolderCatalog, stop: CancellationToken) {
         let store = self.clone();
@@ -382,6 +389,7 @@ impl CatalogStore {
             let changed = content || observed || of_map || new.failure != state.failure;
             if content {
                 state.content = new.content;
+                state.snapshots += 1;
             }
             if polled {
                 state.polled = new.polled;

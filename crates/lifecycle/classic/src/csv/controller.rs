@@ -17,6 +17,7 @@ use mainstay_object::{NamespacedName, Object, Reason, known};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const CSV: &mainstay_object::Resource = &resources::CLUSTER_SERVICE_VERSION;
 
@@ -184,6 +185,9 @@ impl Controller {
             .patch_status(CSV, Some(live.namespace()), live.name(), &patch)
             .await
             .doing("writing the status of a version")?;
+        if csv.status.phase == CsvPhase::Succeeded && status.phase == CsvPhase::Replacing {
+            context.tallies.upgrades.fetch_add(1, Ordering::Relaxed);
+        }
         if told {
             let kind = if status.phase == CsvPhase::Failed {
                 EventType::Warning

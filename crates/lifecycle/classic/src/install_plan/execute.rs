@@ -133,7 +133,7 @@ impl<'a> Runner<'a> {
         } else {
             format!("installation of operator \"{}\"", step.resolving)
         };
-        self.context.plan_warnings.fetch_add(1, Ordering::Relaxed);
+        self.context.tallies.plan_warnings.fetch_add(1, Ordering::Relaxed);
         self.tell(
             APPLIED_WITH_WARNINGS,
             format!(

@@ -67,6 +67,8 @@ impl Controller {
             .map(|(_, it)| (*it).clone())
             .filter(|it| it.metadata.deletion_timestamp.is_none())
             .collect();
+        context.tallies.forget(namespace, &subscriptions);
+        context.tallies.synced(namespace, &subscriptions);
         self.sweep(namespace, &subscriptions, &plans).await?;
         if subscriptions.is_empty() {
             self.last.lock().remove(key);
@@ -335,7 +337,10 @@ impl Controller {
         {
             return Ok(Arc::clone(resolved));
         }
+        let begun = self.context.clock.elapsed();
         let resolved = tokio::task::spawn_blocking(move || resolution::run(&input)).await?;
+        let took = self.context.clock.elapsed().saturating_sub(begun);
+        self.context.tallies.resolved(resolved.failures.is_empty(), took);
         tracing::debug!(
             namespace = %key.name,
             steps = resolved.steps.len(),

@@ -401,7 +401,10 @@ async fn what_the_api_says_of_a_step_is_an_event_and_counted() {
         message,
         "1 warning(s) generated during installation of operator \"anvil.v1.0.0\" (anvil): use another one"
     );
-    assert_eq!(world.classic.as_ref().unwrap().install_plan_warnings(), 1);
+    let mut page = mainstay_exposition::Page::default();
+    world.classic.as_ref().unwrap().metrics()(&mut page);
+    let text = page.text();
+    assert!(text.contains("\ninstallplan_warnings_total 1\n"), "{text}");
 }
 
 #[tokio::test]

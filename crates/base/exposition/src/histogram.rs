@@ -2,7 +2,7 @@
 
 /// Counts of values between bounds.
 #[derive(Clone, Debug)]
-pub(super) struct Histogram {
+pub struct Histogram {
     bounds: &'static [f64],
     /// One for each bound, and one for what is above them all.
     counts: Vec<u64>,
@@ -10,18 +10,20 @@ pub(super) struct Histogram {
 }
 
 impl Histogram {
-    pub(super) fn new(bounds: &'static [f64]) -> Self {
+    /// No values yet. The bounds grow; what is above the last of them is counted all the same.
+    pub fn new(bounds: &'static [f64]) -> Self {
         Self { bounds, counts: vec![0; bounds.len() + 1], sum: 0.0 }
     }
 
-    pub(super) fn add(&mut self, value: f64) {
+    /// Counts a value.
+    pub fn add(&mut self, value: f64) {
         let at = self.bounds.iter().position(|bound| value <= *bound);
         self.counts[at.unwrap_or(self.bounds.len())] += 1;
         self.sum += value;
     }
 
     /// The bounds as they are written, and how many values are no larger.
-    pub(super) fn sums(&self) -> impl Iterator<Item = (String, u64)> {
+    pub fn sums(&self) -> impl Iterator<Item = (String, u64)> {
         let bounds = self.bounds.iter().map(ToString::to_string).chain(["+Inf".to_owned()]);
         let sums = self.counts.iter().scan(0, |sum, count| {
             *sum += count;
@@ -30,11 +32,13 @@ impl Histogram {
         bounds.zip(sums)
     }
 
-    pub(super) const fn sum(&self) -> f64 {
+    /// All values together.
+    pub const fn sum(&self) -> f64 {
         self.sum
     }
 
-    pub(super) fn count(&self) -> u64 {
+    /// How many values there were.
+    pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 }

@@ -1,0 +1,270 @@
+//! What the controllers count, under the names that the original has for it.
+//!
+//! How things stand is read off the caches when somebody asks, so there is nothing to be kept in
+//! step, and no series outlives what it is about. Only what happens is counted as it happens.
+
+use crate::context::Context;
+use mainstay_api::{CatalogSource, CsvPhase, LastObservedState, Subscription};
+use mainstay_client::{Counters, Queue};
+use mainstay_exposition::Page;
+use mainstay_object::NamespacedName;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What happened since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Tallies {
+    /// Steps of plans that the API accepted with warnings.
+    pub(crate) plan_warnings: AtomicU64,
+    /// Versions that gave way to another one after they had succeeded.
+    pub(crate) upgrades: AtomicU64,
+    /// How often each Subscription was looked at.
+    syncs: Mutex<BTreeMap<NamespacedName, u64>>,
+    /// Resolutions that ended well, and that did not.
+    resolutions: [Mutex<Summary>; 2],
+}
+
+impl Tallies {
+    /// Counts a look at the Subscriptions of a namespace.
+    pub(crate) fn synced(&self, namespace: &str, subscriptions: &[Subscription]) {
+        let mut syncs = self.syncs.lock();
+        for subscription in subscriptions {
+            let key = NamespacedName::new(namespace, &*subscription.metadata.name);
+            *syncs.entry(key).or_default() += 1;
+        }
+    }
+
+    /// Forgets the Subscriptions that a namespace has no more.
+    pub(crate) fn forget(&self, namespace: &str, subscriptions: &[Subscription]) {
+        let is_there = |name: &str| subscriptions.iter().any(|it| it.metadata.name == *name);
+        self.syncs.lock().retain(|key, _| *key.namespace != *namespace || is_there(&key.name));
+    }
+
+    /// Counts a resolution.
+    pub(crate) fn resolved(&self, well: bool, took: Duration) {
+        self.resolutions[usize::from(!well)].lock().add(took);
+    }
+}
+
+/// How long the last ones took.
+#[derive(Debug, Default)]
+struct Summary {
+    last: VecDeque<f64>,
+    sum: f64,
+    count: u64,
+}
+
+impl Summary {
+    /// How many quantiles are taken of.
+    const KEPT: usize = 1024;
+
+    fn add(&mut self, took: Duration) {
+        let seconds = took.as_secs_f64();
+        if self.last.len() == Self::KEPT {
+            self.last.pop_front();
+        }
+        self.last.push_back(seconds);
+        self.sum += seconds;
+        self.count += 1;
+    }
+
+    /// The value that this share of the last ones does not exceed.
+    fn quantile(sorted: &[f64], share: f64) -> f64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "an index below a thousand and some"
+        )]
+        let at = ((sorted.len() as f64 * share).ceil() as usize).saturating_sub(1);
+        sorted.get(at).copied().unwrap_or(f64::NAN)
+    }
+
+    fn write(&self, page: &mut Page, name: &str, outcome: &str) {
+        let mut sorted: Vec<f64> = self.last.iter().copied().collect();
+        sorted.sort_by(f64::total_cmp);
+        for (text, share) in [("0.9", 0.9), ("0.95", 0.95), ("0.99", 0.99)] {
+            let labels = [("outcome", outcome), ("quantile", text)];
+            page.line(name, &labels, Self::quantile(&sorted, share));
+        }
+        page.line(&format!("{name}_sum"), &[("outcome", outcome)], self.sum);
+        page.line(&format!("{name}_count"), &[("outcome", outcome)], self.count);
+    }
+}
+
+/// A controller that is measured.
+#[derive(Clone)]
+pub(crate) struct Measured {
+    pub(crate) name: &'static str,
+    pub(crate) queue: Queue<NamespacedName>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+/// Writes everything down.
+pub(crate) fn write(page: &mut Page, context: &Context, controllers: &[Measured]) {
+    versions(page, context);
+    let caches = &context.caches;
+    let sources = caches.sources.list(None);
+    let subscriptions = caches.subscriptions.list(None);
+    for (name, count, help) in [
+        ("install_plan_count", caches.plans.len(), "InstallPlans that there are."),
+        ("subscription_count", subscriptions.len(), "Subscriptions that there are."),
+        ("catalog_source_count", sources.len(), "CatalogSources that there are."),
+    ] {
+        page.one(name, "gauge", help, count);
+    }
+    catalogs(page, context, &sources);
+    syncs(page, context, &subscriptions);
+    let name = "olm_resolution_duration_seconds";
+    page.head(name, "summary", "How long it took to choose what a namespace gets.");
+    for (outcome, tally) in ["succeeded", "failed"].into_iter().zip(&context.tallies.resolutions) {
+        tally.lock().write(page, name, outcome);
+    }
+    page.one(
+        "installplan_warnings_total",
+        "counter",
+        "Steps of InstallPlans that the API accepted with warnings.",
+        context.tallies.plan_warnings.load(Ordering::Relaxed),
+    );
+    queues(page, controllers);
+}
+
+fn versions(page: &mut Page, context: &Context) {
+    let csvs = context.caches.csvs.list(None);
+    let csvs: Vec<_> = csvs.iter().filter(|(_, it)| !it.is_copy()).collect();
+    page.one("csv_count", "gauge", "ClusterServiceVersions without copies.", csvs.len());
+    let name = "csv_succeeded";
+    let mut is_first = true;
+    for (key, csv) in &csvs {
+        if std::mem::take(&mut is_first) {
+            page.head(name, "gauge", "Whether a ClusterServiceVersion has succeeded.");
+        }
+        let labels =
+            [("name", &*key.name), ("namespace", &*key.namespace), ("version", &csv.version)];
+        page.line(name, &labels, u8::from(csv.phase == CsvPhase::Succeeded));
+    }
+    let name = "csv_abnormal";
+    let mut is_first = true;
+    for (key, csv) in csvs.iter().filter(|(_, it)| it.phase != CsvPhase::Succeeded) {
+        if std::mem::take(&mut is_first) {
+            page.head(name, "gauge", "ClusterServiceVersions in any phase but Succeeded.");
+        }
+        let labels = [
+            ("name", &*key.name),
+            ("namespace", &*key.namespace),
+            ("phase", csv.phase.as_str()),
+            ("reason", csv.reason.as_str()),
+            ("version", &csv.version),
+        ];
+        page.line(name, &labels, 1);
+    }
+    page.one(
+        "csv_upgrade_count",
+        "counter",
+        "ClusterServiceVersions that gave way to a newer one.",
+        context.tallies.upgrades.load(Ordering::Relaxed),
+    );
+}
+
+fn catalogs(page: &mut Page, context: &Context, sources: &[(NamespacedName, Arc<CatalogSource>)]) {
+    if sources.is_empty() {
+        return;
+    }
+    let name = "catalogsource_ready";
+    page.head(name, "gauge", "Whether a CatalogSource is in the state READY.");
+    for (key, source) in sources {
+        let state = source.status.connection_state.as_ref().map(|it| &it.last_observed_state);
+        let labels = [("name", &*key.name), ("namespace", &*key.namespace)];
+        page.line(name, &labels, u8::from(state == Some(&LastObservedState::Ready)));
+    }
+    let name = "catalog_source_snapshots_total";
+    page.head(name, "counter", "How often the content of a CatalogSource was taken up.");
+    for (key, _) in sources {
+        let labels = [("name", &*key.name), ("namespace", &*key.namespace)];
+        page.line(name, &labels, context.store.snapshots(key));
+    }
+}
+
+/// The labels have no namespace: Subscriptions that have everything else in common are one series.
+fn syncs(
+    page: &mut Page,
+    context: &Context,
+    subscriptions: &[(NamespacedName, Arc<Subscription>)],
+) {
+    let counts = context.tallies.syncs.lock();
+    let mut series: BTreeMap<[&str; 5], u64> = BTreeMap::new();
+    for (key, it) in subscriptions {
+        let Some(count) = counts.get(key) else { continue };
+        let labels = [
+            it.spec.install_plan_approval.as_str(),
+            &*it.spec.channel,
+            &*it.status.installed_csv,
+            &*key.name,
+            &*it.spec.package,
+        ];
+        *series.entry(labels).or_default() += count;
+    }
+    if series.is_empty() {
+        return;
+    }
+    let name = "subscription_sync_total";
+    page.head(name, "counter", "How often a Subscription was looked at.");
+    for ([approval, channel, installed, subscription, package], count) in series {
+        let labels = [
+            ("approval", approval),
+            ("channel", channel),
+            ("installed", installed),
+            ("name", subscription),
+            ("package", package),
+        ];
+        page.line(name, &labels, count);
+    }
+}
+
+fn queues(page: &mut Page, controllers: &[Measured]) {
+    type Value = fn(&Measured) -> f64;
+    #[expect(clippy::cast_precision_loss, reason = "counts far below what a float holds")]
+    let all: [(&str, &str, &str, Value); 5] = [
+        ("workqueue_depth", "gauge", "Keys that wait for a worker.", |it| it.queue.len() as f64),
+        ("workqueue_adds_total", "counter", "Keys that came in.", |it| it.queue.added() as f64),
+        ("workqueue_retries_total", "counter", "Keys that are tried again after an error.", |it| {
+            it.counters.failed() as f64
+        }),
+        ("workqueue_work_duration_seconds_sum", "counter", "Seconds that keys took.", |it| {
+            it.counters.busy().as_secs_f64()
+        }),
+        ("workqueue_work_duration_seconds_count", "counter", "Keys that were worked on.", |it| {
+            it.counters.reconciled() as f64
+        }),
+    ];
+    for (name, kind, help, value) in all {
+        page.head(name, kind, help);
+        for it in controllers {
+            page.line(name, &[("name", it.name)], value(it));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_of_the_last_ones_and_sums_of_all() {
+        let mut summary = Summary::default();
+        assert!(Summary::quantile(&[], 0.9).is_nan());
+        for millis in 1..=2000 {
+            summary.add(Duration::from_millis(millis));
+        }
+        let mut page = Page::default();
+        summary.write(&mut page, "x", "failed");
+        let text = page.text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "x{outcome=\"failed\",quantile=\"0.9\"} 1.898");
+        assert!(lines[3].starts_with("x_sum{outcome=\"failed\"} 2001"), "{text}");
+        assert_eq!(lines[4], "x_count{outcome=\"failed\"} 2000");
+    }
+}

@@ -1,0 +1,142 @@
+//! What the controllers count.
+
+use crate::world::{CATALOGS, World};
+use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
+use mainstay_client::{DeleteOptions, Patch};
+use mainstay_exposition::Page;
+use serde_json::json;
+use std::time::Duration;
+
+fn page(world: &World) -> String {
+    let mut page = Page::default();
+    world.classic.as_ref().unwrap().metrics()(&mut page);
+    page.text()
+}
+
+/// The lines of these names once all of these are among them, without the heads.
+async fn series(world: &World, names: &[&str], wanted: &[&str]) -> Vec<String> {
+    let look = async {
+        loop {
+            let text = page(world);
+            let of_names = |line: &&str| {
+                names
+                    .iter()
+                    .any(|it| line.strip_prefix(it).is_some_and(|it| it.starts_with(['{', ' '])))
+            };
+            let lines: Vec<String> = text.lines().filter(of_names).map(str::to_owned).collect();
+            if wanted.iter().all(|it| lines.iter().any(|line| line == it)) {
+                return lines;
+            }
+            // The caches follow what the API said.
+            tokio::task::yield_now().await;
+        }
+    };
+    let found = tokio::time::timeout(Duration::from_mins(1), look).await;
+    found.unwrap_or_else(|_| panic!("{wanted:?} did not come:\n{}", page(world)))
+}
+
+const VERSIONS: &[&str] = &["csv_count", "csv_succeeded", "csv_abnormal", "csv_upgrade_count"];
+
+#[tokio::test]
+async fn versions_are_counted_by_how_they_stand_and_a_restart_loses_nothing() {
+    let mut world = World::start(&["1.0.0"]).await;
+    world.subscribe(json!({})).await;
+    world.group("og").await;
+    world.succeeded("anvil.v1.0.0").await;
+    let good = r#"csv_succeeded{name="anvil.v1.0.0",namespace="team",version="1.0.0"} 1"#;
+    let lines = series(&world, VERSIONS, &[good]).await;
+    assert_eq!(lines, ["csv_count 1", good, "csv_upgrade_count 0"]);
+    world.pause().await;
+    world.resume().await;
+    assert_eq!(series(&world, VERSIONS, &[good]).await, lines);
+
+    world.publish(&["1.0.0", "1.1.0"]);
+    world.succeeded("anvil.v1.1.0").await;
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    let good = r#"csv_succeeded{name="anvil.v1.1.0",namespace="team",version="1.1.0"} 1"#;
+    let lines = series(&world, VERSIONS, &[good, "csv_count 1", "csv_upgrade_count 1"]).await;
+    assert_eq!(lines, ["csv_count 1", good, "csv_upgrade_count 1"]);
+
+    world.group("second").await;
+    world.version("anvil.v1.1.0", "Failed", "TooManyOperatorGroups").await;
+    let bad = r#"csv_abnormal{name="anvil.v1.1.0",namespace="team",phase="Failed",reason="TooManyOperatorGroups",version="1.1.0"} 1"#;
+    let zero = r#"csv_succeeded{name="anvil.v1.1.0",namespace="team",version="1.1.0"} 0"#;
+    let lines = series(&world, VERSIONS, &[bad]).await;
+    assert_eq!(lines, ["csv_count 1", zero, bad, "csv_upgrade_count 1"]);
+}
+
+#[tokio::test]
+async fn a_subscription_has_one_series_as_long_as_it_is_there() {
+    const SYNCS: &[&str] = &["subscription_sync_total"];
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let only = |labels: &str| {
+        let start = format!("subscription_sync_total{{{labels}}} ");
+        move |lines: &[String]| lines.len() == 1 && lines[0].starts_with(&start)
+    };
+    let until = async |good: &dyn Fn(&[String]) -> bool| {
+        let look = async {
+            while !good(&series(&world, SYNCS, &[]).await) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let found = tokio::time::timeout(Duration::from_mins(1), look).await;
+        assert!(found.is_ok(), "{}", page(&world));
+    };
+    let automatic =
+        r#"approval="",channel="stable",installed="anvil.v1.0.0",name="anvil",package="anvil""#;
+    until(&only(automatic)).await;
+    let manual = Patch::Merge(json!({"spec": {"installPlanApproval": "Manual"}}));
+    let cluster = world.cluster.cluster();
+    cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &manual).await.unwrap();
+    until(&only(&automatic.replace(r#"approval="""#, r#"approval="Manual""#))).await;
+    let params = DeleteOptions::default();
+    cluster.delete(&SUBSCRIPTION, Some("team"), "anvil", &params).await.unwrap();
+    until(&|lines| lines.is_empty()).await;
+}
+
+#[tokio::test]
+async fn catalogs_are_counted_by_whether_they_are_ready() {
+    let world = World::start(&["1.0.0"]).await;
+    let names = &["catalogsource_ready", "catalog_source_snapshots_total", "catalog_source_count"];
+    let ready = format!(r#"catalogsource_ready{{name="cat",namespace="{CATALOGS}"}} 1"#);
+    let taken = format!(r#"catalog_source_snapshots_total{{name="cat",namespace="{CATALOGS}"}} 1"#);
+    let lines = series(&world, names, &[&ready]).await;
+    assert_eq!(lines, ["catalog_source_count 1", &ready, &taken]);
+    world.publish(&["1.0.0", "1.1.0"]);
+    series(&world, names, &[&taken.replace("} 1", "} 2")]).await;
+    let lost = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": {"name": "lost", "namespace": "team"},
+        "spec": {"sourceType": "configmap", "configMap": "nowhere"},
+    });
+    world.cluster.apply(mainstay_object::Object::from_value(lost).unwrap()).await;
+    let not_ready = r#"catalogsource_ready{name="lost",namespace="team"} 0"#;
+    series(&world, names, &[not_ready, "catalog_source_count 2"]).await;
+    let params = DeleteOptions::default();
+    let cluster = world.cluster.cluster();
+    cluster.delete(&CATALOG_SOURCE, Some("team"), "lost", &params).await.unwrap();
+    let lines = series(&world, names, &["catalog_source_count 1"]).await;
+    assert_eq!(lines.len(), 3, "{lines:?}");
+}
+
+#[tokio::test]
+async fn resolutions_and_queues_are_counted() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let text = page(&world);
+    let value = |series: &str| -> f64 {
+        let line = text.lines().find_map(|it| it.strip_prefix(series)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{series} is missing:\n{text}")).parse().unwrap()
+    };
+    assert!(value(r#"olm_resolution_duration_seconds_count{outcome="succeeded"}"#) >= 1.0);
+    assert!(value(r#"olm_resolution_duration_seconds{outcome="succeeded",quantile="0.95"}"#) > 0.0);
+    for series in ["workqueue_adds_total", "workqueue_work_duration_seconds_count"] {
+        assert!(value(&format!(r#"{series}{{name="csv"}}"#)) >= 1.0);
+    }
+    assert!(text.contains("\ninstallplan_warnings_total 0\n"), "{text}");
+}
