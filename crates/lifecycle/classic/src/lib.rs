@@ -57,6 +57,7 @@ mod install_plan;
 mod metrics;
 mod operator_condition;
 mod operator_group;
+mod packed;
 mod patch;
 mod permissions;
 mod proxy;

@@ -89,6 +89,21 @@ pub(crate) fn of_wanted(namespace: &str, wanted: &Wanted<'_>) -> Result<Made, St
     Ok((of_bundle(namespace, &chosen), lookup))
 }
 
+/// The steps that install the objects of a bundle, whatever they are; none without a version.
+pub(crate) fn of_objects(
+    namespace: &str,
+    objects: Vec<Object>,
+    properties: &[Value],
+    replaces: &str,
+    catalog: &NamespacedName,
+) -> Option<Vec<Step>> {
+    let (versions, others): (Vec<Object>, Vec<Object>) =
+        objects.into_iter().partition(|it| it.kind() == "ClusterServiceVersion");
+    let csv = versions.first()?;
+    let chosen = Chosen { csv, objects: &others, properties, replaces, catalog };
+    Some(of_bundle(namespace, &chosen))
+}
+
 /// What was chosen, taken apart.
 struct Chosen<'a> {
     /// Its ClusterServiceVersion.

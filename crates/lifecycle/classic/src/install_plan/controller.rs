@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::error::{Doing, Error, settle};
 use crate::facts;
 use crate::image::bundles::{Key, Patience, Standing};
+use crate::packed;
 use crate::patch;
 use crate::subscription::unpack;
 use mainstay_api::{
@@ -173,6 +174,10 @@ impl Controller {
         let found = match by_hand::steps(&world) {
             Ok(steps) => {
                 context.bundles.keep(key, &BTreeSet::new());
+                let steps = by_hand::Steps {
+                    steps: packed::shortened(context, &steps.steps, &steps.lookups).await?,
+                    ..steps
+                };
                 Ok(steps)
             }
             Err(by_hand::Missing::Refused(why)) => Err(why),

@@ -6,6 +6,7 @@
 use super::decide::StepError;
 use super::definition;
 use crate::context::Context;
+use crate::packed::{self, Unfilled};
 use crate::permissions;
 use crate::steps::BUNDLE_SECRET;
 use mainstay_api::{
@@ -67,6 +68,15 @@ pub(super) fn api_error(what: &str, error: &mainstay_client::Error) -> StepError
         forbidden: error.is_forbidden(),
         away: error.status().is_none_or(|it| matches!(it.code, 429 | 503 | 504)),
         report: None,
+    }
+}
+
+impl From<Unfilled> for StepError {
+    fn from(unfilled: Unfilled) -> Self {
+        match &unfilled.source {
+            Some(error) => api_error(&unfilled.message, error),
+            None => Self::new(unfilled.message),
+        }
     }
 }
 
@@ -150,6 +160,10 @@ impl Runner<'_> {
     /// Runs every step up to the first that fails. Returns the states of all steps.
     pub(crate) async fn run(&self, plan: &[Step]) -> (Vec<StepStatus>, Result<(), StepError>) {
         let mut states: Vec<StepStatus> = plan.iter().map(|it| it.status.clone()).collect();
+        let plan = match packed::filled(&self.own, self.namespace, plan).await {
+            Ok(plan) => plan,
+            Err(unfilled) => return (states, Err(unfilled.into())),
+        };
         for (at, step) in plan.iter().enumerate() {
             let outcome = self.step(step).await;
             self.tell_warnings(step);

@@ -8,6 +8,7 @@ use super::controller::Controller;
 use super::plan::{self, Plans};
 use super::resolution::Resolved;
 use crate::error::{Doing, Error};
+use crate::packed;
 use mainstay_api::{InstallPlan, InstallPlanStatus, Subscription, Time, resources};
 use mainstay_client::{DeleteOptions, Patch};
 use mainstay_object::{NamespacedName, Object};
@@ -123,7 +124,8 @@ impl Controller {
             None => self.create(namespace, subscriptions, plans, resolved).await?,
         };
         let generation = live.i64(&["spec", "generation"]).unwrap_or_default();
-        let status = plan::status(manual, &resolved.steps, &resolved.lookups);
+        let steps = packed::shortened(&self.context, &resolved.steps, &resolved.lookups).await?;
+        let status = plan::status(manual, &steps, &resolved.lookups);
         let live = match self.fill(&live, &status).await {
             Err(error) if error.is_too_large() => {
                 // A plan that can never have its steps is nobody's.

@@ -2,6 +2,7 @@
 
 use crate::facts;
 use crate::hash;
+use crate::packed;
 use mainstay_api::{
     Approval, BundleLookup, InstallPlan, InstallPlanPhase, InstallPlanReference, InstallPlanSpec,
     InstallPlanStatus, ObjectReference, Step, Subscription, SubscriptionState, SubscriptionStatus,
@@ -148,8 +149,12 @@ pub(crate) fn assignments(
 
 /// The package in the properties of a version's manifest.
 fn package_of(manifest: &str) -> Option<String> {
-    let csv: Object = serde_json::from_str(manifest).ok()?;
-    let properties: Value = serde_json::from_str(csv.annotation(names::PROPERTIES)?).ok()?;
+    let properties: Value = if let Some(reference) = packed::reference(manifest) {
+        serde_json::from_str(&reference.properties).ok()?
+    } else {
+        let csv: Object = serde_json::from_str(manifest).ok()?;
+        serde_json::from_str(csv.annotation(names::PROPERTIES)?).ok()?
+    };
     let list = properties.get("properties")?.as_array()?;
     let package = list.iter().find(|it| it.get("type") == Some(&"olm.package".into()))?;
     Some(package.get("value")?.get("packageName")?.as_str()?.to_owned())

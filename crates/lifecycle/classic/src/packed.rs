@@ -1,0 +1,516 @@
+//! Bundles in `ConfigMaps`: what an unpacking Job of the original leaves behind, and what the steps
+//! of a plan refer to whose manifests are too large to stand in it.
+//!
+//! ```text
+//! steps with manifests ── too large ─► ConfigMap in the catalog's namespace
+//!                                      steps with references ── run ─► the same steps
+//! ```
+//!
+//! A reference is the original's, so plans that it made are carried out here and the other way round.
+//! It names the ConfigMap, and what the bundle's version gets that is not in the bundle.
+
+use crate::context::Context;
+use crate::error::{Doing, Error};
+use crate::permissions;
+use crate::steps;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use flate2::{Compression, write::GzEncoder};
+use mainstay_api::{BundleLookup, Step, names, resources};
+use mainstay_client::Cluster;
+use mainstay_image::{compress, tar};
+use mainstay_object::{NamespacedName, Object, known};
+use mainstay_yaml::Options;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::{self, Read, Write as _};
+
+/// How many bytes of manifests stand in a plan. An API server takes a request of one and a half
+/// million, and the quotes of a manifest are escaped in it.
+const MOST_INLINE: usize = 1_000_000;
+/// How many bytes the files of a bundle may have, however well they were compressed.
+const MOST_UNPACKED: u64 = 64 << 20;
+/// Annotation: how the files are written.
+const ENCODING: &str = "olm.contentEncoding";
+/// Files that are compressed one by one.
+const GZIP: &str = "gzip+base64";
+/// One archive of all files.
+const ARCHIVE: &str = "tar+gzip";
+/// Annotation: the image that the files were in.
+const SOURCE_IMAGE: &str = "olm.sourceImage";
+
+/// What stands in the place of a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Reference {
+    kind: String,
+    name: String,
+    namespace: String,
+    catalog_source_name: String,
+    catalog_source_namespace: String,
+    #[serde(default)]
+    replaces: String,
+    /// As the annotation with the properties.
+    #[serde(default)]
+    pub(crate) properties: String,
+}
+
+/// The reference that stands in the place of a manifest, if it does.
+pub(crate) fn reference(manifest: &str) -> Option<Reference> {
+    // Most manifests are large and none.
+    if manifest.len() > 1 << 20 || !manifest.contains("\"catalogSourceName\"") {
+        return None;
+    }
+    let found: Reference = serde_json::from_str(manifest).ok()?;
+    (found.kind == *known::CONFIG_MAP.kind && !found.name.is_empty()).then_some(found)
+}
+
+/// What everything that unpacks a bundle is called: the start of the SHA-256 of its image.
+pub(crate) fn name_of(image: &str) -> String {
+    let mut name = String::with_capacity(64);
+    for byte in Sha256::digest(image.as_bytes()) {
+        // Writing to a string does not fail.
+        let _ = write!(name, "{byte:02x}");
+    }
+    name.truncate(63);
+    name
+}
+
+/// The objects of the bundle in a ConfigMap.
+///
+/// # Errors
+/// What is wrong with it, in one line.
+pub(crate) fn objects(map: &Object) -> Result<Vec<Object>, String> {
+    let encoding = map.annotation(ENCODING).unwrap_or_default();
+    let mut files = BTreeMap::new();
+    let mut left = MOST_UNPACKED;
+    for field in ["data", "binaryData"] {
+        let Some(Value::Object(entries)) = map.get(&[field]) else { continue };
+        for (key, value) in entries {
+            let wrong = |why: String| format!("{key}: {why}");
+            let text = value.as_str().unwrap_or_default();
+            let mut bytes = match field {
+                "data" => text.as_bytes().to_vec(),
+                _ => STANDARD.decode(text).map_err(|error| wrong(error.to_string()))?,
+            };
+            if encoding == GZIP {
+                bytes = STANDARD.decode(&bytes).map_err(|error| wrong(error.to_string()))?;
+                bytes = inflated(&bytes, &mut left).map_err(|error| wrong(error.to_string()))?;
+            }
+            if encoding == ARCHIVE {
+                let bytes =
+                    inflated(&bytes, &mut left).map_err(|error| wrong(error.to_string()))?;
+                files.extend(manifests(&bytes).map_err(wrong)?);
+            } else {
+                files.insert(key.clone(), bytes);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for (file, bytes) in files {
+        for document in mainstay_yaml::documents(&bytes, &Options::default()) {
+            let document = document.map_err(|error| format!("{file}: {error}"))?;
+            if document.value.is_null() {
+                continue;
+            }
+            let object = Object::from_value(document.value);
+            let object = object.map_err(|error| format!("{file}: {error}"))?;
+            if object.kind().is_empty() || object.name().is_empty() {
+                return Err(format!("{file}: an object has no kind, or no name"));
+            }
+            found.push(object);
+        }
+    }
+    Ok(found)
+}
+
+fn inflated(bytes: &[u8], left: &mut u64) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let read = compress::open(bytes)?.take(*left + 1).read_to_end(&mut out)?;
+    *left = left
+        .checked_sub(u64::try_from(read).unwrap_or(u64::MAX))
+        .ok_or_else(|| io::Error::other("the files of the bundle are larger than 64 MiB"))?;
+    Ok(out)
+}
+
+/// The files below `manifests/` of an archive.
+fn manifests(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    let mut reader = tar::Reader::new(bytes);
+    let mut files = BTreeMap::new();
+    while let Some(entry) = reader.next().map_err(|error| error.to_string())? {
+        let name = String::from_utf8_lossy(&entry.name).into_owned();
+        let inside = name.trim_start_matches("./").starts_with("manifests/");
+        if entry.kind == tar::Kind::File && inside {
+            let mut content = Vec::new();
+            reader.read_to_end(&mut content).map_err(|error| error.to_string())?;
+            files.insert(name, content);
+        }
+    }
+    Ok(files)
+}
+
+/// The ConfigMap of a bundle.
+fn config_map(
+    name: &str,
+    image: &str,
+    catalog: &NamespacedName,
+    owner: Option<Value>,
+    objects: &[Object],
+) -> io::Result<Object> {
+    let mut data = Map::new();
+    for (at, object) in objects.iter().enumerate() {
+        let text = format!("{at:02}-{}-{}.json", object.kind(), object.name()).to_lowercase();
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        let key: String = text.chars().map(|it| if plain(it) { it } else { '-' }).collect();
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(object.to_value().to_string().as_bytes())?;
+        let packed = STANDARD.encode(encoder.finish()?);
+        data.insert(key, STANDARD.encode(packed).into());
+    }
+    let mut map = Object::new(&known::CONFIG_MAP.gvk(), name);
+    map.set(&["metadata", "namespace"], (*catalog.namespace).into());
+    map.set_label(names::MANAGED, names::MANAGED_VALUE);
+    map.set_annotation(ENCODING, GZIP);
+    if !image.is_empty() {
+        map.set_annotation(SOURCE_IMAGE, image);
+    }
+    if let Some(owner) = owner {
+        map.set(&["metadata", "ownerReferences"], json!([owner]));
+    }
+    map.set(&["binaryData"], Value::Object(data));
+    Ok(map)
+}
+
+/// The steps with references for the largest bundles, if they would be too much for a plan together.
+/// What they refer to is there then.
+///
+/// # Errors
+/// The API's, and if a bundle is too large for a ConfigMap.
+pub(crate) async fn shortened(
+    context: &Context,
+    steps: &[Step],
+    lookups: &[BundleLookup],
+) -> Result<Vec<Step>, Error> {
+    let mut steps = steps.to_vec();
+    let mut total: usize = steps.iter().map(|it| it.resource.manifest.len()).sum();
+    let mut sizes: BTreeMap<String, usize> = BTreeMap::new();
+    for step in steps.iter().filter(|it| is_of_bundle(it)) {
+        *sizes.entry(step.resolving.clone()).or_default() += step.resource.manifest.len();
+    }
+    let mut bundles: Vec<(String, usize)> = sizes.into_iter().collect();
+    bundles.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    for (bundle, size) in bundles {
+        if total <= MOST_INLINE {
+            break;
+        }
+        let image = lookups.iter().find(|it| it.identifier == bundle).map(|it| it.path.as_str());
+        let mut own: Vec<&mut Step> =
+            steps.iter_mut().filter(|it| it.resolving == bundle && is_of_bundle(it)).collect();
+        put(context, image.unwrap_or_default(), &mut own).await?;
+        total -= size;
+    }
+    Ok(steps)
+}
+
+/// Whether the manifest of a step comes with a bundle: the Subscription of a dependency does not.
+fn is_of_bundle(step: &Step) -> bool {
+    step.resource.kind != *resources::SUBSCRIPTION.kind
+        && !step.resolving.is_empty()
+        && reference(&step.resource.manifest).is_none()
+}
+
+/// Puts the manifests of a bundle into a ConfigMap, and a reference to it into each step.
+async fn put(context: &Context, image: &str, steps: &mut [&mut Step]) -> Result<(), Error> {
+    let Some(first) = steps.first() else { return Ok(()) };
+    let resource = &first.resource;
+    let catalog = NamespacedName::new(&*resource.source_namespace, &*resource.source_name);
+    let objects = bundled(steps)?;
+    let path =
+        if image.is_empty() { format!("{catalog}/{}", first.resolving) } else { image.into() };
+    let name = name_of(&path);
+    let kind = &*resources::CLUSTER_SERVICE_VERSION.kind;
+    let csv = objects.iter().find(|it| it.kind() == kind);
+    let text = |path: &[&str]| csv.and_then(|it| it.str(path)).unwrap_or_default().to_owned();
+    let reference = Reference {
+        kind: known::CONFIG_MAP.kind.to_string(),
+        name: name.clone(),
+        namespace: catalog.namespace.to_string(),
+        catalog_source_name: catalog.name.to_string(),
+        catalog_source_namespace: catalog.namespace.to_string(),
+        replaces: text(&["spec", "replaces"]),
+        properties: text(&["metadata", "annotations", names::PROPERTIES]),
+    };
+    let owner = context.caches.sources.get(&catalog).map(|it| {
+        let kind = resources::CATALOG_SOURCE;
+        json!({
+            "apiVersion": kind.api_version(), "kind": kind.kind, "name": it.metadata.name,
+            "uid": it.metadata.uid, "controller": false, "blockOwnerDeletion": false,
+        })
+    });
+    let wanted =
+        config_map(&name, image, &catalog, owner, &objects).map_err(serde_json::Error::io)?;
+    keep(&context.cluster, wanted).await?;
+    let text = serde_json::to_string(&reference)?;
+    for step in steps {
+        step.resource.manifest.clone_from(&text);
+    }
+    Ok(())
+}
+
+/// The objects of a bundle: what its steps make but for what comes of its version.
+fn bundled(steps: &[&mut Step]) -> Result<Vec<Object>, Error> {
+    let kind = &*resources::CLUSTER_SERVICE_VERSION.kind;
+    let mut generated = Vec::new();
+    if let Some(csv) = steps.iter().find(|it| it.resource.kind == kind) {
+        generated = permissions::generated(&serde_json::from_str(&csv.resource.manifest)?);
+    }
+    let of_version = |step: &Step| {
+        let step = &step.resource;
+        generated.iter().any(|it| it.kind == step.kind && it.manifest == step.manifest)
+    };
+    let objects = steps.iter().filter(|it| !of_version(it));
+    objects.map(|it| Ok(serde_json::from_str(&it.resource.manifest)?)).collect()
+}
+
+/// Has the API keep a ConfigMap. One with the same objects stays as it is.
+async fn keep(cluster: &Cluster, mut wanted: Object) -> Result<(), Error> {
+    let doing = "keeping a bundle in a ConfigMap";
+    let (namespace, name) = (wanted.namespace().to_owned(), wanted.name().to_owned());
+    let found = cluster.find(&known::CONFIG_MAP, Some(&namespace), &name).await;
+    let Some(found) = found.doing(doing)? else {
+        return cluster.create(&known::CONFIG_MAP, &wanted).await.doing(doing).map(drop);
+    };
+    let parts = |map: &Object| -> Option<BTreeSet<String>> {
+        let all = objects(map).ok()?;
+        Some(all.iter().map(|it| bare(it).to_string()).collect())
+    };
+    let (there, here) = (parts(&found), parts(&wanted));
+    if there.is_some() && there == here {
+        return Ok(());
+    }
+    wanted.set(&["metadata", "resourceVersion"], found.resource_version().into());
+    cluster.update(&known::CONFIG_MAP, &wanted).await.doing(doing).map(drop)
+}
+
+/// An object without what a plan adds to it.
+fn bare(object: &Object) -> Value {
+    let mut object = object.clone();
+    object.remove(&["metadata", "namespace"]);
+    if object.kind() == &*resources::CLUSTER_SERVICE_VERSION.kind {
+        object.remove(&["spec", "replaces"]);
+        object.remove(&["metadata", "annotations", names::PROPERTIES]);
+    }
+    object.to_value()
+}
+
+/// The steps with the manifests that they refer to.
+///
+/// # Errors
+/// The step whose manifest is not to be had, and why; what the API said if it was the API.
+pub(crate) async fn filled(
+    cluster: &Cluster,
+    namespace: &str,
+    steps: &[Step],
+) -> Result<Vec<Step>, Unfilled> {
+    let mut steps = steps.to_vec();
+    let mut made: BTreeMap<Reference, Vec<Step>> = BTreeMap::new();
+    for step in &mut steps {
+        let Some(reference) = reference(&step.resource.manifest) else { continue };
+        let wrong = |why: String| Unfilled {
+            message: format!(
+                "the manifests of {} are in ConfigMap {}/{}: {why}",
+                step.resolving, reference.namespace, reference.name
+            ),
+            source: None,
+        };
+        if !made.contains_key(&reference) {
+            let place = (Some(&*reference.namespace), &*reference.name);
+            let map = cluster.get(&known::CONFIG_MAP, place.0, place.1).await;
+            let map = map.map_err(|error| Unfilled {
+                source: Some(error),
+                ..wrong("it cannot be read".to_owned())
+            })?;
+            let all = referred(namespace, &reference, &map).map_err(wrong)?;
+            made.insert(reference.clone(), all);
+        }
+        let all = made.get(&reference).map(Vec::as_slice).unwrap_or_default();
+        let resource = &mut step.resource;
+        let same = |it: &&Step| {
+            let it = &it.resource;
+            it.kind == resource.kind && it.group == resource.group && it.name == resource.name
+        };
+        let Some(found) = all.iter().find(same) else {
+            return Err(wrong(format!("it has no {} {}", resource.kind, resource.name)));
+        };
+        resource.manifest.clone_from(&found.resource.manifest);
+    }
+    Ok(steps)
+}
+
+/// Why a step has no manifest.
+#[derive(Debug)]
+pub(crate) struct Unfilled {
+    pub(crate) message: String,
+    pub(crate) source: Option<mainstay_client::Error>,
+}
+
+/// The steps of a bundle that is in a ConfigMap.
+fn referred(namespace: &str, reference: &Reference, map: &Object) -> Result<Vec<Step>, String> {
+    let properties: Value = serde_json::from_str(&reference.properties).unwrap_or_default();
+    let properties = properties["properties"].as_array().cloned().unwrap_or_default();
+    let catalog =
+        NamespacedName::new(&*reference.catalog_source_namespace, &*reference.catalog_source_name);
+    let all = objects(map)?;
+    steps::of_objects(namespace, all, &properties, &reference.replaces, &catalog)
+        .ok_or_else(|| "it has no ClusterServiceVersion".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(value: Value) -> Object {
+        Object::from_value(value).unwrap()
+    }
+
+    fn csv() -> Object {
+        object(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {"name": "a.v1", "annotations": {"x": "y"}},
+            "spec": {"install": {"strategy": "deployment", "spec": {"permissions": [{
+                "serviceAccountName": "a", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
+            }]}}},
+        }))
+    }
+
+    fn service() -> Object {
+        object(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a:b"}}))
+    }
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn map(encoding: &str, binary: &[(&str, Vec<u8>)], plain: &[(&str, &str)]) -> Object {
+        let binary: Map<String, Value> = binary
+            .iter()
+            .map(|(key, it)| ((*key).to_owned(), STANDARD.encode(it).into()))
+            .collect();
+        let plain: Map<String, Value> =
+            plain.iter().map(|(key, it)| ((*key).to_owned(), (*it).into())).collect();
+        object(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "m", "annotations": {ENCODING: encoding}},
+            "binaryData": binary, "data": plain,
+        }))
+    }
+
+    #[test]
+    fn what_is_called_by_the_image_has_the_name_that_the_original_gives_it() {
+        let name = name_of("registry.invalid/anvil-c211-bundle:1");
+        assert_eq!(name, "4f197fb433e4e9ac432f1089f1e625e244123dad089080a1b13824d2df20b01");
+    }
+
+    #[test]
+    fn what_is_packed_comes_out_again() {
+        let catalog = NamespacedName::new("olm", "cat");
+        let all = [csv(), service()];
+        let map = config_map("m", "r/i:v1", &catalog, None, &all).unwrap();
+        assert_eq!(map.annotation(SOURCE_IMAGE), Some("r/i:v1"));
+        let Some(Value::Object(data)) = map.get(&["binaryData"]) else { panic!("{map:?}") };
+        let keys: Vec<&String> = data.keys().collect();
+        assert_eq!(keys, ["00-clusterserviceversion-a.v1.json", "01-service-a-b.json"]);
+        assert_eq!(objects(&map).unwrap(), all);
+    }
+
+    #[test]
+    fn every_form_that_unpackers_write_is_read() {
+        let text = "apiVersion: v1\nkind: Service\nmetadata: {name: one}\n---\n---\napiVersion: v1\nkind: Service\nmetadata: {name: two}\n";
+        let packed = STANDARD.encode(gzip(text.as_bytes())).into_bytes();
+        let mut header = ::tar::Header::new_ustar();
+        let mut archive = Vec::new();
+        for (path, text) in [("metadata/annotations.yaml", "a: b"), ("./manifests/s.yaml", text)] {
+            header.set_path(path).unwrap();
+            header.set_mode(0o644);
+            header.set_entry_type(::tar::EntryType::Regular);
+            header.set_uid(0);
+            header.set_gid(0);
+            header.set_mtime(0);
+            header.set_size(text.len().try_into().unwrap());
+            header.set_cksum();
+            archive.extend(header.as_bytes());
+            archive.extend(text.as_bytes());
+            archive.resize(archive.len().next_multiple_of(512), 0);
+        }
+        archive.extend([0; 1024]);
+        for map in [
+            map("", &[], &[("s.yaml", text)]),
+            map(GZIP, &[("s.yaml", packed)], &[]),
+            map(ARCHIVE, &[("content", gzip(&archive))], &[]),
+        ] {
+            let found = objects(&map).unwrap();
+            let names: Vec<&str> = found.iter().map(Object::name).collect();
+            assert_eq!(names, ["one", "two"], "{map:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_names_the_file() {
+        let bomb = STANDARD.encode(gzip(&vec![b' '; 65 << 20])).into_bytes();
+        for (map, wanted) in [
+            (map("", &[], &[("s.yaml", "a: [")]), "s.yaml: "),
+            (map("", &[], &[("s.yaml", "just: text")]), "s.yaml: "),
+            (map(GZIP, &[("s.yaml", b"?".to_vec())], &[]), "s.yaml: "),
+            (map(GZIP, &[("big.yaml", bomb)], &[]), "big.yaml: the files of the bundle are larger"),
+            (map(ARCHIVE, &[("content", gzip(&[1; 600]))], &[]), "content: "),
+        ] {
+            let error = objects(&map).unwrap_err();
+            assert!(error.starts_with(wanted), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_reference_is_told_from_the_manifest_of_a_config_map() {
+        let written = r#"{"kind":"ConfigMap","name":"4f","namespace":"olm","catalogSourceName":"cat","catalogSourceNamespace":"olm","replaces":"a.v0","properties":"{\"properties\":[]}"}"#;
+        let found = reference(written).unwrap();
+        assert_eq!((&*found.name, &*found.replaces), ("4f", "a.v0"));
+        assert_eq!(serde_json::to_string(&found).unwrap(), written);
+        for other in [
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}"#,
+            r#"{"kind":"Secret","name":"4f","namespace":"olm","catalogSourceName":"cat","catalogSourceNamespace":"olm"}"#,
+            "{",
+        ] {
+            assert_eq!(reference(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn steps_of_a_packed_bundle_are_those_of_the_bundle() {
+        let reference = Reference {
+            kind: "ConfigMap".to_owned(),
+            name: "m".to_owned(),
+            namespace: "olm".to_owned(),
+            catalog_source_name: "cat".to_owned(),
+            catalog_source_namespace: "olm".to_owned(),
+            replaces: "a.v0".to_owned(),
+            properties: r#"{"properties":[{"type":"t","value":1}]}"#.to_owned(),
+        };
+        let catalog = NamespacedName::new("olm", "cat");
+        let bundle = map("", &[], &[("csv.json", &csv().to_value().to_string())]);
+        let referred = referred("team", &reference, &bundle).unwrap();
+        let properties = [json!({"type": "t", "value": 1})];
+        let made = steps::of_objects("team", vec![csv()], &properties, "a.v0", &catalog).unwrap();
+        assert_eq!(referred, made);
+        // What a plan would have packed is the bundle.
+        let mut all = made;
+        let all: Vec<&mut Step> = all.iter_mut().collect();
+        let packed = bundled(&all).unwrap();
+        let kinds: Vec<&str> = packed.iter().map(Object::kind).collect();
+        assert_eq!(kinds, ["ClusterServiceVersion"]);
+        assert!(super::referred("team", &reference, &map("", &[], &[])).is_err());
+    }
+}

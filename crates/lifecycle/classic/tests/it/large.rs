@@ -1,0 +1,84 @@
+//! Plans whose manifests stand elsewhere.
+
+use crate::world::{CATALOGS, World};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mainstay_api::resources::INSTALL_PLAN;
+use mainstay_client::Patch;
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn manifests_too_large_for_a_plan_are_kept_in_a_config_map_and_carried_out() {
+    let world = World::start(&[]).await;
+    world.group("og").await;
+    world.publish_edited(&["1.0.0", "1.1.0"], |version, bundle| {
+        let long = |letters: usize| {
+            let data = json!({"text": "x".repeat(letters), "version": version});
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "much"}, "data": data,
+            })
+        };
+        // As a bundle whose definitions take megabytes.
+        for at in 0..4 {
+            let mut part = long(700_000);
+            part["metadata"]["name"] = format!("much-{at}").into();
+            let data = BASE64.encode(part.to_string());
+            let properties = bundle["properties"].as_array_mut().unwrap();
+            properties.push(json!({"type": "olm.bundle.object", "value": {"data": data}}));
+        }
+    });
+    world.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
+    world.succeeded("anvil.v1.1.0").await;
+    let cluster = world.cluster.cluster();
+    let kept = cluster.get(&known::CONFIG_MAP, Some("team"), "much-3").await.unwrap();
+    assert_eq!(kept.str(&["data", "version"]), Some("1.1.0"));
+    let plans = world.plans(|_| true).await;
+    let mut seen = Vec::new();
+    for plan in &plans {
+        let steps = plan.array(&["status", "plan"]);
+        let text = steps[0]["resource"]["manifest"].as_str().unwrap();
+        let reference: Value = serde_json::from_str(text).unwrap();
+        let field = |name: &str| reference[name].as_str().unwrap().to_owned();
+        assert_eq!((field("kind").as_str(), field("namespace").as_str()), ("ConfigMap", CATALOGS));
+        assert_eq!(field("catalogSourceName"), "cat");
+        seen.push((steps[0]["resource"]["name"].as_str().unwrap().to_owned(), field("replaces")));
+        let map = cluster.get(&known::CONFIG_MAP, Some(CATALOGS), &field("name")).await.unwrap();
+        assert_eq!(map.owner_references()[0].kind, "CatalogSource");
+        assert!(plan.to_value().to_string().len() < 20_000);
+    }
+    seen.sort();
+    let wanted = [("anvil.v1.0.0", ""), ("anvil.v1.1.0", "anvil.v1.0.0")];
+    assert_eq!(seen, wanted.map(|(name, replaces)| (name.to_owned(), replaces.to_owned())));
+}
+
+#[tokio::test]
+async fn a_plan_whose_manifests_are_not_to_be_had_says_where_they_should_be() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({"installPlanApproval": "Manual"})).await;
+    let waits = |all: &[&Object]| {
+        all.iter().any(|it| it.str(&["status", "phase"]) == Some("RequiresApproval"))
+    };
+    let plan = world.plans(waits).await.remove(0);
+    let cluster = world.cluster.cluster();
+    let reference = json!({
+        "kind": "ConfigMap", "name": "gone", "namespace": CATALOGS,
+        "catalogSourceName": "cat", "catalogSourceNamespace": CATALOGS,
+    });
+    let mut steps = plan.array(&["status", "plan"]).to_vec();
+    steps[0]["resource"]["manifest"] = reference.to_string().into();
+    let patch = Patch::Merge(json!({"status": {"plan": steps}}));
+    cluster.patch_status(&INSTALL_PLAN, Some("team"), plan.name(), &patch).await.unwrap();
+    let approve = Patch::Merge(json!({"spec": {"approved": true}}));
+    cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
+    let says = |all: &[&Object]| {
+        all.iter().any(|it| {
+            it.str(&["status", "message"]).is_some_and(|text| {
+                text.contains("the manifests of anvil.v1.0.0 are in ConfigMap")
+                    && text.contains("\"gone\" not found")
+            })
+        })
+    };
+    world.plans(says).await;
+}
