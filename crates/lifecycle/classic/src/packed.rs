@@ -151,14 +151,8 @@ fn manifests(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
     Ok(files)
 }
 
-/// The ConfigMap of a bundle.
-fn config_map(
-    name: &str,
-    image: &str,
-    catalog: &NamespacedName,
-    owner: Option<Value>,
-    objects: &[Object],
-) -> io::Result<Object> {
+/// The files of a bundle, one for each object.
+fn data(objects: &[Object]) -> io::Result<Value> {
     let mut data = Map::new();
     for (at, object) in objects.iter().enumerate() {
         let text = format!("{at:02}-{}-{}.json", object.kind(), object.name()).to_lowercase();
@@ -169,17 +163,34 @@ fn config_map(
         let packed = STANDARD.encode(encoder.finish()?);
         data.insert(key, STANDARD.encode(packed).into());
     }
-    let mut map = Object::new(&known::CONFIG_MAP.gvk(), name);
-    map.set(&["metadata", "namespace"], (*catalog.namespace).into());
-    map.set_label(names::MANAGED, names::MANAGED_VALUE);
+    Ok(Value::Object(data))
+}
+
+/// Makes a ConfigMap one with the objects of a bundle in it.
+pub(crate) fn fill(map: &mut Object, image: &str, objects: &[Object]) -> io::Result<()> {
     map.set_annotation(ENCODING, GZIP);
     if !image.is_empty() {
         map.set_annotation(SOURCE_IMAGE, image);
     }
+    map.set(&["binaryData"], data(objects)?);
+    Ok(())
+}
+
+/// The ConfigMap of a bundle.
+fn config_map(
+    name: &str,
+    image: &str,
+    catalog: &NamespacedName,
+    owner: Option<Value>,
+    objects: &[Object],
+) -> io::Result<Object> {
+    let mut map = Object::new(&known::CONFIG_MAP.gvk(), name);
+    map.set(&["metadata", "namespace"], (*catalog.namespace).into());
+    map.set_label(names::MANAGED, names::MANAGED_VALUE);
     if let Some(owner) = owner {
         map.set(&["metadata", "ownerReferences"], json!([owner]));
     }
-    map.set(&["binaryData"], Value::Object(data));
+    fill(&mut map, image, objects)?;
     Ok(map)
 }
 

@@ -133,13 +133,17 @@ impl Classic {
             pods,
             stop: stop.clone(),
         };
+        let bundles = Bundles::new(puller, clock, stop.clone());
+        if by_image.pods.mode == CatalogMode::Pods {
+            bundles.by_jobs(&cluster.clone().named(CATALOG_OPERATOR), &by_image.pods);
+        }
         let store = CatalogStore::new(&catalogs, cache, clock, by_image);
         let context = Arc::new(Context {
             cluster: cluster.clone().named(OPERATOR),
             clock,
             recorder: Recorder::start(cluster, COMPONENT, clock, stop.clone()),
             store: store.clone(),
-            bundles: Bundles::new(puller, clock, stop.clone()),
+            bundles,
             global: global_namespace.into(),
             caches: Arc::new(Caches::start(cluster, runs, &stop)),
             proxies: Arc::new(Proxies::new(surroundings.proxy, cluster.clone(), stop.clone())),

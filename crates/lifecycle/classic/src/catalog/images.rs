@@ -75,6 +75,7 @@ pub(crate) fn asking(source: &CatalogSource) -> Asking {
     Asking {
         namespace: source.metadata.namespace.clone(),
         name: source.metadata.name.clone(),
+        uid: source.metadata.uid.clone(),
         secrets: source.spec.secrets.clone(),
     }
 }

@@ -1,20 +1,23 @@
 //! Bundles by image, unpacked for the namespaces that are about to install them.
 //!
-//! The original has a Job do it and looks at it again and again; here a task does it, and the
-//! namespaces that asked are looked at when it has ended. What was unpacked stays for as long as
+//! The original has a Job do it and looks at it again and again; here a task does it, or follows the
+//! Job that does ([`super::job`]), and the namespaces that asked are looked at when it has ended. What was unpacked stays for as long as
 //! somebody asks for it, which is until the plan that needs it is made. What fails is tried again,
 //! less and less often, when somebody still asks.
 
+use super::job::{Jobs, Unmade};
 use super::{Asking, Puller};
-use mainstay_client::Backoff;
+use crate::catalog::CatalogPods;
+use crate::packed;
+use mainstay_client::{Backoff, Cluster};
 use mainstay_clock::Clock;
 use mainstay_object::{NamespacedName, Object};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How many bundles are unpacked at one time.
 const AT_ONCE: usize = 4;
@@ -46,6 +49,16 @@ pub(crate) struct Failure {
     pub(crate) message: String,
 }
 
+impl Failure {
+    /// The reason of a Job, as it is told.
+    pub(super) fn reason_of(job: &str) -> &'static str {
+        match job {
+            "DeadlineExceeded" => "DeadlineExceeded",
+            _ => "BackoffLimitExceeded",
+        }
+    }
+}
+
 /// How a bundle stands.
 #[derive(Clone, Debug)]
 pub(crate) enum Standing {
@@ -72,6 +85,8 @@ struct Entry {
     backoff: Backoff,
     /// The namespaces that ask for it.
     askers: BTreeSet<NamespacedName>,
+    /// Ends the work on it when nobody asks any more.
+    work: Option<DropGuard>,
 }
 
 /// Hears of the namespaces that asked when a bundle is unpacked, or not.
@@ -85,6 +100,8 @@ pub(crate) struct Bundles {
 
 struct Inner {
     puller: Option<Puller>,
+    /// Jobs that unpack, where they do.
+    jobs: OnceLock<Jobs>,
     clock: Clock,
     entries: Mutex<BTreeMap<Key, Entry>>,
     subscriber: Mutex<Option<Subscriber>>,
@@ -97,7 +114,36 @@ impl Bundles {
     pub(crate) fn new(puller: Option<Puller>, clock: Clock, stop: CancellationToken) -> Self {
         let room = Semaphore::new(AT_ONCE);
         let (entries, subscriber) = (Mutex::default(), Mutex::default());
-        Self { inner: Arc::new(Inner { puller, clock, entries, subscriber, room, stop }) }
+        let jobs = OnceLock::new();
+        Self { inner: Arc::new(Inner { puller, jobs, clock, entries, subscriber, room, stop }) }
+    }
+
+    /// Has Jobs unpack from now on.
+    pub(crate) fn by_jobs(&self, cluster: &Cluster, images: &CatalogPods) {
+        let bundles = self.clone();
+        let gone = move |bundle: &str| bundles.look_again(bundle);
+        let stop = self.inner.stop.clone();
+        let jobs = Jobs::start(cluster, self.inner.clock, images, gone, stop);
+        // The first one counts.
+        let _ = self.inner.jobs.set(jobs);
+    }
+
+    /// A Job of a bundle is gone: whoever waits for its end or its next try need not wait longer.
+    fn look_again(&self, bundle: &str) {
+        let mut askers = BTreeSet::new();
+        for (key, entry) in self.inner.entries.lock().iter_mut() {
+            if matches!(entry.state, State::Failed(_)) && packed::name_of(&key.image) == bundle {
+                entry.wait = Duration::ZERO;
+                askers.extend(entry.askers.iter().cloned());
+            }
+        }
+        self.tell(&askers);
+    }
+
+    fn tell(&self, askers: &BTreeSet<NamespacedName>) {
+        if let Some(hear) = self.inner.subscriber.lock().as_ref() {
+            askers.iter().for_each(hear);
+        }
     }
 
     /// Calls `hear` with each namespace that asked for a bundle which is settled now.
@@ -142,6 +188,7 @@ impl Bundles {
             wait: Duration::ZERO,
             backoff: Backoff::new(AGAIN.0, AGAIN.1),
             askers: BTreeSet::new(),
+            work: None,
         };
         let entry = entries.entry(key.clone()).or_insert_with(fresh);
         entry.askers.insert(namespace.clone());
@@ -155,8 +202,9 @@ impl Bundles {
             State::Failed(_) => {
                 (entry.state, entry.since) = (State::Running, now);
                 let (bundles, key, asking) = (self.clone(), key.clone(), asking.clone());
+                let stop = self.inner.stop.child_token();
+                entry.work = Some(stop.clone().drop_guard());
                 tokio::spawn(async move {
-                    let stop = bundles.inner.stop.clone();
                     let unpack = Box::pin(bundles.unpack(key, asking, patience));
                     stop.run_until_cancelled(unpack).await;
                 });
@@ -166,20 +214,11 @@ impl Bundles {
     }
 
     async fn unpack(&self, key: Key, asking: Asking, patience: Patience) {
-        // Nobody waits for those before it longer than for itself.
-        let unpacked = async {
-            let _room = self.inner.room.acquire().await.ok();
-            self.objects(&key.image, &asking).await
+        let outcome = match self.inner.jobs.get() {
+            Some(jobs) => self.by_job(jobs, &key.image, &asking, patience).await,
+            None => self.here(&key.image, &asking, patience).await,
         };
-        let timeout = patience.timeout.unwrap_or(Duration::MAX);
-        let outcome = match tokio::time::timeout(timeout, unpacked).await {
-            Ok(Ok(objects)) => Ok(Arc::new(objects)),
-            Ok(Err(message)) => Err(Failure { reason: "BackoffLimitExceeded", message }),
-            Err(_) => Err(Failure {
-                reason: "DeadlineExceeded",
-                message: format!("{} was not unpacked within {} s", key.image, timeout.as_secs()),
-            }),
-        };
+        let outcome = outcome.map(Arc::new);
         let askers = {
             let mut entries = self.inner.entries.lock();
             let Some(entry) = entries.get_mut(&key) else { return };
@@ -194,8 +233,49 @@ impl Bundles {
             }
             entry.askers.clone()
         };
-        if let Some(hear) = self.inner.subscriber.lock().as_ref() {
-            askers.iter().for_each(hear);
+        self.tell(&askers);
+    }
+
+    /// As this process unpacks it.
+    async fn here(
+        &self,
+        image: &str,
+        asking: &Asking,
+        patience: Patience,
+    ) -> Result<Vec<Object>, Failure> {
+        // Nobody waits for those before it longer than for itself.
+        let unpacked = async {
+            let _room = self.inner.room.acquire().await.ok();
+            self.objects(image, asking).await
+        };
+        let timeout = patience.timeout.unwrap_or(Duration::MAX);
+        match tokio::time::timeout(timeout, unpacked).await {
+            Ok(Ok(objects)) => Ok(objects),
+            Ok(Err(message)) => Err(Failure { reason: "BackoffLimitExceeded", message }),
+            Err(_) => Err(Failure {
+                reason: "DeadlineExceeded",
+                message: format!("{image} was not unpacked within {} s", timeout.as_secs()),
+            }),
+        }
+    }
+
+    /// As a Job unpacks it. Its own deadline counts.
+    async fn by_job(
+        &self,
+        jobs: &Jobs,
+        image: &str,
+        asking: &Asking,
+        patience: Patience,
+    ) -> Result<Vec<Object>, Failure> {
+        match jobs.unpack(image, asking, patience).await {
+            Ok(objects) => Ok(objects),
+            Err(Unmade::Failed(failure)) => Err(failure),
+            Err(Unmade::Nothing) => {
+                let failed = |message: String| Failure { reason: "BackoffLimitExceeded", message };
+                let objects = self.objects(image, asking).await.map_err(failed)?;
+                jobs.keep(image, asking, &objects).await.map_err(failed)?;
+                Ok(objects)
+            }
         }
     }
 

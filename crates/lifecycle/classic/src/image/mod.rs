@@ -15,6 +15,7 @@ pub(crate) mod bundles;
 pub(crate) mod content;
 mod find;
 mod index;
+pub(crate) mod job;
 
 use mainstay_client::Cluster;
 use mainstay_image::reference::Reference;
@@ -77,6 +78,8 @@ pub(crate) struct Asking {
     pub(crate) namespace: String,
     /// Its name, which its service account would have.
     pub(crate) name: String,
+    /// Its uid, if it is known.
+    pub(crate) uid: String,
     /// The pull secrets that it names.
     pub(crate) secrets: Vec<String>,
 }

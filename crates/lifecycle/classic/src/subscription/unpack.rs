@@ -80,6 +80,7 @@ pub(super) fn ask(
             || Asking {
                 namespace: needed.key.catalog.namespace.to_string(),
                 name: needed.key.catalog.name.to_string(),
+                uid: String::new(),
                 secrets: Vec::new(),
             },
             |source| asking(&source),

@@ -44,7 +44,7 @@ fn put_catalog(store: &Store, name: &str, versions: &[&str]) {
     put(store, name, &[("configs/anvil/catalog.json", catalog(versions, only_image))], &[label]);
 }
 
-fn put_bundle(store: &Store, version: &str, replaces: Option<&str>) {
+pub(crate) fn put_bundle(store: &Store, version: &str, replaces: Option<&str>) {
     let prefix = "operators.operatorframework.io.bundle";
     let annotations = json!({"annotations": {
         format!("{prefix}.mediatype.v1"): "registry+v1",

@@ -8,6 +8,7 @@ mod dependencies;
 mod groups;
 mod images;
 mod installs;
+mod jobs;
 mod large;
 mod metrics;
 mod network;

@@ -1,0 +1,411 @@
+//! Bundles that a Job unpacks, where nodes are to pull images and not this process.
+//!
+//! ```text
+//! image ─► ConfigMap, account, role, binding, Job ─► the Job ends ─► the ConfigMap has the bundle
+//! ```
+//!
+//! All of them have one name, which comes of the image, and are those of the original, field by
+//! field. A Job that failed stays until its time to live is over, and is waited for so long; a group
+//! may ask for another one sooner. Where Jobs end without having run anything, as on simulated nodes,
+//! this process does what they would have done.
+
+use super::Asking;
+use super::bundles::{Failure, Patience};
+use crate::catalog::CatalogPods;
+use crate::packed;
+use jiff::Timestamp;
+use mainstay_api::names;
+use mainstay_client::{Cache, Cluster, DeleteOptions, Selection};
+use mainstay_clock::Clock;
+use mainstay_object::{NamespacedName, Object, Resource, known};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// How often the pod of a Job is tried again.
+const TRIES: u32 = 3;
+/// For how long a Job that has ended stays, in seconds.
+const TIME_TO_LIVE: u32 = 300;
+/// How many Jobs of one bundle are kept.
+const KEPT: usize = 5;
+/// Who runs restricted pods.
+const USER: i64 = 1001;
+
+/// What is known of a Job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    uid: String,
+    /// The name that stands for the bundle.
+    bundle: String,
+    created: Option<Timestamp>,
+    end: Option<End>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct End {
+    failed: bool,
+    reason: String,
+    message: String,
+    at: Option<Timestamp>,
+}
+
+impl Seen {
+    fn of(job: &Object) -> Option<Self> {
+        let end = job.array(&["status", "conditions"]).iter().find_map(|it| {
+            let text = |name: &str| it[name].as_str().unwrap_or_default().to_owned();
+            let kind = text("type");
+            (it["status"] == "True" && matches!(&*kind, "Complete" | "Failed")).then(|| End {
+                failed: kind == "Failed",
+                reason: text("reason"),
+                message: text("message"),
+                at: text("lastTransitionTime").parse().ok(),
+            })
+        });
+        (!job.is_terminating()).then(|| Self {
+            uid: job.uid().to_owned(),
+            bundle: job.label(names::BUNDLE_UNPACK_REF).unwrap_or_default().to_owned(),
+            created: job.creation_timestamp(),
+            end,
+        })
+    }
+}
+
+/// The Jobs that unpack bundles. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Jobs {
+    cluster: Cluster,
+    clock: Clock,
+    images: Arc<CatalogPods>,
+    cache: Cache<Seen>,
+    changed: Arc<Notify>,
+}
+
+/// Why there is no bundle.
+pub(super) enum Unmade {
+    /// It cannot be had.
+    Failed(Failure),
+    /// The Job ended well and left nothing.
+    Nothing,
+}
+
+impl From<mainstay_client::Error> for Unmade {
+    fn from(error: mainstay_client::Error) -> Self {
+        let message = error.status().map_or_else(|| error.to_string(), |it| it.message.clone());
+        Self::Failed(Failure { reason: "JobNotStarted", message })
+    }
+}
+
+impl Jobs {
+    /// Begins to watch Jobs. `gone` hears which bundle a Job that went was for.
+    pub(crate) fn start(
+        cluster: &Cluster,
+        clock: Clock,
+        images: &CatalogPods,
+        gone: impl Fn(&str) + Send + Sync + 'static,
+        stop: CancellationToken,
+    ) -> Self {
+        let changed = Arc::new(Notify::new());
+        let hear = Arc::clone(&changed);
+        let cache =
+            Cache::builder(Selection::all(known::JOB).labels(names::BUNDLE_UNPACK_REF), Seen::of)
+                .subscribe(move |change| {
+                    hear.notify_waiters();
+                    if let (Some(before), None) = (change.before, change.after) {
+                        gone(&before.bundle);
+                    }
+                })
+                .start(cluster, stop);
+        let (cluster, images) = (cluster.clone(), Arc::new(images.clone()));
+        Self { cluster, clock, images, cache, changed }
+    }
+
+    /// The Jobs of a bundle, the newest first.
+    fn of(&self, namespace: &str, bundle: &str) -> Vec<(NamespacedName, Arc<Seen>)> {
+        let mut jobs = self.cache.list(Some(namespace));
+        jobs.retain(|(_, it)| it.bundle == bundle);
+        jobs.sort_by(|(a, x), (b, y)| y.created.cmp(&x.created).then_with(|| a.cmp(b)));
+        jobs
+    }
+
+    /// The objects of a bundle, once a Job has unpacked them. Waits for as long as that takes.
+    pub(super) async fn unpack(
+        &self,
+        image: &str,
+        asking: &Asking,
+        patience: Patience,
+    ) -> Result<Vec<Object>, Unmade> {
+        let bundle = packed::name_of(image);
+        let namespace = &*asking.namespace;
+        self.cache.synced().await;
+        if let Some(map) = self.cluster.find(&known::CONFIG_MAP, Some(namespace), &bundle).await?
+            && let Ok(objects) = packed::objects(&map)
+            && !objects.is_empty()
+        {
+            return Ok(objects);
+        }
+        let mut newest = self.of(namespace, &bundle).into_iter().next();
+        if newest.as_ref().is_none_or(|(_, job)| self.is_over(job, patience)) {
+            let again = newest.is_some();
+            newest = Some(self.make(image, &bundle, asking, patience, again).await?);
+        }
+        let Some((key, job)) = newest else { return Err(Unmade::Nothing) };
+        self.ended(&key, &job.uid).await.map_err(Unmade::Failed)?;
+        let map = self.cluster.get(&known::CONFIG_MAP, Some(namespace), &bundle).await?;
+        match packed::objects(&map) {
+            Ok(objects) if objects.is_empty() => Err(Unmade::Nothing),
+            Ok(objects) => Ok(objects),
+            Err(why) => Err(Unmade::Failed(Failure {
+                reason: "BackoffLimitExceeded",
+                message: format!("{image}: ConfigMap {namespace}/{bundle}: {why}"),
+            })),
+        }
+    }
+
+    /// Whether another Job takes the place of one that failed.
+    fn is_over(&self, job: &Seen, patience: Patience) -> bool {
+        let Some(end) = job.end.as_ref().filter(|it| it.failed) else { return false };
+        let (Some(interval), Some(at)) = (patience.retry, end.at) else { return false };
+        let since = self.clock.now().duration_since(at);
+        Duration::try_from(since).is_ok_and(|since| since >= interval)
+    }
+
+    /// Returns when a Job has ended well.
+    async fn ended(&self, key: &NamespacedName, uid: &str) -> Result<(), Failure> {
+        loop {
+            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            match self.cache.get(key).filter(|it| it.uid == uid) {
+                None => {
+                    return Err(Failure {
+                        reason: "JobNotStarted",
+                        message: format!("Job {key} was deleted before it had ended"),
+                    });
+                }
+                Some(job) => match &job.end {
+                    None => changed.await,
+                    Some(end) if end.failed => {
+                        return Err(Failure {
+                            reason: Failure::reason_of(&end.reason),
+                            message: format!("Job {key}: {}", end.message),
+                        });
+                    }
+                    Some(_) => return Ok(()),
+                },
+            }
+        }
+    }
+
+    /// Makes the Job of a bundle and what it needs, and removes the oldest ones.
+    async fn make(
+        &self,
+        image: &str,
+        bundle: &str,
+        asking: &Asking,
+        patience: Patience,
+        again: bool,
+    ) -> Result<(NamespacedName, Arc<Seen>), Unmade> {
+        let map = self.cluster.ensure(&known::CONFIG_MAP, &config_map(bundle, asking)).await?;
+        for (resource, object) in reader(bundle, &map) {
+            self.cluster.ensure(&resource, &object).await?;
+        }
+        let job = self.job(image, bundle, &map, asking, patience, again);
+        let live = match self.cluster.create(&known::JOB, &job).await {
+            // Made by a request whose answer was lost.
+            Err(error) if error.is_already_exists() => {
+                self.cluster.get(&known::JOB, Some(&asking.namespace), bundle).await?
+            }
+            made => made?,
+        };
+        self.cache.seen(live.resource_version()).await;
+        for (key, old) in self.of(&asking.namespace, bundle).into_iter().skip(KEPT) {
+            let only = DeleteOptions::uid(&*old.uid);
+            self.cluster
+                .ensure_deleted(&known::JOB, Some(&key.namespace), &key.name, &only)
+                .await?;
+        }
+        let key = NamespacedName::new(&*asking.namespace, live.name());
+        let seen = Seen::of(&live).ok_or(Unmade::Nothing)?;
+        Ok((key, Arc::new(seen)))
+    }
+
+    fn job(
+        &self,
+        image: &str,
+        bundle: &str,
+        map: &Object,
+        asking: &Asking,
+        patience: Patience,
+        again: bool,
+    ) -> Object {
+        let labels = json!({
+            names::MANAGED: names::MANAGED_VALUE, names::BUNDLE_UNPACK_REF: bundle,
+        });
+        let mut metadata = metadata(bundle, map);
+        metadata["labels"] = labels.clone();
+        if again {
+            metadata["generateName"] = metadata["name"].take();
+        }
+        let container = |name: &str, image: &str, command: &[&str], mounts: &[(&str, &str)]| {
+            let mounts: Vec<Value> = mounts
+                .iter()
+                .map(|(name, path)| json!({"name": name, "mountPath": path}))
+                .collect();
+            let pull = if image.contains('@') { "IfNotPresent" } else { "Always" };
+            json!({
+                "name": name, "image": image, "imagePullPolicy": pull, "command": command,
+                "resources": {"requests": {"cpu": "10m", "memory": "50Mi"}},
+                "securityContext": {
+                    "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+                "terminationMessagePolicy": "FallbackToLogsOnError",
+                "volumeMounts": mounts,
+            })
+        };
+        let namespace = &*asking.namespace;
+        let extract = [
+            "opm", "alpha", "bundle", "extract", "-m", "/bundle/", "-n", namespace, "-c", bundle,
+            "-z",
+        ];
+        let mut main =
+            container("extract", &self.images.opm_image, &extract, &[("bundle", "/bundle")]);
+        main["env"] = json!([{"name": "CONTAINER_IMAGE", "value": image}]);
+        let util = container(
+            "util",
+            &self.images.util_image,
+            &["/bin/cp", "-Rv", "/bin/cpb", "/util/cpb"],
+            &[("util", "/util")],
+        );
+        let pull = container(
+            "pull",
+            image,
+            &["/util/cpb", "/bundle"],
+            &[("bundle", "/bundle"), ("util", "/util")],
+        );
+        let on =
+            |arch: &str| json!({"key": "kubernetes.io/arch", "value": arch, "operator": "Equal"});
+        let away = |what: &str| {
+            json!({
+                "key": format!("node.kubernetes.io/{what}"), "operator": "Exists",
+                "effect": "NoExecute", "tolerationSeconds": 120,
+            })
+        };
+        let secrets: Vec<Value> = asking.secrets.iter().map(|it| json!({"name": it})).collect();
+        let mut pod = json!({
+            "restartPolicy": "Never",
+            "serviceAccountName": bundle,
+            "initContainers": [util, pull],
+            "containers": [main],
+            "volumes": [{"name": "bundle", "emptyDir": {}}, {"name": "util", "emptyDir": {}}],
+            "nodeSelector": {"kubernetes.io/os": "linux"},
+            "securityContext": {
+                "runAsNonRoot": true, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "tolerations": [
+                on("amd64"), on("arm64"), on("ppc64le"), on("s390x"),
+                {"key": "node-role.kubernetes.io/master", "operator": "Exists", "effect": "NoSchedule"},
+                away("unreachable"), away("not-ready"),
+            ],
+        });
+        if !secrets.is_empty() {
+            pod["imagePullSecrets"] = secrets.into();
+        }
+        let mut spec = json!({
+            "backoffLimit": TRIES,
+            "ttlSecondsAfterFinished": TIME_TO_LIVE,
+            "template": {"metadata": {"name": bundle, "labels": labels}, "spec": pod},
+        });
+        if let Some(timeout) = patience.timeout {
+            // The API counts in whole seconds, and takes none of zero.
+            spec["activeDeadlineSeconds"] = timeout.as_secs().max(1).into();
+        }
+        object(json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec,
+        }))
+    }
+
+    /// Keeps what this process unpacked in the place of a Job where that would have.
+    pub(super) async fn keep(
+        &self,
+        image: &str,
+        asking: &Asking,
+        objects: &[Object],
+    ) -> Result<(), String> {
+        let bundle = packed::name_of(image);
+        let mut map = config_map(&bundle, asking);
+        packed::fill(&mut map, image, objects).map_err(|error| error.to_string())?;
+        let kept = self.cluster.ensure(&known::CONFIG_MAP, &map).await;
+        kept.map(drop).map_err(|error| error.to_string())
+    }
+}
+
+fn object(value: Value) -> Object {
+    // Everything here is an object.
+    Object::from_value(value).unwrap_or_default()
+}
+
+/// The ConfigMap that a bundle is unpacked into. It goes with its catalog.
+fn config_map(bundle: &str, asking: &Asking) -> Object {
+    let mut metadata = json!({
+        "name": bundle, "namespace": asking.namespace,
+        "labels": {names::MANAGED: names::MANAGED_VALUE},
+    });
+    if !asking.uid.is_empty() {
+        metadata["ownerReferences"] = json!([{
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+            "name": asking.name, "uid": asking.uid,
+            "controller": false, "blockOwnerDeletion": false,
+        }]);
+    }
+    object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
+}
+
+/// The metadata of what goes with a ConfigMap.
+fn metadata(bundle: &str, map: &Object) -> Value {
+    json!({
+        "name": bundle, "namespace": map.namespace(),
+        "labels": {names::MANAGED: names::MANAGED_VALUE},
+        "ownerReferences": [{
+            "apiVersion": "v1", "kind": "ConfigMap", "name": bundle, "uid": map.uid(),
+            "controller": false, "blockOwnerDeletion": false,
+        }],
+    })
+}
+
+/// The account of a Job, and its right to write into the ConfigMap.
+fn reader(bundle: &str, map: &Object) -> [(Resource, Object); 3] {
+    let rbac = "rbac.authorization.k8s.io";
+    let group = format!("{rbac}/v1");
+    let metadata = || metadata(bundle, map);
+    [
+        (
+            known::ROLE,
+            object(json!({
+                "apiVersion": group, "kind": "Role", "metadata": metadata(),
+                "rules": [{
+                    "apiGroups": [""], "resources": ["configmaps"], "resourceNames": [bundle],
+                    "verbs": ["create", "get", "update"],
+                }],
+            })),
+        ),
+        (
+            known::ROLE_BINDING,
+            object(json!({
+                "apiVersion": group, "kind": "RoleBinding", "metadata": metadata(),
+                "roleRef": {"apiGroup": rbac, "kind": "Role", "name": bundle},
+                "subjects": [
+                    {"kind": "ServiceAccount", "name": bundle, "namespace": map.namespace()},
+                ],
+            })),
+        ),
+        (
+            known::SERVICE_ACCOUNT,
+            object(json!({
+                "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(),
+            })),
+        ),
+    ]
+}

@@ -1,0 +1,130 @@
+//! Bundles that Jobs unpack, as in clusters whose nodes alone reach the registry.
+
+use crate::images::put_bundle;
+use crate::world::{CATALOGS, World, condition};
+use mainstay_api::resources::OPERATOR_GROUP;
+use mainstay_classic::CatalogMode;
+use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+
+/// The start of the SHA-256 of `localhost/anvil-bundle:v1.0.0`.
+const UNPACKED: &str = "01c4ffe8d0af1b948b526c976583079054f7445c8b8c2561b69669387ac6988";
+
+/// A world whose catalog has one bundle, by image, which Jobs are to unpack.
+async fn world() -> World {
+    let mut world = World::start(&[]).await;
+    world.pause().await;
+    world.pods.mode = CatalogMode::Pods;
+    world.publish_edited(&["1.0.0"], |version, bundle| {
+        bundle["image"] = format!("localhost/anvil-bundle:v{version}").into();
+        let properties = bundle["properties"].as_array_mut().unwrap();
+        properties.retain(|it| it["type"] != "olm.bundle.object");
+    });
+    world.resume().await;
+    world
+}
+
+fn jobs() -> Selection {
+    Selection::all(known::JOB).namespace(CATALOGS)
+}
+
+/// Whether pods find a node.
+async fn schedulable(world: &World, good: bool) {
+    let cluster = world.cluster.cluster();
+    let nodes = cluster.list(&known::NODE, None, &ListParams::default()).await.unwrap().items;
+    for node in nodes {
+        let patch = Patch::Merge(json!({"spec": {"unschedulable": !good}}));
+        cluster.patch(&known::NODE, None, node.name(), &patch).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_job_and_a_config_map_of_one_name_unpack_a_bundle() {
+    let world = world().await;
+    put_bundle(&world.store(), "1.0.0", None);
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let complete = |all: &[&Object]| {
+        all.iter().any(|it| {
+            let mut conditions = it.array(&["status", "conditions"]).iter();
+            conditions.any(|it| it["type"] == "Complete" && it["status"] == "True")
+        })
+    };
+    let job = world.cluster.wait_for_all(jobs(), complete).await.remove(0);
+    let name = job.name();
+    assert_eq!(name.len(), 63);
+    let cluster = world.cluster.cluster();
+    let at = Some(CATALOGS);
+    for kind in [&known::ROLE, &known::ROLE_BINDING, &known::SERVICE_ACCOUNT] {
+        let found = cluster.get(kind, at, name).await.unwrap();
+        assert_eq!(found.owner_references()[0].kind, "ConfigMap");
+    }
+    let map = cluster.get(&known::CONFIG_MAP, at, name).await.unwrap();
+    assert_eq!(map.owner_references()[0].kind, "CatalogSource");
+    assert_eq!(map.annotation("olm.sourceImage"), Some("localhost/anvil-bundle:v1.0.0"));
+    let files = map.get(&["binaryData"]).and_then(Value::as_object).unwrap().len();
+    assert_eq!(files, 3, "the version, its definition and its settings");
+}
+
+#[tokio::test]
+async fn a_job_that_fails_is_told_and_the_bundle_is_unpacked_once_it_is_gone() {
+    let world = world().await;
+    put_bundle(&world.store(), "1.0.0", None);
+    schedulable(&world, false).await;
+    world.group("og").await;
+    let soon = json!({"metadata": {"annotations": {
+        "operatorframework.io/bundle-unpack-timeout": "1s",
+    }}});
+    let cluster = world.cluster.cluster();
+    cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &Patch::Merge(soon)).await.unwrap();
+    world.subscribe(json!({})).await;
+    let failed = |it: &Object| condition(it, "BundleUnpackFailed").is_some();
+    let (reason, message) =
+        condition(&world.subscription(failed).await, "BundleUnpackFailed").unwrap();
+    assert_eq!(reason, "BundleUnpackFailed");
+    assert!(
+        message.starts_with("Bundle unpacking failed - DeadlineExceeded: Job olm/"),
+        "{message}"
+    );
+    let job = world.cluster.wait_for_all(jobs(), |all| !all.is_empty()).await.remove(0);
+    assert_eq!(job.i64(&["spec", "activeDeadlineSeconds"]), Some(1));
+    // What an administrator does: once the reason is mended, the Job and its ConfigMap go.
+    schedulable(&world, true).await;
+    let patient = json!({"metadata": {"annotations": {
+        "operatorframework.io/bundle-unpack-timeout": null,
+    }}});
+    cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &Patch::Merge(patient)).await.unwrap();
+    let params = DeleteOptions::default();
+    for kind in [&known::JOB, &known::CONFIG_MAP] {
+        cluster.delete(kind, Some(CATALOGS), job.name(), &params).await.unwrap();
+    }
+    world.succeeded("anvil.v1.0.0").await;
+}
+
+#[tokio::test]
+async fn what_a_job_has_unpacked_before_is_taken_as_it_is() {
+    let world = world().await;
+    // No node can pull it, and neither can this process.
+    schedulable(&world, false).await;
+    let files: serde_json::Map<String, Value> = [
+        ("csv.yaml", crate::world::csv("1.0.0", None).to_string()),
+        ("crd.yaml", crate::world::crd().to_string()),
+    ]
+    .into_iter()
+    .map(|(name, text)| (name.to_owned(), text.into()))
+    .collect();
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": UNPACKED, "namespace": CATALOGS}, "data": files,
+    });
+    world.cluster.apply(Object::from_value(map).unwrap()).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let arrived = |it: &Object| it.str(&["status", "currentCSV"]) == Some("anvil.v1.0.0");
+    world.subscription(arrived).await;
+    let cluster = world.cluster.cluster();
+    let made = cluster.list(&known::JOB, Some(CATALOGS), &ListParams::default()).await.unwrap();
+    assert!(made.items.is_empty());
+}
