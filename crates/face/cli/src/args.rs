@@ -4,6 +4,7 @@ use crate::bundle::BundleArguments;
 use crate::catalog::CatalogArguments;
 use crate::image::ImageArguments;
 use crate::resolve::ResolveArguments;
+use crate::why::WhyArguments;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -55,6 +56,8 @@ pub enum Command {
     Image(Box<ImageArguments>),
     /// Tell what would be installed or upgraded, hop by hop, or why it cannot be.
     Resolve(Box<ResolveArguments>),
+    /// Explain why a Subscription, InstallPlan, version or catalog is not where it should be.
+    Why(Box<WhyArguments>),
     /// Print a script that completes command lines in a shell.
     #[command(after_help = COMPLETION)]
     Completion(CompletionArguments),

@@ -360,6 +360,7 @@ mod tests {
             | Command::Image(_)
             | Command::Completion(_)
             | Command::Resolve(_)
+            | Command::Why(_)
             | Command::Opm(_) => {
                 unreachable!("`up` was typed")
             }

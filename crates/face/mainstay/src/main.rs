@@ -12,6 +12,7 @@ mod embedded;
 mod images;
 mod kubeconfig;
 mod layout;
+mod live;
 mod network;
 mod opm;
 mod ports;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::read();
     let filter = match (&arguments.command, &*arguments.log) {
         // What goes wrong with the cluster is part of the answer.
-        (Command::Resolve(_), "warn") => "warn,kube_client=off",
+        (Command::Resolve(_) | Command::Why(_), "warn") => "warn,kube_client=off",
         (_, filter) => filter,
     };
     if let Err(cause) = start_log(filter) {
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         Command::Bundle(arguments) => Ok(catalog::run_bundle(arguments)),
         Command::Image(arguments) => Ok(catalog::run_image(*arguments)),
         Command::Resolve(arguments) => Ok(resolve::run(&arguments)),
+        Command::Why(arguments) => Ok(resolve::why(&arguments)),
         Command::Completion(arguments) => Ok(catalog::print(&arguments.script())),
         Command::Opm(arguments) => return opm::run(&arguments.arguments),
     };

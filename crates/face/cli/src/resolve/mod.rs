@@ -36,6 +36,7 @@ use mainstay_cause::Cause;
 use mainstay_object::Object;
 use mainstay_resolver::universe::CatalogData;
 use mainstay_version::Version;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -182,6 +183,44 @@ impl Io<'_> {
     fn print(&mut self, text: &str) {
         let _ = self.stdout.write_all(text.as_bytes());
     }
+}
+
+/// The text of a file that was named on the command line; `-` is standard input.
+pub(crate) fn text_of(io: &mut Io<'_>, file: &str) -> Result<String, Failure> {
+    input::text(io, file)
+}
+
+/// Why Subscriptions of a namespace cannot be resolved now, by name. None if that cannot be told,
+/// because the content of a catalog is not at hand.
+pub(crate) fn unresolved(
+    io: &Io<'_>,
+    objects: Vec<Object>,
+    namespace: &str,
+    remote: &mut dyn Remote,
+) -> Option<BTreeMap<String, Cause>> {
+    let mut state = state::State::default();
+    for object in objects {
+        state.add(object);
+    }
+    state.kube_version =
+        remote.kube_version().and_then(|text| mainstay_version::parse_tolerant(&text).ok());
+    let global = state.global();
+    let said = shelf::Said { folders: &[], priorities: &[], packages: false };
+    let seen = [namespace.to_owned()];
+    let folders = shelf::Folders::default();
+    let shelf =
+        shelf::Shelf::fill(io, &folders, &state, global, &seen, &said, Some(remote)).ok()?;
+    let world = scene::world(namespace, global, &state, &shelf);
+    if !world.catalogs.iter().all(|it| walk::is_ready(&it.content)) {
+        return None;
+    }
+    let mut reasons = BTreeMap::new();
+    for failure in mainstay_resolver::resolve(&world).failures {
+        for name in failure.subscriptions {
+            reasons.entry(name).or_insert_with(|| failure.cause.clone());
+        }
+    }
+    Some(reasons)
 }
 
 /// Runs the command. The cluster is asked for only if the arguments need one. An answer that cannot

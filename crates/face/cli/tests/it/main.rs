@@ -21,6 +21,7 @@ mod shown;
 mod states;
 mod universes;
 mod unwritten;
+mod why;
 
 use clap::Parser;
 use mainstay_cli::{

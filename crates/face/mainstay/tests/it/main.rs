@@ -17,5 +17,6 @@ mod kube_rs;
 mod kubectl;
 mod manager;
 mod resolve;
+mod scripts;
 mod serve;
 mod start;

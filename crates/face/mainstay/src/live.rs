@@ -1,0 +1,228 @@
+//! A cluster that is there, for commands that only look: found as kubectl finds it, asked within a
+//! time.
+
+mod registry;
+
+use crate::embedded::chain;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use mainstay_api::names;
+use mainstay_api::resources::{
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_cause::Cause;
+use mainstay_cli::config::kubeconfig_variable;
+use mainstay_cli::exit::Failure;
+use mainstay_cli::resolve::Remote;
+use mainstay_cli::why;
+use mainstay_client::{Cluster, ListParams};
+use mainstay_object::{Object, Resource};
+use mainstay_resolver::universe::CatalogData;
+use serde_json::Value;
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+const NAMESPACE: Resource = Resource::cluster("", "v1", "Namespace", "namespaces");
+
+/// What is to be installed, in OLM v1.
+const CLUSTER_EXTENSION: Resource =
+    Resource::cluster("olm.operatorframework.io", "v1", "ClusterExtension", "clusterextensions");
+/// Where it comes from.
+const CLUSTER_CATALOG: Resource =
+    Resource::cluster("olm.operatorframework.io", "v1", "ClusterCatalog", "clustercatalogs");
+
+/// How a cluster is found, and who asks.
+pub(crate) struct Reach<'a> {
+    pub(crate) kubeconfig: Option<&'a PathBuf>,
+    pub(crate) context: Option<&'a str>,
+    pub(crate) patience: Duration,
+    /// What the command is called in requests.
+    pub(crate) name: &'static str,
+    /// What people can do where there is no cluster.
+    pub(crate) otherwise: &'static str,
+}
+
+/// A cluster that is there.
+pub(crate) struct Live {
+    runtime: Runtime,
+    cluster: Cluster,
+    /// Where it is.
+    url: String,
+    /// How long it, or a registry, may take to answer.
+    patience: Duration,
+    /// The namespace of the kubeconfig's context.
+    namespace: String,
+}
+
+impl Live {
+    pub(crate) fn connect(reach: &Reach<'_>) -> Result<Self, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::from(unreachable(reach, chain(&error))))?;
+        // Only fails if there is one already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let patience = reach.patience;
+        let (client, url, namespace) = runtime.block_on(async {
+            let mut config = configured(reach).await?;
+            config.connect_timeout = Some(patience);
+            config.read_timeout = Some(patience);
+            let url = config.cluster_url.to_string();
+            let namespace = config.default_namespace.clone();
+            let client = kube::Client::try_from(config)
+                .map_err(|error| Failure::usage(unusable(reach, chain(&error))))?;
+            Ok::<_, Failure>((client, url, namespace))
+        })?;
+        let cluster = Cluster::new(client).named(reach.name);
+        Ok(Self { runtime, cluster, url, patience, namespace })
+    }
+
+    /// Reads every object of a kind. `None` if the cluster does not know the kind.
+    fn list(
+        &self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        params: &ListParams,
+    ) -> Result<Vec<Object>, Listed> {
+        let listed = self.cluster.list_pages(kind, namespace, params);
+        let limited = async { tokio::time::timeout(self.patience, listed).await };
+        match self.runtime.block_on(limited) {
+            Ok(Ok(list)) => Ok(list.items),
+            Ok(Err(error)) => Err(Listed::Refused(error)),
+            Err(_) => Err(Listed::Late),
+        }
+    }
+
+    /// Says that a kind cannot be read.
+    fn unread(&self, kind: &Resource, why: &Listed) -> Cause {
+        let cause = Cause::new(format!("the {} of {} cannot be read", kind.plural, self.url));
+        let slow = "see whether it is the right cluster and whether it runs, or give it longer with --timeout SECONDS";
+        match why {
+            Listed::Late => {
+                let seconds = self.patience.as_secs();
+                cause
+                    .because(Cause::new(format!("it did not answer within {seconds} s")))
+                    .remedy(slow)
+            }
+            Listed::Refused(error) => {
+                let cause = cause.because(chain(error));
+                if error.is_not_found() {
+                    cause.remedy("install Operator Lifecycle Manager, or look at another cluster")
+                } else if error.is_forbidden() {
+                    cause.remedy("look at it as somebody who may list them in every namespace")
+                } else {
+                    cause.remedy(slow)
+                }
+            }
+        }
+    }
+}
+
+/// Why there is no list.
+enum Listed {
+    Refused(mainstay_client::Error),
+    /// There was no answer in time.
+    Late,
+}
+
+/// The configuration that the arguments name, or that kubectl would find.
+async fn configured(reach: &Reach<'_>) -> Result<Config, Failure> {
+    // What follows the first line shows the text of the file, which is full of secrets.
+    let first = |error: &dyn Error| {
+        Cause::new(error.to_string().lines().next().unwrap_or_default().to_owned())
+    };
+    let refuse = |error: &dyn Error| Failure::usage(unusable(reach, first(error)));
+    let context = reach.context.map(str::to_owned);
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    let named = reach.kubeconfig;
+    if let Some(file) = named {
+        let file = Kubeconfig::read_from(file).map_err(|error| refuse(&error))?;
+        return Config::from_custom_kubeconfig(file, &options).await.map_err(|it| refuse(&it));
+    }
+    if options.context.is_some() || kubeconfig_variable().is_some() {
+        return Config::from_kubeconfig(&options).await.map_err(|error| refuse(&error));
+    }
+    Config::infer().await.map_err(|error| {
+        let why = "no usable kubeconfig was found, and this is not inside of a cluster";
+        tracing::info!(%error, "no cluster");
+        Failure::usage(unreachable(reach, Cause::new(why)))
+    })
+}
+
+/// Says that the kubeconfig cannot be used, and which one that is.
+fn unusable(reach: &Reach<'_>, why: Cause) -> Cause {
+    let named = reach.kubeconfig.cloned().or_else(kubeconfig_variable);
+    let file = named.map_or_else(|| "~/.kube/config".to_owned(), |it| it.display().to_string());
+    Cause::new(format!("the kubeconfig {file} cannot be used"))
+        .because(why)
+        .remedy("correct it, or name another one with --kubeconfig FILE or --context NAME")
+}
+
+fn unreachable(reach: &Reach<'_>, why: Cause) -> Cause {
+    Cause::new("the cluster cannot be looked at").because(why).remedy(reach.otherwise)
+}
+
+impl Remote for Live {
+    fn objects(&mut self) -> Result<Vec<Object>, Cause> {
+        let mut all = Vec::new();
+        for kind in [&CATALOG_SOURCE, &OPERATOR_GROUP, &SUBSCRIPTION, &CLUSTER_SERVICE_VERSION] {
+            // Copies of versions are many, large, and of no meaning here.
+            let params = if *kind == CLUSTER_SERVICE_VERSION {
+                ListParams::labels(format!("!{}", names::COPIED_FROM))
+            } else {
+                ListParams::default()
+            };
+            all.extend(self.list(kind, None, &params).map_err(|why| self.unread(kind, &why))?);
+        }
+        // Few clusters have OLM v1.
+        for kind in [&CLUSTER_EXTENSION, &CLUSTER_CATALOG] {
+            match self.list(kind, None, &ListParams::default()) {
+                Ok(items) => all.extend(items),
+                Err(Listed::Refused(error)) if error.is_not_found() => {}
+                // Who looks after a namespace need not see what belongs to the cluster.
+                Err(Listed::Refused(error)) if error.is_forbidden() => {
+                    tracing::info!(%error, "{} are left out", kind.plural);
+                }
+                Err(why) => return Err(self.unread(kind, &why)),
+            }
+        }
+        Ok(all)
+    }
+
+    fn kube_version(&mut self) -> Option<String> {
+        let asked = self.cluster.get_raw("/version");
+        let limited = async { tokio::time::timeout(self.patience, asked).await };
+        let version = self.runtime.block_on(limited).ok()?.ok()?;
+        version.get("gitVersion").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn namespaces(&mut self) -> Option<Vec<String>> {
+        let items = self.list(&NAMESPACE, None, &ListParams::default()).ok()?;
+        Some(items.iter().map(|item| item.name().to_owned()).collect())
+    }
+
+    fn catalog(&mut self, address: &str) -> Result<CatalogData, Cause> {
+        self.runtime.block_on(registry::read(address, self.patience))
+    }
+}
+
+impl why::Remote for Live {
+    fn of_kind(
+        &mut self,
+        kind: &Resource,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> Result<Vec<Object>, Cause> {
+        let params = labels.map_or_else(ListParams::default, ListParams::labels);
+        self.list(kind, namespace, &params).map_err(|why| self.unread(kind, &why))
+    }
+
+    fn namespace(&self) -> String {
+        self.namespace.clone()
+    }
+
+    fn resolving(&mut self) -> &mut dyn Remote {
+        self
+    }
+}

@@ -1,0 +1,106 @@
+//! Which namespaces operators of a namespace may watch: exactly one OperatorGroup says it.
+
+use crate::{World, command};
+use mainstay_cause::Cause;
+use mainstay_object::Object;
+use serde_json::{Value, json};
+
+/// What is wrong with the groups of a namespace.
+pub(crate) fn causes(world: &World, namespace: &str) -> Vec<Cause> {
+    let mut groups: Vec<&Object> = world.within("OperatorGroup", namespace).collect();
+    groups.sort_by_key(|it| it.name());
+    match groups.as_slice() {
+        [] => vec![none(world, namespace)],
+        [one] => of_one(one),
+        several => vec![many(namespace, several)],
+    }
+}
+
+fn none(world: &World, namespace: &str) -> Cause {
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": namespace, "namespace": namespace},
+        "spec": {"targetNamespaces": [namespace]},
+    });
+    let cause = Cause::new(format!(
+        "namespace {namespace} has no OperatorGroup, which says what its operators may watch"
+    ))
+    .remedy(format!("let them watch {namespace} alone: {}", command::apply(&group)));
+    // A group for all namespaces is what most people mean.
+    let everywhere = world.of_kind("OperatorGroup").find(|it| {
+        it.array(&["status", "namespaces"]) == [Value::from("")]
+            && world.within("OperatorGroup", it.namespace()).count() == 1
+    });
+    match everywhere {
+        Some(it) => cause.remedy(format!(
+            "subscribe in namespace {} instead: operators there watch all namespaces",
+            it.namespace()
+        )),
+        None => cause,
+    }
+}
+
+fn many(namespace: &str, groups: &[&Object]) -> Cause {
+    let names: Vec<&str> = groups.iter().map(|it| it.name()).collect();
+    let cause = Cause::new(format!(
+        "namespace {namespace} has {} OperatorGroups ({}), and must have exactly one",
+        names.len(),
+        names.join(", ")
+    ));
+    // The oldest is the one that operators were installed under.
+    let oldest = groups.iter().min_by_key(|it| (it.creation_timestamp(), it.name()));
+    let keep = oldest.map_or("", |it| it.name());
+    let others: Vec<&str> = names.into_iter().filter(|it| *it != keep).collect();
+    cause.remedy(format!(
+        "keep {keep}, the oldest: {}",
+        command::delete("operatorgroup", namespace, &others.join(" "))
+    ))
+}
+
+fn of_one(group: &Object) -> Vec<Cause> {
+    let (namespace, name) = (group.namespace(), group.name());
+    let mut causes = Vec::new();
+    let account = group.str(&["spec", "serviceAccountName"]).unwrap_or_default();
+    if !account.is_empty() && group.str(&["status", "serviceAccountRef", "name"]) != Some(account) {
+        let forget = json!({"spec": {"serviceAccountName": null}});
+        causes.push(
+            Cause::new(format!(
+                "OperatorGroup {namespace}/{name} has everything installed as ServiceAccount {account}, which does not exist"
+            ))
+            .remedy(format!("make it: kubectl -n {namespace} create serviceaccount {account}, and grant it what is to be installed"))
+            .remedy(format!(
+                "install with the rights of the lifecycle manager: {}",
+                command::patch("operatorgroup", namespace, name, &forget)
+            )),
+        );
+    } else if group.array(&["status", "namespaces"]).is_empty()
+        && group.get(&["status", "lastUpdated"]).is_some()
+    {
+        let cause = Cause::new(format!("OperatorGroup {namespace}/{name} selects no namespace"));
+        causes.push(match label(group) {
+            Some(label) => cause.remedy(format!(
+                "label those it shall select: kubectl label namespace NAME {label}"
+            )),
+            None => cause.remedy(format!(
+                "name namespaces that are there: {}",
+                command::patch(
+                    "operatorgroup",
+                    namespace,
+                    name,
+                    &json!({"spec": {"targetNamespaces": [namespace]}})
+                )
+            )),
+        });
+    }
+    causes
+}
+
+/// Labels that the selector of a group asks for.
+fn label(group: &Object) -> Option<String> {
+    let labels = group.get(&["spec", "selector", "matchLabels"])?.as_object()?;
+    let words: Vec<String> = labels
+        .iter()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}

@@ -1,0 +1,349 @@
+//! What is in the way is named, with the command that removes it.
+
+use mainstay_cause::Cause;
+use mainstay_explain::{Kind, Target, World, explain};
+use mainstay_object::Object;
+use mainstay_yaml::{Options, documents};
+
+const GROUP: &str = "
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: og, namespace: team}
+spec: {targetNamespaces: [team]}
+status: {namespaces: [team], lastUpdated: '2026-01-01T00:00:00Z'}
+";
+const CATALOG: &str = "
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {name: cat, namespace: olm}
+spec: {sourceType: grpc, image: 'x.io/cat:1'}
+status: {connectionState: {lastObservedState: READY, address: 'cat.olm.svc:50051'}}
+";
+
+/// A Subscription with that status.
+fn subscription(status: &str) -> String {
+    format!(
+        "
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {{name: anvil, namespace: team}}
+spec: {{name: anvil, channel: stable, source: cat, sourceNamespace: olm}}
+status: {status}
+"
+    )
+}
+
+fn plan(status: &str) -> String {
+    format!(
+        "
+apiVersion: operators.coreos.com/v1alpha1
+kind: InstallPlan
+metadata: {{name: install-abcde, namespace: team}}
+spec: {{clusterServiceVersionNames: [anvil.v1, chisel.v3], approved: false, approval: Manual}}
+status: {status}
+"
+    )
+}
+
+fn version(status: &str) -> String {
+    format!(
+        "
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {{name: anvil.v1, namespace: team}}
+spec:
+  replaces: anvil.v0
+  installModes: [{{type: OwnNamespace, supported: true}}, {{type: AllNamespaces, supported: false}}]
+  customresourcedefinitions:
+    owned: [{{name: anvils.x.io, kind: Anvil, version: v1}}]
+    required: [{{name: chisels.x.io, kind: Chisel, version: v1}}]
+  install: {{strategy: deployment, spec: {{deployments: [{{name: anvil}}]}}}}
+status: {status}
+"
+    )
+}
+
+fn objects(texts: &[&str]) -> Vec<Object> {
+    texts
+        .iter()
+        .flat_map(|text| documents(text.as_bytes(), &Options::default()).collect::<Vec<_>>())
+        .map(|it| it.unwrap().value)
+        .filter(|it| !it.is_null())
+        .map(|it| Object::from_value(it).unwrap())
+        .collect()
+}
+
+fn told_of(target: &str, world: &World) -> String {
+    let (kind, name) = target.split_once('/').unwrap();
+    let kind: Kind = kind.parse().unwrap();
+    let target = Target { kind, namespace: "team".to_owned(), name: name.to_owned() };
+    match explain(world, &target) {
+        Ok(answer) => {
+            let mut text = match &answer.why {
+                Some(why) => why.render(),
+                None => format!("{} {}\n", answer.target, answer.standing),
+            };
+            for note in &answer.notes {
+                text.push_str("note: ");
+                text.push_str(note);
+                text.push('\n');
+            }
+            text
+        }
+        Err(cause) => format!("error: {}", cause.render()),
+    }
+}
+
+fn told(target: &str, texts: &[&str]) -> String {
+    told_of(target, &World { objects: objects(texts), ..World::default() })
+}
+
+#[test]
+fn nothing_is_said_where_everything_is_well() {
+    let well = subscription(
+        "{state: AtLatestKnown, installedCSV: anvil.v1, currentCSV: anvil.v1, lastUpdated: '2026-01-01T00:00:00Z', installPlanRef: {name: install-abcde}}",
+    );
+    let runs = version("{phase: Succeeded, reason: InstallSucceeded}");
+    let done = plan("{phase: Complete}");
+    let all = [GROUP, CATALOG, &well, &runs, &done];
+    insta::assert_snapshot!(
+        ["sub/anvil", "ip/install-abcde", "csv/anvil.v1"].map(|it| told(it, &all)).concat()
+    );
+    let deprecated = well.replace("currentCSV", "conditions: [{type: ChannelDeprecated, status: 'True', message: take another}], catalogHealth: [{healthy: false, catalogSourceRef: {name: far, namespace: team}}], currentCSV");
+    insta::assert_snapshot!(told("sub/anvil", &[GROUP, CATALOG, &deprecated, &runs, &done]));
+}
+
+#[test]
+fn what_is_not_there_is_looked_for_elsewhere() {
+    let it = subscription("{}");
+    let other = it.replace("namespace: team", "namespace: west");
+    insta::assert_snapshot!(
+        [told("sub/anvil", &[&other]), told("sub/hammer", &[&it]), told("csv/anvil.v1", &[&it]),]
+            .concat()
+    );
+    assert!("pod".parse::<Kind>().is_err());
+    for word in [
+        "subscriptions.operators.coreos.com",
+        "SUB",
+        "ClusterServiceVersion",
+        "csvs",
+        "catsrc",
+        "ip",
+    ] {
+        word.parse::<Kind>().unwrap();
+    }
+}
+
+#[test]
+fn a_namespace_must_have_one_group_that_selects_something() {
+    let it = subscription(
+        "{lastUpdated: '2026-01-01T00:00:00Z', conditions: [{type: ResolutionFailed, status: 'True', reason: ErrorPreventedResolution, message: 'found 0 operatorGroups, expected 1'}]}",
+    );
+    let everywhere = "
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: global, namespace: operators}
+status: {namespaces: ['']}
+";
+    let second =
+        GROUP.replace("name: og", "name: second, creationTimestamp: '2026-02-01T00:00:00Z'");
+    let first = GROUP.replace("name: og", "name: og, creationTimestamp: '2026-01-01T00:00:00Z'");
+    let scoped = GROUP.replace("targetNamespaces: [team]", "serviceAccountName: installer");
+    let nobody = GROUP
+        .replace("targetNamespaces: [team]", "selector: {matchLabels: {team: red}}")
+        .replace("namespaces: [team], ", "");
+    insta::assert_snapshot!(
+        [
+            told("sub/anvil", &[CATALOG, everywhere, &it]),
+            told("sub/anvil", &[CATALOG, &second, &first, &it]),
+            told(
+                "sub/anvil",
+                &[CATALOG, &scoped, &subscription("{state: UpgradePending, lastUpdated: x}")]
+            ),
+            told(
+                "sub/anvil",
+                &[CATALOG, &nobody, &subscription("{state: UpgradePending, lastUpdated: x}")]
+            ),
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
+fn a_catalog_that_cannot_be_asked_is_named_with_its_trouble() {
+    let it = subscription(
+        "{lastUpdated: x, conditions: [{type: ResolutionFailed, status: 'True', reason: ErrorPreventedResolution, message: 'error using catalogsource olm/cat: failed to list bundles'}]}",
+    );
+    let down = CATALOG.replace(
+        "lastObservedState: READY",
+        "lastObservedState: TRANSIENT_FAILURE, lastConnect: '2026-01-01T00:00:00Z'",
+    );
+    let wrong = "
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {name: far, namespace: team}
+spec: {sourceType: configmap, configMap: packages}
+status: {reason: ConfigMapError, message: 'failed to get catalog config map packages: not found'}
+";
+    let new = "
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {name: new, namespace: team}
+spec: {sourceType: grpc, address: 'x:1'}
+";
+    insta::assert_snapshot!(
+        [
+            told("sub/anvil", &[GROUP, &down, &it]),
+            told("sub/anvil", &[GROUP, wrong, &it]),
+            told("catalogsource/far", &[wrong]),
+            told("catalogsource/new", &[new]),
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
+fn what_the_resolver_says_stands_below_the_subscription() {
+    let it = subscription(
+        "{lastUpdated: x, conditions: [{type: ResolutionFailed, status: 'True', reason: ConstraintsNotSatisfiable, message: 'constraints not satisfiable: long words'}]}",
+    );
+    let why = Cause::new("package `anvil` has no channel `stabel`")
+        .remedy("set `spec.channel` of Subscription `anvil` to `stable`");
+    let mut world = World { objects: objects(&[GROUP, CATALOG, &it]), ..World::default() };
+    let alone = told_of("sub/anvil", &world);
+    world.resolved = true;
+    let over = told_of("sub/anvil", &world);
+    world.unresolved.insert("anvil".to_owned(), why);
+    insta::assert_snapshot!([alone, over, told_of("sub/anvil", &world)].join("\n"));
+}
+
+#[test]
+fn a_plan_says_what_it_waits_for() {
+    let refers = subscription(
+        "{state: UpgradePending, lastUpdated: x, currentCSV: anvil.v1, installPlanRef: {name: install-abcde}}",
+    );
+    let steps = "plan: [{status: Created, resource: {kind: Role, name: r}}, {status: Unknown, resource: {kind: ClusterServiceVersion, name: anvil.v1}}, {status: WaitingForApi, resource: {kind: CustomResourceDefinition, name: anvils.x.io}}]";
+    let denied = "retrying execution due to error: error creating csv anvil.v1: clusterserviceversions.operators.coreos.com is forbidden: User \"system:serviceaccount:team:installer\" cannot create resource \"clusterserviceversions\" in API group \"operators.coreos.com\" in the namespace \"team\"";
+    let strict = "error validating existing CRs against new CRD's schema for \"anvils.x.io\": error validating x.io/v1, Kind=Anvil \"team/big\"";
+    let all = [
+        "{phase: RequiresApproval}".to_owned(),
+        format!("{{phase: Installing, message: '{}', {steps}}}", denied.replace('\'', "''")),
+        format!("{{phase: Failed, message: '{}', conditions: [{{type: Installed, status: 'False', reason: InstallComponentFailed, message: x}}]}}", strict.replace('\'', "''")),
+        "{phase: Planning, conditions: [{type: Resolved, status: 'False', message: no catalog has a bundle anvil.v1}]}".to_owned(),
+        "{phase: Installing, bundleLookups: [{path: 'x.io/anvil:1', conditions: [{type: BundleLookupPending, status: 'True', reason: JobIncomplete, message: unpack job not completed}]}]}".to_owned(),
+    ];
+    let texts: Vec<String> = all
+        .iter()
+        .map(|status| told("sub/anvil", &[GROUP, CATALOG, &refers, &plan(status)]))
+        .collect();
+    insta::assert_snapshot!(texts.join("\n"));
+    insta::assert_snapshot!(told("ip/install-abcde", &[GROUP, &plan(&all[0])]));
+    let gone = refers.replace("lastUpdated: x", "lastUpdated: x, conditions: [{type: InstallPlanMissing, status: 'True', reason: ReferencedInstallPlanNotFound}]");
+    insta::assert_snapshot!(told("sub/anvil", &[GROUP, CATALOG, &gone]));
+}
+
+#[test]
+fn a_version_says_what_it_lacks() {
+    let lacks = "{phase: Pending, reason: RequirementsNotMet, message: x, requirementStatus: [{kind: CustomResourceDefinition, name: anvils.x.io, status: Present}, {kind: CustomResourceDefinition, name: chisels.x.io, status: NotPresent, message: CRD is not present}, {kind: ServiceAccount, name: anvil, status: PresentNotSatisfied, message: 'Policy rule not satisfied for service account', dependents: [{kind: PolicyRule, status: NotSatisfied, message: 'namespaced rule:{}'}]}]}";
+    let refers = subscription(
+        "{state: AtLatestKnown, lastUpdated: x, currentCSV: anvil.v1, installedCSV: anvil.v1, installPlanRef: {name: install-abcde}}",
+    );
+    insta::assert_snapshot!(
+        [
+            told(
+                "sub/anvil",
+                &[GROUP, CATALOG, &refers, &plan("{phase: Complete}"), &version(lacks)]
+            ),
+            told("csv/anvil.v1", &[GROUP, &version(lacks)]),
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
+fn an_upgrade_that_is_held_back_says_by_whom_and_how_to_overrule() {
+    let held = version(
+        "{phase: Pending, reason: OperatorConditionNotUpgradeable, message: 'operator is not upgradeable: the operator is not upgradeable: a migration is running'}",
+    );
+    let before = version("{phase: Replacing, reason: BeingReplaced}")
+        .replace("name: anvil.v1,", "name: anvil.v0,")
+        .replace("replaces: anvil.v0", "replaces: ''");
+    let said = "
+apiVersion: operators.coreos.com/v2
+kind: OperatorCondition
+metadata: {name: anvil.v0, namespace: team}
+spec: {conditions: [{type: Upgradeable, status: 'False', reason: Migrating, message: a migration is running}]}
+";
+    let refers = subscription(
+        "{state: UpgradePending, lastUpdated: x, currentCSV: anvil.v1, installedCSV: anvil.v0, installPlanRef: {name: install-abcde}}",
+    );
+    insta::assert_snapshot!(
+        [
+            told(
+                "sub/anvil",
+                &[GROUP, CATALOG, &refers, &plan("{phase: Complete}"), &held, &before, said]
+            ),
+            told("csv/anvil.v0", &[GROUP, &held, &before, said]),
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
+fn a_failed_version_says_what_to_do_about_its_reason() {
+    let rival = version("{phase: Succeeded}").replace("name: anvil.v1,", "name: rival.v1,");
+    let failed = |reason: &str, message: &str| {
+        version(&format!("{{phase: Failed, reason: {reason}, message: '{message}'}}"))
+    };
+    let texts: Vec<String> = [
+        ("UnsupportedOperatorGroup", "AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces"),
+        ("OwnerConflict", "conflicting CRD owner in namespace"),
+        ("CannotModifyStaticOperatorGroupProvidedAPIs", "static provided api operatorgroup cannot be modified by these apis"),
+        ("InstallComponentFailed", "install strategy failed: Deployment.apps \"anvil\" is invalid"),
+        ("InstallComponentFailedNoRetry", "deployments.apps \"anvil\" is forbidden: User \"system:serviceaccount:team:installer\" cannot get resource \"deployments\" in API group \"apps\" in the namespace \"team\""),
+        ("InvalidInstallModes", "InstallMode list contains duplicates"),
+        ("InterOperatorGroupOwnerConflict", "intersecting operatorgroups provide the same apis"),
+    ]
+    .iter()
+    .map(|(reason, message)| told("csv/anvil.v1", &[GROUP, &failed(reason, message), &rival]))
+    .collect();
+    insta::assert_snapshot!(texts.join("\n"));
+}
+
+#[test]
+fn pods_that_do_not_start_are_named_with_their_reason() {
+    let waits = version(
+        "{phase: Installing, reason: InstallWaiting, message: 'installing: waiting for deployment anvil to become ready'}",
+    );
+    let deployment = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: anvil, namespace: team}
+spec: {replicas: 2, selector: {matchLabels: {app: anvil}}}
+status: {replicas: 2, conditions: [{type: Available, status: 'False'}, {type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, message: 'ReplicaSet \"anvil-1\" has timed out progressing.'}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: anvil-1-a, namespace: team, labels: {app: anvil}}
+status: {phase: Pending, containerStatuses: [{name: main, state: {waiting: {reason: ImagePullBackOff, message: 'Back-off pulling image \"x.io/anvil:1\"'}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: anvil-1-b, namespace: team, labels: {app: anvil}}
+status: {phase: Pending, conditions: [{type: PodScheduled, status: 'False', message: 0/1 nodes are available}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: other, namespace: team, labels: {app: other}}
+status: {phase: Pending}
+";
+    let crashes = deployment.replace("reason: ImagePullBackOff", "reason: CrashLoopBackOff");
+    insta::assert_snapshot!(
+        [
+            told("csv/anvil.v1", &[GROUP, &waits, deployment]),
+            told("csv/anvil.v1", &[GROUP, &waits, &crashes]),
+            told("csv/anvil.v1", &[GROUP, &waits]),
+        ]
+        .join("\n")
+    );
+}
