@@ -1,0 +1,123 @@
+//! What administrators do, as scripts with the real kubectl: `tests/scripts`, each run as it stands
+//! against a cluster of its own.
+
+use crate::harness::{Kubectl, Up};
+use mainstay_testdata::{ran, skipped};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sample");
+
+/// The scripts, by name.
+fn scripts() -> Vec<String> {
+    let all = std::fs::read_dir(SCRIPTS).expect("the folder of scripts");
+    let mut names: Vec<String> = all
+        .map(|it| it.expect("an entry").path())
+        .filter(|it| it.extension().is_some_and(|it| it == "sh"))
+        .filter_map(|it| Some(it.file_name()?.to_str()?.to_owned()))
+        .filter(|it| it != "common.sh")
+        .collect();
+    names.sort();
+    names
+}
+
+/// Folders for PATH: that of the binary, then those that there are.
+fn path() -> std::ffi::OsString {
+    let binary = Path::new(env!("CARGO_BIN_EXE_mainstay"));
+    let folder = binary.parent().expect("a folder").to_owned();
+    let there = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(folder).chain(std::env::split_paths(&there));
+    std::env::join_paths(all).expect("no folder has a colon")
+}
+
+/// Runs a script against a cluster of its own; says what went wrong.
+fn run(name: &str) -> Result<(), String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let catalog = format!("mine={SAMPLE}");
+    let up = Up::start(
+        folder.path(),
+        &[
+            "--in-memory",
+            "--catalog",
+            &catalog,
+            "--registry",
+            "127.0.0.1:0",
+            "--http-proxy",
+            "http://cluster:3128",
+            "--https-proxy",
+            "http://cluster:3129",
+        ],
+    );
+    let registry = up
+        .said
+        .split_whitespace()
+        .skip_while(|it| *it != "registry")
+        .nth(1)
+        .unwrap_or_default()
+        .to_owned();
+    let output = Command::new("timeout")
+        .args(["120", "bash"])
+        .arg(PathBuf::from(SCRIPTS).join(name))
+        .env("PATH", path())
+        .env("KUBECONFIG", &up.kubeconfig)
+        .env("KUBECACHEDIR", folder.path().join("cache"))
+        .env("HOME", folder.path())
+        .env("XDG_DATA_HOME", folder.path().join("data"))
+        .env("TMPDIR", folder.path())
+        .env("SAMPLE", SAMPLE)
+        .env("REGISTRY", registry)
+        .env("NO_COLOR", "1")
+        .current_dir(folder.path())
+        .output()
+        .expect("bash runs");
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    match output.status.code() {
+        Some(0) => Ok(()),
+        // What a script needs is not on this machine.
+        Some(77) => {
+            skipped(&format!("script {name}: {}", said.lines().last().unwrap_or_default()));
+            Ok(())
+        }
+        code => Err(format!("{name} ended with {code:?}:\n{said}")),
+    }
+}
+
+#[test]
+fn what_administrators_do_works_as_the_scripts_say() {
+    let names = scripts();
+    let what = format!("{} scripts of administrators", names.len());
+    if Kubectl::find(Path::new("/nonexistent"), &what).is_none() {
+        return;
+    }
+    // Two at a time: most of each is waiting.
+    let failed: Vec<String> = names
+        .chunks(2)
+        .flat_map(|pair| {
+            std::thread::scope(|scope| {
+                let running: Vec<_> =
+                    pair.iter().map(|name| scope.spawn(move || run(name))).collect();
+                running
+                    .into_iter()
+                    .filter_map(|it| it.join().expect("it ends").err())
+                    .collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+    ran(&what);
+}
+
+#[test]
+fn every_script_is_in_the_administrators_guide() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/administrators.md");
+    let guide = std::fs::read_to_string(guide).expect("the guide");
+    for name in scripts() {
+        let link = format!("(../crates/face/mainstay/tests/scripts/{name})");
+        assert!(guide.contains(&link), "docs/administrators.md has no link to {name}");
+    }
+}
