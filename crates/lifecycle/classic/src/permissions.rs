@@ -202,6 +202,7 @@ mod tests {
         );
     }
 
+    // ids: IP-09
     #[test]
     fn the_manifest_of_a_recorded_role_comes_out_the_same() {
         let rules = json!([{

@@ -109,6 +109,7 @@ pub(crate) fn is_defined(caches: &Caches) -> bool {
 mod tests {
     use super::*;
 
+    // ids: PRX-03 PRX-04
     #[test]
     fn who_sets_one_variable_has_decided_about_all() {
         let settings =

@@ -252,6 +252,7 @@ mod tests {
         assert_eq!((&*step.resolving, &*step.resource.kind), ("b.v1", "Subscription"));
     }
 
+    // ids: IP-08
     #[test]
     fn versions_come_first_then_definitions_then_the_rest_in_their_order() {
         let csv = object(json!({

@@ -225,6 +225,7 @@ mod tests {
     use super::*;
     use mainstay_api::{RegistryPoll, UpdateStrategy};
 
+    // ids: E053
     #[test]
     fn intervals_are_read_as_go_writes_them_and_what_is_none_is_told() {
         let error = "error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: time: ";

@@ -343,6 +343,7 @@ mod tests {
         }
     }
 
+    // ids: CAT-31
     #[test]
     fn a_server_is_as_its_connection_is_and_counts_as_healthy() {
         let mut it = source("grpc");

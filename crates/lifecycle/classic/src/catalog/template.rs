@@ -122,6 +122,7 @@ mod tests {
         Time::new(jiff::Timestamp::from_second(second).unwrap())
     }
 
+    // ids: CAT-20 AT-CAT-01 AT-CAT-02
     #[test]
     fn placeholders_are_parts_of_the_version_and_what_is_none_is_told() {
         let start = "cannot construct catalog image reference, because";
@@ -154,6 +155,7 @@ mod tests {
         }
     }
 
+    // ids: CAT-21
     #[test]
     fn the_image_follows_the_template_and_settles() {
         let mut it = source("q.io/c:v{kube_major_version}.{kube_minor_version}", "q.io/c:old");

@@ -257,6 +257,7 @@ mod tests {
         assert_eq!(made.owner_references()[0].uid, "u");
     }
 
+    // ids: SUB-10
     #[test]
     fn the_subscription_adds_replaces_and_erases() {
         let mut spec = container(&json!([{"name": "A", "value": "1"}]));
@@ -289,6 +290,7 @@ mod tests {
         assert_eq!(*template, json!({"who": "csv", "kept": "yes", "new": "one"}));
     }
 
+    // ids: PRX-01 SUB-11
     #[test]
     fn proxies_of_the_cluster_reach_containers_unless_the_subscription_decides_about_them() {
         let proxy = ProxySettings { https: "http://p".into(), ..ProxySettings::default() };

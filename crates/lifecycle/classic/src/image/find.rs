@@ -238,6 +238,7 @@ mod tests {
         }
     }
 
+    // ids: PSC-04
     #[test]
     fn both_types_of_pull_secrets_are_read() {
         let text = base64::engine::general_purpose::STANDARD.encode("{}");

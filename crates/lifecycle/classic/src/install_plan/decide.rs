@@ -223,6 +223,7 @@ mod tests {
         Arc::new(group)
     }
 
+    // ids: IP-11 K02 AT-IP-02 AT-IP-03
     #[test]
     fn exactly_one_managing_group_lets_plans_run() {
         let none = "no operator group found that is managing this namespace";
@@ -255,6 +256,7 @@ mod tests {
         }
     }
 
+    // ids: IP-03 K01
     #[test]
     fn a_plan_waits_for_approval_runs_and_rests() {
         use InstallPlanPhase as Phase;
@@ -277,6 +279,7 @@ mod tests {
         }
     }
 
+    // ids: IP-11 K02
     #[test]
     fn a_missing_group_is_told_once_and_forgotten_when_it_comes() {
         let mut plan = plan(InstallPlanPhase::RequiresApproval, false);
@@ -302,6 +305,7 @@ mod tests {
         assert_eq!(status.attenuated_service_account_ref, None);
     }
 
+    // ids: IP-07 K01 E070
     #[test]
     fn errors_are_retried_for_a_minute_and_missing_rights_for_ever() {
         let plan = plan(InstallPlanPhase::Installing, true);
@@ -334,6 +338,7 @@ mod tests {
         assert_eq!(ended.conditions[0].status, ConditionStatus::True);
     }
 
+    // ids: IP-06 K01
     #[test]
     fn a_plan_is_complete_when_every_step_is_done() {
         let plan = plan(InstallPlanPhase::Installing, true);

@@ -338,6 +338,7 @@ mod tests {
         assert_eq!(crd.annotations().count(), 1);
     }
 
+    // ids: CRU-05 E060
     #[test]
     fn a_version_in_which_objects_are_stored_must_stay() {
         let current = object(json!({"status": {"storedVersions": ["v1", "v2"]}}));
@@ -349,6 +350,7 @@ mod tests {
         assert_eq!(lost_version(&current, &with(&["v2", "v3"])).as_deref(), Some("v1"));
     }
 
+    // ids: CRU-02 CRU-04
     #[test]
     fn a_served_version_stays_for_as_long_as_somebody_elsewhere_was_installed_with_it() {
         let current = object(json!({"spec": {"versions": [

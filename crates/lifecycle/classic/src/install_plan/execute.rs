@@ -537,6 +537,7 @@ mod tests {
         assert!(same(&new, &merged(&new, &wanted)));
     }
 
+    // ids: E061
     #[test]
     fn a_missing_api_is_told_with_its_group_and_version() {
         let mut step = Step::default();

@@ -290,6 +290,7 @@ mod tests {
         list.into_iter().enumerate().map(|(at, it)| (format!("install-{at}"), it)).collect()
     }
 
+    // ids: K10
     #[test]
     fn five_plans_are_kept_and_the_lowest_generations_go() {
         let plans = |count: i64| named((1..=count).rev().map(|it| plan(it, "x", true)).collect());
@@ -306,6 +307,7 @@ mod tests {
         assert_eq!(generation(&[subscription("s", 0)], &Plans::new()), 1);
     }
 
+    // ids: K10
     #[test]
     fn an_interrupted_making_is_found_again() {
         let mine = [subscription("s", 1)];

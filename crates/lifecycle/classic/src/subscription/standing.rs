@@ -283,6 +283,7 @@ mod tests {
         status.conditions.iter().map(say).collect()
     }
 
+    // ids: STA-02 K12
     #[test]
     fn health_is_that_of_every_visible_catalog() {
         let good = "CatalogSourcesUnhealthy=False AllCatalogSourcesHealthy all available catalogsources are healthy";
@@ -313,6 +314,7 @@ mod tests {
         }
     }
 
+    // ids: E009 K12
     #[test]
     fn a_catalog_that_is_missing_is_told_with_what_happened_to_the_others() {
         let mut it = subscription();
@@ -389,6 +391,7 @@ mod tests {
         }
     }
 
+    // ids: STA-01 SUB-22 E011 K12
     #[test]
     fn the_plan_is_told_while_it_runs_fails_or_is_missing() {
         let catalogs = [catalog("cat", true)];
@@ -434,6 +437,7 @@ mod tests {
         assert!(!waits(&status) && status.install_plan_ref.is_none());
     }
 
+    // ids: K12
     #[test]
     fn the_state_follows_the_existence_of_the_version() {
         let catalogs = [catalog("cat", true)];

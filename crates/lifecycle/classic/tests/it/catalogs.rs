@@ -79,6 +79,7 @@ fn healthy(it: &Object) -> bool {
     })
 }
 
+// ids: CAT-30 CAT-31
 #[tokio::test]
 async fn a_registry_that_goes_away_is_told_and_missed_by_nobody_until_it_is_back() {
     let mut world = World::start(&["1.0.0"]).await;
@@ -127,6 +128,7 @@ async fn a_registry_that_goes_away_is_told_and_missed_by_nobody_until_it_is_back
     assert_eq!(of_sources(before), of_sources(world.written().await));
 }
 
+// ids: CAT-05 CAT-09 CAT-52 E047
 #[tokio::test]
 async fn new_content_and_another_address_are_upgrades_without_anything_else_happening() {
     let world = World::start(&["1.0.0"]).await;
@@ -197,6 +199,7 @@ spec: {{{spec}}}
         .await;
 }
 
+// ids: CAT-05 E047
 #[tokio::test]
 async fn a_config_map_is_a_catalog_that_follows_its_changes() {
     let world = World::start(&["1.0.0"]).await;
@@ -232,6 +235,7 @@ async fn a_config_map_is_a_catalog_that_follows_its_changes() {
     world.subscription(health).await;
 }
 
+// ids: CAT-20..CAT-22 AT-CAT-03 E054
 #[tokio::test]
 async fn an_image_follows_the_version_of_the_cluster() {
     let world = World::start(&["1.0.0"]).await;
@@ -265,6 +269,7 @@ async fn an_image_follows_the_version_of_the_cluster() {
         .await;
 }
 
+// ids: CAT-33 CAT-36 PSC-06 E048 E049
 #[tokio::test]
 async fn what_a_catalog_needs_to_run_is_there_and_comes_back() {
     let mut world = World::start(&["1.0.0"]).await;
@@ -295,6 +300,12 @@ async fn what_a_catalog_needs_to_run_is_there_and_comes_back() {
     let other = move |all: &[&Object]| all.len() == 1 && all[0].uid() != uid;
     let pod = world.cluster.wait_for_all(pods(), other).await.remove(0);
     world.cluster.wait_for(&known::SERVICE, team, "far", named("far")).await;
+    let policy = "far-grpc-server";
+    let old = cluster.get(&known::NETWORK_POLICY, team, policy).await.unwrap();
+    cluster.delete(&known::NETWORK_POLICY, team, policy, &gone).await.unwrap();
+    let uid = old.uid().to_owned();
+    let again = move |it: &Object| it.uid() != uid;
+    world.cluster.wait_for(&known::NETWORK_POLICY, team, policy, again).await;
     // Another image is another pod, and nothing else changes.
     source(&world, "", "sourceType: grpc, image: 'registry.invalid/c:2', secrets: [pull]").await;
     let uid = pod.uid().to_owned();

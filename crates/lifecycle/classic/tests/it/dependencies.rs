@@ -178,6 +178,7 @@ pub(crate) async fn settled(world: &World) -> Vec<Object> {
     world.plans(over).await
 }
 
+// ids: E014
 #[tokio::test]
 async fn a_dependency_comes_in_the_same_plan_with_a_subscription_of_its_own() {
     let world = world(&[NEEDY, Release { channel: "beta", ..CHISEL }]).await;
@@ -229,6 +230,7 @@ async fn a_dependency_that_is_deleted_comes_back_while_somebody_needs_it() {
     assert_eq!(settled(&world).await.len(), 2, "one plan brought it back");
 }
 
+// ids: E021 K07
 #[tokio::test]
 async fn what_needs_something_that_nobody_has_waits_for_it_and_for_nothing_else() {
     let world = world(&[NEEDY, Release { package: "saw", owns: "Saw", ..ANVIL }]).await;
@@ -384,6 +386,7 @@ async fn who_asks_for_what_a_waiting_plan_brings_has_part_in_it() {
     assert_eq!(settled(&world).await.len(), 2);
 }
 
+// ids: E028
 #[tokio::test]
 async fn deprecations_are_conditions_while_they_hold() {
     let world = world(&[ANVIL]).await;

@@ -6,6 +6,7 @@ use mainstay_client::{ListParams, Patch};
 use mainstay_object::known;
 use serde_json::json;
 
+// ids: E083
 #[tokio::test]
 async fn without_exactly_one_group_nothing_is_installed_and_the_reason_is_told() {
     let world = World::start(&["1.0.0"]).await;

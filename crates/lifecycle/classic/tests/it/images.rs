@@ -93,6 +93,7 @@ fn state(source: &Object) -> Option<&str> {
     source.str(&["status", "connectionState", "lastObservedState"])
 }
 
+// ids: CAT-05 CAT-33
 #[tokio::test]
 async fn a_catalog_by_image_is_served_and_its_bundles_are_unpacked() {
     let world = World::start(&["0.1.0"]).await;
@@ -182,6 +183,7 @@ async fn a_bundle_that_cannot_be_installed_is_unpacked_once_and_says_why() {
     assert_eq!(condition(&after, "ResolutionFailed").unwrap().1, message);
 }
 
+// ids: CAT-08 CAT-32 CAT-52 E046 E051
 #[tokio::test]
 async fn a_polled_image_is_read_again_and_kept_when_it_is_gone() {
     let world = World::start(&["0.1.0"]).await;
@@ -212,6 +214,7 @@ async fn a_polled_image_is_read_again_and_kept_when_it_is_gone() {
     world.subscription(stale).await;
 }
 
+// ids: E025 E031 E053
 #[tokio::test]
 async fn what_is_wrong_with_an_image_is_told_and_mended_by_putting_another() {
     let world = World::start(&["0.1.0"]).await;

@@ -7,6 +7,7 @@ use mainstay_object::{Object, known};
 use serde_json::json;
 use std::time::Duration;
 
+// ids: SUB-01 SUB-06 SUB-20
 #[tokio::test]
 async fn an_operator_is_installed_and_then_left_alone() {
     let world = World::start(&["1.0.0"]).await;
@@ -35,6 +36,7 @@ async fn an_operator_is_installed_and_then_left_alone() {
     assert_eq!(before, world.written().await, "nothing is written while nothing happens");
 }
 
+// ids: SUB-04 UPG-01 UPG-02 E007
 #[tokio::test]
 async fn a_chain_is_walked_version_by_version() {
     let world = World::start(&["1.0.0"]).await;
@@ -61,6 +63,7 @@ async fn a_chain_is_walked_version_by_version() {
         .await;
 }
 
+// ids: IP-03 SUB-04 E008
 #[tokio::test]
 async fn a_plan_waits_for_approval() {
     let world = World::start(&["1.0.0", "1.1.0"]).await;
@@ -272,6 +275,7 @@ async fn a_failed_resolution_is_explained_where_people_look() {
     assert!(message.contains("needs the API `Gone`"), "{message}");
 }
 
+// ids: K07
 #[tokio::test]
 async fn an_impossible_subscription_and_a_dead_catalog_stop_nobody_else() {
     let world = World::start(&["1.0.0"]).await;

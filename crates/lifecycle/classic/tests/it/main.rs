@@ -16,4 +16,5 @@ mod permissions;
 mod plans;
 mod prompt;
 mod registry;
+mod rows;
 mod world;

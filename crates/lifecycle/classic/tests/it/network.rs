@@ -31,6 +31,7 @@ async fn has(world: &World, wanted: &[(&str, &str)]) {
         .await;
 }
 
+// ids: PRX-01..PRX-04 PRX-07 AT-PRX-02 AT-PRX-03
 #[tokio::test]
 async fn proxies_come_from_where_they_are_decided_last() {
     let mut world = World::start(&["1.0.0"]).await;
@@ -105,6 +106,7 @@ async fn filled(cluster: &Cluster, name: &str) -> Option<String> {
     found.str(&["data", "ca-bundle.crt"]).map(str::to_owned)
 }
 
+// ids: CA-01 CA-02
 #[tokio::test]
 async fn config_maps_that_ask_for_certificates_get_them_and_keep_them() {
     let world = World::start(&[]).await;

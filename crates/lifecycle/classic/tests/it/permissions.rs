@@ -182,6 +182,7 @@ async fn installed(targets: &[&str]) -> World {
     world
 }
 
+// ids: SCO-01
 #[tokio::test]
 async fn accounts_may_what_their_version_says_in_the_namespaces_of_the_group() {
     let cluster_wide = || everywhere(rules_of(&cluster_permissions(), "anvil"));
@@ -196,6 +197,7 @@ async fn accounts_may_what_their_version_says_in_the_namespaces_of_the_group() {
     }
 }
 
+// ids: E080
 #[tokio::test]
 async fn a_group_for_all_namespaces_lifts_what_the_version_says_and_lets_it_see_namespaces() {
     let world = installed(&[]).await;
@@ -208,6 +210,7 @@ async fn a_group_for_all_namespaces_lifts_what_the_version_says_and_lets_it_see_
     hold(&world, "anvil-hooks", &hooks).await;
 }
 
+// ids: E077
 #[tokio::test]
 async fn an_upgrade_takes_away_what_the_new_version_does_not_say() {
     for targets in [&["a"] as &[&str], &[]] {

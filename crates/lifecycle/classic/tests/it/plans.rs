@@ -69,6 +69,7 @@ async fn only_plan(world: &World, good: impl Fn(&Object) -> bool + Send + 'stati
     world.plans(move |all| all.len() == 1 && good(all[0])).await.remove(0)
 }
 
+// ids: SCO-02 SCO-03 SCO-07 SCO-11 E085
 #[tokio::test]
 async fn steps_and_deployments_have_the_rights_of_the_groups_account_and_no_more() {
     let world = World::start(&["1.0.0"]).await;
@@ -192,6 +193,7 @@ const KINDS: [Resource; 11] = [
     known::NETWORK_POLICY,
 ];
 
+// ids: AT-BND-08 E067 E094
 #[tokio::test]
 async fn whatever_a_bundle_carries_is_renewed_with_its_version_and_goes_with_it() {
     let world = World::start(&[]).await;
@@ -258,6 +260,7 @@ fn sized(most: u32, version: &str) -> Value {
     crd
 }
 
+// ids: CRU-02
 #[tokio::test]
 async fn a_definition_that_existing_objects_do_not_fit_is_left_and_goes_on_when_they_do() {
     let world = World::start(&[]).await;
@@ -319,6 +322,7 @@ async fn a_plan_that_fails_for_good_names_all_objects_that_stand_in_its_way() {
     assert!(told.contains("team/big") && told.contains("team/huge"), "{told}");
 }
 
+// ids: CRU-02 CRU-04
 #[tokio::test]
 async fn a_definition_keeps_the_versions_that_operators_elsewhere_were_installed_with() {
     let world = World::start(&[]).await;
@@ -351,6 +355,7 @@ async fn a_definition_keeps_the_versions_that_operators_elsewhere_were_installed
     only_plan(&world, |it| it.str(&["status", "phase"]) == Some("Complete")).await;
 }
 
+// ids: IP-12 E063 E068 E094
 #[tokio::test]
 async fn what_the_api_says_of_a_step_is_an_event_and_counted() {
     let world = World::start(&[]).await;
@@ -407,6 +412,7 @@ async fn what_the_api_says_of_a_step_is_an_event_and_counted() {
     assert!(text.contains("\ninstallplan_warnings_total 1\n"), "{text}");
 }
 
+// ids: IP-10
 #[tokio::test]
 async fn a_plan_that_somebody_wrote_gets_its_steps_as_soon_as_a_catalog_has_them() {
     let world = World::start(&[]).await;

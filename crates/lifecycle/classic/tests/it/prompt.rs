@@ -253,6 +253,7 @@ async fn a_failed_plan_that_is_deleted_is_made_again_although_its_version_is_the
     assert_eq!(condition(&told, "InstallPlanMissing"), None);
 }
 
+// ids: E005
 #[tokio::test]
 async fn a_plan_that_waits_for_approval_and_is_deleted_is_made_again() {
     let world = World::quiet(&["1.0.0"]).await;
@@ -269,6 +270,7 @@ async fn a_plan_that_waits_for_approval_and_is_deleted_is_made_again() {
     world.succeeded("anvil.v1.0.0").await;
 }
 
+// ids: IP-10
 #[tokio::test]
 async fn a_plan_that_somebody_wrote_is_looked_at() {
     let world = World::quiet(&["1.0.0"]).await;
@@ -489,6 +491,7 @@ async fn a_catalog_that_is_allowed_again_resolves_the_namespace() {
     latest(&world, "anvil", "anvil.v1.0.0").await;
 }
 
+// ids: UPG-10 AT-UPG-08
 #[tokio::test]
 async fn an_upgrade_that_is_held_back_is_no_contradiction_and_goes_when_it_is_let() {
     let world = World::quiet(&["1.0.0"]).await;

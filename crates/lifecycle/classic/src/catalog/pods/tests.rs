@@ -78,6 +78,7 @@ fn hashes_of_recorded_pods_and_services_come_out_the_same() {
     assert_eq!(it.pod.label(CONFIG_MAP_VERSION), Some("2660"));
 }
 
+// ids: CAT-06 CAT-40..CAT-44 AT-CAT-05..AT-CAT-07 E059 K16
 #[test]
 fn what_the_catalog_asks_of_its_pod_replaces_what_is_usual() {
     let spec = |it: &CatalogSource| of(it).pod.to_value()["spec"].clone();
@@ -122,6 +123,7 @@ fn what_the_catalog_asks_of_its_pod_replaces_what_is_usual() {
     assert_eq!(it.pod.to_value()["spec"]["securityContext"]["runAsUser"], USER);
 }
 
+// ids: K15
 #[test]
 fn one_pod_serves_and_what_does_not_goes() {
     let it = source("cat", "registry.invalid/catalog:1");

@@ -1,0 +1,329 @@
+//! Rows of the specification that no other scenario shows.
+
+use crate::dependencies::{ANVIL, Release, catalog, latest, subscribe};
+use crate::registry::Registry;
+use crate::world::{World, condition, crd, namespace};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mainstay_api::resources::{
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_client::Patch;
+use mainstay_object::{Object, known};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// A CatalogSource of the namespace `team`, or another one.
+async fn source(world: &World, place: &str, name: &str, annotations: &str, spec: &str) {
+    world
+        .cluster
+        .apply_yaml(&format!(
+            "
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {{name: {name}, namespace: {place}, annotations: {{{annotations}}}}}
+spec: {{{spec}}}
+"
+        ))
+        .await;
+}
+
+fn object(value: &Value) -> Value {
+    let data = BASE64.encode(value.to_string());
+    json!({"type": "olm.bundle.object", "value": {"data": data}})
+}
+
+// ids: AT-IP-01 IP-01 IP-02 IP-04 IP-05 IP-06 IP-08 IP-09 SUB-21
+#[tokio::test]
+async fn a_plan_says_what_it_does_and_did_and_its_subscription_refers_to_it() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let complete =
+        |all: &[&Object]| all.len() == 1 && all[0].str(&["status", "phase"]) == Some("Complete");
+    let plan = world.plans(complete).await.remove(0);
+    let random = plan.name().strip_prefix("install-").unwrap();
+    assert!(random.len() == 5 && random.chars().all(|it| it.is_ascii_alphanumeric()), "{random}");
+    assert_eq!(
+        plan.get(&["spec"]),
+        Some(&json!({
+            "approval": "Automatic", "approved": true, "generation": 1,
+            "clusterServiceVersionNames": ["anvil.v1.0.0"],
+        }))
+    );
+    assert_eq!(plan.get(&["status", "catalogSources"]), Some(&json!(["cat"])));
+    assert!(condition(&plan, "Installed").is_some());
+    let steps = plan.array(&["status", "plan"]);
+    let kinds: Vec<&str> = steps.iter().filter_map(|it| it["resource"]["kind"].as_str()).collect();
+    assert_eq!(kinds[..2], ["ClusterServiceVersion", "CustomResourceDefinition"]);
+    for kind in ["ServiceAccount", "Role", "RoleBinding"] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
+    for step in steps {
+        assert!(matches!(step["status"].as_str(), Some("Created" | "Present")), "{step}");
+        assert_eq!(step["resolving"], "anvil.v1.0.0");
+        let resource = &step["resource"];
+        assert_eq!([&resource["sourceName"], &resource["sourceNamespace"]], ["cat", "olm"]);
+        for field in ["group", "kind", "manifest", "name", "version"] {
+            assert!(resource[field].is_string(), "{field} of {resource}");
+        }
+    }
+    let named = |kind: &str| {
+        let step = steps.iter().find(|it| it["resource"]["kind"] == kind).unwrap();
+        step["resource"]["name"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(named("Role"), named("RoleBinding"));
+    assert!(named("Role").starts_with("anvil.v1.0.0-anvil-"), "{}", named("Role"));
+    let subscription = latest(&world, "anvil", "anvil.v1.0.0").await;
+    let reference = subscription.get(&["status", "installPlanRef"]).unwrap();
+    assert_eq!(
+        [&reference["apiVersion"], &reference["kind"], &reference["name"], &reference["namespace"]],
+        ["operators.coreos.com/v1alpha1", "InstallPlan", plan.name(), "team"]
+    );
+    assert_eq!(reference["uid"], plan.uid());
+    assert!(reference["resourceVersion"].is_string(), "{reference}");
+}
+
+// ids: AT-CAT-04 CAT-23
+#[tokio::test]
+async fn a_template_that_does_not_resolve_and_has_nothing_to_fall_back_to_says_so() {
+    let world = World::start(&["1.0.0"]).await;
+    let template = "olm.catalogImageTemplate: 'localhost/c:v{kube}'";
+    source(&world, "team", "far", template, "sourceType: grpc").await;
+    let told = |it: &Object| {
+        let all = it.array(&["status", "conditions"]);
+        !all.is_empty()
+            && all.iter().all(|it| {
+                it["status"] == "False"
+                    && it["reason"] == "UnableToResolve"
+                    && it["message"].as_str().is_some_and(|it| !it.is_empty())
+            })
+    };
+    let it = world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", told).await;
+    assert_eq!(it.str(&["spec", "image"]).unwrap_or_default(), "");
+    assert_eq!(it.get(&["status", "connectionState"]), None);
+}
+
+// ids: E010
+#[tokio::test]
+async fn a_catalog_with_a_wrong_spec_is_unhealthy_for_who_names_it() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    for (name, spec) in [
+        ("nonsense", "sourceType: nonsense"),
+        ("grpc", "sourceType: grpc"),
+        ("internal", "sourceType: internal"),
+        ("configmap", "sourceType: configmap"),
+    ] {
+        source(&world, "team", name, "", spec).await;
+        let wish = json!({"name": "anvil", "source": name, "sourceNamespace": "team"});
+        subscribe(&world, name, wish).await;
+        let unhealthy = |it: &Object| {
+            condition(it, "CatalogSourcesUnhealthy")
+                .is_some_and(|it| it.0 == "UnhealthyCatalogSourceFound")
+        };
+        world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, unhealthy).await;
+    }
+}
+
+// ids: AT-SUB-04
+#[tokio::test]
+async fn a_mount_of_a_volume_that_is_not_there_fails_the_version_in_words() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    let mounts = json!([{"name": "gone", "mountPath": "/gone"}]);
+    world.subscribe(json!({"config": {"volumeMounts": mounts}})).await;
+    let failed = world.version("anvil.v1.0.0", "Failed", "InstallComponentFailed").await;
+    let message = failed.str(&["status", "message"]).unwrap();
+    assert!(message.contains("volumeMounts[0].name: Not found: \"gone\""), "{message}");
+}
+
+// ids: CAT-03 SCO-09 SCO-10
+#[tokio::test]
+async fn a_catalog_is_for_its_namespace_and_a_global_one_for_all() {
+    let world = World::start(&["1.0.0"]).await;
+    let registry = Registry::start(&["1.0.0"]).await;
+    let spec = format!("sourceType: grpc, address: '{}'", registry.address);
+    source(&world, "team", "far", "", &spec).await;
+    namespace(&world.cluster, "other", "").await;
+    let subscription = |name: &str, source: &str, place: &str| {
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": name, "namespace": "other"},
+            "spec": {"name": "anvil", "source": source, "sourceNamespace": place},
+        })
+    };
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "og", "namespace": "other"}, "spec": {"targetNamespaces": ["other"]},
+    });
+    let far = subscription("far", "far", "team");
+    for it in [group, far.clone()] {
+        world.cluster.apply(Object::from_value(it).unwrap()).await;
+    }
+    let missing = |it: &Object| {
+        condition(it, "CatalogSourcesUnhealthy")
+            .is_some_and(|it| it.1 == "targeted catalogsource team/far missing")
+    };
+    world.cluster.wait_for(&SUBSCRIPTION, Some("other"), "far", missing).await;
+    let options = mainstay_client::DeleteOptions::default();
+    let cluster = world.cluster.cluster();
+    cluster.delete(&SUBSCRIPTION, Some("other"), "far", &options).await.unwrap();
+    // The global one is for both, and the one of `team` for `team`.
+    let global = Object::from_value(subscription("global", "cat", "olm")).unwrap();
+    world.cluster.apply(global).await;
+    let runs = |it: &Object| it.str(&["status", "phase"]) == Some("Succeeded");
+    world.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("other"), "anvil.v1.0.0", runs).await;
+    world.group("og").await;
+    world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    world.succeeded("anvil.v1.0.0").await;
+}
+
+// ids: E058
+#[tokio::test]
+async fn a_broken_global_catalog_that_a_group_leaves_out_stops_nobody() {
+    let world = World::start(&[]).await;
+    source(&world, "olm", "broken", "", "sourceType: grpc, address: '127.0.0.1:1'").await;
+    let registry = Registry::start(&["1.0.0"]).await;
+    let spec = format!("sourceType: grpc, address: '{}'", registry.address);
+    source(&world, "team", "far", "", &spec).await;
+    world.group("og").await;
+    let annotation = "olm.operatorframework.io/exclude-global-namespace-resolution";
+    let exclude = Patch::Merge(json!({"metadata": {"annotations": {annotation: "true"}}}));
+    let cluster = world.cluster.cluster();
+    cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &exclude).await.unwrap();
+    world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    world.succeeded("anvil.v1.0.0").await;
+}
+
+// ids: E073 E082
+#[tokio::test]
+async fn a_plan_takes_each_version_from_its_catalog_and_is_one_though_several_have_it() {
+    let world = World::start(&[]).await;
+    let saw = Release { package: "saw", owns: "Saw", needs: Some("Anvil"), ..ANVIL };
+    world.publish_text(&catalog(&[saw], &|_, _| (), &[]));
+    let registries = [Registry::start(&["1.0.0"]).await, Registry::start(&["1.0.0"]).await];
+    for (name, registry) in ["far", "near"].iter().zip(&registries) {
+        let spec = format!("sourceType: grpc, address: '{}'", registry.address);
+        source(&world, "team", name, "", &spec).await;
+        let ready = |it: &Object| {
+            it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
+        };
+        world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), name, ready).await;
+    }
+    world.group("og").await;
+    subscribe(&world, "saw", json!({"name": "saw"})).await;
+    latest(&world, "saw", "saw.v1.0.0").await;
+    let made = latest(&world, "anvil-stable-far-team", "anvil.v1.0.0").await;
+    let healthy = made
+        .array(&["status", "conditions"])
+        .iter()
+        .any(|it| it["type"] == "CatalogSourcesUnhealthy" && it["status"] == "False");
+    assert!(healthy, "{made:?}");
+    let plans = world.plans(|_| true).await;
+    assert_eq!(plans.len(), 1);
+    let from: BTreeSet<(&str, &str)> = plans[0]
+        .array(&["status", "plan"])
+        .iter()
+        .filter(|it| it["resource"]["kind"] == "ClusterServiceVersion")
+        .map(|it| {
+            let text = |field: &str| it["resource"][field].as_str().unwrap_or_default();
+            (text("name"), text("sourceName"))
+        })
+        .collect();
+    assert_eq!(from, BTreeSet::from([("anvil.v1.0.0", "far"), ("saw.v1.0.0", "cat")]));
+}
+
+// ids: E004 UPG-04
+#[tokio::test]
+async fn a_head_that_skips_a_range_replaces_what_is_in_it_and_its_version_says_so() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    let text = crate::world::catalog(&["2.0.0"], |_, _| ());
+    let entry = r#"{"name":"anvil.v2.0.0","replaces":null}"#;
+    assert!(text.contains(entry), "{text}");
+    let skips = r#"{"name":"anvil.v2.0.0","skipRange":">=1.0.0 <2.0.0"}"#;
+    world.publish_text(&text.replace(entry, skips));
+    let new = world.succeeded("anvil.v2.0.0").await;
+    assert_eq!(new.str(&["spec", "replaces"]), Some("anvil.v1.0.0"));
+    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+}
+
+// ids: E072
+#[tokio::test]
+async fn a_service_of_a_bundle_keeps_its_address_through_an_upgrade() {
+    let world = World::start(&[]).await;
+    let publish = |versions: &[&str]| {
+        world.publish_edited(versions, |version, bundle| {
+            let port = if version == "1.0.0" { 80 } else { 81 };
+            let service = json!({
+                "apiVersion": "v1", "kind": "Service", "metadata": {"name": "anvil-web"},
+                "spec": {"selector": {"app": "anvil"}, "ports": [{"port": port}]},
+            });
+            bundle["properties"].as_array_mut().unwrap().push(object(&service));
+        });
+    };
+    publish(&["1.0.0"]);
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let cluster = world.cluster.cluster();
+    let before = cluster.get(&known::SERVICE, Some("team"), "anvil-web").await.unwrap();
+    publish(&["1.0.0", "1.1.0"]);
+    world.succeeded("anvil.v1.1.0").await;
+    let moved = |it: &Object| it.array(&["spec", "ports"])[0]["port"] == 81;
+    let after = world.cluster.wait_for(&known::SERVICE, Some("team"), "anvil-web", moved).await;
+    assert_eq!(after.uid(), before.uid());
+    assert!(before.str(&["spec", "clusterIP"]).is_some_and(|it| !it.is_empty()));
+    assert_eq!(after.str(&["spec", "clusterIP"]), before.str(&["spec", "clusterIP"]));
+}
+
+// ids: E081
+#[tokio::test]
+async fn a_definition_with_bounds_is_brought() {
+    let world = World::start(&[]).await;
+    world.publish_edited(&["1.0.0"], |_, bundle| {
+        let mut crd = crd();
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({
+            "type": "object", "properties": {"spec": {"type": "object", "properties": {
+                "size": {"type": "integer", "minimum": 2},
+            }}},
+        });
+        bundle["properties"][3] = object(&crd);
+    });
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    world.succeeded("anvil.v1.0.0").await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+}
+
+// ids: E078
+#[tokio::test]
+async fn what_people_change_in_a_version_stays_until_the_next_one() {
+    let world = World::start(&["1.0.0"]).await;
+    world.group("og").await;
+    world.subscribe(json!({})).await;
+    let mut it = world.succeeded("anvil.v1.0.0").await;
+    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let mut deployments = it.get(&["spec", "install", "spec", "deployments"]).unwrap().clone();
+    deployments[0]["spec"]["template"]["spec"]["containers"][0]["image"] = "x.io/mine:1".into();
+    it.set(&["spec", "install", "spec", "deployments"], deployments);
+    let body = json!({"spec": {"install": it.get(&["spec", "install"])}});
+    let cluster = world.cluster.cluster();
+    let csvs = &CLUSTER_SERVICE_VERSION;
+    cluster.patch(csvs, Some("team"), "anvil.v1.0.0", &Patch::Merge(body)).await.unwrap();
+    let image = |wanted: &'static str| {
+        world.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |it| {
+            it.array(&["spec", "template", "spec", "containers"])[0]["image"] == wanted
+        })
+    };
+    image("x.io/mine:1").await;
+    world.succeeded("anvil.v1.0.0").await;
+    world.publish(&["1.0.0", "1.1.0"]);
+    world.succeeded("anvil.v1.1.0").await;
+    image("example.com/anvil:v1.1.0").await;
+}
