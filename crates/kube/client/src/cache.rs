@@ -210,6 +210,13 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         }
     }
 
+    /// Returns once something holds that changes of this cache bring about.
+    pub async fn until(&self, mut good: impl FnMut() -> bool) {
+        let mut seen = self.inner.revision.subscribe();
+        // The sender lives in `self`.
+        while !good() && seen.changed().await.is_ok() {}
+    }
+
     async fn reached(&self, revision: u64) {
         let mut seen = self.inner.revision.subscribe();
         // The sender lives in `self`, so this ends only with success.

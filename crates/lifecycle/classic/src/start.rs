@@ -253,7 +253,7 @@ impl Controllers {
                 stop,
             ),
             run(self.plans, install_plan::controller::Controller(of_catalogs()), context, stop),
-            run(self.csvs, csv::controller::Controller(of()), context, stop),
+            run(self.csvs, csv::controller::Controller::new(of()), context, stop),
             run(self.groups, operator_group::controller::Controller(of()), context, stop),
             run(self.labels, operator_group::controller::Labels(of()), context, stop),
             run(self.conditions, operator_condition::controller::Controller(of()), context, stop),

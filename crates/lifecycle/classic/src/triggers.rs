@@ -186,6 +186,15 @@ fn versions_of(context: &Context, queues: &Queues, namespace: &str) {
     }
 }
 
+/// The versions of a namespace, in a moment.
+fn versions_soon(context: &Context, queues: &Queues, namespace: &str) {
+    for (key, it) in context.caches.csvs.list(Some(namespace)) {
+        if !it.is_copy() {
+            queues.csvs.add_after(key, TOGETHER);
+        }
+    }
+}
+
 /// All versions that are no copies.
 fn all_versions(context: &Context, queues: &Queues) {
     for (key, it) in context.caches.csvs.list(None) {
@@ -208,7 +217,7 @@ fn waiting_versions(context: &Context, queues: &Queues) {
     for (key, it) in context.caches.csvs.list(None) {
         let refused = it.reason == CsvReason::ComponentFailed;
         if !it.is_copy() && !refused && matches!(it.phase, CsvPhase::Pending | CsvPhase::Failed) {
-            queues.csvs.add(key);
+            queues.csvs.add_after(key, TOGETHER);
         }
     }
 }
@@ -302,7 +311,7 @@ fn requirements(context: &Arc<Context>, defined: Wires, accounts: Wires, deploye
             }
             for (key, it) in context.caches.csvs.indexed(&change.key.name) {
                 if !it.is_copy() {
-                    queues.csvs.add(key);
+                    queues.csvs.add_after(key, TOGETHER);
                 }
             }
             for (key, _) in context.caches.plans.indexed(&change.key.name) {
@@ -312,7 +321,7 @@ fn requirements(context: &Arc<Context>, defined: Wires, accounts: Wires, deploye
     });
     context.caches.accounts.subscribe(move |change| {
         accounts.with(|context, queues| {
-            versions_of(context, queues, &change.key.namespace);
+            versions_soon(context, queues, &change.key.namespace);
             groups_of(context, queues, &change.key.namespace);
         });
     });
@@ -330,7 +339,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
     let it = wires();
     caches.roles.subscribe(move |change| {
         it.with(|context, queues| {
-            versions_of(context, queues, &change.key.namespace);
+            versions_soon(context, queues, &change.key.namespace);
             refused_plans(context, queues, Some(&change.key.namespace));
             sides(change).for_each(|role| owners(queues, &role.labels));
             of_condition(queues, change.key, sides(change).flat_map(|it| &it.owners));
@@ -339,7 +348,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
     let it = wires();
     caches.bindings.subscribe(move |change| {
         it.with(|context, queues| {
-            versions_of(context, queues, &change.key.namespace);
+            versions_soon(context, queues, &change.key.namespace);
             refused_plans(context, queues, Some(&change.key.namespace));
             sides(change).for_each(|binding| owners(queues, &binding.labels));
             of_condition(queues, change.key, sides(change).flat_map(|it| &it.owners));
@@ -354,7 +363,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
                     |it: &&OwnerReference| it.kind.eq_ignore_ascii_case("customresourcedefinition");
                 for owner in role.owners.iter().filter(is_crd) {
                     for (key, _) in context.caches.csvs.indexed(&owner.name) {
-                        queues.csvs.add(key);
+                        queues.csvs.add_after(key, TOGETHER);
                     }
                 }
             }
@@ -370,7 +379,7 @@ fn rights(context: &Arc<Context>, wires: &impl Fn() -> Wires) {
                 for word in &binding.words {
                     let account = word.strip_prefix("system:serviceaccount:");
                     if let Some((namespace, _)) = account.and_then(|it| it.split_once(':')) {
-                        versions_of(context, queues, namespace);
+                        versions_soon(context, queues, namespace);
                     }
                 }
             }
@@ -402,6 +411,6 @@ fn owners(queues: &Queues, labels: &BTreeMap<String, String>) {
     let key = NamespacedName::new(at, name);
     match label(names::OWNER_KIND) {
         Some("OperatorGroup") => queues.groups.add(key),
-        _ => queues.csvs.add(key),
+        _ => queues.csvs.add_after(key, TOGETHER),
     }
 }

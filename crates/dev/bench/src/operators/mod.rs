@@ -37,6 +37,18 @@ pub(crate) struct Arguments {
     /// How many namespaces are resolved with it.
     #[arg(long, default_value_t = 1_000)]
     namespaces: usize,
+    /// Print which writes there are, too.
+    #[arg(long)]
+    writes: bool,
+}
+
+impl Arguments {
+    fn tell_writes(&self, world: &World, what: &str, count: usize) {
+        let text = world.writes(count);
+        if self.writes {
+            println!("{what}, writes of each:\n{text}");
+        }
+    }
 }
 
 /// The catalog of most measurements.
@@ -76,6 +88,7 @@ async fn one_after_the_other(
         world.team(&format!("team-{number}")).await?;
     }
     world.rest().await;
+    world.writes(1);
     let before = world.sum()?;
     for number in 0..count {
         let (namespace, package) = (format!("team-{number}"), catalog::package(number));
@@ -86,6 +99,7 @@ async fn one_after_the_other(
     }
     world.rest().await;
     let sum = world.sum()?.since(before);
+    arguments.tell_writes(world, "one after the other", count);
     times.sort_unstable();
     let [middle, most] = [50, 99].map(|it| millis(percentile(&times, it)));
     table.row([
@@ -176,11 +190,13 @@ async fn refused(world: &World, arguments: &Arguments, table: &mut Table) -> Res
 
 async fn again(world: &mut World, arguments: &Arguments, table: &mut Table) -> Result<()> {
     world.stop().await;
+    world.writes(1);
     let before = world.sum()?;
     let start = world.clock.elapsed();
     world.start().await?;
     let synced = world.clock.elapsed().saturating_sub(start);
     let last = world.rest().await.saturating_sub(start);
+    arguments.tell_writes(world, "started again", 1);
     let sum = world.sum()?.since(before);
     table.row([
         format!("started again with {} operators", arguments.operators + arguments.at_once + 2),

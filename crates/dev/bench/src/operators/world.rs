@@ -12,7 +12,9 @@ use mainstay_client::Cluster;
 use mainstay_clock::Clock;
 use mainstay_object::Object;
 use mainstay_testkit::TestCluster;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +37,28 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct Requests {
     reads: AtomicUsize,
     writes: AtomicUsize,
+    /// Writes by method, kind and subresource.
+    kinds: Mutex<BTreeMap<String, usize>>,
+}
+
+impl Requests {
+    fn count(&self, method: &Method, path: &str) {
+        if method == Method::GET {
+            self.reads.fetch_add(1, Ordering::SeqCst);
+            return;
+        }
+        self.writes.fetch_add(1, Ordering::SeqCst);
+        let parts: Vec<&str> = path.split('/').filter(|it| !it.is_empty()).collect();
+        let below = if parts.first() == Some(&"api") { 2 } else { 3 };
+        let scope = if parts.get(below) == Some(&"namespaces") && parts.len() > below + 2 {
+            below + 2
+        } else {
+            below
+        };
+        let kind = parts.get(scope).unwrap_or(&"?");
+        let part = parts.get(scope + 2).map(|it| format!("/{it}")).unwrap_or_default();
+        *self.kinds.lock().entry(format!("{method} {kind}{part}")).or_default() += 1;
+    }
 }
 
 /// What the controllers had done and used at one time.
@@ -160,6 +184,20 @@ impl World {
         })
     }
 
+    /// The writes since the last time this was asked, by method and kind, for one of so many pieces
+    /// of work.
+    pub(crate) fn writes(&self, count: usize) -> String {
+        let kinds = std::mem::take(&mut *self.requests.kinds.lock());
+        let mut lines: Vec<(usize, String)> =
+            kinds.into_iter().map(|(kind, writes)| (writes, kind)).collect();
+        lines.sort_unstable_by(|a, b| b.cmp(a));
+        let tenths = |writes: usize| writes * 10 / count.max(1);
+        let lines = lines.iter().map(|(writes, kind)| {
+            format!("{:>6}.{} {kind}\n", tenths(*writes) / 10, tenths(*writes) % 10)
+        });
+        lines.collect()
+    }
+
     /// Waits until the controllers rest, and tells when the last of their writes was.
     pub(crate) async fn rest(&self) -> Duration {
         let mut last = (self.requests.writes.load(Ordering::SeqCst), self.clock.elapsed());
@@ -229,9 +267,7 @@ impl World {
 fn counted(cluster: &TestCluster, requests: Arc<Requests>, answering: Handle) -> Cluster {
     let service = cluster.server().service(Identity::admin());
     let service = tower::service_fn(move |request: Request<Body>| {
-        let count =
-            if request.method() == Method::GET { &requests.reads } else { &requests.writes };
-        count.fetch_add(1, Ordering::SeqCst);
+        requests.count(request.method(), request.uri().path());
         let mut service = service.clone();
         let answer = answering.spawn(async move { service.call(request).await });
         async move {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const OPERATOR: &Resource = &resources::OPERATOR;
 /// Parts come and change together: they are told of together.
-const TOGETHER: Duration = Duration::from_millis(50);
+const TOGETHER: Duration = Duration::from_millis(250);
 
 /// Reconciles operators; a key is the name of one.
 pub(crate) struct Controller {

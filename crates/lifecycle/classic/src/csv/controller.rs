@@ -1,5 +1,6 @@
 //! Carries out what was decided about versions.
 
+use super::hold::Held;
 use super::phase::{self, Decision, World};
 use super::status::Move;
 use super::{deployment, observe, reach};
@@ -22,14 +23,17 @@ use std::sync::atomic::Ordering;
 const CSV: &mainstay_object::Resource = &resources::CLUSTER_SERVICE_VERSION;
 
 /// Reconciles versions.
-pub(crate) struct Controller(pub(crate) Arc<Context>);
+pub(crate) struct Controller {
+    context: Arc<Context>,
+    held: Held,
+}
 
 impl Reconciler for Controller {
     type Key = NamespacedName;
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        match (self.look(key).await, self.0.timeouts.retry) {
+        match (self.look(key).await, self.context.timeouts.retry) {
             (Err(Error::Refused(..)), Some(pause)) => Ok(Action::After(pause)),
             (looked, _) => settle(looked),
         }
@@ -37,9 +41,14 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        Self { context, held: Held::default() }
+    }
+
     async fn look(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let context = &*self.0;
+        let context = &*self.context;
         if context.caches.csvs.get(key).is_none_or(|it| it.is_copy()) {
+            self.held.forget(key);
             return Ok(Action::Done);
         }
         // The version itself is read anew: its spec is not cached, and a decision on its present
@@ -72,6 +81,9 @@ impl Controller {
             now: Time::new(context.clock.now()),
         });
         tracing::debug!(%key, phase = %csv.status.phase, ?decision, "version");
+        if let Some(left) = self.held.hold(key, &csv.status, &decision, context.clock.elapsed()) {
+            return Ok(Action::After(left));
+        }
         self.carry_out(decision, &live, &csv, groups.first(), &wanted, &deployments).await
     }
 }
@@ -109,7 +121,7 @@ impl Controller {
         wanted: &[Object],
         deployments: &BTreeMap<String, Arc<facts::Deployment>>,
     ) -> Result<Action, Error> {
-        let context = &*self.0;
+        let context = &*self.context;
         match decision {
             Decision::Rest => {}
             Decision::Wait(while_) => return Ok(Action::After(while_)),
@@ -172,7 +184,7 @@ impl Controller {
         csv: &ClusterServiceVersion,
         step: Move,
     ) -> Result<(), Error> {
-        let context = &*self.0;
+        let context = &*self.context;
         let (status, told) = step.apply(&csv.status, Time::new(context.clock.now()));
         let mut value = serde_json::to_value(&status)?;
         // The original writes this field even when it is empty.
@@ -249,7 +261,7 @@ impl Controller {
     /// The cluster with the rights that Deployments of a version are installed with; or why there is
     /// none.
     fn installing(&self, live: &Object) -> Result<mainstay_client::Result<Cluster>, String> {
-        let context = &*self.0;
+        let context = &*self.context;
         let account = account(&context.caches.groups_in(live.namespace()))?;
         let own = context.cluster.clone();
         Ok(match account {
@@ -270,7 +282,7 @@ impl Controller {
     }
 
     async fn delete_deployment(&self, live: &Object, name: &str) -> Result<(), Error> {
-        self.0
+        self.context
             .cluster
             .ensure_deleted(
                 &known::DEPLOYMENT,
@@ -286,7 +298,7 @@ impl Controller {
     /// reach.
     async fn finalize(&self, live: &Object, csv: &ClusterServiceVersion) -> Result<Action, Error> {
         let ours = |it: &str| it == names::CSV_CLEANUP_FINALIZER;
-        if !live.finalizers().any(ours) || !reach::clean_up(&self.0, csv).await? {
+        if !live.finalizers().any(ours) || !reach::clean_up(&self.context, csv).await? {
             return Ok(Action::Done);
         }
         let rest: Vec<&str> = live.finalizers().filter(|it| !ours(it)).collect();
@@ -294,7 +306,7 @@ impl Controller {
             "resourceVersion": live.resource_version(), "finalizers": rest,
         }});
         match self
-            .0
+            .context
             .cluster
             .patch(CSV, Some(live.namespace()), live.name(), &Patch::Merge(body))
             .await

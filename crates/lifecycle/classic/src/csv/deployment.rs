@@ -65,6 +65,11 @@ fn one(
     for (key, value) in owner {
         object.set(&["metadata", "labels", &key], value);
     }
+    let components = metadata.labels.iter();
+    for (key, value) in components.filter(|(key, _)| key.starts_with(names::COMPONENT_LABEL_PREFIX))
+    {
+        object.set_label(key, value.as_str());
+    }
     object.set(
         &["metadata", "ownerReferences"],
         json!([permissions::csv_owner(&metadata.name, &metadata.uid)]),

@@ -3,6 +3,7 @@
 pub(crate) mod controller;
 pub(crate) mod deployment;
 pub(crate) mod health;
+mod hold;
 pub(crate) mod observe;
 pub(crate) mod phase;
 pub(crate) mod reach;

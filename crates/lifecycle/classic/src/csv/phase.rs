@@ -127,7 +127,7 @@ pub(crate) fn decide(world: &World<'_>) -> Decision {
 }
 
 /// The annotations of a member.
-fn membership(group: &OperatorGroup) -> [(&'static str, Option<String>); 3] {
+pub(crate) fn membership(group: &OperatorGroup) -> [(&'static str, Option<String>); 3] {
     let namespaces = &group.status.namespaces;
     [
         (names::OPERATOR_GROUP, Some(group.metadata.name.clone())),

@@ -38,6 +38,7 @@ pub(super) async fn run(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, 
 async fn make(runner: &Runner<'_>, step: &Step) -> Result<StepStatus, StepError> {
     let mut crd = manifest(step)?;
     crd.set_label(names::MANAGED, names::MANAGED_VALUE);
+    runner.label_part(step, &mut crd);
     let shipped = facts::alongside(&crd);
     let kept = existing(runner, &shipped).await?;
     set_alongside(&mut crd, runner.namespace, &step.resolving, &kept);

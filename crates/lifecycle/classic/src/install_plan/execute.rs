@@ -16,10 +16,11 @@ use mainstay_client::Cluster;
 use mainstay_object::{Gvk, NamespacedName, Object, Reason, Resource, Scope, known};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Kinds beyond the built-in ones that a bundle may carry.
 const ALLOWED: [&str; 11] = [
@@ -35,6 +36,9 @@ const ALLOWED: [&str; 11] = [
     "ConsolePlugin",
     "NetworkPolicy",
 ];
+
+/// How long definitions are waited for before a plan says that it waits.
+const SERVED_SOON: Duration = Duration::from_secs(1);
 
 /// Reason of events about objects that a new definition would make invalid.
 pub(super) const CRD_VALIDATION: &str = "CRDValidation";
@@ -54,6 +58,8 @@ pub(crate) struct Runner<'a> {
     pub(super) own: Cluster,
     /// The cluster with the rights that everything else is made with.
     scoped: Cluster,
+    /// The labels of what each version brings: which operator it is a part of.
+    pub(super) components: OnceLock<BTreeMap<String, String>>,
     /// What the API said besides since a step began.
     warnings: Arc<Mutex<Vec<String>>>,
     /// Reasons and messages of events that are due.
@@ -117,9 +123,9 @@ impl<'a> Runner<'a> {
         };
         let names = plan.spec.cluster_service_version_names.iter().map(String::as_str).collect();
         let namespace = &plan.metadata.namespace;
-        let told = Mutex::default();
+        let (told, components) = (Mutex::default(), OnceLock::new());
         let plan = &plan.metadata.name;
-        Ok(Self { context, namespace, plan, names, own, scoped, warnings, told })
+        Ok(Self { context, namespace, plan, names, own, scoped, components, warnings, told })
     }
 
     /// The events that are due, by reason and message.
@@ -164,6 +170,8 @@ impl Runner<'_> {
             Ok(plan) => plan,
             Err(unfilled) => return (states, Err(unfilled.into())),
         };
+        // A plan is run once.
+        let _ = self.components.set(self.components_of(&plan));
         for (at, step) in plan.iter().enumerate() {
             let outcome = self.step(step).await;
             self.tell_warnings(step);
@@ -177,7 +185,29 @@ impl Runner<'_> {
                 }
             }
         }
+        self.await_apis(&plan, &mut states).await;
         (states, Ok(()))
+    }
+
+    /// Waits a moment for the definitions that were made: most are served at once, and then the plan is
+    /// done.
+    async fn await_apis(&self, plan: &[Step], states: &mut [StepStatus]) {
+        let crds = &self.context.caches.crds;
+        let is_served =
+            |name: &str| crds.get(&NamespacedName::cluster(name)).is_some_and(|it| it.established);
+        let waits = |at: &usize| states[*at] == StepStatus::WaitingForApi;
+        let waiting: Vec<usize> = (0..states.len()).filter(waits).collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let all = crds.until(|| waiting.iter().all(|at| is_served(&plan[*at].resource.name)));
+        // What takes longer is told, and its arrival brings us back.
+        let _ = tokio::time::timeout(SERVED_SOON, all).await;
+        for at in waiting {
+            if is_served(&plan[at].resource.name) {
+                states[at] = StepStatus::Created;
+            }
+        }
     }
 
     async fn step(&self, step: &Step) -> Result<StepStatus, StepError> {
@@ -198,7 +228,8 @@ impl Runner<'_> {
             "CustomResourceDefinition" => Err(no_such_api(step)),
             "ClusterServiceVersion" => {
                 self.refuse_rivals(step)?;
-                let csv = self.owned(step, manifest(step)?, Owner::None).await?;
+                let mut csv = self.owned(step, manifest(step)?, Owner::None).await?;
+                self.claim(&mut csv);
                 self.create_only(&resources::CLUSTER_SERVICE_VERSION, csv, "csv").await
             }
             "Subscription" => {
@@ -303,6 +334,7 @@ impl Runner<'_> {
     ) -> Result<Object, StepError> {
         object.remove(&["status"]);
         object.set_label(names::MANAGED, names::MANAGED_VALUE);
+        self.label_part(step, &mut object);
         let mut owners = object.array(&["metadata", "ownerReferences"]).to_vec();
         match owner {
             Owner::Version if !step.resolving.is_empty() => {
@@ -433,7 +465,7 @@ impl Runner<'_> {
 }
 
 /// Kind of the versions that own what plans make.
-const CSV: &str = "ClusterServiceVersion";
+pub(super) const CSV: &str = "ClusterServiceVersion";
 
 /// The message of a plan that asks for what is never made.
 const INVALID: &str = "the InstallPlan contains invalid data";

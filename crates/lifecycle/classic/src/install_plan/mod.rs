@@ -5,3 +5,4 @@ pub(crate) mod controller;
 pub(crate) mod decide;
 pub(crate) mod definition;
 pub(crate) mod execute;
+mod labels;

@@ -51,6 +51,7 @@ impl Controller {
             uid: &version.uid,
             deployments: &version.deployments,
             accounts: &version.accounts,
+            components: &version.components,
         };
         let is_right = |it: &&OperatorCondition| {
             it.spec.deployments == version.deployments

@@ -1,5 +1,6 @@
 //! What belongs to the condition of a version, and whether it may be replaced.
 
+use crate::component;
 use mainstay_api::{Condition, ConditionStatus, OperatorCondition, Time, names, resources};
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
@@ -18,6 +19,8 @@ pub(crate) struct Version<'a> {
     pub(crate) deployments: &'a [String],
     /// Names of its accounts, once for each list of permissions.
     pub(crate) accounts: &'a [String],
+    /// The operators that it is a part of.
+    pub(crate) components: &'a [String],
 }
 
 /// The condition of a version, without what operators and administrators write.
@@ -25,6 +28,9 @@ pub(crate) fn condition(version: &Version<'_>) -> Object {
     let mut object = Object::new(&CONDITION.gvk(), version.name);
     object.set(&["metadata", "namespace"], version.namespace.into());
     object.set(&["metadata", "ownerReferences"], owner(VERSION, version.name, version.uid));
+    for operator in version.components {
+        object.set_label(&component::decide::label(operator), "");
+    }
     object.set(
         &["spec"],
         json!({"deployments": version.deployments, "serviceAccounts": version.accounts}),

@@ -7,6 +7,7 @@ use super::conditions::resolved;
 use super::controller::Controller;
 use super::plan::{self, Plans};
 use super::resolution::Resolved;
+use crate::component;
 use crate::error::{Doing, Error};
 use crate::packed;
 use mainstay_api::{InstallPlan, InstallPlanStatus, Subscription, Time, resources};
@@ -151,6 +152,10 @@ impl Controller {
         let draft = plan::draft(namespace, generation, subscriptions, &resolved.steps);
         let mut object = draft.to_object()?;
         object.remove(&["status"]);
+        for it in subscriptions.iter().filter(|it| resolved.updates.contains_key(&it.metadata.name))
+        {
+            object.set_label(&component::decide::label(&component::decide::operator(it)), "");
+        }
         let csvs = &draft.spec.cluster_service_version_names;
         let cluster = &self.context.cluster;
         let mut attempt = 0;

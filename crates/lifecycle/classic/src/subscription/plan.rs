@@ -148,7 +148,7 @@ pub(crate) fn assignments(
 }
 
 /// The package in the properties of a version's manifest.
-fn package_of(manifest: &str) -> Option<String> {
+pub(crate) fn package_of(manifest: &str) -> Option<String> {
     let properties: Value = if let Some(reference) = packed::reference(manifest) {
         serde_json::from_str(&reference.properties).ok()?
     } else {

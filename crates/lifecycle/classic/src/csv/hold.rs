@@ -1,0 +1,94 @@
+//! What is over within a moment is not told: requirements that are missing while the plan that
+//! brings them runs, and Deployments that have only just been made.
+
+use super::phase::Decision;
+use mainstay_api::{ClusterServiceVersionStatus, CsvPhase, CsvReason};
+use mainstay_object::NamespacedName;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// How long a version is waited for before people are told that it waits.
+const MOMENT: Duration = Duration::from_millis(150);
+
+/// The versions that wait, and since when, by the clock's elapsed time.
+#[derive(Debug, Default)]
+pub(crate) struct Held(Mutex<HashMap<NamespacedName, (CsvReason, Duration)>>);
+
+impl Held {
+    /// For how long a decision is not carried out yet, if it is one that may soon be another.
+    pub(crate) fn hold(
+        &self,
+        key: &NamespacedName,
+        status: &ClusterServiceVersionStatus,
+        decision: &Decision,
+        now: Duration,
+    ) -> Option<Duration> {
+        let mut held = self.0.lock();
+        let Some(reason) = passing(status, decision) else {
+            held.remove(key);
+            return None;
+        };
+        let entry = held.entry(key.clone()).or_insert_with(|| (reason.clone(), now));
+        if entry.0 != reason {
+            *entry = (reason, now);
+        }
+        MOMENT.checked_sub(now.saturating_sub(entry.1)).filter(|left| !left.is_zero())
+    }
+
+    /// Forgets a version that is gone.
+    pub(crate) fn forget(&self, key: &NamespacedName) {
+        self.0.lock().remove(key);
+    }
+}
+
+/// The reason that would be told, where that is the first thing that is told of waiting.
+fn passing(status: &ClusterServiceVersionStatus, decision: &Decision) -> Option<CsvReason> {
+    let Decision::Move(step) = decision else { return None };
+    let first = match (&step.phase, &step.reason) {
+        (CsvPhase::Pending, CsvReason::RequirementsNotMet) => {
+            (&status.phase, &status.reason) == (&CsvPhase::Pending, &CsvReason::RequirementsUnknown)
+        }
+        (CsvPhase::Installing, CsvReason::Waiting) => {
+            (&status.phase, &status.reason)
+                == (&CsvPhase::Installing, &CsvReason::InstallSuccessful)
+        }
+        _ => false,
+    };
+    first.then(|| step.reason.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::csv::status::Move;
+
+    fn status(phase: CsvPhase, reason: CsvReason) -> ClusterServiceVersionStatus {
+        ClusterServiceVersionStatus { phase, reason, ..ClusterServiceVersionStatus::default() }
+    }
+
+    #[test]
+    fn waiting_is_told_after_a_moment_and_everything_else_at_once() {
+        let held = Held::default();
+        let key = NamespacedName::new("ns", "a.v1");
+        let millis = Duration::from_millis;
+        let unknown = status(CsvPhase::Pending, CsvReason::RequirementsUnknown);
+        let missing =
+            Decision::Move(Move::to(CsvPhase::Pending, CsvReason::RequirementsNotMet, ""));
+        assert_eq!(held.hold(&key, &unknown, &missing, millis(10)), Some(millis(150)));
+        assert_eq!(held.hold(&key, &unknown, &missing, millis(60)), Some(millis(100)));
+        assert_eq!(held.hold(&key, &unknown, &missing, millis(160)), None);
+        // What was told is kept up to date at once.
+        let told = status(CsvPhase::Pending, CsvReason::RequirementsNotMet);
+        assert_eq!(held.hold(&key, &told, &missing, millis(161)), None);
+        let made = status(CsvPhase::Installing, CsvReason::InstallSuccessful);
+        let waits = Decision::Move(Move::to(CsvPhase::Installing, CsvReason::Waiting, ""));
+        assert_eq!(held.hold(&key, &made, &waits, millis(200)), Some(millis(150)));
+        let done = Decision::Move(Move::to(CsvPhase::Succeeded, CsvReason::InstallSuccessful, ""));
+        assert_eq!(held.hold(&key, &made, &done, millis(201)), None);
+        // Another time begins anew.
+        assert_eq!(held.hold(&key, &made, &waits, millis(400)), Some(millis(150)));
+        held.forget(&key);
+        assert!(held.0.lock().is_empty());
+    }
+}

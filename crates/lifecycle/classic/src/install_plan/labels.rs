@@ -1,0 +1,70 @@
+//! What other controllers would write on new objects a moment later, written when they are made.
+
+use super::execute::{CSV, Runner};
+use crate::csv::phase::membership;
+use crate::steps::BUNDLE_SECRET;
+use crate::subscription::plan::package_of;
+use mainstay_api::{Step, names, resources};
+use mainstay_object::Object;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Kinds of steps that make parts of operators.
+const PARTS: [&str; 11] = [
+    "ClusterServiceVersion",
+    "Subscription",
+    "CustomResourceDefinition",
+    "ServiceAccount",
+    "Role",
+    "RoleBinding",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Service",
+    "ConfigMap",
+    BUNDLE_SECRET,
+];
+
+impl Runner<'_> {
+    /// The labels of parts of operators, by version: of those whose packages somebody subscribes to,
+    /// or will by a step of the plan.
+    pub(super) fn components_of(&self, plan: &[Step]) -> BTreeMap<String, String> {
+        let mut packages: BTreeSet<String> = BTreeSet::new();
+        for (_, it) in self.context.caches.subscriptions.list(Some(self.namespace)) {
+            packages.insert(it.spec.package.clone());
+        }
+        for step in plan.iter().filter(|it| it.resource.kind == *resources::SUBSCRIPTION.kind) {
+            let manifest: Value = serde_json::from_str(&step.resource.manifest).unwrap_or_default();
+            packages.extend(manifest["spec"]["name"].as_str().map(str::to_owned));
+        }
+        let mut labels = BTreeMap::new();
+        for step in plan.iter().filter(|it| it.resource.kind == CSV) {
+            let package = package_of(&step.resource.manifest).filter(|it| packages.contains(it));
+            if let Some(package) = package {
+                let label = names::component_label(&package, self.namespace);
+                labels.insert(step.resource.name.clone(), label);
+            }
+        }
+        labels
+    }
+
+    /// Says on an object which operator it is a part of: the controller that lists parts would do so
+    /// a moment later.
+    pub(super) fn label_part(&self, step: &Step, object: &mut Object) {
+        let label = self.components.get().and_then(|it| it.get(&step.resolving));
+        if let Some(label) = label.filter(|_| PARTS.contains(&step.resource.kind.as_str())) {
+            object.set_label(label.as_str(), "");
+        }
+    }
+
+    /// What the version gets as a member of its group, which its controller would write a moment later.
+    pub(super) fn claim(&self, csv: &mut Object) {
+        let groups = self.context.caches.groups_in(self.namespace);
+        let [group] = groups.as_slice() else { return };
+        for (key, value) in membership(group) {
+            if let Some(value) = value {
+                csv.set_annotation(key, value);
+            }
+        }
+        csv.set(&["metadata", "finalizers"], json!([names::CSV_CLEANUP_FINALIZER]));
+    }
+}
