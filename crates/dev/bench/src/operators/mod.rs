@@ -69,8 +69,8 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     one_after_the_other(&world, arguments, &mut table).await?;
     at_once(&world, arguments, &mut table).await?;
     waiting(&world, arguments, &mut table).await?;
-    refused(&world, arguments, &mut table).await?;
     again(&mut world, arguments, &mut table).await?;
+    refused(&world, arguments, &mut table).await?;
     world.end().await;
     large(arguments, &mut table).await?;
     println!("{table}");
@@ -199,7 +199,7 @@ async fn again(world: &mut World, arguments: &Arguments, table: &mut Table) -> R
     arguments.tell_writes(world, "started again", 1);
     let sum = world.sum()?.since(before);
     table.row([
-        format!("started again with {} operators", arguments.operators + arguments.at_once + 2),
+        format!("started again with {} operators", arguments.operators + arguments.at_once + 1),
         format!("in sync after {}, at rest after {}", millis(synced), millis(last.max(synced))),
         sum.each(1),
     ]);
