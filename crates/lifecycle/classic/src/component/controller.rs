@@ -8,7 +8,7 @@ use crate::patch;
 use mainstay_api::resources;
 use mainstay_client::{Action, Changed, Patch, Queue, Reconciler};
 use mainstay_object::{NamespacedName, Object, Resource, known};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -67,6 +67,24 @@ impl Controller {
         }
     }
 
+    /// Gives an object the label of an operator, or takes it away. Its change brings us back.
+    async fn label(
+        &self,
+        resource: &Resource,
+        key: &NamespacedName,
+        operator: &str,
+        value: Value,
+    ) -> Result<(), Error> {
+        let label = decide::label(operator);
+        let patch = Patch::Merge(json!({"metadata": {"labels": {label: value}}}));
+        match self.context.cluster.patch(resource, key.namespace(), &key.name, &patch).await {
+            Err(error) if !error.is_not_found() => {
+                Err(error).doing("labelling a part of an operator")
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn look(&self, operator: &str) -> Result<Action, Error> {
         let Context { cluster, caches, .. } = &*self.context;
         let roots = self.roots(operator);
@@ -77,21 +95,17 @@ impl Controller {
         for kind in &self.parts.kinds {
             let resource = &kind.resource;
             for (key, part) in kind.cache.indexed(operator) {
+                if *resource == resources::INSTALL_PLAN && roots.is_past(&key) {
+                    self.label(resource, &key, operator, Value::Null).await?;
+                    continue;
+                }
                 refs.push(decide::reference(resource, &key, &part));
             }
             for key in Self::wanted(&roots, &defined, kind) {
                 if kind.cache.get(&key).is_none_or(|part| !decide::lacks(&part, operator)) {
                     continue;
                 }
-                let label = decide::label(operator);
-                let patch = Patch::Merge(json!({"metadata": {"labels": {label: ""}}}));
-                match cluster.patch(resource, key.namespace(), &key.name, &patch).await {
-                    Err(error) if !error.is_not_found() => {
-                        return Err(error).doing("labelling a part of an operator");
-                    }
-                    // Its change brings us back.
-                    _ => {}
-                }
+                self.label(resource, &key, operator, "".into()).await?;
             }
         }
         let live = cluster.find(OPERATOR, None, operator).await.doing("reading an Operator")?;
@@ -99,7 +113,9 @@ impl Controller {
             Some(live) => live,
             None if refs.is_empty() && roots.subscriptions.is_empty() => return Ok(Action::Done),
             None => {
-                let object = Object::new(&OPERATOR.gvk(), operator);
+                let mut object = Object::new(&OPERATOR.gvk(), operator);
+                // There is nothing to ask for; the original writes it all the same.
+                object.set(&["spec"], json!({}));
                 match cluster.create(OPERATOR, &object).await {
                     // Somebody was quicker; its arrival brings us back.
                     Err(error) if error.is_already_exists() => return Ok(Action::Done),

@@ -41,6 +41,12 @@ impl Roots {
             self.plans.insert(NamespacedName::new(namespace, plan.name.as_str()));
         }
     }
+
+    /// Whether a plan is one of the past: the Subscriptions refer to others. Without Subscriptions
+    /// nobody can say.
+    pub(crate) fn is_past(&self, plan: &NamespacedName) -> bool {
+        !self.subscriptions.is_empty() && !self.plans.contains(plan)
+    }
 }
 
 /// Whether an object that does not carry the label should.
@@ -93,6 +99,8 @@ mod tests {
         roots.add(&it);
         assert!(roots.versions.contains(&NamespacedName::new("ns", "anvil.v1")));
         assert!(roots.plans.contains(&NamespacedName::new("ns", "install-x")));
+        let older = NamespacedName::new("ns", "install-w");
+        assert!(roots.is_past(&older) && !Roots::default().is_past(&older));
         it.spec.package = "x".repeat(70);
         assert_eq!(operator(&it).len(), 63);
     }

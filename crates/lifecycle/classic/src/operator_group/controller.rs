@@ -60,7 +60,10 @@ impl Controller {
             .map(|(_, it)| it)
             .filter(|it| !it.is_copy())
             .collect();
-        self.roles(&group, &versions).await?;
+        // A group without its account manages nothing yet, and is nothing to have roles for.
+        if group.spec.service_account_name.is_empty() || status.service_account_ref.is_some() {
+            self.roles(&group, &versions).await?;
+        }
         if let Some(text) = decide::pruned(&group, &versions) {
             let body = json!({"metadata": {
                 "resourceVersion": group.metadata.resource_version,

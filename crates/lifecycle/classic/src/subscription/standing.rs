@@ -139,7 +139,9 @@ fn plan(world: &World<'_>, status: &mut SubscriptionStatus) {
     let now = world.now;
     let Some(plan) = world.plans.get(&name) else {
         remove(status, &[InstallPlanPending, InstallPlanFailed]);
-        if status.state == SubscriptionState::UpgradePending {
+        // What it had begun is made whole by another plan, without being forgotten.
+        let begun = world.csvs.contains_key(&status.current_csv);
+        if status.state == SubscriptionState::UpgradePending && !begun {
             // Forget it, so that a new one is made.
             status.install_plan_ref = None;
             status.install_plan = None;
@@ -179,7 +181,12 @@ fn version(world: &World<'_>, status: &mut SubscriptionStatus) {
     if status.current_csv.is_empty() {
         return;
     }
-    if world.csvs.contains_key(&status.current_csv) {
+    let plan = status.install_plan_ref.as_ref().and_then(|it| world.plans.get(&it.name));
+    let is = |phase: InstallPlanPhase| plan.is_some_and(|it| it.phase == phase);
+    // A version is one of the first things that a plan makes. It is not installed before the plan
+    // has come to an end.
+    let arriving = is(InstallPlanPhase::Installing) && status.installed_csv != status.current_csv;
+    if world.csvs.contains_key(&status.current_csv) && !arriving {
         // Told once; what is installed does not change while it is the latest known.
         if status.state != SubscriptionState::AtLatestKnown {
             status.state = SubscriptionState::AtLatestKnown;
@@ -187,12 +194,7 @@ fn version(world: &World<'_>, status: &mut SubscriptionStatus) {
         }
         return;
     }
-    let failed = status
-        .install_plan_ref
-        .as_ref()
-        .and_then(|it| world.plans.get(&it.name))
-        .is_some_and(|it| it.phase == InstallPlanPhase::Failed);
-    status.state = if world.fail_forward && failed {
+    status.state = if world.fail_forward && is(InstallPlanPhase::Failed) {
         SubscriptionState::UpgradeFailed
     } else {
         SubscriptionState::UpgradePending
@@ -438,6 +440,30 @@ mod tests {
     }
 
     // ids: K12
+    #[test]
+    fn a_version_is_not_installed_while_its_plan_still_runs() {
+        use InstallPlanPhase as Phase;
+        let catalogs = [catalog("cat", true)];
+        let plan = |phase: Phase| Some(facts::Plan { phase, ..facts::Plan::default() });
+        let mut it = subscription();
+        it.status.current_csv = "a.v1".into();
+        it.status.install_plan_ref =
+            Some(ObjectReference { name: "install-1".into(), ..ObjectReference::default() });
+        for (phase, state, installed) in [
+            (Phase::Installing, "UpgradePending", ""),
+            (Phase::Complete, "AtLatestKnown", "a.v1"),
+            (Phase::Failed, "AtLatestKnown", "a.v1"),
+        ] {
+            let status = look(&it, &catalogs, plan(phase), &["a.v1"], 1);
+            assert_eq!((status.state.as_str(), &*status.installed_csv), (state, installed));
+        }
+        // A plan that is gone has begun something that another one completes.
+        it.status.state = SubscriptionState::UpgradePending;
+        let status = look(&it, &catalogs, None, &["a.v1"], 1);
+        assert_eq!((status.state.as_str(), &*status.installed_csv), ("AtLatestKnown", "a.v1"));
+        assert!(status.install_plan_ref.is_some());
+    }
+
     #[test]
     fn the_state_follows_the_existence_of_the_version() {
         let catalogs = [catalog("cat", true)];
